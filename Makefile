@@ -1,0 +1,42 @@
+# tfdp: two commands for a newcomer, `make demo` and `make test`; each sets up everything it needs.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+# TensorFlow's own start-up notices would drown what the commands say.
+export TF_CPP_MIN_LOG_LEVEL ?= 2
+
+.PHONY: help demo test lint matrix clean
+
+help:
+	@echo "make demo    install, migrate a real script, show the diff, train on 2 processes, prove it equivalent"
+	@echo "make test    install, run the whole test suite"
+	@echo "make lint    ruff and mypy --strict"
+	@echo "make matrix  the runtime suite on the other supported TensorFlow and Python versions"
+	@echo "make clean   remove everything that the other commands made"
+
+$(STAMP): pyproject.toml hatch_build.py
+	@echo "== Making $(VENV) with $$($(PYTHON) --version) and installing tfdp with TensorFlow (CPU)"
+	@test -x $(BIN)/python || { rm -rf $(VENV) && $(PYTHON) -m venv $(VENV); }
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[cpu,dev]"
+	@touch $@
+
+demo: $(STAMP)
+	@bash docs/demo.sh
+
+test: $(STAMP)
+	@echo "== Rules, facts and other unit tests (no TensorFlow)"
+	@$(BIN)/python -m pytest -q tests/unit
+	@echo "== One process, real ranks, command line"
+	@$(BIN)/python -m pytest -q tests/single tests/parallel tests/cli
+
+lint: $(STAMP)
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+
+matrix:
+	@bash tests/matrix.sh
+
+clean:
+	rm -rf $(VENV) .matrix build dist demo-out .pytest_cache .mypy_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

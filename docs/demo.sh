@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# The main job on a real script: migrate it, see the diff, train on two processes, prove that it trains the same model.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+PATH="$PWD/.venv/bin:$PATH"
+
+out=demo-out
+rm -rf "$out"
+mkdir -p "$out/digits"
+cp -r fixtures/scripts/data "$out/data"
+cp fixtures/scripts/smddp_mnist/before.py "$out/digits/train.py"
+cp "$out/digits/train.py" "$out/digits/train_on_one_gpu.py"
+cd "$out/digits"
+
+step() { printf '\n\n== %s\n' "$1"; }
+show() { printf '$ %s\n' "$*"; "$@"; }
+
+step "A training script for one GPU: 1,797 handwritten digits, Keras model, tf.function step, Adam ($out/digits/train.py)"
+step "1. What would change (nothing is written; exit status 1 says that something would)"
+status=0
+show tfdp migrate --diff train.py || status=$?
+[ "$status" = 1 ] || { echo "demo: expected exit status 1 of tfdp migrate --diff, got $status" >&2; exit 1; }
+
+step "2. Migrate it in place"
+show tfdp migrate train.py
+
+step "3. Train on two processes"
+show tfdp run -np 2 train.py
+
+step "4. Prove it: one process with the global batch against two with their shares, step by step, from the same variables"
+show python - train_on_one_gpu.py <<'PROOF'
+import sys
+
+from tfdp.migrate.verify import prove
+
+proved = True
+for batch in ("per-worker", "global"):
+    proof = prove(sys.argv[1], np=2, steps=10, batch=batch)
+    print(proof, flush=True)
+    proved = proved and proof.proved
+sys.exit(0 if proved else 1)
+PROOF
+echo
+echo "The migrated script is $out/digits/train.py, the original train_on_one_gpu.py beside it."

@@ -1,0 +1,80 @@
+"""Builders of new syntax around a user's own nodes, which keep their text."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+
+def call(function: str, node: cst.BaseExpression, **keywords: str) -> cst.Call:
+    """`function(node, keyword=source, …)`.
+
+    A parenthesis that only held the node's lines together becomes the call's.
+    """
+    before: cst.BaseParenthesizableWhitespace = cst.SimpleWhitespace("")
+    after: cst.BaseParenthesizableWhitespace = cst.SimpleWhitespace("")
+    if len(node.lpar) == 1 and not isinstance(node, cst.Tuple | cst.GeneratorExp | cst.NamedExpr | cst.Yield):
+        before, after = node.lpar[0].whitespace_after, node.rpar[0].whitespace_before
+        node = node.with_changes(lpar=(), rpar=())
+    args = [cst.Arg(node), *(keyword(k, cst.parse_expression(v)) for k, v in keywords.items())]
+    args[-1] = args[-1].with_changes(whitespace_after_arg=after)
+    return cst.Call(cst.parse_expression(function), args, whitespace_before_args=before)
+
+
+def keyword(name: str, value: cst.BaseExpression) -> cst.Arg:
+    """`name=value` as an argument, without spaces around the sign."""
+    tight = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
+    return cst.Arg(value, keyword=cst.Name(name), equal=tight)
+
+
+def with_argument(call: cst.Call, index: int | None, arg: cst.Arg) -> cst.Call:
+    """The call with its argument at `index` replaced by `arg`'s value, or with `arg` added at the end (before
+    `**kwargs`)."""
+    args = list(call.args)
+    if index is not None:
+        args[index] = args[index].with_changes(value=arg.value)
+        return call.with_changes(args=args)
+    end = next((i for i, a in enumerate(args) if a.star == "**"), len(args))
+    trailing = args[-1].comma if args else cst.MaybeSentinel.DEFAULT
+    tail = args[-1].whitespace_after_arg if args else cst.SimpleWhitespace("")
+    if end == len(args) and args:
+        separator = _separator(args)
+        args[-1] = args[-1].with_changes(comma=separator, whitespace_after_arg=cst.SimpleWhitespace(""))
+        arg = arg.with_changes(comma=trailing, whitespace_after_arg=tail)
+    args.insert(end, arg)
+    return call.with_changes(args=args)
+
+
+def _separator(args: list[cst.Arg]) -> cst.Comma:
+    """A comma in the call's own style: with a line break where its other arguments have one."""
+    if len(args) > 1 and isinstance(args[0].comma, cst.Comma):
+        return args[0].comma
+    return cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
+
+
+def guard(dp: str, comment: str, statements: list[cst.BaseStatement], indent: str | None) -> cst.If:
+    """`if dp.rank() == 0:  # comment` around statements; comments and blank lines above the first go above the `if`.
+
+    `indent` is that of the block around it, where it is not the file's own.
+    """
+    leading = _leading(statements[0])
+    statements = [statements[0].with_changes(leading_lines=()), *statements[1:]]
+    test = cst.ensure_type(cst.parse_statement(f"if {dp}.rank() == 0:  # tfdp: {comment}\n    pass\n"), cst.If)
+    body = cst.ensure_type(test.body, cst.IndentedBlock).with_changes(body=statements, indent=indent)
+    header = body.header.with_changes(newline=cst.Newline(value=None))
+    return test.with_changes(body=body.with_changes(header=header), leading_lines=leading)
+
+
+def lines(code: str) -> list[cst.BaseStatement]:
+    """Statements from source text."""
+    parsed = cst.parse_module(code)
+    body: list[cst.BaseStatement] = list(parsed.body)
+    if len(body) == 1 and isinstance(
+        body[0], cst.SimpleStatementLine
+    ):  # its newline is then that of the module it goes to
+        end = body[0].trailing_whitespace.with_changes(newline=cst.Newline(value=None))
+        return [body[0].with_changes(trailing_whitespace=end)]
+    return body
+
+
+def _leading(statement: cst.BaseStatement) -> tuple[cst.EmptyLine, ...]:
+    return tuple(getattr(statement, "leading_lines", ()))

@@ -1,0 +1,110 @@
+"""The `tfdp` command. A command imports what it needs when it runs: `tfdp --help` loads no libcst, no TensorFlow."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import click
+
+from tfdp.migrate.console import Console
+
+
+@click.group(cls=Console, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="tfdp", prog_name="tfdp", message="%(prog)s %(version)s")
+def main() -> None:
+    """Turn a single-GPU TensorFlow training script into a data-parallel one, and run it.
+
+    Exit status: 0 nothing to do, or done; 1 something would change, or is refused; 2 an error.
+    """
+
+
+@main.command()
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True)
+@click.option("--diff", "show_diff", is_flag=True, help="Print the change as a diff for git apply; write nothing.")
+@click.option("--check", "check_only", is_flag=True, help="Write nothing; exit 1 if something would change.")
+@click.option("-o", "--output", metavar="FILE", help="Write the result to FILE (- for stdout); needs a single input.")
+@click.option(
+    "--batch",
+    type=click.Choice(["per-worker", "global"]),
+    default="per-worker",
+    show_default=True,
+    help="per-worker: each worker reads batches of the script's size and the learning rate is scaled. "
+    "global: the script's batch is split over the workers.",
+)
+@click.option("-v", "--verbose", is_flag=True, help="Name unchanged files too, and show tracebacks of internal errors.")
+@click.pass_context
+def migrate(
+    ctx: click.Context,
+    *,
+    paths: tuple[str, ...],
+    show_diff: bool,
+    check_only: bool,
+    output: str | None,
+    batch: Literal["per-worker", "global"],
+    verbose: bool,
+) -> None:
+    """Rewrite training scripts in place.
+
+    PATH is a file, a directory (all *.py below it, hidden, venv, node_modules and __pycache__ folders left out) or -
+    for standard input, whose result goes to standard output. Each file is written as a whole or not at all.
+    """
+    from tfdp.migrate import several_files
+    from tfdp.migrate.one_file import Order
+
+    if output is not None and (show_diff or check_only):
+        raise click.UsageError("-o writes a file, --diff and --check never do: leave one of them out", ctx)
+    order = Order(batch, show_diff, check_only, output)
+    try:
+        ctx.exit(several_files.migrate(paths, order, verbose))
+    except several_files.SeveralInputs as error:
+        raise click.UsageError(str(error), ctx) from error
+
+
+@main.command(context_settings={"allow_interspersed_args": False}, options_metavar="-np N [--]")
+@click.option("-np", "np", metavar="N", type=click.IntRange(min=1), required=True, help="How many processes to start.")
+@click.argument("command", metavar="SCRIPT [ARGS]...", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.pass_context
+def run(ctx: click.Context, np: int, command: tuple[str, ...]) -> None:
+    """Run a migrated script on N processes of this machine.
+
+    Everything after SCRIPT is passed to it. The exit status is that of the first process that fails.
+    """
+    from tfdp.runtime import launch
+
+    ctx.exit(launch.main(np, list(command)))
+
+
+@main.command()
+def rules() -> None:
+    """List the rules: code, name, what it does."""
+    from tfdp.migrate.report.documentation import listing
+    from tfdp.migrate.report.streams import give
+    from tfdp.rules import RULES
+
+    give(listing(RULES))
+
+
+@main.command(short_help="Show the documentation of a rule.")
+@click.argument("rule", metavar="RULE")
+@click.pass_context
+def explain(ctx: click.Context, rule: str) -> None:
+    """Show the documentation of a RULE, by its code (TFDP010) or name (shard-dataset)."""
+    from tfdp.migrate.report.documentation import UnknownRule, explanation, find
+    from tfdp.migrate.report.streams import give
+    from tfdp.rules import RULES
+
+    try:
+        give(explanation(find(RULES, rule)))
+    except UnknownRule as error:
+        raise click.UsageError(str(error), ctx) from error
+
+
+@main.command(short_help="Print what tfdp understands of a script.")
+@click.argument("path", metavar="PATH")
+@click.option("-v", "--verbose", is_flag=True, help="Show tracebacks of internal errors.")
+@click.pass_context
+def facts(ctx: click.Context, path: str, verbose: bool) -> None:
+    """Print what tfdp understands of a script: data, optimizers, gradients, loops. PATH may be - for standard input."""
+    from tfdp.migrate import several_files
+
+    ctx.exit(several_files.show_facts(path, verbose))

@@ -1,0 +1,52 @@
+"""What was understood of a script, for a person: `tfdp facts PATH`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from tfdp.migrate.facts.script import Script
+
+
+def describe(script: Script) -> str:
+    """One line for each fact, with its place; ends with what was not understood."""
+    return "\n".join(_lines(script)) + "\n"
+
+
+def _lines(script: Script) -> Iterator[str]:
+    def at(node: cst.CSTNode) -> str:
+        return f"line {script.position(node)[0]}"
+
+    def text(node: cst.CSTNode | None) -> str:
+        code = script.module.code_for_node(node) if node is not None else "?"
+        line = " ".join(code.split())
+        return line if len(line) <= 72 else line[:69] + "..."
+
+    if not script.trains:
+        yield "not a training script: no gradient of a tape reaches an update, and no model is fitted"
+        return
+    for gradient in script.gradients:
+        role = "averaged" if gradient.wrapped else "trained" if gradient.updates else "local"
+        yield f"gradient  {at(gradient.call)}: {text(gradient.call)} ({role})"
+        for update in gradient.updates:
+            yield f"  update  {at(update.call)}: {text(update.call)} ({update.kind})"
+    for rate in script.rates:
+        value = text(rate.value) if rate.value is not None else f"{rate.default} (default)"
+        done = " (scaled)" if rate.scaled else ""
+        yield f"rate      {at(rate.call)}: {rate.keyword} = {value}{done} in {text(rate.call)}"
+    for chain in script.chains:
+        source = chain.links[0].call
+        assert source is not None
+        stages = "".join(f".{link.stage}()" for link in chain.links[1:])
+        yield f"data      {at(source)}: {text(source)}{stages}{' (dealt)' if chain.dealt is not None else ''}"
+    for deal in script.deals:
+        yield f"  deal    {at(deal.node)}: around {text(deal.node)}"
+    for loop in script.loops:
+        yield f"loop      {at(loop.loop)}: for {text(loop.loop.target)} in {text(loop.loop.iter)}"
+        names = script.state_names(loop)
+        yield f"  state   {at(loop.before)}: {', '.join(names) if names else 'all variables'} before this"
+    for effect in script.effects:
+        yield f"{effect.kind:<9} {at(effect.call)}: {text(effect.call)}"
+    for problem in script.problems("per-worker"):
+        yield f"problem   {at(problem.node)}: {problem.code} {problem.reason}"

@@ -1,0 +1,205 @@
+"""Gradient calls, and whether what they return reaches an update."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import libcst as cst
+
+from tfdp.migrate.catalogue import UPDATES, Kind
+from tfdp.migrate.facts.flow import reaching
+from tfdp.migrate.facts.index import Definition
+from tfdp.migrate.facts.origins import Origins, argument
+
+_ASSIGNS = frozenset({"assign", "assign_sub", "assign_add", "scatter_sub", "scatter_add"})
+_KNOWN = ("tensorflow.", "keras.", "numpy.", "builtins.", "matplotlib.")
+_WRAPPER = "tfdp.runtime.DistributedGradientTape"
+
+
+@dataclass(frozen=True)
+class Update:
+    """A call that changes variables by a gradient: `optimizer.apply_gradients(…)`, or `variable.assign*(…)` by hand."""
+
+    call: cst.Call
+    receiver: cst.BaseExpression
+    kind: str  # keras, assign, unknown
+
+
+@dataclass(frozen=True)
+class Gradient:
+    """`tape.gradient(target, sources)`; without updates it is a gradient taken for another reason and stays local."""
+
+    call: cst.Call
+    tape: cst.BaseExpression
+    target: cst.BaseExpression | None
+    sources: cst.BaseExpression | None
+    wrapped: bool
+    updates: tuple[Update, ...]
+    escapes: tuple[
+        cst.CSTNode, ...
+    ]  # calls of functions that are not in this file, and returns that nothing here calls
+
+
+def gradients(origins: Origins) -> tuple[Gradient, ...]:
+    """Every gradient call on a tape, in the order of the text."""
+    calls = {c: wrapped for c in origins.index.calls if (wrapped := _on_tape(origins, c)) is not None}
+    found = []
+    for call, wrapped in calls.items():
+        target, sources = argument(call, "target", 0), argument(call, "sources", 1)
+        assert isinstance(call.func, cst.Attribute)
+        flow = _Flow(origins, frozenset(calls))
+        flow.follow(call)
+        given = [a.value if a is not None else None for a in (target, sources)]
+        found.append(
+            Gradient(call, call.func.value, given[0], given[1], wrapped, tuple(flow.updates), tuple(flow.escapes))
+        )
+    return tuple(found)
+
+
+def _on_tape(origins: Origins, call: cst.Call) -> bool | None:
+    """Whether a `.gradient()` call's tape is wrapped already; None where it is no tape's."""
+    if not isinstance(call.func, cst.Attribute) or call.func.attr.value != "gradient":
+        return None
+    receiver = call.func.value
+    made = [o.node for o in origins.of(receiver) if isinstance(o.node, cst.Call)]
+    if any(origins.names.api(m.func) == _WRAPPER for m in made):
+        return True
+    return False if Kind.TAPE in origins.kinds(receiver) else None
+
+
+def reaches_update(origins: Origins, node: cst.Call, inside: cst.FunctionDef | None = None) -> bool:
+    """Whether a call's value reaches an update.
+
+    With `inside`, whether it does so without being returned from that function.
+    """
+    calls = frozenset(c for c in origins.index.calls if c is not node and _on_tape(origins, c) is not None)
+    flow = _Flow(origins, calls, inside=inside)
+    flow.follow(node)
+    return bool(flow.updates)
+
+
+@dataclass
+class _Flow:
+    """Forward flow of one value through expressions, names, parameters, returns and containers (flow-insensitive)."""
+
+    origins: Origins
+    gradient_calls: frozenset[cst.Call]
+    updates: list[Update] = field(default_factory=list)
+    escapes: list[cst.CSTNode] = field(default_factory=list)
+    inside: cst.FunctionDef | None = None  # follow no return of this function
+    _seen: set[cst.CSTNode | Definition] = field(default_factory=set)
+
+    def follow(self, node: cst.CSTNode) -> None:
+        """Climb from an expression that holds the value to the statement that keeps it."""
+        index = self.origins.index
+        child = node
+        for parent in index.ancestors(node):
+            if parent in self._seen:
+                return
+            if isinstance(parent, cst.Call) and child is not parent.func:
+                if parent in self.gradient_calls or not self._enter(parent, child):
+                    return
+                self._seen.add(parent)
+            elif (
+                isinstance(parent, cst.Attribute)
+                and isinstance(index.parents[parent], cst.Call)
+                and child is parent.value
+            ):
+                pass  # a method of the value: its result is taken to hold it
+            elif isinstance(parent, cst.CompFor):
+                self._element(parent)
+            elif isinstance(parent, cst.Lambda):
+                return
+            elif isinstance(parent, cst.BaseSmallStatement | cst.BaseCompoundStatement):
+                self._keep(parent)
+                return
+            child = parent
+
+    def _enter(self, call: cst.Call, child: cst.CSTNode) -> bool:
+        """The value is an argument of `call`. False where the call's result does not hold it."""
+        func = call.func
+        if isinstance(func, cst.Attribute):
+            if func.attr.value in UPDATES | _ASSIGNS and self._update(call, func):
+                return False
+            if func.attr.value in {"append", "extend", "insert"} and isinstance(func.value, cst.Name):
+                for definition in reaching(self.origins.index, func.value):
+                    self._uses(definition)
+                return False
+        function = self.origins.function(func) or self._called_method(func)
+        if function is None:
+            if not (self.origins.names.api(func) or "").startswith(_KNOWN):
+                self.escapes.append(call)
+            return True
+        for name, value in self.origins.bind(call, function).items():
+            if isinstance(child, cst.Arg) and child.value is value:
+                self._parameter(function, name)
+        return False
+
+    def _called_method(self, func: cst.BaseExpression) -> cst.FunctionDef | None:
+        owner = self.origins.class_of(func)
+        return self.origins.method(owner, "__call__") if owner is not None else None
+
+    def _update(self, call: cst.Call, func: cst.Attribute) -> bool:
+        if any(u.call is call for u in self.updates):
+            return True
+        if func.attr.value in _ASSIGNS:
+            self.updates.append(Update(call, func.value, "assign"))
+            return True
+        kinds = self.origins.kinds(func.value)
+        if self.origins.class_of(func.value) is not None and Kind.OPTIMIZER not in kinds:
+            return False  # the file's own class: its body says what it does with the value
+        self.updates.append(Update(call, func.value, "keras" if kinds == {Kind.OPTIMIZER} else "unknown"))
+        return True
+
+    def _keep(self, statement: cst.CSTNode) -> None:
+        index = self.origins.index
+        if isinstance(statement, cst.Assign | cst.AnnAssign | cst.AugAssign | cst.For | cst.With):
+            self._bound(lambda d: d.statement is statement and d.kind in {"assign", "for", "with", "other"})
+            if isinstance(statement, cst.Assign):
+                for target in statement.targets:
+                    self._attribute_uses(target.target)
+        elif isinstance(statement, cst.Return):
+            function = index.enclosing_function(statement)
+            if function is not None and function is self.inside:
+                return
+            calls = self.origins.calls_of(function) if function is not None else []
+            if not calls:
+                self.escapes.append(statement)
+            for call in calls:
+                if call not in self._seen:
+                    self._seen.add(call)
+                    self.follow(call)
+
+    def _attribute_uses(self, target: cst.CSTNode) -> None:
+        if isinstance(target, cst.Subscript) and isinstance(target.value, cst.Name):
+            for definition in reaching(self.origins.index, target.value):
+                self._uses(definition)
+        if not isinstance(target, cst.Attribute):
+            return
+        for use in self.origins.index.attributes.get(target.attr.value, ()):
+            if use is not target and use not in self._seen:
+                self._seen.add(use)
+                self.follow(use)
+
+    def _element(self, comprehension: cst.CompFor) -> None:
+        self._bound(lambda d: d.kind == "comp" and d.value is comprehension.iter)
+
+    def _parameter(self, function: cst.FunctionDef, name: str) -> None:
+        self._bound(lambda d: d.scope is function and d.kind == "param" and d.name == name)
+
+    def _bound(self, which: Callable[[Definition], bool]) -> None:
+        for scoped in list(self.origins.index.definitions.values()):
+            for definitions in scoped.values():
+                for definition in definitions:
+                    if which(definition):
+                        self._uses(definition)
+
+    def _uses(self, definition: Definition) -> None:
+        if definition in self._seen:
+            return
+        self._seen.add(definition)
+        for name in self.origins.index.names[definition.name]:
+            if name not in self._seen and definition in reaching(self.origins.index, name):
+                self._seen.add(name)
+                self.follow(name)

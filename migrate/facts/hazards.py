@@ -1,0 +1,314 @@
+"""Ways to train, and places in training loops, that no rule migrates: each is named, none is passed over in silence."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from tfdp.migrate.catalogue import BATCHING, STRATEGY_PREFIXES, TF1_PREFIXES, UPDATES, VARIABLE_COLLECTIONS, Kind
+from tfdp.migrate.facts.conditions import differing
+from tfdp.migrate.facts.flow import reaching
+from tfdp.migrate.facts.origins import argument
+from tfdp.migrate.facts.parts import nodes
+from tfdp.migrate.facts.problem import Problem
+from tfdp.migrate.facts.rate_changes import rate_changes
+
+if TYPE_CHECKING:
+    from tfdp.migrate.facts.loops import Loops, TrainingLoop
+    from tfdp.migrate.facts.script import Script
+
+_TF1_TRAINS = re.compile(
+    r"tensorflow\.(compat\.v1\.)?(train\.\w*Optimizer|estimator\.(\w*Estimator|\w*Classifier|\w*Regressor))$"
+)
+_OTHER_STARTS = re.compile(r"(horovod|smdistributed|byteps)\b.*\.init$")
+_FITS = frozenset({"fit", "fit_generator", "train_on_batch"})
+_FIT_ARGUMENTS = ("epochs", "steps_per_epoch", "validation_data", "validation_split", "callbacks")
+_BY_HAND = "migrate this part by hand with tfdp.runtime; the automatic rule for it does not exist yet"
+
+
+def untaught(script: Script) -> list[Problem]:
+    """Ways to train that are recognised but not migrated."""
+    found = [p for call in script.index.calls if (p := _untaught(script, call)) is not None]
+    return [*found, *_older_systems(script), *_unknown_tapes(script)]
+
+
+def _untaught(script: Script, call: cst.Call) -> Problem | None:
+    name, receiver = _method(call), _receiver(call)
+    if name not in {*_FITS, "minimize", *UPDATES} or receiver is None or script.origins.function(call.func) is not None:
+        return None
+    kinds = script.origins.kinds(receiver)
+    unknown = None in kinds and script.names.api(call.func) is None
+    if name in _FITS and (Kind.MODEL in kinds or (unknown and _fits_as_keras_does(script, call, receiver))):
+        return Problem("TFDP031", call, f"training by model.{name}() is not migrated yet", _BY_HAND)
+    if name == "minimize" and (Kind.OPTIMIZER in kinds or unknown):
+        next_step = "write the step with tf.GradientTape and apply_gradients"
+        return Problem("TFDP031", call, "optimizer.minimize() is not migrated yet", next_step)
+    taken = any(call is u.call for g in script.gradients for u in g.updates)
+    if name in UPDATES and Kind.OPTIMIZER in kinds and not taken:
+        reason = "where the gradients of this update come from is not understood"
+        return Problem("TFDP030", call, reason, "take them with tf.GradientTape in this file")
+    return None
+
+
+def _fits_as_keras_does(script: Script, call: cst.Call, receiver: cst.BaseExpression) -> bool:
+    """An unknown object that is compiled too, or is fitted with Keras' own arguments, is a Keras model."""
+    compiled = any(
+        _method(c) == "compile" and (r := _receiver(c)) is not None and r.deep_equals(receiver)
+        for c in script.index.calls
+    )
+    return compiled or any(argument(call, k) is not None for k in _FIT_ARGUMENTS)
+
+
+def _unknown_tapes(script: Script) -> list[Problem]:
+    """A tape whose name does not lead to TensorFlow's: by a star import, or TensorFlow 1's module."""
+    found = []
+    for call in script.index.calls:
+        name = call.func.attr if isinstance(call.func, cst.Attribute) else call.func
+        api = script.names.api(call.func) or ""
+        if isinstance(name, cst.Name) and name.value == "GradientTape" and api != "tensorflow.GradientTape":
+            reason = "this GradientTape is not certainly TensorFlow's (a star import, or tensorflow.compat.v1?)"
+            found.append(Problem("TFDP030", call, reason, "import tensorflow by name: `import tensorflow as tf`"))
+    return found
+
+
+def _older_systems(script: Script) -> list[Problem]:
+    """TensorFlow 1's optimizers and estimators, and other systems' starts.
+
+    Such a script trains, whatever else it holds.
+    """
+    found = []
+    for call in script.index.calls:
+        api = script.names.api(call.func) or ""
+        if _TF1_TRAINS.match(api):
+            found.append(Problem("TFDP075", call, f"{api} is TensorFlow 1 style, which is not migrated yet", _BY_HAND))
+        elif _OTHER_STARTS.match(api):
+            found.append(
+                Problem(
+                    "TFDP070", call, f"the script is distributed already, by {api}", "remove that system's calls first"
+                )
+            )
+    return found
+
+
+def _known_model(script: Script, receiver: cst.BaseExpression, compiles: list[cst.Call]) -> bool:
+    """An unknown object that is also compiled is a Keras model."""
+    return any((r := _receiver(c)) is not None and r.deep_equals(receiver) for c in compiles) or bool(script.trained)
+
+
+def escaped(script: Script) -> list[Problem]:
+    """Gradients of variables that no update of this file receives, but code outside it may."""
+    found = []
+    for gradient in script.gradients:
+        of_variables = (
+            isinstance(gradient.sources, cst.Attribute) and gradient.sources.attr.value in VARIABLE_COLLECTIONS
+        )
+        if of_variables and gradient.escapes and not gradient.updates and not gradient.wrapped:
+            found.append(
+                Problem(
+                    "TFDP030",
+                    gradient.escapes[0],
+                    "gradients leave the file here, and whether they reach an update is not visible",
+                    "apply them in this file, or average them by hand with dp.DistributedGradientTape",
+                )
+            )
+    return found
+
+
+def unwrapped(script: Script) -> list[Problem]:
+    """Gradients of trained variables whose tape cannot be wrapped where they are taken."""
+    found = []
+    for gradient in script.trained:
+        if any(o.path for o in script.origins.of(gradient.tape)):
+            found.append(
+                Problem(
+                    "TFDP030",
+                    gradient.call,
+                    "which tape this is, is not certain",
+                    "take the gradient from a tape that has a name of its own",
+                )
+            )
+    return found
+
+
+def in_loops(script: Script, loops: Loops) -> list[Problem]:
+    """Decisions and uses inside training loops that could differ by rank."""
+    found: list[Problem] = []
+    for loop in script.loops:
+        found += _local_decisions(script, loop)
+        if script.migrated:
+            continue
+        found += [
+            Problem(
+                "TFDP011",
+                e,
+                "the training loop can end early here: this counts steps, and has to be one decision on all workers",
+                "bound the loop by .take(steps) on the dataset",
+            )
+            for e in loops.early_exits(loop)
+        ]
+        found += [
+            Problem(
+                "TFDP011",
+                o,
+                "a while loop around training ends by a condition that is not understood",
+                "use `for epoch in range(…)`",
+            )
+            for o in loop.outer
+            if isinstance(o, cst.While)
+        ]
+    return found
+
+
+def _local_decisions(script: Script, loop: TrainingLoop) -> list[Problem]:
+    """Conditions on the way to a step, and `continue`s before it, that may differ by worker."""
+    skips = [n for n in nodes(loop.loop.body) if isinstance(n, cst.Continue)]
+    found = [t for node in (*loop.calls, *skips) if (t := differing(node, script.origins)) is not None]
+    return [
+        Problem(
+            "TFDP030",
+            test,
+            "whether a step is taken depends on something that may differ by worker: each has other examples",
+            "take the step on every worker, or decide by something that all workers share",
+        )
+        for test in dict.fromkeys(found)
+    ]
+
+
+def half_migrated(script: Script) -> list[Problem]:
+    """A script that initialises the runtime, but does not use it in all places where it must."""
+    if not script.calls("init") or not script.trained:
+        return []
+    open_chains = [c for c in script.chains if c.dealt is None]
+    open_tapes = [g for g in script.trained if not g.wrapped]
+    if not open_chains and not open_tapes:
+        return []
+    return [
+        Problem(
+            "TFDP001",
+            script.calls("init")[0],
+            "the script is migrated in part: some training data are not dealt, or some gradients not averaged",
+            "finish by hand what was begun, or start again from the original script",
+        )
+    ]
+
+
+def seeded_orders(script: Script) -> list[Problem]:
+    """TensorFlow mixes its global seed into a shuffle's own.
+
+    A global seed by rank undoes a common order before the deal.
+    """
+    if not script.seeds:
+        return []
+    return [
+        Problem(
+            "TFDP012",
+            shuffle,
+            "this shuffle needs one order on all workers, but the script's global seed has to differ by worker",
+            "shuffle after the stages that change the number of records, or remove the global seed",
+        )
+        for deal in script.deals
+        for shuffle in deal.shuffles
+    ]
+
+
+def general(script: Script, batch: str) -> list[Problem]:
+    """Hazards of the whole file."""
+    if not script.trained:
+        return []
+    found: list[Problem] = []
+    for call in script.index.calls:
+        api = script.names.api(call.func) or ""
+        if api.startswith(STRATEGY_PREFIXES):
+            found.append(
+                Problem(
+                    "TFDP070", call, f"the script is distributed already, by {api}", "remove that system's calls first"
+                )
+            )
+        elif api.startswith(TF1_PREFIXES):
+            found.append(Problem("TFDP075", call, f"{api} is TensorFlow 1 style, which is not migrated yet", _BY_HAND))
+    found += [*_devices(script), *half_migrated(script)]
+    if not script.migrated:
+        found += [*rate_changes(script.origins), *seeded_orders(script)]
+        if batch == "global":
+            found += _batch_constants(script)
+    return found
+
+
+def _devices(script: Script) -> list[Problem]:
+    """Devices that the script chooses would be the same for every worker."""
+    found = []
+    next_step = "remove the choice; dp.pin_gpu() gives each worker its own GPU"
+    for call in script.index.calls:
+        if (script.names.api(call.func) or "") in {
+            "tensorflow.config.set_visible_devices",
+            "tensorflow.config.experimental.set_visible_devices",
+        }:
+            found.append(
+                Problem("TFDP002", call, "the script chooses its GPU itself, the same one for every worker", next_step)
+            )
+    for call in script.index.calls:
+        sets = script.names.api(call.func) in {"os.environ.setdefault", "os.environ.update", "os.putenv"}
+        if sets and any(_text(n) == "CUDA_VISIBLE_DEVICES" for n in nodes(call)):
+            reason = "the script chooses its GPU itself, the same one for every worker"
+            found.append(Problem("TFDP002", call, reason, next_step))
+    for node in script.index.subscript_stores:
+        key = node.slice[0].slice
+        environ = script.names.api(node.value) == "os.environ"
+        if (
+            environ
+            and isinstance(key, cst.Index)
+            and isinstance(key.value, cst.SimpleString)
+            and key.value.evaluated_value == "CUDA_VISIBLE_DEVICES"
+        ):
+            value = script.index.subscript_stores[node]
+            if not (isinstance(value, cst.SimpleString) and value.evaluated_value in {"", "-1"}):
+                found.append(
+                    Problem(
+                        "TFDP002", node, "the script chooses its GPU itself, the same one for every worker", next_step
+                    )
+                )
+    return found
+
+
+def _batch_constants(script: Script) -> list[Problem]:
+    """A constant that is the batch size and is used for something else as well would stand for the global batch
+    there."""
+    found = []
+    training = set(script.batches)
+    for batch in script.batches:
+        size = argument(batch, "batch_size", 0)
+        if size is None or not isinstance(size.value, cst.Name):
+            continue
+        definitions = reaching(script.index, size.value)
+        for name in script.index.names[size.value.value]:
+            parent = script.index.parents[name]
+            call = script.index.parents[parent] if isinstance(parent, cst.Arg) else None
+            batches = isinstance(call, cst.Call) and (call in training or _method(call) in BATCHING)
+            same = any(d in definitions for d in reaching(script.index, name))
+            if same and not batches and name is not size.value:
+                found.append(
+                    Problem(
+                        "TFDP014",
+                        name,
+                        f"{name.value}, the batch size, has another use here, which would have to follow the local one",
+                        "use a name of its own here, or migrate with --batch per-worker",
+                    )
+                )
+    return found
+
+
+def _text(node: cst.CSTNode) -> str | None:
+    """A string, or the name of a keyword."""
+    if isinstance(node, cst.Arg):
+        return node.keyword.value if node.keyword is not None else None
+    return str(node.evaluated_value) if isinstance(node, cst.SimpleString) else None
+
+
+def _method(call: cst.Call) -> str | None:
+    return call.func.attr.value if isinstance(call.func, cst.Attribute) else None
+
+
+def _receiver(call: cst.Call) -> cst.BaseExpression | None:
+    return call.func.value if isinstance(call.func, cst.Attribute) else None

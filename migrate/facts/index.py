@@ -1,0 +1,288 @@
+"""One walk over the tree: parents, scopes, definitions, calls and statement positions."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import libcst as cst
+
+Scope = cst.Module | cst.FunctionDef | cst.ClassDef | cst.Lambda
+Body = Sequence[cst.BaseStatement | cst.BaseSmallStatement]
+ITER = -1  # a path element: "an element of iterating over"
+
+
+@dataclass(frozen=True, eq=False)
+class Definition:
+    """One binding of a name: `value` is what it is bound to, `path` how to get from that to the name's own value."""
+
+    name: str
+    kind: str  # assign, for, comp, with, param, import, def, class, other
+    value: cst.CSTNode | None
+    statement: cst.CSTNode
+    scope: Scope
+    path: tuple[int, ...] = ()
+    api: str = ""  # kind import: the dotted name
+
+
+class _Nodes(cst.CSTVisitor):
+    """A visitor of nodes alone: libcst's look-up of a method for each attribute of each node takes half of its time."""
+
+    def on_visit_attribute(self, node: cst.CSTNode, attribute: str) -> None:
+        """Nothing."""
+
+    def on_leave_attribute(self, original_node: cst.CSTNode, attribute: str) -> None:
+        """Nothing."""
+
+
+class _Parents(_Nodes):
+    def __init__(self, parents: dict[cst.CSTNode, cst.CSTNode]) -> None:
+        super().__init__()
+        self.parents, self.stack = parents, list[cst.CSTNode]()
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        if self.stack:
+            self.parents[node] = self.stack[-1]
+        self.stack.append(node)
+        return True
+
+    def on_leave(self, original_node: cst.CSTNode) -> None:  # noqa: ARG002
+        self.stack.pop()
+
+
+@dataclass
+class Index(_Nodes):
+    """What the walk found. Built once per file; read-only afterwards."""
+
+    module: cst.Module
+    parents: dict[cst.CSTNode, cst.CSTNode] = field(default_factory=dict)
+    definitions: dict[Scope, dict[str, list[Definition]]] = field(default_factory=lambda: defaultdict(dict))
+    globals_declared: dict[Scope, set[str]] = field(default_factory=lambda: defaultdict(set))
+    calls: list[cst.Call] = field(default_factory=list)
+    functions: list[cst.FunctionDef] = field(default_factory=list)
+    classes: list[cst.ClassDef] = field(default_factory=list)
+    names: dict[str, list[cst.Name]] = field(default_factory=lambda: defaultdict(list))  # reads only
+    attributes: dict[str, list[cst.Attribute]] = field(default_factory=lambda: defaultdict(list))
+    attribute_stores: dict[str, list[tuple[cst.Attribute, cst.CSTNode, tuple[int, ...]]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
+    subscript_stores: dict[cst.Subscript, cst.CSTNode] = field(default_factory=dict)
+    returns: dict[Scope, list[cst.Return]] = field(default_factory=lambda: defaultdict(list))
+    generators: set[Scope] = field(default_factory=set)
+    reaching: dict[cst.Name, list[Definition]] = field(default_factory=dict)  # answers of facts.flow
+    _stores: set[cst.Name] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        super().__init__()
+        self.module.visit(_Parents(self.parents))  # first: a binding asks for the scope of its own target
+        self.module.visit(self)
+
+    # --- the walk -----------------------------------------------------------------------------------------------------
+
+    def _define(  # noqa: PLR0917
+        self,
+        name: str,
+        kind: str,
+        value: cst.CSTNode | None,
+        at: cst.CSTNode,
+        path: tuple[int, ...] = (),
+        api: str = "",
+    ) -> None:
+        scope = self.scope_of(at)
+        if name in self.globals_declared[scope]:
+            scope = self.module
+        statement = self.statement_of(at)
+        self.definitions[scope].setdefault(name, []).append(Definition(name, kind, value, statement, scope, path, api))
+
+    def _bind(self, target: cst.CSTNode, kind: str, value: cst.CSTNode, path: tuple[int, ...] = ()) -> None:
+        if isinstance(target, cst.Name):
+            self._stores.add(target)
+            self._define(target.value, kind, value, target, path)
+        elif isinstance(target, cst.Tuple | cst.List):
+            starred = False
+            for i, element in enumerate(target.elements):
+                starred = starred or isinstance(element, cst.StarredElement)
+                self._bind(element.value, "other" if starred else kind, value, (*path, i))
+        elif isinstance(target, cst.Attribute):
+            self.attribute_stores[target.attr.value].append((target, value, path))
+        elif isinstance(target, cst.Subscript):
+            self.subscript_stores[target] = value
+
+    def visit_Assign(self, node: cst.Assign) -> None:
+        for target in node.targets:
+            self._bind(target.target, "assign", node.value)
+
+    def visit_AnnAssign(self, node: cst.AnnAssign) -> None:
+        if node.value is not None:
+            self._bind(node.target, "assign", node.value)
+
+    def visit_AugAssign(self, node: cst.AugAssign) -> None:
+        self._bind(node.target, "other", node)
+
+    def visit_NamedExpr(self, node: cst.NamedExpr) -> None:
+        self._bind(node.target, "assign", node.value)
+
+    def visit_For(self, node: cst.For) -> None:
+        self._bind(node.target, "for", node.iter, (ITER,))
+
+    def visit_CompFor(self, node: cst.CompFor) -> None:
+        self._bind(node.target, "comp", node.iter, (ITER,))
+
+    def visit_WithItem(self, node: cst.WithItem) -> None:
+        if node.asname is not None:
+            self._bind(node.asname.name, "with", node.item)
+
+    def visit_ExceptHandler(self, node: cst.ExceptHandler) -> None:
+        if node.name is not None:
+            self._bind(node.name.name, "other", node)
+
+    def visit_Global(self, node: cst.Global) -> None:
+        self.globals_declared[self.scope_of(node)].update(item.name.value for item in node.names)
+
+    def visit_Import(self, node: cst.Import) -> None:
+        for alias in node.names:
+            dotted = _dotted(alias.name)
+            if alias.asname is not None and isinstance(alias.asname.name, cst.Name):
+                self._define(alias.asname.name.value, "import", node, node, api=dotted)
+            else:
+                self._define(dotted.split(".")[0], "import", node, node, api=dotted.split(".")[0])
+
+    def visit_ImportFrom(self, node: cst.ImportFrom) -> None:
+        module = "." * len(node.relative) + (_dotted(node.module) if node.module is not None else "")
+        if isinstance(node.names, cst.ImportStar):
+            return
+        for alias in node.names:
+            name = _dotted(alias.name)
+            bound = alias.asname.name.value if alias.asname and isinstance(alias.asname.name, cst.Name) else name
+            self._define(bound, "import", node, node, api=f"{module}.{name}")
+
+    def visit_FunctionDef(self, node: cst.FunctionDef) -> None:
+        self.functions.append(node)
+        self._define(node.name.value, "def", node, node.name)
+
+    def visit_ClassDef(self, node: cst.ClassDef) -> None:
+        self.classes.append(node)
+        self._define(node.name.value, "class", node, node.name)
+
+    def visit_Param(self, node: cst.Param) -> None:
+        self._define(node.name.value, "param", node, node)
+
+    def visit_Call(self, node: cst.Call) -> None:
+        self.calls.append(node)
+
+    def visit_Name(self, node: cst.Name) -> None:
+        parent = self.parents.get(node)
+        is_label = isinstance(parent, cst.Arg | cst.Attribute) and node in {
+            getattr(parent, "keyword", None),
+            getattr(parent, "attr", None),
+        }
+        is_binding = isinstance(parent, cst.Param | cst.FunctionDef | cst.ClassDef) and node is parent.name
+        is_binding = is_binding or isinstance(self.statement_of(node), cst.Import | cst.ImportFrom)
+        if node not in self._stores and not is_label and not is_binding:
+            self.names[node.value].append(node)
+
+    def visit_Attribute(self, node: cst.Attribute) -> None:
+        self.attributes[node.attr.value].append(node)
+
+    def visit_Return(self, node: cst.Return) -> None:
+        self.returns[self.scope_of(node)].append(node)
+
+    def visit_Yield(self, node: cst.Yield) -> None:
+        self.generators.add(self.scope_of(node))
+
+    @property
+    def taken(self) -> set[str]:
+        """Every name that the file reads or binds anywhere."""
+        return set(self.names).union(*self.definitions.values())
+
+    # --- questions ----------------------------------------------------------------------------------------------------
+
+    def ancestors(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+        """The node's parents, from the nearest outwards."""
+        while (parent := self.parents.get(node)) is not None:
+            yield parent
+            node = parent
+
+    def scope_of(self, node: cst.CSTNode) -> Scope:
+        """The scope in which a name at `node` is looked up first (a function's name, decorators and defaults are
+        outside it)."""
+        child = node
+        for parent in self.ancestors(node):
+            if isinstance(parent, cst.FunctionDef) and (child is parent.body or child is parent.params):
+                if child is parent.params and not isinstance(node, cst.Param):
+                    child = parent
+                    continue
+                return parent
+            if isinstance(parent, cst.Lambda) and (child is parent.body or isinstance(node, cst.Param)):
+                return parent
+            if isinstance(parent, cst.ClassDef) and child is parent.body:
+                return parent
+            child = parent
+        return self.module
+
+    def statement_of(self, node: cst.CSTNode) -> cst.CSTNode:
+        """The innermost statement that holds the node.
+
+        A simple statement, or the compound one whose header it is in.
+        """
+        chain = (node, *self.ancestors(node))
+        return next(
+            (n for n in chain if isinstance(n, cst.BaseSmallStatement | cst.BaseCompoundStatement)), self.module
+        )
+
+    def enclosing_function(self, node: cst.CSTNode) -> cst.FunctionDef | None:
+        """The function whose body holds the node."""
+        scope: Scope = self.scope_of(node)
+        while isinstance(scope, cst.Lambda):
+            scope = self.scope_of(scope)
+        return scope if isinstance(scope, cst.FunctionDef) else None
+
+    def enclosing_class(self, function: cst.FunctionDef) -> cst.ClassDef | None:
+        """The class of which the function is a method."""
+        scope = self.scope_of(function)
+        return scope if isinstance(scope, cst.ClassDef) else None
+
+    def loops_around(self, node: cst.CSTNode) -> list[cst.For | cst.While]:
+        """Loops of the same function that run the node repeatedly, from the innermost outwards."""
+        loops: list[cst.For | cst.While] = []
+        child = node
+        for parent in self.ancestors(node):
+            if isinstance(parent, cst.FunctionDef | cst.ClassDef | cst.Lambda):
+                break
+            if isinstance(parent, cst.For | cst.While) and child is parent.body:
+                loops.append(parent)
+            child = parent
+        return loops
+
+    def probe(self, name: str, statement: cst.CSTNode) -> cst.Name:
+        """A name as it would be read at the start of a statement: a question, not a part of the file."""
+        read = cst.Name(name)
+        self.parents[read] = statement
+        return read
+
+    def previous(self, statement: cst.CSTNode) -> cst.CSTNode | None:
+        """The statement before one, in the same body, where both are lines of their own."""
+        line = self.parents.get(statement)
+        body = getattr(self.parents.get(line), "body", ()) if isinstance(line, cst.SimpleStatementLine) else ()
+        place = list(body).index(line) if line in body else 0
+        before = body[place - 1] if place else None
+        return before.body[-1] if isinstance(before, cst.SimpleStatementLine) else None
+
+    def lookup(self, name: str, scope: Scope) -> tuple[Scope, list[Definition]]:
+        """The scope that binds the name as seen from `scope` (Python's rules), with all its bindings there."""
+        first = True
+        while True:
+            found = self.definitions[scope].get(name, [])
+            if found and (first or not isinstance(scope, cst.ClassDef)):
+                return scope, found
+            if isinstance(scope, cst.Module):
+                return scope, []
+            first, scope = False, self.scope_of(scope)
+
+
+def _dotted(node: cst.BaseExpression) -> str:
+    if isinstance(node, cst.Attribute):
+        return f"{_dotted(node.value)}.{node.attr.value}"
+    assert isinstance(node, cst.Name)
+    return node.value

@@ -1,0 +1,198 @@
+"""The loop that trains: from a gradient call outwards to the data it runs over and to the place before all steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import libcst as cst
+
+from tfdp.migrate.catalogue import VARIABLE_COLLECTIONS, Kind
+from tfdp.migrate.facts.datasets import Chain, Datasets
+from tfdp.migrate.facts.flow import reaching, within
+from tfdp.migrate.facts.gradients import Gradient, reaches_update
+from tfdp.migrate.facts.index import Index
+from tfdp.migrate.facts.origins import Origins
+from tfdp.migrate.facts.problem import Problem
+
+
+@dataclass(frozen=True)
+class TrainingLoop:
+    """`for batch in dataset:` around a training step.
+
+    `calls` lead from the loop's body to the gradient; `before` is the statement before which nothing has been trained:
+    the outermost loop, or the call that leads to it.
+    """
+
+    gradient: Gradient
+    loop: cst.For
+    chains: tuple[Chain, ...]
+    calls: tuple[cst.CSTNode, ...]
+    before: cst.CSTNode
+    outer: tuple[cst.For | cst.While, ...]
+
+
+class Loops:
+    """Finds the training loops of a script."""
+
+    def __init__(self, origins: Origins, datasets: Datasets) -> None:
+        self._origins, self._datasets = origins, datasets
+
+    @property
+    def _index(self) -> Index:
+        return self._origins.index
+
+    def of(self, gradient: Gradient) -> tuple[TrainingLoop | Problem, ...]:
+        """Every loop over a dataset in which the gradient is taken.
+
+        A Problem for each way to it without such a loop.
+        """
+        found = tuple(self._climb(gradient, gradient.call, ()))
+        return found or (Problem("TFDP010", gradient.call, "this training step is not called in this file", _CALL),)
+
+    def _climb(
+        self, gradient: Gradient, node: cst.CSTNode, calls: tuple[cst.CSTNode, ...]
+    ) -> Iterator[TrainingLoop | Problem]:
+        if node in calls:
+            return
+        calls = (*calls, node)
+        loops = self._index.loops_around(node)
+        for i, loop in enumerate(loops):
+            if isinstance(loop, cst.For) and (chains := self._datasets.chains(self._datasets.unwrap(loop.iter))):
+                yield TrainingLoop(gradient, loop, chains, calls, self._before(loops[-1]), tuple(loops[i + 1 :]))
+                return
+        callers = self._callers(gradient, node)
+        if callers:
+            for caller in callers:
+                yield from self._climb(gradient, caller, calls)
+        elif loops:
+            yield Problem(
+                "TFDP010", loops[0], "this loop trains, but not over a tf.data dataset that can be followed", _DATA
+            )
+        else:
+            yield Problem("TFDP010", node, "this training step is in no loop over a dataset", _CALL)
+
+    def _callers(self, gradient: Gradient, node: cst.CSTNode) -> list[cst.Call]:
+        """The calls that lead to the step.
+
+        Where the update is the caller's business, those whose result reaches one.
+        """
+        function = self._index.enclosing_function(node)
+        if function is None or not isinstance(node, cst.Call):
+            return []
+        callers = self._origins.calls_of(function)
+        updates_here = any(within(self._index, u.call, function) for u in gradient.updates)
+        if len(callers) < 2 or updates_here or reaches_update(self._origins, node, inside=function):
+            return callers
+        return [c for c in callers if reaches_update(self._origins, c)]
+
+    def _before(self, outermost: cst.CSTNode) -> cst.CSTNode:
+        """Climb on while the loop is in a function that is called once, itself in a loop or as part of a graph."""
+        function = self._index.enclosing_function(outermost)
+        if function is None:
+            return outermost
+        callers = self._origins.calls_of(function)
+        if len(callers) != 1:
+            return outermost
+        loops = self._index.loops_around(callers[0])
+        if loops:
+            return self._before(loops[-1])
+        return self._before(self._index.statement_of(callers[0])) if self.in_graph(function) else outermost
+
+    def in_graph(self, function: cst.FunctionDef) -> bool:
+        """Whether the function is compiled by tf.function: by decorator or by a call."""
+        for decorator in function.decorators:
+            called = decorator.decorator
+            if self._origins.kind(called.func if isinstance(called, cst.Call) else called) is Kind.COMPILER:
+                return True
+        wraps = [c for c in self._index.calls if self._origins.kind(c.func) is Kind.COMPILER and c.args]
+        return any(self._origins.function(c.args[0].value) is function for c in wraps)
+
+    # --- what else is in a training loop ------------------------------------------------------------------------------
+
+    def early_exits(self, loop: TrainingLoop) -> list[cst.CSTNode]:
+        """`break`, `return` and exits inside the loop: decisions that could differ by rank."""
+        exits: list[cst.CSTNode] = []
+        for body in (loop.loop, *loop.outer):
+            exits += _exits(body.body, own=True)
+        return exits
+
+    def state_names(self, loop: TrainingLoop) -> list[str] | None:
+        """Names, visible where the loop starts, of the models and optimizers that it trains.
+
+        None where one has no name there.
+        """
+        wanted: list[cst.CSTNode] = list(_roots(loop.gradient.sources))
+        if not wanted:
+            return None
+        for update in loop.gradient.updates:
+            if update.kind == "keras":
+                wanted.append(update.receiver)
+            elif (function := self._index.enclosing_function(update.call)) is not None and self._index.enclosing_class(
+                function
+            ) is not None:
+                wanted.append(function.params.params[0])
+        if not all(self._holds_variables(node) for node in wanted):
+            return None
+        names = [self._name_at(loop.before, node) for node in wanted]
+        if any(n is None for n in names):
+            return None
+        return list(dict.fromkeys(n for n in names if n is not None))
+
+    def _holds_variables(self, node: cst.CSTNode) -> bool:
+        """Whether the object is certainly a model, an optimizer or a tf.Module."""
+        if isinstance(node, cst.Param):
+            function = self._index.enclosing_function(node)
+            owner = self._index.enclosing_class(function) if function is not None else None
+            return owner is not None and Kind.MODEL in self._origins.base_kinds(owner)
+        kinds = self._origins.kinds(node)
+        return bool(kinds) and kinds <= {Kind.MODEL, Kind.OPTIMIZER}
+
+    def _name_at(self, statement: cst.CSTNode, node: cst.CSTNode) -> str | None:
+        target = self._made(node)
+        if not target:
+            return None
+        scope = self._index.scope_of(statement)
+        scopes = [scope] if isinstance(scope, cst.Module) else [scope, self._index.module]
+        for candidate in scopes:
+            for name, definitions in self._index.definitions[candidate].items():
+                last = [d for d in definitions if d.kind in {"assign", "param", "with"}]
+                if len(last) != len(definitions) or not last:
+                    continue
+                probe = self._index.probe(name, statement)
+                if {o.node for o in self._origins.of(probe)} == target and reaching(self._index, probe):
+                    return name
+        return None
+
+    def _made(self, node: cst.CSTNode) -> set[cst.CSTNode]:
+        if isinstance(node, cst.Param):  # `self` of an optimizer written by hand: the calls that make it
+            function = self._index.enclosing_function(node)
+            owner = self._index.enclosing_class(function) if function is not None else None
+            return {c for c in self._index.calls if owner is not None and self._origins.constructed(c) is owner}
+        return {o.node for o in self._origins.of(node) if not isinstance(o.node, cst.Param)}
+
+
+_CALL = "call the training step in a `for batch in dataset:` loop of this file"
+_DATA = "iterate a tf.data.Dataset: `for batch in dataset:`"
+
+
+def _roots(sources: cst.BaseExpression | None) -> list[cst.BaseExpression]:
+    """`model` in `model.trainable_variables`; of sums and lists of such, each; an empty list for anything else."""
+    if isinstance(sources, cst.Attribute) and sources.attr.value in VARIABLE_COLLECTIONS:
+        return [sources.value]
+    if isinstance(sources, cst.BinaryOperation) and isinstance(sources.operator, cst.Add):
+        left, right = _roots(sources.left), _roots(sources.right)
+        return [*left, *right] if left and right else []
+    return []
+
+
+def _exits(node: cst.CSTNode, own: bool) -> list[cst.CSTNode]:
+    """Statements that leave the loop around `node`; `own` is False inside an inner loop, whose `break` is its own."""
+    found: list[cst.CSTNode] = []
+    for child in node.children:
+        if isinstance(child, cst.FunctionDef | cst.ClassDef | cst.Lambda):
+            continue
+        if isinstance(child, cst.Return) or (isinstance(child, cst.Break) and own):
+            found.append(child)
+        found += _exits(child, own and not isinstance(child, cst.For | cst.While))
+    return found

@@ -1,0 +1,298 @@
+"""What calls in a loss give: loss objects, models, the file's own functions and classes, sums of terms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import libcst as cst
+
+from tfdp.migrate.catalogue import Kind
+from tfdp.migrate.facts import batch_values as batch
+from tfdp.migrate.facts.batch_values import Reduction, Value
+from tfdp.migrate.facts.index import ITER
+from tfdp.migrate.facts.loss_objects import LossObjects
+from tfdp.migrate.facts.origins import Origin, Origins, argument
+from tfdp.migrate.facts.tensor_calls import Evaluate, TensorCalls
+
+_FRAMEWORKS = ("tensorflow.", "keras.", "numpy.", "math.", "builtins.")
+_LAYERS = ("keras.layers.", "keras.applications.")
+_KEPT_BY_PYTHON = frozenset({"builtins.float", "builtins.int", "builtins.abs", "builtins.max", "builtins.min"})
+_LOSS_METHODS = frozenset({"compiled_loss", "compute_loss", "loss", "evaluate", "train_on_batch", "result"})
+_MAKES_VARIABLE = frozenset({"add_weight", "add_variable"})
+_STATISTICS = frozenset(
+    {
+        "max",
+        "min",
+        "mean",
+        "sum",
+        "std",
+        "var",
+        "ptp",
+        "prod",
+        "any",
+        "all",
+        "argmax",
+        "argmin",
+        "sort",
+        "cumsum",
+        "dot",
+        "take",
+    }
+)
+_LAYOUTS = frozenset({"reshape", "transpose", "flatten", "ravel", "swapaxes"})
+
+
+class LossCalls:
+    """Calls whose result a loss is made of."""
+
+    def __init__(self, origins: Origins, value: Evaluate, at: Callable[[Origin], Value | None]) -> None:
+        self._origins, self._value, self._at = origins, value, at
+        self._tensors = TensorCalls(origins, value)
+        self._objects = LossObjects(origins, value)
+
+    def of(self, call: cst.Call) -> Value | None:
+        """How the call's result depends on the batch."""
+        api = self._origins.names.api(call.func) or ""
+        if api in {"builtins.sum", "tensorflow.add_n", "tensorflow.math.add_n"}:
+            return self._summed(call)
+        if api == "builtins.next":
+            return Value(Reduction.PER_EXAMPLE, opaque=True)
+        if api.startswith(("numpy.", "math.")) or api in _KEPT_BY_PYTHON:
+            constant = bool(call.args) and not api.startswith("numpy.random.") and not self._examples(call)
+            return batch.CONSTANT if constant else batch.UNKNOWN
+        if isinstance(call.func, cst.Attribute) and not api:
+            if call.func.attr.value == "gradient" and Kind.TAPE in self._origins.kinds(call.func.value):
+                return self._gradient(call)
+            if call.func.attr.value in _MAKES_VARIABLE:
+                return batch.CONSTANT
+        return self._function(call, call.func)
+
+    @property
+    def adds_losses(self) -> bool:
+        """Whether a model's losses may be of the batch."""
+        return self._objects.adds_losses
+
+    def is_tensor(self, call: cst.Call) -> bool:
+        """Whether the call is one of a tensor function: looping over its result is looping over examples."""
+        return self._tensors.knows(self._tensors.kind(call.func)[0])
+
+    def _function(self, call: cst.Call, func: cst.CSTNode) -> Value | None:
+        kind, name = self._tensors.kind(func)
+        if kind is not None and self._tensors.knows(kind):
+            return self._tensors.of(call, kind, name)
+        if name:
+            return batch.UNKNOWN if name.startswith(_FRAMEWORKS) else self._opaque(call, deep=False)
+        return self._called(call)
+
+    def _called(self, call: cst.Call) -> Value | None:
+        found = [self._callee(call, o) for o in self._origins.of(call.func)]
+        return batch.join(found) if found else batch.UNKNOWN
+
+    def _callee(self, call: cst.Call, origin: Origin) -> Value | None:
+        made = origin.node
+        if isinstance(made, cst.Call):
+            return self._object(call, made) if not origin.path else self._opaque(call, deep=True)
+        if isinstance(made, cst.Lambda) and not origin.path:
+            understood = batch.elementwise(self._value(a.value) for a in call.args)
+            return self._value(made.body) if understood != batch.UNKNOWN else understood
+        if isinstance(made, cst.Param):
+            return self._opaque(call, deep=True)
+        if origin.path or not isinstance(made, cst.Attribute | cst.Name):
+            return batch.UNKNOWN  # a function of the file whose return could not be followed, among others
+        if self._origins.names.api(made) is not None:
+            return self._function(call, made)
+        return self._method(call, made) if isinstance(made, cst.Attribute) else batch.UNKNOWN
+
+    def _method(self, call: cst.Call, method: cst.Attribute) -> Value | None:
+        """A method of something that this file does not define."""
+        makers = [o.node for o in self._origins.of(method.value) if isinstance(o.node, cst.Call)]
+        known = [self._origins.names.api(m.func) or "" for m in makers]
+        framework = any(n.startswith(_FRAMEWORKS) and not n.startswith(_LAYERS) for n in known)
+        owned = Kind.MODEL in self._origins.kinds(method.value)
+        if method.attr.value in _LOSS_METHODS | _STATISTICS | _LAYOUTS or (framework and not owned):
+            return batch.UNKNOWN
+        batches = [v for a in call.args if (v := self._value(a.value)) and v.reduction is Reduction.PER_EXAMPLE]
+        return self._opaque(call, deep=bool(batches))  # else it may make a dataset
+
+    def _opaque(self, call: cst.Call, deep: bool) -> Value:
+        """Something not looked into gives one value per example, unless it may be a loss.
+
+        A loss takes several values of the batch, and one of them is computed: not just read from the data.
+        """
+        values = [self._value(a.value) for a in call.args]
+        computed = any(v is not None and (v.deep or v.reduction is Reduction.UNKNOWN) for v in values)
+        if (computed and self._examples(call) > 1) or self._of_scalars(call):
+            return Value(Reduction.UNKNOWN, deep=deep)
+        return Value(Reduction.PER_EXAMPLE, deep=deep, opaque=True)
+
+    def _examples(self, call: cst.Call) -> int:
+        """How many of the arguments depend on the batch, or may."""
+        values = [self._value(a.value) for a in call.args]
+        return sum(v is not None and v.reduction is not Reduction.CONSTANT for v in values)
+
+    def _of_scalars(self, call: cst.Call) -> bool:
+        """Whether an argument is a sum or mean over the batch already."""
+        values = [self._value(a.value) for a in call.args]
+        return any(v is not None and v.reduction in {Reduction.SUM, Reduction.MEAN} for v in values)
+
+    # --- objects ------------------------------------------------------------------------------------------------------
+
+    def _object(self, call: cst.Call, made: cst.Call) -> Value | None:
+        kind, api = self._origins.kind(made.func), self._origins.names.api(made.func) or ""
+        if kind is Kind.LOSS_CLASS:
+            return self._objects.of(call, made)
+        if (own := self.of_own_object(call, ())) is not None:
+            return own
+        if kind is Kind.MODEL or api.startswith(_LAYERS):
+            return batch.UNKNOWN if self._of_scalars(call) else Value(Reduction.PER_EXAMPLE, deep=True, opaque=True)
+        if api.startswith(_FRAMEWORKS) or ".losses." in api:
+            return batch.UNKNOWN
+        return self._opaque(call, deep=True)
+
+    def of_own_object(self, call: cst.Call, path: tuple[int, ...]) -> Value | None:
+        """A called instance of the file's own class, or None where it is no such thing.
+
+        A model's or layer's result is one value per example, unless its method visibly sums or averages.
+        """
+        origin = self._origins.one(call.func)
+        owner = self._origins.constructed(origin.node) if origin is not None and not origin.path else None
+        if owner is None:
+            return None
+        method = self._origins.method(owner, "__call__") or self._origins.method(owner, "call")
+        returned = [r.value for r in self._origins.index.returns[method] if r.value is not None] if method else []
+        inner = batch.join(self._at(o) for value in returned for o in self._origins.of(value, path))
+        if _is_network(self._origins, owner):
+            scalar = inner is not None and inner.reduction in {Reduction.SUM, Reduction.MEAN}
+            flat = inner == batch.ROWS  # one number per example, or may be
+            return inner if scalar else Value(Reduction.PER_EXAMPLE, deep=not flat, opaque=True)
+        if owner.bases and any(self._origins.names.api(b.value) is not None for b in owner.bases):
+            return batch.UNKNOWN  # a loss of Keras reduces once more
+        return inner or batch.UNKNOWN
+
+    # --- sums of terms ------------------------------------------------------------------------------------------------
+
+    def _summed(self, call: cst.Call) -> Value | None:
+        """`sum(terms)`, `tf.add_n(terms)`."""
+        first = next((a.value for a in call.args if not a.star and a.keyword is None), None) or (
+            given.value if (given := argument(call, "inputs")) is not None else None
+        )
+        if first is None:
+            return batch.UNKNOWN
+        found = [self._terms(o) for o in self._origins.of(first)]
+        start = [self._value(a.value) for a in call.args[1:2] if a.keyword is None]
+        return batch.added([batch.join(found), *start]) if found else batch.UNKNOWN
+
+    def _terms(self, origin: Origin) -> Value | None:
+        node = origin.node
+        if not origin.path and isinstance(node, cst.List | cst.Tuple | cst.ListComp | cst.GeneratorExp):
+            return self.together(node)
+        return batch.reduced(self._at(origin), (), batch.SUM)
+
+    def together(self, node: cst.List | cst.Tuple | cst.ListComp | cst.GeneratorExp) -> Value | None:
+        """The sum of the elements of a list that is written out, with what is appended to it later."""
+        if isinstance(node, cst.ListComp | cst.GeneratorExp):
+            return self._value(node.elt) if self._goes_over_no_batch(node.for_in) else batch.UNKNOWN
+        members = self.members(node)
+        return batch.added(self._value(m) for m in members) if members else batch.UNKNOWN
+
+    def members(self, node: cst.List | cst.Tuple) -> list[cst.BaseExpression]:
+        """The elements of a list that is written out, with what is appended to it; none where that is not known."""
+        later = self._appended(node)
+        elements = [e.value for e in node.elements if isinstance(e, cst.Element)]
+        return [] if later is None or len(elements) < len(node.elements) else [*elements, *later]
+
+    def _goes_over_no_batch(self, loop: cst.CompFor | None) -> bool:
+        """Whether a comprehension goes over weights, a range or a list that is written out."""
+        while loop is not None:
+            for origin in self._origins.of(loop.iter):
+                element = self._at(Origin(origin.node, (*origin.path, ITER)))
+                written = isinstance(origin.node, cst.List | cst.Tuple) and not origin.path
+                if not written and (element is None or element.reduction is not Reduction.CONSTANT):
+                    return False
+            loop = loop.inner_for_in
+        return True
+
+    def _appended(self, node: cst.List | cst.Tuple) -> list[cst.BaseExpression] | None:
+        """What is appended to a list under its name; None where it may change in other ways."""
+        index = self._origins.index
+        statement = index.parents.get(node)
+        if not isinstance(node, cst.List) or not isinstance(statement, cst.Assign | cst.AnnAssign):
+            return []
+        targets = [t.target for t in statement.targets] if isinstance(statement, cst.Assign) else [statement.target]
+        names = {t.value for t in targets if isinstance(t, cst.Name)}
+        if len(names) < len(targets):
+            return None
+        for change in ("extend", "insert", "__setitem__"):
+            if any(isinstance(a.value, cst.Name) and a.value.value in names for a in index.attributes[change]):
+                return None
+        if any(isinstance(s.value, cst.Name) and s.value.value in names for s in index.subscript_stores):
+            return None
+        calls = [index.parents[a] for a in index.attributes["append"] if _names(a.value, names)]
+        if any(not isinstance(c, cst.Call) or len(c.args) != 1 for c in calls):
+            return None
+        return [c.args[0].value for c in calls if isinstance(c, cst.Call)]
+
+    # --- gradients ----------------------------------------------------------------------------------------------------
+
+    def _gradient(self, call: cst.Call) -> Value | None:
+        """The gradient of per-example values, or their sum, by the examples is one per example."""
+        target, sources = argument(call, "target", 0), argument(call, "sources", 1)
+        if target is None or sources is None:
+            return batch.UNKNOWN
+        of, by = self._value(target.value), self._by(sources.value)
+        if of is None or by is None:
+            return None
+        fits = of.reduction in {Reduction.PER_EXAMPLE, Reduction.SUM} and by.reduction is Reduction.PER_EXAMPLE
+        return Value(Reduction.PER_EXAMPLE, deep=True) if fits else batch.UNKNOWN
+
+    def _by(self, sources: cst.BaseExpression) -> Value | None:
+        if isinstance(sources, cst.List | cst.Tuple):
+            return batch.elementwise(self._value(e.value) for e in sources.elements)
+        return self._value(sources)
+
+    def gives_list_of_gradients(self, call: cst.Call) -> bool:
+        """Whether the call gives the gradients by the members of a list that is written out."""
+        gradient = isinstance(call.func, cst.Attribute) and call.func.attr.value == "gradient"
+        sources = argument(call, "sources", 1)
+        return gradient and sources is not None and isinstance(sources.value, cst.List | cst.Tuple)
+
+
+def holds_weights(origins: Origins, node: cst.CSTNode) -> bool:
+    """Whether the value is a model or a layer, whose attributes are weights."""
+    found = origins.of(node)
+    return bool(found) and all(_is_layer(origins, o) for o in found)
+
+
+def _is_layer(origins: Origins, origin: Origin) -> bool:
+    made = origin.node
+    if isinstance(made, cst.ClassDef) and not origin.path:
+        return _is_network(origins, made)
+    if isinstance(made, cst.Subscript):
+        made = made.value
+        return isinstance(made, cst.Attribute) and made.attr.value == "layers"
+    if isinstance(made, cst.Attribute):
+        return made.attr.value == "layers" and origin.path == (ITER,)
+    if not isinstance(made, cst.Call) or origin.path:
+        return False
+    if (owner := origins.constructed(made)) is not None:
+        return _is_network(origins, owner)
+    if isinstance(made.func, cst.Attribute) and made.func.attr.value == "get_layer":
+        return True
+    return origins.kind(made.func) is Kind.MODEL or (origins.names.api(made.func) or "").startswith(_LAYERS)
+
+
+def _is_network(origins: Origins, owner: cst.ClassDef) -> bool:
+    """Whether a class of the file is a model or a layer."""
+    if Kind.MODEL in origins.base_kinds(owner):
+        return True
+    for base in owner.bases:
+        if (origins.names.api(base.value) or "").startswith(_LAYERS):
+            return True
+        origin = origins.one(base.value)
+        if origin is not None and isinstance(origin.node, cst.ClassDef) and origin.node is not owner:
+            return _is_network(origins, origin.node)
+    return False
+
+
+def _names(node: cst.CSTNode, names: set[str]) -> bool:
+    return isinstance(node, cst.Name) and node.value in names

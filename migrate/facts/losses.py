@@ -1,0 +1,252 @@
+"""What a loss is over the batch: averaging gradients is exact only for a mean (SEMANTICS.md 5)."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from tfdp.migrate.catalogue import STAGES, VARIABLE_COLLECTIONS, Kind
+from tfdp.migrate.facts import batch_values as batch
+from tfdp.migrate.facts.batch_values import Reduction, Value
+from tfdp.migrate.facts.index import ITER
+from tfdp.migrate.facts.loss_calls import LossCalls, holds_weights
+from tfdp.migrate.facts.origins import Origin, Origins
+from tfdp.migrate.facts.tensor_calls import binary
+
+__all__ = ["Losses", "Reduction"]
+
+_DEPTH = 80
+_STEPS = 20_000
+_ROUNDS = 6  # a value that feeds itself in a loop settles after two or three
+_OPAQUE = Value(Reduction.PER_EXAMPLE, opaque=True)
+_NOT_BATCHES = frozenset({"shape", "dtype", "size", "ndim", "loss", "losses", "T", "values", "flat_values"})
+_NOT_WEIGHTS = frozenset({"output", "outputs", "input", "inputs", "layers", "losses"})
+_NEW_AXIS = frozenset({"builtins.None", "tensorflow.newaxis", "numpy.newaxis"})
+_SAME_ELEMENTS = frozenset({"builtins.iter", "builtins.list", "builtins.tuple", "builtins.reversed"})
+
+
+class Losses:
+    """Classifies loss expressions."""
+
+    def __init__(self, origins: Origins) -> None:
+        self._origins = origins
+        self._calls = LossCalls(origins, self.value, self._at)
+        self._known: dict[Origin, Value | None] = {}
+        self._assumed: dict[Origin, Value | None] = {}
+        self._used: set[Origin] = set()
+        self._steps = 0
+
+    def reduction(self, node: cst.CSTNode) -> Reduction:
+        """What the expression is over the batch; of several possible origins, all must agree."""
+        self._steps = 0
+        found = self.value(node)
+        return found.reduction if found is not None else Reduction.UNKNOWN
+
+    def value(self, node: cst.CSTNode) -> Value | None:
+        """How the expression depends on the batch; None where it is only itself, in a loop."""
+        api = self._origins.names.api(node)
+        if api is not None:
+            return _named(api)
+        return self._any(self._origins.of(node))
+
+    def _any(self, origins: tuple[Origin, ...]) -> Value | None:
+        return batch.join([self._at(o) for o in origins]) if origins else batch.UNKNOWN
+
+    def _at(self, origin: Origin) -> Value | None:
+        """The value of one origin; of one that needs itself, the first value that agrees with itself."""
+        if origin in self._known:
+            return self._known[origin]
+        if origin in self._assumed:
+            self._used.add(origin)
+            return self._assumed[origin]
+        self._steps += 1
+        if len(self._assumed) > _DEPTH or self._steps > _STEPS:
+            return batch.UNKNOWN
+        outer, self._used = self._used, set()
+        self._assumed[origin] = None
+        for _ in range(_ROUNDS):
+            found = batch.join([self._assumed[origin], self._compute(origin.node, origin.path)])
+            if origin not in self._used or found == self._assumed[origin]:
+                break
+            self._assumed[origin] = found
+        else:
+            found = batch.UNKNOWN
+        del self._assumed[origin]
+        self._used.discard(origin)
+        if not self._used:
+            self._known[origin] = found
+        self._used |= outer
+        return found
+
+    def _compute(self, node: cst.CSTNode, path: tuple[int, ...]) -> Value | None:
+        if path:
+            return self._part(node, path)
+        if isinstance(node, cst.Integer | cst.Float | cst.SimpleString):
+            return batch.CONSTANT
+        if isinstance(node, cst.Name) and (api := self._origins.names.api(node)) is not None:
+            return _named(api)
+        if isinstance(node, cst.UnaryOperation):
+            inner = self.value(node.expression)
+            return inner if isinstance(node.operator, cst.Minus | cst.Plus) else batch.elementwise([inner])
+        if isinstance(node, cst.BinaryOperation):
+            return binary(type(node.operator).__name__, self.value(node.left), self.value(node.right))
+        if isinstance(node, cst.AugAssign):
+            operator = type(node.operator).__name__.removesuffix("Assign")
+            return binary(operator, self.value(node.target), self.value(node.value))
+        if isinstance(node, cst.Comparison):
+            return batch.elementwise(self.value(n) for n in (node.left, *(c.comparator for c in node.comparisons)))
+        if isinstance(node, cst.Call):
+            return self._calls.of(node)
+        if isinstance(node, cst.Attribute):
+            return self._attribute(node)
+        if isinstance(node, cst.Subscript):
+            return self._subscript(node)
+        if isinstance(node, cst.List | cst.Tuple | cst.ListComp | cst.GeneratorExp):
+            found = self._calls.together(node)
+            return batch.UNKNOWN if found is not None and found.reduction is Reduction.PER_EXAMPLE else found
+        return _OPAQUE if isinstance(node, cst.Param) else batch.UNKNOWN
+
+    # --- parts --------------------------------------------------------------------------------------------------------
+
+    def _part(self, node: cst.CSTNode, path: tuple[int, ...]) -> Value | None:
+        """An element of a tuple, or of what a loop goes over: a dataset's batches, but not a batch's examples."""
+        if path.count(ITER) > 1:
+            return batch.UNKNOWN
+        if isinstance(node, cst.Param):
+            return _OPAQUE
+        if path[0] == ITER:
+            return self._element(node, path[1:])
+        if (
+            isinstance(node, cst.Call)
+            and ITER not in path
+            and (own := self._calls.of_own_object(node, path)) is not None
+        ):
+            return own
+        whole = self._at(Origin(node))
+        if ITER in path:
+            return _OPAQUE if whole is None or not whole.deep else batch.UNKNOWN
+        return whole if whole is None or whole.opaque else batch.UNKNOWN
+
+    def _element(self, node: cst.CSTNode, rest: tuple[int, ...]) -> Value | None:
+        if isinstance(node, cst.List | cst.Tuple):
+            members = self._calls.members(node)
+            return batch.join([self._any(self._origins.of(m, rest)) for m in members]) if members else batch.UNKNOWN
+        if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Add):
+            sides = (self._origins.of(side, (ITER, *rest)) for side in (node.left, node.right))
+            return batch.join([self._any(origins) for origins in sides])
+        if isinstance(node, cst.Call) and (inner := self._iterated(node, rest)) is not None:
+            return inner
+        if not isinstance(node, cst.Call | cst.Attribute | cst.Subscript | cst.Name | cst.ImportFrom | cst.Import):
+            return batch.UNKNOWN
+        if isinstance(node, cst.Call) and self._calls.is_tensor(node):
+            return batch.UNKNOWN
+        if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value in STAGES:
+            return _OPAQUE
+        whole = self._at(Origin(node))
+        if whole is not None and whole.reduction is Reduction.CONSTANT:
+            return whole
+        of_a_batch = whole is not None and (whole.deep or whole == batch.ROWS)
+        return batch.UNKNOWN if of_a_batch else _OPAQUE
+
+    def _iterated(self, call: cst.Call, rest: tuple[int, ...]) -> Value | None:
+        """An element of zip(…), enumerate(…), range(…) and the like."""
+        api, kind = self._origins.names.api(call.func), self._origins.kind(call.func)
+        if api == "builtins.range":
+            return batch.CONSTANT
+        if api in {"builtins.zip", "builtins.enumerate"}:
+            place = rest[0] if rest else len(call.args)
+            if api == "builtins.enumerate" and rest:
+                if place == 0:
+                    return batch.CONSTANT
+                place = 0
+            if place >= len(call.args) or any(a.star for a in call.args):
+                return batch.UNKNOWN
+            return self._any(self._origins.of(call.args[place].value, (ITER, *rest[1:])))
+        if (api in _SAME_ELEMENTS or kind is Kind.PROGRESS) and call.args:
+            return self._any(self._origins.of(call.args[0].value, (ITER, *rest)))
+        return None
+
+    # --- attributes and subscripts ------------------------------------------------------------------------------------
+
+    def _attribute(self, node: cst.Attribute) -> Value | None:
+        api, name = self._origins.names.api(node), node.attr.value
+        if api is not None:
+            return _named(api)
+        if name in VARIABLE_COLLECTIONS:
+            return batch.CONSTANT
+        if name == "losses" and Kind.MODEL in self._origins.kinds(node.value):
+            return batch.UNKNOWN if self._calls.adds_losses else batch.CONSTANT
+        if name not in _NOT_WEIGHTS and holds_weights(self._origins, node.value):
+            return batch.CONSTANT
+        if all(_reads_arguments(o) for o in self._origins.of(node.value)):
+            return batch.CONSTANT
+        base = self.value(node.value)
+        return base if base is not None and base.opaque and name not in _NOT_BATCHES else batch.UNKNOWN
+
+    def _subscript(self, node: cst.Subscript) -> Value | None:
+        named = [o.node for o in self._origins.of(node.value) if isinstance(o.node, cst.Dict) and not o.path]
+        if len(named) == 1:
+            return self._entry(node, named[0])
+        base = self.value(node.value)
+        if base is None or base.reduction is Reduction.CONSTANT:
+            return base
+        if base.reduction is not Reduction.PER_EXAMPLE:
+            return batch.UNKNOWN
+        indices = [e.slice for e in node.slice]
+        first = indices[0]
+        if len(indices) == 1 and isinstance(first, cst.Index):
+            if isinstance(first.value, cst.SimpleString):
+                return base if base.opaque else batch.UNKNOWN
+            if isinstance(first.value, cst.Integer):
+                component = all(self._is_component_of(o) for o in self._origins.of(node.value))
+                return Value(Reduction.PER_EXAMPLE, opaque=True) if component else batch.UNKNOWN
+        whole = isinstance(first, cst.Slice) and first.lower is None and first.upper is None and first.step is None
+        ellipsis = isinstance(first, cst.Index) and isinstance(first.value, cst.Ellipsis) and base.deep
+        return self._within_examples(base, indices[1:], ellipsis) if whole or ellipsis else batch.UNKNOWN
+
+    def _entry(self, node: cst.Subscript, made: cst.Dict) -> Value | None:
+        """An entry of a dict that is written out and not stored into."""
+        stored = {s.value.value for s in self._origins.index.subscript_stores if isinstance(s.value, cst.Name)}
+        one = len(self._origins.of(node.value)) == 1 and isinstance(node.value, cst.Name)
+        if not one or cst.ensure_type(node.value, cst.Name).value in stored:
+            return batch.UNKNOWN
+        values = [e.value for e in made.elements if isinstance(e, cst.DictElement)]
+        return batch.join([self.value(v) for v in values]) if len(values) == len(made.elements) > 0 else batch.UNKNOWN
+
+    def _is_component_of(self, origin: Origin) -> bool:
+        """Whether `value[0]` is a member of a tuple: of a dataset's element, of gradients for a list."""
+        if origin.path == (ITER,):
+            return True
+        node = origin.node
+        if origin.path or not isinstance(node, cst.Call):
+            return False
+        return self._origins.names.api(node.func) == "builtins.next" or self._calls.gives_list_of_gradients(node)
+
+    def _within_examples(self, base: Value, indices: list[cst.BaseSlice], ellipsis: bool) -> Value:
+        """`value[:, …]`: the other indices choose within each example."""
+        deep = base.deep
+        for index in indices:
+            if not isinstance(index, cst.Index):
+                continue
+            if self._origins.names.api(index.value) in _NEW_AXIS:
+                if base.deep and not ellipsis:
+                    return batch.UNKNOWN  # spread over other examples
+                deep = True
+            else:
+                found = self.value(index.value)
+                if found is None or found.reduction is not Reduction.CONSTANT:
+                    return batch.UNKNOWN
+                deep = False
+        return Value(Reduction.PER_EXAMPLE, deep=deep)
+
+
+def _named(api: str) -> Value:
+    """A name that is imported or built in: a constant of a module."""
+    if api.startswith("builtins."):
+        return batch.CONSTANT if api.partition(".")[2] in {"True", "False", "None"} else batch.UNKNOWN
+    return batch.CONSTANT
+
+
+def _reads_arguments(origin: Origin) -> bool:
+    """`parser.parse_args()`."""
+    func = origin.node.func if isinstance(origin.node, cst.Call) and not origin.path else None
+    return isinstance(func, cst.Attribute) and func.attr.value == "parse_args"

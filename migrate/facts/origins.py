@@ -1,0 +1,296 @@
+"""Where a value comes from: through assignments, parameters, returns, attributes of the file's own classes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import libcst as cst
+
+from tfdp.migrate.catalogue import KINDS, Kind
+from tfdp.migrate.facts.flow import reaching
+from tfdp.migrate.facts.index import Definition, Index
+from tfdp.migrate.facts.names import Names
+
+_CALLED_OBJECTS = frozenset({"__call__", "call"})
+_DEPTH = 40  # definitions followed one after another; real scripts stay below ten
+_STEPS = 1000  # definitions followed for one question; real scripts stay below a hundred
+
+
+@dataclass(frozen=True)
+class Origin:
+    """An expression (or def, class, parameter) that gives the value, and the path from it.
+
+    Tuple positions, ITER for "an element of".
+    """
+
+    node: cst.CSTNode
+    path: tuple[int, ...] = ()
+
+
+class Origins:
+    """Follows values backwards. Every answer is a tuple: more than one element means that several are possible."""
+
+    def __init__(self, index: Index, names: Names) -> None:
+        self.index, self.names = index, names
+        self._busy: set[tuple[cst.CSTNode, tuple[int, ...]]] = set()
+        self._known: dict[tuple[cst.CSTNode, tuple[int, ...]], tuple[Origin, ...]] = {}
+        self._callers: dict[cst.FunctionDef, list[cst.Call]] = {}
+        self._cuts = self._steps = 0
+        self._methods = {c: {f.name.value: f for f in _body_functions(c)} for c in index.classes}
+
+    # --- following ----------------------------------------------------------------------------------------------------
+
+    def of(self, node: cst.CSTNode, path: tuple[int, ...] = ()) -> tuple[Origin, ...]:
+        """All expressions that can give the value of `node` followed by `path`."""
+        key = (node, path)
+        if key in self._known:
+            return self._known[key]
+        if not self._busy:
+            self._steps = 0
+        self._steps += 1
+        if key in self._busy:
+            self._cuts += 1
+            return ()  # a name defined by itself adds no value of its own
+        if len(self._busy) > _DEPTH or self._steps > _STEPS:
+            self._cuts += 1
+            return (Origin(node, path),)  # given up: not understood, never "the other values only"
+        cuts = self._cuts
+        self._busy.add(key)
+        try:
+            found = tuple(dict.fromkeys(self._step(node, path)))
+        finally:
+            self._busy.discard(key)
+        if not self._busy or cuts == self._cuts:  # an answer that a cycle cut short holds only inside that cycle
+            self._known[key] = found
+        return found
+
+    def one(self, node: cst.CSTNode, path: tuple[int, ...] = ()) -> Origin | None:
+        """The origin, where there is exactly one."""
+        found = self.of(node, path)
+        return found[0] if len(found) == 1 else None
+
+    def _step(self, node: cst.CSTNode, path: tuple[int, ...]) -> Iterable[Origin]:
+        if isinstance(node, cst.Name):
+            definitions = reaching(self.index, node)
+            return [o for d in definitions for o in self._definition(d, path)] if definitions else [Origin(node, path)]
+        if isinstance(node, cst.Tuple | cst.List) and path and path[0] >= 0 and path[0] < len(node.elements):
+            element = node.elements[path[0]]
+            return [] if isinstance(element, cst.StarredElement) else self.of(element.value, path[1:])
+        if isinstance(node, cst.IfExp):
+            return [*self.of(node.body, path), *self.of(node.orelse, path)]
+        if isinstance(node, cst.NamedExpr):
+            return self.of(node.value, path)
+        if isinstance(node, cst.Attribute) and (stored := self.stored(node)):
+            return [o for value, stored_path in stored for o in self.of(value, (*stored_path, *path))]
+        if isinstance(node, cst.Attribute) and (method := self._method(node)) is not None:
+            return [Origin(method, path)]
+        if isinstance(node, cst.Call):
+            return self._call(node, path)
+        return [Origin(node, path)]
+
+    def _definition(self, definition: Definition, path: tuple[int, ...]) -> Iterable[Origin]:
+        if definition.kind == "param":
+            return self._parameter(definition, path)
+        if definition.value is None or definition.kind in {"other", "import", "def", "class"}:
+            return [Origin(definition.value or definition.statement, path)]
+        return self.of(definition.value, (*definition.path, *path))
+
+    def _parameter(self, definition: Definition, path: tuple[int, ...]) -> Iterable[Origin]:
+        """A parameter takes its values from the calls of its function in this file; without any it stays unknown."""
+        function = definition.scope
+        unknown = [Origin(definition.value or definition.statement, path)]
+        if not isinstance(function, cst.FunctionDef):
+            return unknown
+        if self._is_self(definition, function):
+            owner = self.index.enclosing_class(function)
+            return [Origin(owner, path)] if owner is not None else unknown
+        if function.name.value in _CALLED_OBJECTS:
+            return unknown  # which objects a call may mean is itself a question of origins: it would not end
+        found: list[Origin] = []
+        for call in self.calls_of(function):
+            bound = self.bind(call, function).get(definition.name)
+            if bound is None:
+                return unknown
+            found += self.of(bound, path)
+        return found or unknown
+
+    def _is_self(self, definition: Definition, function: cst.FunctionDef) -> bool:
+        first = (*function.params.posonly_params, *function.params.params)[:1]
+        static = any(self.names.api(d.decorator) == "builtins.staticmethod" for d in function.decorators)
+        return (
+            bool(first)
+            and first[0] is definition.value
+            and self.index.enclosing_class(function) is not None
+            and not static
+        )
+
+    def _call(self, node: cst.Call, path: tuple[int, ...]) -> Iterable[Origin]:
+        """A call of the file's own function is what that returns; of tf.function(f), f; anything else is itself."""
+        if self.kind(node.func) is Kind.COMPILER and node.args:
+            return self.of(node.args[0].value, path)
+        function = self.function(node.func)
+        if function is None or function in self.index.generators:
+            return [Origin(node, path)]
+        returned = [r.value for r in self.index.returns[function] if r.value is not None]
+        return [o for value in returned for o in self.of(value, path)] or [Origin(node, path)]
+
+    # --- classes ------------------------------------------------------------------------------------------------------
+
+    def class_of(self, node: cst.CSTNode) -> cst.ClassDef | None:
+        """The file's own class of which the expression is an instance."""
+        origin = self.one(node)
+        if origin is None or origin.path:
+            return None
+        if isinstance(origin.node, cst.ClassDef) and not self._names_class(node):
+            return origin.node  # `self`
+        return self.constructed(origin.node)
+
+    def constructed(self, node: cst.CSTNode) -> cst.ClassDef | None:
+        """The file's own class that a call constructs."""
+        func: cst.CSTNode | None = node.func if isinstance(node, cst.Call) else None
+        for _ in range(_DEPTH):
+            found = reaching(self.index, func) if isinstance(func, cst.Name) else []
+            if len(found) != 1 or found[0].path:
+                return None
+            if isinstance(found[0].value, cst.ClassDef):
+                return found[0].value
+            func = found[0].value if found[0].kind == "assign" else None
+        return None
+
+    def _names_class(self, node: cst.CSTNode) -> bool:
+        return isinstance(node, cst.Name) and any(d.kind == "class" for d in reaching(self.index, node))
+
+    def stored(self, node: cst.Attribute) -> list[tuple[cst.CSTNode, tuple[int, ...]]]:
+        """What the file's own class stores in the attribute: (value, path) of each `self.name = value`."""
+        stores = self.index.attribute_stores.get(node.attr.value)
+        owner = self.class_of(node.value) if stores else None
+        if not stores or owner is None:
+            return []
+        return [(value, path) for target, value, path in stores if self.class_of(target.value) is owner]
+
+    def _method(self, node: cst.Attribute) -> cst.FunctionDef | None:
+        owner = self.class_of(node.value)
+        return self.method(owner, node.attr.value) if owner is not None else None
+
+    def method(self, owner: cst.ClassDef, name: str) -> cst.FunctionDef | None:
+        """The method of a class of this file, or of its bases in this file."""
+        if name in self._methods[owner]:
+            return self._methods[owner][name]
+        for base in owner.bases:
+            origin = self.one(base.value)
+            if origin is not None and isinstance(origin.node, cst.ClassDef) and origin.node is not owner:
+                return self.method(origin.node, name)
+        return None
+
+    def base_kinds(self, owner: cst.ClassDef) -> set[Kind]:
+        """What the class descends from, as far as the catalogue knows it."""
+        kinds: set[Kind] = set()
+        for base in owner.bases:
+            kind = self.kind(base.value)
+            origin = self.one(base.value)
+            if kind is not None:
+                kinds.add(kind)
+            elif origin is not None and isinstance(origin.node, cst.ClassDef) and origin.node is not owner:
+                kinds |= self.base_kinds(origin.node)
+        return kinds
+
+    # --- calls --------------------------------------------------------------------------------------------------------
+
+    def kind(self, func: cst.CSTNode) -> Kind | None:
+        """What the catalogue says of a called expression."""
+        api = self.names.api(func)
+        return KINDS.get(api) if api is not None else None
+
+    def kinds(self, node: cst.CSTNode) -> set[Kind | None]:
+        """What the calls are that can have made a value.
+
+        None stands for anything unknown, an empty set for nothing found.
+        """
+        found: set[Kind | None] = set()
+        for origin in self.of(node):
+            owner = self.constructed(origin.node)
+            if isinstance(origin.node, cst.ClassDef):
+                owner = origin.node
+            if owner is not None:
+                found |= self.base_kinds(owner) or {None}
+            else:
+                found.add(
+                    self.kind(origin.node.func) if isinstance(origin.node, cst.Call) and not origin.path else None
+                )
+        return found
+
+    def function(self, func: cst.CSTNode) -> cst.FunctionDef | None:
+        """The file's own function that a called expression names."""
+        if not isinstance(func, cst.Name | cst.Attribute):
+            return None
+        origin = self.one(func)
+        return origin.node if origin is not None and isinstance(origin.node, cst.FunctionDef) else None
+
+    def calls_of(self, function: cst.FunctionDef) -> list[cst.Call]:
+        """Calls of the function in this file, under its own name or a name that `tf.function(f)` or `g = f` gave it."""
+        if function in self._callers:
+            return self._callers[function]
+        cuts = self._cuts
+        found = self._find_calls(function)
+        if not self._busy or cuts == self._cuts:
+            self._callers[function] = found
+        return found
+
+    def _find_calls(self, function: cst.FunctionDef) -> list[cst.Call]:
+        names = {function.name.value}
+        owner = self.index.enclosing_class(function)
+        if function.name.value == "__init__" and owner is not None:
+            made = ((c, self.constructed(c)) for c in self.index.calls)
+            return [c for c, made_class in made if made_class and self.method(made_class, "__init__") is function]
+        if function.name.value in _CALLED_OBJECTS and owner is not None:
+            return [c for c in self.index.calls if self.names.api(c.func) is None and self.class_of(c.func) is owner]
+        for scoped in self.index.definitions.values():
+            for name, definitions in scoped.items():
+                if any(
+                    d.kind == "assign" and d.value is not None and _mentions(d.value, function.name.value)
+                    for d in definitions
+                ):
+                    names.add(name)
+        return [c for c in self.index.calls if _last_name(c.func) in names and self.function(c.func) is function]
+
+    def bind(self, call: cst.Call, function: cst.FunctionDef) -> dict[str, cst.BaseExpression]:
+        """Parameter name -> argument expression (or the default); absent where a star makes it uncertain."""
+        positional = [*function.params.posonly_params, *function.params.params]
+        is_method = self.index.enclosing_class(function) is not None
+        params = positional[1:] if is_method else positional
+        bound = {p.name.value: p.default for p in (*params, *function.params.kwonly_params) if p.default is not None}
+        free = iter(params)
+        for arg in call.args:
+            if arg.star:
+                return {}
+            if arg.keyword is not None:
+                bound[arg.keyword.value] = arg.value
+            elif (param := next(free, None)) is not None:
+                bound[param.name.value] = arg.value
+        return bound
+
+
+def argument(call: cst.Call, keyword: str, position: int | None = None) -> cst.Arg | None:
+    """The argument that a call passes under a keyword or at a position."""
+    positional = [a for a in call.args if a.keyword is None and not a.star]
+    named = next((a for a in call.args if a.keyword is not None and a.keyword.value == keyword), None)
+    if named is None and position is not None and position < len(positional) and not any(a.star for a in call.args):
+        return positional[position]
+    return named
+
+
+def _body_functions(owner: cst.ClassDef) -> list[cst.FunctionDef]:
+    return [s for s in owner.body.body if isinstance(s, cst.FunctionDef)]
+
+
+def _last_name(node: cst.CSTNode) -> str | None:
+    if isinstance(node, cst.Attribute):
+        return node.attr.value
+    return node.value if isinstance(node, cst.Name) else None
+
+
+def _mentions(value: cst.CSTNode, name: str) -> bool:
+    if isinstance(value, cst.Call):
+        return any(_last_name(a.value) == name for a in value.args[:1])
+    return _last_name(value) == name

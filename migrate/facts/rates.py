@@ -1,0 +1,139 @@
+"""Optimizers and the expressions that are their learning rates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import libcst as cst
+
+from tfdp.migrate.catalogue import OPTIMIZERS, Kind
+from tfdp.migrate.facts.gradients import Gradient, Update
+from tfdp.migrate.facts.origins import Origins, argument
+from tfdp.migrate.facts.own_optimizers import OwnOptimizers, OwnRate
+from tfdp.migrate.facts.parts import nodes
+from tfdp.migrate.facts.problem import Problem
+from tfdp.migrate.facts.rate_changes import RATES
+
+_SCALED = "tfdp.runtime.scale_lr"
+_NUMBERS = ("builtins.", "math.", "numpy.", "tensorflow.constant", "tensorflow.cast", "tensorflow.convert_to_tensor")
+_NEXT = "write the rate as a number, a constant or an argument where the optimizer is made"
+
+
+@dataclass(frozen=True)
+class Rate:
+    """The learning rate of one optimizer: the call that makes it, the argument's keyword, and its value or default."""
+
+    call: cst.Call
+    keyword: str
+    value: cst.BaseExpression | None  # None: omitted
+    default: str  # source text of the default, where omitted
+    scaled: bool
+    schedules: tuple[cst.Call, ...] = ()  # more than one where the script chooses between them
+    position: int | None = None
+
+    @property
+    def schedule(self) -> cst.Call | None:
+        """The schedule that is the rate, or one of them; None where the rate is a number."""
+        return self.schedules[-1] if self.schedules else None
+
+
+class Rates:
+    """Answers for the optimizers that the gradients reach."""
+
+    def __init__(self, origins: Origins) -> None:
+        self._origins = origins
+        self._own = OwnOptimizers(origins)
+
+    def of(self, gradients: tuple[Gradient, ...]) -> tuple[tuple[Rate, ...], tuple[Problem, ...]]:
+        """The rates of all optimizers that get a gradient, each once, and what could not be found."""
+        rates: dict[cst.Call, Rate] = {}
+        problems: dict[Problem, None] = {}
+        for found in [f for gradient in gradients for f in self._of(gradient)]:
+            if isinstance(found, Rate):
+                rates[found.call] = found
+            else:
+                problems[found] = None
+        return tuple(rates.values()), tuple(problems)
+
+    def _of(self, gradient: Gradient) -> list[Rate | Problem]:
+        found = [f for update in gradient.updates for f in self._of_update(update)]
+        by_hand = [u.call for u in gradient.updates if u.kind == "assign"]
+        own = self._own.rates(by_hand) if by_hand else []
+        return [*found, *(self._of_own(o) if isinstance(o, OwnRate) else o for o in own)]
+
+    def _of_update(self, update: Update) -> list[Rate | Problem]:
+        if update.kind == "unknown":
+            reason = "where this optimizer is made is not visible in the file"
+            next_step = "make the optimizer in this file, so that its learning rate can be scaled"
+            return [Problem("TFDP020", update.call, reason, next_step)]
+        made = self._origins.of(update.receiver) if update.kind == "keras" else ()
+        return [self._of_keras(o.node) for o in made if isinstance(o.node, cst.Call)]
+
+    def _of_keras(self, call: cst.Call) -> Rate | Problem:
+        owner = self._origins.constructed(call)
+        if owner is not None:
+            reason = f"{owner.name.value} is a Keras optimizer of this file's own, whose rate is not understood"
+            return Problem("TFDP020", call, reason, _NEXT)
+        if any(a.star for a in call.args):
+            return Problem("TFDP020", call, "the optimizer's arguments come from a starred expression", _NEXT)
+        if self._decays(call):
+            reason = "decay= lowers the rate by the step, and steps are fewer here"
+            return Problem("TFDP020", call, reason, "use a schedule of tf.keras.optimizers.schedules instead")
+        given = argument(call, "learning_rate", 0) or argument(call, "lr")
+        if given is not None:
+            return self._rate(call, given.keyword.value if given.keyword is not None else "learning_rate", given.value)
+        name = (self._origins.names.api(call.func) or "").rpartition(".")[2]
+        default = OPTIMIZERS.get(name)
+        if default is None:
+            reason = f"the default learning rate of {name} differs between TensorFlow versions"
+            return Problem("TFDP020", call, reason, "write the rate out")
+        return Rate(call, "learning_rate", None, str(default), False)
+
+    def _decays(self, call: cst.Call) -> bool:
+        given = argument(call, "decay")
+        if given is None or self._origins.names.api(given.value) == "builtins.None":
+            return False
+        return not (isinstance(given.value, cst.Integer | cst.Float) and float(given.value.evaluated_value) == 0)
+
+    def _of_own(self, own: OwnRate) -> Rate | Problem:
+        given = argument(own.call, own.parameter, own.position)
+        if given is not None:
+            return self._rate(own.call, own.parameter, given.value, own.position)
+        if own.default is None or any(a.star for a in own.call.args):
+            return Problem("TFDP020", own.call, f"the value of {own.parameter} is not visible here", _NEXT)
+        return Rate(own.call, own.parameter, None, cst.Module([]).code_for_node(own.default), False)
+
+    # --- the value of a rate ------------------------------------------------------------------------------------------
+
+    def _rate(self, call: cst.Call, keyword: str, value: cst.BaseExpression, position: int = 0) -> Rate | Problem:
+        schedules = []
+        for origin in self._origins.of(value):
+            node = origin.node
+            if isinstance(node, cst.Call) and self._origins.names.api(node.func) == _SCALED:
+                return Rate(call, keyword, value, "", True)
+            if (reason := self._not_understood(node)) is not None:
+                return Problem("TFDP020", value, f"the learning rate is {reason}", _NEXT)
+            if isinstance(node, cst.Call) and self._origins.kind(node.func) is Kind.SCHEDULE:
+                schedules.append(node)
+        return Rate(call, keyword, value, "", False, tuple(schedules), position)
+
+    def _not_understood(self, node: cst.CSTNode) -> str | None:
+        """Why a value may be no rate that scaling it once makes right."""
+        if isinstance(node, cst.Lambda | cst.FunctionDef):
+            return "a function, whose dependence on the step is not understood"
+        if any(self._is_an_optimizers(n) for n in nodes(node)):
+            return "that of another optimizer, which is scaled itself"
+        if not isinstance(node, cst.Call) or self._origins.kind(node.func) is Kind.SCHEDULE:
+            return None
+        api = self._origins.names.api(node.func) or ""
+        if api == "tensorflow.Variable":
+            return "a variable that may be assigned during training"
+        if self._origins.constructed(node) is not None:
+            return "an object of this file's own class"
+        if api and not api.startswith(_NUMBERS):
+            return f"made by {api}(…), and whether it depends on the step is not understood"
+        return None
+
+    def _is_an_optimizers(self, node: cst.CSTNode) -> bool:
+        rate = isinstance(node, cst.Attribute) and node.attr.value in RATES
+        return rate and isinstance(node, cst.Attribute) and Kind.OPTIMIZER in self._origins.kinds(node.value)

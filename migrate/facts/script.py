@@ -1,0 +1,343 @@
+"""Script: every question that a rule may ask, answered once per file."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+
+import libcst as cst
+from libcst.metadata import MetadataWrapper, PositionProvider
+
+from tfdp.migrate.catalogue import Kind
+from tfdp.migrate.facts import hazards
+from tfdp.migrate.facts.conditions import differing
+from tfdp.migrate.facts.datasets import Chain, Datasets, Deal, find_deal
+from tfdp.migrate.facts.effects import Effect, Effects, unplaced
+from tfdp.migrate.facts.entry import Entry, entry
+from tfdp.migrate.facts.flow import reaching
+from tfdp.migrate.facts.gradients import Gradient, gradients
+from tfdp.migrate.facts.index import Index
+from tfdp.migrate.facts.loops import Loops, TrainingLoop
+from tfdp.migrate.facts.losses import Losses, Reduction
+from tfdp.migrate.facts.names import Names
+from tfdp.migrate.facts.origins import Origins, argument
+from tfdp.migrate.facts.parts import parts
+from tfdp.migrate.facts.problem import Problem
+from tfdp.migrate.facts.rates import Rate, Rates
+from tfdp.migrate.facts.step_counts import StepCount, StepCounts
+
+DP = "tfdp.runtime."
+_DRAWS = re.compile(r"(tensorflow|keras)\.random\.(?!set_seed|Generator|experimental)")
+
+
+class Script:
+    """The facts of one file. Everything is computed on first use and never changes."""
+
+    def __init__(self, module: cst.Module) -> None:
+        self.module = module
+        self.index = Index(module)
+        self.names = Names(self.index)
+        self.origins = Origins(self.index, self.names)
+        self._datasets = Datasets(self.origins)
+        self._loops = Loops(self.origins, self._datasets)
+        self._problems: dict[str, tuple[Problem, ...]] = {}
+
+    # --- training -----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def gradients(self) -> tuple[Gradient, ...]:
+        """All gradient calls on tapes."""
+        return gradients(self.origins)
+
+    @cached_property
+    def trained(self) -> tuple[Gradient, ...]:
+        """The gradient calls whose result reaches an update."""
+        return tuple(g for g in self.gradients if g.updates)
+
+    @cached_property
+    def trains(self) -> bool:
+        """Whether the file trains anything, by means understood here or not."""
+        return bool(self.trained or hazards.untaught(self) or hazards.escaped(self))
+
+    @cached_property
+    def _found_loops(self) -> tuple[TrainingLoop | Problem, ...]:
+        return tuple(found for g in self.trained for found in self._loops.of(g))
+
+    @cached_property
+    def loops(self) -> tuple[TrainingLoop, ...]:
+        """The training loops, one for each way from a gradient to a dataset."""
+        return tuple(f for f in self._found_loops if isinstance(f, TrainingLoop))
+
+    def state_names(self, loop: TrainingLoop) -> list[str] | None:
+        """Names of models and optimizers at the place before the loop; None where they have none there."""
+        return self._loops.state_names(loop)
+
+    # --- data ---------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def chains(self) -> tuple[Chain, ...]:
+        """The training datasets' chains, each once."""
+        return tuple(dict.fromkeys(c for loop in self.loops for c in loop.chains))
+
+    @cached_property
+    def migrated(self) -> bool:
+        """Whether the script deals its training data already."""
+        return bool(self.chains) and all(c.dealt is not None for c in self.chains)
+
+    @cached_property
+    def _deals(self) -> tuple[tuple[Deal, ...], tuple[Problem, ...]]:
+        shared = self._shared
+        found = [find_deal(c, shared) for c in self.chains if c.dealt is None]
+        deals = tuple({d.node: d for d in found if isinstance(d, Deal)}.values())
+        problems = [p for p in found if isinstance(p, Problem)]
+        wrapped = {d.node for d in deals}
+        for chain in self.chains:
+            times = sum(n in wrapped for link in chain.links for n in link.nodes)
+            if chain.dealt is None and times > 1 and not problems:
+                source = chain.links[0].call
+                assert source is not None
+                problems.append(
+                    Problem(
+                        "TFDP010",
+                        source,
+                        "on some ways through the script the records would be dealt twice",
+                        "build each training dataset in one chain",
+                    )
+                )
+        return deals, tuple(dict.fromkeys(problems))
+
+    @property
+    def deals(self) -> tuple[Deal, ...]:
+        """Where each training dataset's records are dealt."""
+        return self._deals[0]
+
+    @cached_property
+    def _shared(self) -> frozenset[cst.BaseExpression]:
+        """Expressions of training chains whose dataset other code reads too."""
+        flow = {n for c in self.chains for link in c.links for n in link.nodes}
+        shared: set[cst.BaseExpression] = set()
+        for chain in self.chains:
+            for link in chain.links:
+                for node in link.nodes:
+                    others = any(use not in flow and not self._harmless(use) for use in self._uses_of(node))
+                    if others or self._made_for_others(node, flow):
+                        shared.update(n for n in link.nodes[: link.nodes.index(node) + 1])
+        return frozenset(shared)
+
+    def _made_for_others(self, node: cst.BaseExpression, flow: set[cst.BaseExpression]) -> bool:
+        """Whether it is in a function that other code calls too, as a helper for training and test data is."""
+        function = self.index.enclosing_function(node)
+        returned = function is not None and any(n in flow for n in self.origins.calls_of(function))
+        return returned and function is not None and any(c not in flow for c in self.origins.calls_of(function))
+
+    def _uses_of(self, node: cst.BaseExpression) -> list[cst.Name]:
+        """Names that read the dataset that an expression is assigned to."""
+        statement = self.index.parents.get(node)
+        if isinstance(statement, cst.Arg):
+            return self._parameter_uses(statement)
+        if not isinstance(statement, cst.Assign | cst.AnnAssign | cst.Element):
+            return []
+        if isinstance(statement, cst.Element):
+            holder = self.index.statement_of(node)
+            if not isinstance(holder, cst.Assign):
+                return []
+        definitions = [
+            d
+            for by_name in self.index.definitions.values()
+            for ds in by_name.values()
+            for d in ds
+            if d.value is not None and d.kind == "assign" and self._binds(d.value, d.path, node)
+        ]
+        return [n for d in definitions for n in self.index.names[d.name] if d in reaching(self.index, n)]
+
+    def _parameter_uses(self, arg: cst.Arg) -> list[cst.Name]:
+        """Names that read the parameter to which an argument is bound, in a function of the file."""
+        call = self.index.parents[arg]
+        function = self.origins.function(call.func) if isinstance(call, cst.Call) else None
+        if function is None or not isinstance(call, cst.Call):
+            return []
+        bound = [name for name, value in self.origins.bind(call, function).items() if value is arg.value]
+        definitions = [d for name in bound for d in self.index.definitions[function].get(name, ()) if d.kind == "param"]
+        return [n for d in definitions for n in self.index.names[d.name] if d in reaching(self.index, n)]
+
+    def _binds(self, value: cst.CSTNode, path: tuple[int, ...], node: cst.CSTNode) -> bool:
+        for step in path:
+            if not isinstance(value, cst.Tuple | cst.List) or not 0 <= step < len(value.elements):
+                return False
+            value = value.elements[step].value
+        return value is node
+
+    def _harmless(self, use: cst.Name) -> bool:
+        """A look at a dataset that trains nothing.
+
+        Its spec, its length, one element, an argument of a function followed by itself.
+        """
+        parent = self.index.parents[use]
+        if isinstance(parent, cst.Attribute) and parent.attr.value == "take":
+            return self._only_looked_at(self.index.parents[parent])
+        if isinstance(parent, cst.Attribute):
+            return parent.attr.value in {"element_spec", "cardinality"} and parent.value is use
+        if isinstance(parent, cst.Arg):
+            call = self.index.parents[parent]
+            return isinstance(call, cst.Call) and self.names.api(call.func) in {
+                "builtins.len",
+                "builtins.print",
+                "builtins.iter",
+                f"{DP}shard",
+            }
+        return False
+
+    def _only_looked_at(self, node: cst.CSTNode) -> bool:
+        """`for batch in dataset.take(1):` and `next(iter(dataset.take(1)))`: they fit nothing to the data."""
+        user = self.index.parents[node]
+        if isinstance(user, cst.Arg):
+            call = self.index.parents[user]
+            return isinstance(call, cst.Call) and self.names.api(call.func) in {"builtins.iter", "builtins.enumerate"}
+        return isinstance(user, cst.For) and node is user.iter
+
+    @cached_property
+    def _steps(self) -> StepCounts:
+        return StepCounts(self.origins, self._datasets, self.deals)
+
+    @cached_property
+    def _step_takes(self) -> tuple[StepCount | Problem, ...]:
+        return () if self.migrated else self._steps.of_takes(self.chains)
+
+    @property
+    def step_takes(self) -> tuple[cst.Call, ...]:
+        """`.take(k)` calls of training chains that count batches, hence optimizer steps, and have to be divided."""
+        return tuple(f.call for f in self._step_takes if isinstance(f, StepCount))
+
+    @cached_property
+    def batches(self) -> tuple[cst.Call, ...]:
+        """The `.batch(…)` calls of training chains."""
+        return tuple(dict.fromkeys(call for c in self.chains for call in c.batches))
+
+    # --- optimizers ---------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _rates(self) -> tuple[tuple[Rate, ...], tuple[Problem, ...]]:
+        return Rates(self.origins).of(self.trained)
+
+    @property
+    def rates(self) -> tuple[Rate, ...]:
+        """The learning rates of all trained optimizers."""
+        return self._rates[0]
+
+    @cached_property
+    def _step_counts(self) -> tuple[StepCount | Problem, ...]:
+        return () if self.migrated else self._steps.of_schedules(self.rates)
+
+    @property
+    def step_counts(self) -> tuple[StepCount, ...]:
+        """Arguments of learning-rate schedules that count steps, and have to be divided."""
+        return tuple(f for f in self._step_counts if isinstance(f, StepCount))
+
+    # --- the rest -----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def effects(self) -> tuple[Effect, ...]:
+        """What is written and shown, outside any guard."""
+        return Effects(self.origins).of(self.loops) if self.trained else ()
+
+    @cached_property
+    def waiting_reads(self) -> tuple[cst.CSTNode, ...]:
+        """Statements that read files which rank 0 may still be writing."""
+        found = dict.fromkeys(self.index.statement_of(c) for c in Effects(self.origins).reads(self.effects))
+        return tuple(s for s in found if self.index.previous(s) not in found)
+
+    @cached_property
+    def data_draws(self) -> tuple[cst.Call, ...]:
+        """Draws of TensorFlow's generators that the training data are made of."""
+        sources = [link.call for chain in self.chains for link in chain.links[:1] if link.call is not None]
+        drawn = [n for s in sources for n in parts(self.origins, s) if isinstance(n, cst.Call)]
+        return tuple(dict.fromkeys(c for c in drawn if _DRAWS.match(self.names.api(c.func) or "")))
+
+    @cached_property
+    def seeds(self) -> tuple[tuple[cst.Call, Kind], ...]:
+        """Calls that set the global seed with a value that is not made per rank yet."""
+        found = []
+        for call in self.index.calls:
+            kind = self.origins.kind(call.func)
+            first = argument(call, "seed", 0)
+            done = (
+                first is not None
+                and isinstance(first.value, cst.Call)
+                and self.names.api(first.value.func) == f"{DP}rank_seed"
+            )
+            if kind in {Kind.SEED, Kind.SEED_ALL} and first is not None and not done:
+                found.append((call, kind))
+        return tuple(found)
+
+    @cached_property
+    def unseeded(self) -> tuple[cst.Call, ...]:
+        """NumPy's and Python's generators that are made without a seed, hence different on each rank."""
+        return tuple(c for c in self.index.calls if not c.args and self.origins.kind(c.func) is Kind.GENERATOR)
+
+    @cached_property
+    def entry(self) -> Entry:
+        """Where the runtime is initialised."""
+        return entry(self.module, self.origins)
+
+    def calls(self, name: str) -> tuple[cst.Call, ...]:
+        """Calls of a function of tfdp.runtime."""
+        return tuple(c for c in self.index.calls if self.names.api(c.func) == f"{DP}{name}")
+
+    def problems(self, batch: str) -> tuple[Problem, ...]:
+        """Everything that keeps the script from being migrated in a batch mode."""
+        if batch not in self._problems:
+            self._problems[batch] = self._find_problems(batch)
+        return self._problems[batch]
+
+    def _find_problems(self, batch: str) -> tuple[Problem, ...]:
+        found = [p for p in self._found_loops if isinstance(p, Problem)]
+        if not found:
+            found = [*self._deals[1], *self._rates[1], *hazards.in_loops(self, self._loops)]
+            steps = [f for f in (*self._step_takes, *self._step_counts) if isinstance(f, Problem)]
+            found += [p for p in steps if batch == "per-worker" or self._steps.counts_records(p.node)]
+        found += [
+            *hazards.untaught(self),
+            *hazards.escaped(self),
+            *hazards.unwrapped(self),
+            *self._losses,
+            *hazards.general(self, batch),
+        ]
+        effects = Effects(self.origins)
+        for effect in self.effects:
+            problem = unplaced(effect, self.origins, effects.acts(effect.call, self.loops))
+            found += [problem] if problem is not None else []
+        for statement in self.waiting_reads:
+            if differing(statement, self.origins) is not None:
+                reason = "this reads what rank 0 writes, under a condition that may differ by worker"
+                found.append(Problem("TFDP050", statement, reason, "read the file outside the condition"))
+        return tuple(dict.fromkeys(found))
+
+    @cached_property
+    def _losses(self) -> tuple[Problem, ...]:
+        losses, found = Losses(self.origins), []
+        for gradient in self.trained:
+            reduction = losses.reduction(gradient.target) if gradient.target is not None else Reduction.UNKNOWN
+            if reduction is not Reduction.MEAN:
+                found.append(
+                    Problem(
+                        "TFDP090",
+                        gradient.target or gradient.call,
+                        f"this loss is {reduction.value}; averaging gradients is exact only for a mean over the batch",
+                        "use tf.reduce_mean over the examples, or a Keras loss object with its default reduction",
+                    )
+                )
+        return tuple(found)
+
+    @cached_property
+    def _positions(self) -> dict[cst.CSTNode, tuple[int, int]]:
+        found = MetadataWrapper(self.module, unsafe_skip_copy=True).resolve(PositionProvider)
+        return {node: (range_.start.line, range_.start.column + 1) for node, range_ in found.items()}
+
+    def position(self, node: cst.CSTNode) -> tuple[int, int]:
+        """Line and column of a node, both from 1."""
+        return self._positions.get(node, (1, 1))
+
+
+def read(source: str) -> Script:
+    """The facts of a source text. Raises libcst.ParserSyntaxError."""
+    return Script(cst.parse_module(source))

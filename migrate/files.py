@@ -1,0 +1,220 @@
+"""Bytes in, bytes out: what a Python source file says, and a rewrite that leaves every untouched byte as it was."""
+
+from __future__ import annotations
+
+import ast
+import codecs
+import contextlib
+import errno
+import os
+import re
+import secrets
+import stat
+import warnings
+from dataclasses import dataclass
+
+_FRAMEWORKS = (b"tensorflow", b"keras", b"horovod", b"smdistributed")
+_COOKIE = re.compile(rb"[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
+_COMMENT_OR_BLANK = re.compile(rb"[ \t\f]*(?:#.*)?\r?\Z")
+_LONE_CR = re.compile(r"\r(?!\n)")
+_SAVE_AS_UTF8 = "save the file as UTF-8"
+
+
+class UnreadableSource(Exception):  # noqa: N818 - the name is the contract
+    """Bytes that are no Python source tfdp can keep intact. `line` and `column` (in characters) count from 1."""
+
+    def __init__(self, path: str, line: int, column: int, reason: str) -> None:
+        super().__init__(path, line, column, reason)
+        self.path = path
+        self.line = line
+        self.column = column
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}:{self.column}: {self.reason}"
+
+
+@dataclass(frozen=True)
+class Text:
+    """A source file's text, newlines as they are in the file, and what it takes to write it back."""
+
+    path: str
+    source: str
+    encoding: str
+    bom: bool
+    newline: str
+
+
+def mentions_framework(data: bytes) -> bool:
+    """Whether the file could have to do with TensorFlow at all; where it is False nothing else looks at the file."""
+    return any(name in data for name in _FRAMEWORKS)
+
+
+def decode(path: str, data: bytes) -> Text:
+    """The text of a Python source file, as PEP 263 says it is encoded.
+
+    Raises UnreadableSource, with the place, for everything this interpreter would not parse (binary data, a wrong or
+    unknown encoding, a syntax error, nesting too deep) and for what could not be written back byte by byte.
+    """
+    bom = data.startswith(codecs.BOM_UTF8)
+    body = data[len(codecs.BOM_UTF8) :] if bom else data
+    encoding = _encoding(path, body, bom)
+    source = _decoded(path, body, encoding)
+    _refuse_carriage_returns(path, source)
+    _parse(path, source)
+    newline = "\r\n" if source.count("\r\n") * 2 > source.count("\n") else "\n"
+    return Text(path, source, encoding, bom, newline)
+
+
+def encode(text: Text, source: str) -> bytes:
+    """`source` as bytes in the encoding of `text`, its byte order mark kept.
+
+    Raises UnreadableSource for a character which that encoding lacks.
+    """
+    try:
+        body = source.encode(text.encoding)
+    except UnicodeEncodeError as error:
+        line, column = _place(source, error.start)
+        missing = f"{source[error.start]!r} cannot be written in the file's encoding {text.encoding}; {_SAVE_AS_UTF8}"
+        raise UnreadableSource(text.path, line, column, missing) from error
+    return codecs.BOM_UTF8 + body if text.bom else body
+
+
+def write_atomic(path: str, data: bytes, mode: int | None = None) -> None:
+    """Write the whole file or nothing of it, keep its mode and owner, and leave no other file behind.
+
+    A symbolic link stays one: its target is written. A pipe or a device is written to directly. `mode`
+    (permission bits) is for a file that does not exist yet. Raises OSError.
+    """
+    try:
+        present = os.stat(path)
+    except FileNotFoundError:
+        present = None
+    if present is not None and stat.S_ISDIR(present.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    if present is not None and not stat.S_ISREG(present.st_mode):
+        with open(path, "wb") as device:
+            device.write(data)
+        return
+    # A rename needs only the directory to be writable; a file its owner made read-only is still not ours to replace.
+    if present is not None and not (present.st_mode & 0o222 and os.access(path, os.W_OK)):
+        raise PermissionError(errno.EACCES, "the file is read-only", path)
+    _replace(os.path.realpath(path), data, present, mode)
+
+
+def _replace(target: str, data: bytes, present: os.stat_result | None, mode: int | None) -> None:
+    folder = os.path.dirname(target)
+    beside = os.path.join(folder, f".tfdp-{secrets.token_hex(8)}")
+    try:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        descriptor = os.open(beside, flags, 0o666 if mode is None else mode)
+    except OSError as error:
+        reason = f"{os.strerror(error.errno or 0)}: cannot make a new file in the directory"
+        raise OSError(error.errno, reason, folder) from error
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            if present is not None:
+                _keep_owner_and_mode(descriptor, present)
+            os.fsync(descriptor)
+        os.replace(beside, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(beside)
+        raise
+    _sync_folder(folder)
+
+
+def _keep_owner_and_mode(descriptor: int, present: os.stat_result) -> None:
+    with contextlib.suppress(OSError):  # only root may give a file away, and not on every file system
+        os.fchown(descriptor, present.st_uid, present.st_gid)
+    os.fchmod(descriptor, stat.S_IMODE(present.st_mode))
+
+
+def _sync_folder(folder: str) -> None:
+    # The new file is complete either way; a file system that cannot sync a directory is no error.
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _encoding(path: str, body: bytes, bom: bool) -> str:
+    """The codec's name by PEP 263. tokenize.detect_encoding gives no place, and fails on `# café, coding: latin-1`."""
+    for number, line in enumerate(body.split(b"\n", 2)[:2], start=1):
+        cookie = _COOKIE.match(line)
+        if cookie is not None:
+            return _codec(path, number, cookie, bom)
+        if not _COMMENT_OR_BLANK.match(line):
+            break
+    return "utf-8"
+
+
+def _codec(path: str, line: int, cookie: re.Match[bytes], bom: bool) -> str:
+    name = cookie[1].decode("ascii")
+    column = cookie.start(1) + 1
+    if re.match(r"utf[-_]8(?:[-_]|\Z)", name, re.IGNORECASE):
+        return "utf-8"
+    try:
+        "".encode(name)  # also turns down codecs that are not about text, such as rot13
+        codec = codecs.lookup(name).name
+    except LookupError as error:
+        reason = f"unknown encoding {name!r}; name one that Python knows, or {_SAVE_AS_UTF8}"
+        raise UnreadableSource(path, line, column, reason) from error
+    if bom and codec != "utf-8":
+        reason = f"the file begins with a UTF-8 byte order mark but says that it is {name!r}; delete that word"
+        raise UnreadableSource(path, line, column, reason)
+    return codec
+
+
+def _decoded(path: str, body: bytes, encoding: str) -> str:
+    if body.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise UnreadableSource(path, 1, 1, f"this is UTF-16, which Python does not run; {_SAVE_AS_UTF8}")
+    nul = body.find(b"\0")
+    if nul >= 0:
+        line, column = _place(body[:nul].decode("latin-1"), nul)
+        raise UnreadableSource(path, line, column, "a null byte: this is not a Python source file; check the path")
+    try:
+        source = body.decode(encoding)
+    except UnicodeDecodeError as error:
+        before = body[: error.start].decode(encoding, "replace")
+        line, column = _place(before, len(before))
+        step = f"{_SAVE_AS_UTF8}, or name its encoding in the first line: # -*- coding: latin-1 -*-"
+        reason = f"byte 0x{body[error.start]:02x} is not {encoding}; {step}"
+        raise UnreadableSource(path, line, column, reason) from error
+    if source.encode(encoding, "replace") != body:
+        raise UnreadableSource(path, 1, 1, f"this {encoding} text cannot be written back unchanged; {_SAVE_AS_UTF8}")
+    return source
+
+
+def _refuse_carriage_returns(path: str, source: str) -> None:
+    # libcst drops or adds a newline in these two cases; bare carriage returns elsewhere survive it.
+    if not source.endswith("\r") and ("\r" not in source or "\n" in source):
+        return
+    lone = _LONE_CR.search(source)
+    assert lone is not None
+    line, column = _place(source, lone.start())
+    reason = "the line ends in a bare carriage return (old Mac OS); convert the file's line ends: tr '\\r' '\\n'"
+    raise UnreadableSource(path, line, column, reason)
+
+
+def _parse(path: str, source: str) -> None:
+    """Let CPython look first: nesting that it turns down overflows the stack in libcst's native parser: a crash."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            compile(source, path, "exec", flags=ast.PyCF_ONLY_AST, dont_inherit=True)
+    except SyntaxError as error:
+        reason = f"this is not valid Python: {error.msg}"
+        raise UnreadableSource(path, error.lineno or 1, max(error.offset or 1, 1), reason) from error
+    except (RecursionError, MemoryError) as error:
+        reason = "nested too deeply for Python's own parser; split the longest expression or if/elif chain"
+        raise UnreadableSource(path, 1, 1, reason) from error
+
+
+def _place(text: str, offset: int) -> tuple[int, int]:
+    """Line and column, from 1, of an offset in `text`."""
+    return text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset)

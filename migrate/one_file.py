@@ -1,0 +1,138 @@
+"""One file from its bytes to its outcome. Whatever goes wrong with it becomes part of the outcome."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import sys
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+from tfdp.migrate import files
+from tfdp.migrate.inputs import STDIN, Input
+from tfdp.migrate.report import diff, streams
+from tfdp.migrate.report.outcome import Failure, Outcome, Verdict, failed
+
+if TYPE_CHECKING:
+    from tfdp.migrate.engine import Migration
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Order:
+    """What to do with each file. `output`: a file's path, `-` for stdout, or None for in place (stdin: stdout)."""
+
+    batch: Literal["per-worker", "global"] = "per-worker"
+    show_diff: bool = False
+    check_only: bool = False
+    output: str | None = None
+
+    @property
+    def writes(self) -> bool:
+        return not (self.show_diff or self.check_only)
+
+
+def migrate(item: Input, order: Order) -> Outcome:
+    """Migrate one file and write or show the result. Raises nothing but BrokenPipeError and KeyboardInterrupt."""
+    name = shown(item.path)
+    outcome = attempt(item.path, lambda: _migrate(item, name, order))
+    return failed(name, outcome) if isinstance(outcome, Failure) else outcome
+
+
+def facts(item: Input) -> str | Failure:
+    """What tfdp understands of one file."""
+    return attempt(item.path, lambda: _facts(item))
+
+
+def shown(path: str) -> str:
+    """The path as messages name it."""
+    return "<stdin>" if path == STDIN else path
+
+
+def attempt(path: str, action: Callable[[], T]) -> T | Failure:
+    """The result of an action about a file, or what went wrong, in words."""
+    try:
+        return action()
+    except files.UnreadableSource as error:
+        return Failure(error.reason, error.line, error.column)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        return Failure(_os_reason(error, path))
+    except RecursionError:
+        return Failure("nested too deeply to be understood; split the longest expression or if/elif chain")
+    except Exception as error:
+        reason = f"internal error: {type(error).__name__}: {error}; the file is unchanged. Please report this with the"
+        return Failure(f"{reason} traceback that `-v` shows", trace=traceback.format_exc())
+
+
+def _os_reason(error: OSError, path: str) -> str:
+    reason = error.strerror or str(error)
+    return reason if error.filename in (None, path) else f"{reason}: {error.filename}"
+
+
+def _migrate(item: Input, name: str, order: Order) -> Outcome:
+    from tfdp.migrate import engine
+
+    before = _read(item.path)
+    if item.named:
+        # Nobody asks for a file by name that is no Python source: say so, where a walk passes over it.
+        files.decode(name, before)
+    migration = engine.migrate(name, before, order.batch)
+    if migration.refused:
+        return Outcome(name, Verdict.REFUSED, migration.findings)
+    if order.writes:
+        return _write(item, migration, order.output)
+    if order.show_diff:
+        streams.give(diff.unified(item.path, before, migration.after, streams.coloured(sys.stdout)))
+    return Outcome(name, Verdict.WOULD_CHANGE if migration.changed else Verdict.UNCHANGED, migration.findings)
+
+
+def _write(item: Input, migration: Migration, output: str | None) -> Outcome:
+    verdict = Verdict.CHANGED if migration.changed else Verdict.UNCHANGED
+    destination = output if output is not None else item.path
+    written_to = ""
+    if destination == STDIN:
+        streams.give(migration.after)
+    elif item.path != STDIN and os.path.realpath(destination) == os.path.realpath(item.path):
+        if migration.changed:
+            _replace(item.path, migration)
+    else:
+        mode = None if item.path == STDIN else stat.S_IMODE(os.stat(item.path).st_mode)
+        files.write_atomic(destination, migration.after, mode)
+        written_to = destination
+    return Outcome(migration.path, verdict, migration.findings, written_to=written_to)
+
+
+def _replace(path: str, migration: Migration) -> None:
+    if _read(path) != migration.before:
+        raise OSError(errno.EBUSY, "the file was changed by someone else in the meantime and is left alone; run again")
+    files.write_atomic(path, migration.after)
+
+
+def _facts(item: Input) -> str:
+    from tfdp.migrate import engine
+    from tfdp.migrate.facts import describe
+
+    name = shown(item.path)
+    return describe(engine.parse(name, files.decode(name, _read(item.path)).source))
+
+
+def _read(path: str) -> bytes:
+    if path == STDIN:
+        if sys.stdin is None:
+            raise OSError(errno.EBADF, "standard input is closed")
+        return sys.stdin.buffer.read()
+    if path.endswith(".ipynb"):
+        raise OSError(errno.EINVAL, "a notebook; make a script of it first: jupyter nbconvert --to script")
+    kind = os.stat(path).st_mode
+    if stat.S_ISDIR(kind):
+        raise IsADirectoryError(errno.EISDIR, "a directory; name one file in it")
+    if not stat.S_ISREG(kind):
+        raise OSError(errno.EINVAL, "not a regular file; use - to read standard input")
+    with open(path, "rb") as file:
+        return file.read()

@@ -1,0 +1,65 @@
+"""What became of each file, and the exit code that all of them together mean."""
+
+from __future__ import annotations
+
+import enum
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tfdp.migrate.engine import Finding
+
+
+class Verdict(enum.Enum):
+    """What became of one file: the word for it, and its exit code."""
+
+    CHANGED = ("changed", 0)
+    WOULD_CHANGE = ("would change", 1)
+    REFUSED = ("refused", 1)
+    FAILED = ("failed", 2)
+    UNCHANGED = ("unchanged", 0)
+
+    def __init__(self, word: str, exit_code: int) -> None:
+        self.word = word
+        self.exit_code = exit_code
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a file could not be read, understood as Python, or written. `line` and `column` count from 1; 0: no place."""
+
+    reason: str
+    line: int = 0
+    column: int = 0
+    trace: str = ""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One file's result. `path` is as the user wrote it; `written_to` where the result is when that is another file."""
+
+    path: str
+    verdict: Verdict
+    findings: tuple[Finding, ...] = ()
+    failure: Failure | None = None
+    written_to: str = ""
+
+
+def failed(path: str, failure: Failure) -> Outcome:
+    """The outcome of a file that could not be dealt with."""
+    return Outcome(path, Verdict.FAILED, failure=failure)
+
+
+def exit_code(verdicts: Iterable[Verdict]) -> int:
+    """0: nothing to do, or done. 1: something would change, or is refused. 2: an error. The worst file wins."""
+    return max((verdict.exit_code for verdict in verdicts), default=0)
+
+
+def summary(verdicts: Iterable[Verdict]) -> str:
+    """`3 files: 1 changed, 1 refused, 1 unchanged`."""
+    counts = Counter(verdicts)
+    total = sum(counts.values())
+    parts = ", ".join(f"{counts[verdict]} {verdict.word}" for verdict in Verdict if counts[verdict])
+    return f"{total} file{'' if total == 1 else 's'}: {parts or 'nothing to do'}"

@@ -1,0 +1,58 @@
+"""An outcome as lines for a person: `path:line:col: TFDPnnn message`, and what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from tfdp.migrate.report.outcome import Failure, Outcome, Verdict
+from tfdp.migrate.report.streams import printable
+
+if TYPE_CHECKING:
+    from tfdp.migrate.engine import Finding
+
+
+def lines(outcome: Outcome, verbose: bool = False) -> Iterator[str]:
+    """What there is to say about a file, in order, coloured; nothing for an unchanged one unless `verbose`."""
+    path = printable(outcome.path)
+    for finding in outcome.findings:
+        yield from _finding(path, finding)
+    if outcome.failure is not None:
+        yield _failure(path, outcome.failure)
+        if verbose and outcome.failure.trace:
+            yield outcome.failure.trace.rstrip("\n")
+    conclusion = _conclusion(outcome, verbose)
+    if conclusion:
+        yield f"{_bold(path)}: {conclusion}"
+
+
+def _finding(path: str, finding: Finding) -> Iterator[str]:
+    code = click.style(finding.code, fg="red" if finding.refusal else "cyan", bold=finding.refusal)
+    yield f"{_bold(f'{path}:{finding.line}:{finding.column}')}: {code} {printable(finding.message)}"
+    if finding.next_step:
+        yield f"    next step: {printable(finding.next_step)}"
+
+
+def _failure(path: str, failure: Failure) -> str:
+    place = f"{path}:{failure.line}:{failure.column}" if failure.line else path
+    return f"{_bold(place)}: {click.style('error', fg='red', bold=True)}: {printable(failure.reason)}"
+
+
+def _conclusion(outcome: Outcome, verbose: bool) -> str:
+    written = f", written to {printable(outcome.written_to)}" if outcome.written_to else ""
+    if outcome.verdict is Verdict.CHANGED:
+        return f"migrated{written}"
+    if outcome.verdict is Verdict.WOULD_CHANGE:
+        return "would be changed"
+    if outcome.verdict is Verdict.REFUSED:
+        count = sum(finding.refusal for finding in outcome.findings)
+        return f"not written: {count} place{'' if count == 1 else 's'} to settle first"
+    if outcome.verdict is Verdict.UNCHANGED and (verbose or written):
+        return f"nothing to do{written}"
+    return ""
+
+
+def _bold(text: str) -> str:
+    return click.style(text, bold=True)

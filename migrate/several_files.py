@@ -1,0 +1,52 @@
+"""All the files of one command: each is dealt with whatever became of the others, and all have one exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from tfdp.migrate import inputs, one_file
+from tfdp.migrate.inputs import Input, Unusable
+from tfdp.migrate.one_file import Order
+from tfdp.migrate.report import text
+from tfdp.migrate.report.outcome import Failure, Outcome, Verdict, exit_code, failed, summary
+from tfdp.migrate.report.streams import give, say
+
+
+class SeveralInputs(Exception):  # noqa: N818 - names what was given, for the command to call a usage error
+    """One output file cannot hold the results of several inputs."""
+
+
+def migrate(paths: Sequence[str], order: Order, verbose: bool = False) -> int:
+    """Migrate what the paths lead to, say what became of each file, and return the exit code.
+
+    Raises SeveralInputs, before anything is read, if the order names an output file for more than one input.
+    """
+    found: Iterable[Input | Unusable] = inputs.expand(paths)
+    if order.output is not None:
+        found = list(found)
+        if len(found) > 1 or any(not isinstance(f, Input) or not f.named for f in found):
+            raise SeveralInputs(f"-o {order.output} takes the result of one input; give one file, or leave -o out")
+    verdicts = []
+    for outcome in _outcomes(found, order):
+        verdicts.append(outcome.verdict)
+        for line in text.lines(outcome, verbose):
+            say(line)
+    if verbose or any(verdict is not Verdict.UNCHANGED for verdict in verdicts):
+        say(summary(verdicts))
+    return exit_code(verdicts)
+
+
+def show_facts(path: str, verbose: bool = False) -> int:
+    """Print what tfdp understands of a file and return the exit code."""
+    facts = one_file.facts(Input(path, named=True))
+    if isinstance(facts, Failure):
+        for line in text.lines(failed(one_file.shown(path), facts), verbose):
+            say(line)
+        return Verdict.FAILED.exit_code
+    give(facts)
+    return 0
+
+
+def _outcomes(found: Iterable[Input | Unusable], order: Order) -> Iterator[Outcome]:
+    for item in found:
+        yield failed(item.path, item.failure) if isinstance(item, Unusable) else one_file.migrate(item, order)

@@ -1,0 +1,64 @@
+"""The proof that a migrated script trains the same model: run both, compare every update.
+
+    proof = prove("train.py", np=2, steps=10)
+    print(proof)
+
+Runs the script, unlike the rest of the tool: once as the reference in one process, once migrated on `np`. TensorFlow is
+imported by those processes only.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from tfdp.migrate.verify.compare import Failure, Row
+from tfdp.migrate.verify.proof import Proof
+from tfdp.migrate.verify.recording import SEED, TIMEOUT, Batch, CouldNotRun, Recording, record
+
+__all__ = ["CouldNotRun", "Failure", "Proof", "Recording", "Row", "prove", "record"]
+
+
+def prove(
+    path: str | Path,
+    np: int = 2,
+    steps: int = 10,
+    *,
+    batch: Batch = "per-worker",
+    seed: int = SEED,
+    migrated: bytes | None = None,
+    reference: bytes | None = None,
+    args: Sequence[str] = (),
+    timeout: float = TIMEOUT,
+) -> Proof:
+    """Compare the script at `path`, migrated, on `np` processes with its reference for `steps` updates.
+
+    migrated, reference: source texts to use instead of what the tool makes of `path`. seed: start of all generators.
+    args: the script's own arguments. timeout: seconds for each of the two runs.
+
+    Raises:
+        CouldNotRun: the tool refuses the script, or the reference fails, updates nothing or ends too early.
+        OSError: `path` cannot be read.
+    """
+    source = Path(path).read_bytes()
+    after = _migrated(str(path), source, batch) if migrated is None else migrated
+    before = _reference(str(path), source, np, batch) if reference is None else reference
+    with record(path, np, steps, reference=before, batch=batch, seed=seed, args=args, timeout=timeout) as recording:
+        return recording.prove(after)
+
+
+def _migrated(path: str, source: bytes, batch: Batch) -> bytes:
+    from tfdp.migrate.engine import migrate
+
+    migration = migrate(path, source, batch)
+    if migration.refused:
+        refusals = [f"{path}:{one.line}:{one.column}: {one.message}" for one in migration.findings if one.refusal]
+        raise CouldNotRun("\n".join(["the script is not migrated:", *refusals]))
+    return migration.after
+
+
+def _reference(path: str, source: bytes, size: int, batch: Batch) -> bytes:
+    from tfdp.migrate.verify.reference import NoReferenceError, reference
+
+    try:
+        return reference(path, source, size, batch)
+    except NoReferenceError as error:
+        raise CouldNotRun(str(error)) from error

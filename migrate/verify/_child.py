@@ -1,0 +1,171 @@
+"""The process that `runs` starts: run a script with everything it does to its variables recorded.
+
+The script is compiled from the text in the spec under its own path, so that one file on disk serves as reference, as
+migrated script and as any variation of it.
+"""
+
+import contextlib
+import importlib.util
+import io
+import json
+import linecache
+import os
+import sys
+import traceback
+import types
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+
+import tensorflow as tf
+
+from tfdp.migrate.verify import scratch
+from tfdp.migrate.verify._data import Order, Seeds
+from tfdp.migrate.verify._recorder import Recorder
+from tfdp.migrate.verify._tapes import WEIGHT, Tapes
+from tfdp.migrate.verify._variables import Registry
+from tfdp.migrate.verify.spec import DIVERGED, TRACER_FAILED, TRACER_LOG, Spec
+from tfdp.migrate.verify.trace import Header, Trace
+from tfdp.runtime.clusters import local
+
+T = TypeVar("T")
+
+
+class Session:
+    """One recorded run of a script in this process."""
+
+    def __init__(self, spec: Spec) -> None:
+        self.spec = spec
+        self.rank = int(os.environ[local.RANK]) if spec.reference else 0
+        self.trace = Trace(Path(spec.out) / f"rank{self.rank}")
+        self.trace.folder.mkdir(parents=True, exist_ok=True)
+        reference = Trace(Path(spec.reference)) if spec.reference else None
+        forced = reference.start() if reference and self.rank == 0 else {}
+        self.registry = Registry(forced, scatter=self.rank or None)
+        self.seeds = Seeds(spec.seed, self.rank)
+        header = reference.header() if reference else None
+        self.order = Order(self.seeds, self.rank, header)
+        self.recorder = Recorder(self.registry, self.trace, spec.steps, self.stop, reference)
+        self.tapes = Tapes(self.recorder, self.registry, self.guard)
+
+    def install(self) -> None:
+        """Put all instruments in place: before anything of the script, or of the runtime, is imported."""
+        # Rounding of products to ten bits of mantissa would drown what is compared.
+        tf.config.experimental.enable_tensor_float_32_execution(False)
+        self.seeds.install()
+        self.registry.install()
+        self.order.install()
+        self.tapes.install()
+        if self.spec.reference:
+            os.environ[local.SEED] = str(self.spec.seed % 2**32)
+            _replace("init", self.seeds.keeping)
+            _replace("shard", self.order.dealing)
+            _replace("shuffle_seed", self.order.agreed)
+            self._watch_tape()
+
+    def run(self) -> None:
+        """Run the script, then write what is open and the header. Its exceptions pass through."""
+        try:
+            _run_as_main(Path(self.spec.path), Path(self.spec.source).read_bytes(), list(self.spec.args))
+        except SystemExit as reason:
+            self.end("ended" if reason.code in (None, 0) else "crashed")
+            raise
+        except BaseException:
+            self.end("crashed")
+            raise
+        self.end("ended")
+
+    def stop(self, outcome: str) -> NoReturn:
+        """End the process, from whatever loop or callback it is in."""
+        self._write_header(outcome)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(DIVERGED if outcome == "diverged" else 0)
+
+    def end(self, outcome: str) -> None:
+        """The script is over."""
+        self.guard(self.recorder.finish)
+        self._write_header("complete" if self.recorder.index >= self.spec.steps else outcome)
+
+    def guard(self, callback: Callable[[], T]) -> T:
+        """The result of a callback of ours: its failure is not the script's."""
+        try:
+            return callback()
+        except BaseException:
+            text = traceback.format_exc()
+            (Path(self.spec.out) / TRACER_LOG).write_text(text, "utf-8")
+            sys.stderr.write(text)
+            sys.stderr.flush()
+            os._exit(TRACER_FAILED)
+
+    def _write_header(self, outcome: str) -> None:
+        if not self.spec.reference:
+            self.trace.write_start(self.recorder.start())
+        given = tuple(self.seeds.given), tuple(self.order.given)
+        self.trace.write_header(Header(outcome, self.registry.names(), _compute_dtype(), *given))
+
+    def _watch_tape(self) -> None:
+        tape = _runtime("DistributedGradientTape")
+        start = tape.__init__
+
+        def __init__(this: Any, *args: Any, **options: Any) -> None:  # noqa: N807
+            start(this, *args, **options)
+            setattr(this, WEIGHT, options.get("batch_size"))
+
+        tape.__init__ = tf.autograph.experimental.do_not_convert(__init__)
+        self.tapes.watch(tape)
+
+
+def _runtime(name: str) -> Any:
+    return getattr(importlib.import_module("tfdp.runtime"), name)
+
+
+def _replace(name: str, change: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
+    """Exchange a function of the runtime, in the package and in the module it comes from."""
+    original = _runtime(name)
+    changed = change(original)
+    setattr(sys.modules[original.__module__], name, changed)
+    setattr(sys.modules["tfdp.runtime"], name, changed)
+
+
+def _compute_dtype() -> str:
+    """The dtype Keras computes in, where the script uses Keras."""
+    if "keras" not in sys.modules:
+        return "float32"
+    with contextlib.suppress(AttributeError):
+        policy = tf.keras.mixed_precision.global_policy()
+        return str(policy.compute_dtype)
+    return "float32"
+
+
+def _run_as_main(path: Path, source: bytes, args: list[str]) -> None:
+    _show_lines(str(path), io.StringIO(importlib.util.decode_source(source)).readlines())
+    code = compile(source, str(path), "exec", dont_inherit=True)
+    main = types.ModuleType("__main__")
+    main.__dict__.update({"__file__": str(path), "__builtins__": __builtins__, "__cached__": None})
+    sys.modules["__main__"] = main
+    sys.argv = [str(path), *args]
+    sys.path.insert(0, str(path.parent))
+    exec(code, main.__dict__)
+
+
+def _show_lines(path: str, lines: list[str]) -> None:
+    """Make `lines` the lines of `path`: for tracebacks, and for AutoGraph, which compiles functions from source."""
+    update = linecache.updatecache
+
+    def updatecache(filename: str, module_globals: dict[str, Any] | None = None) -> list[str]:
+        return lines if filename == path else update(filename, module_globals)
+
+    # Without a time stamp the entry outlives checks against the disk; AutoGraph has it read again nevertheless.
+    linecache.cache[path] = (0, None, lines, path)
+    linecache.updatecache = updatecache
+
+
+def main() -> None:
+    """Read the spec named on the command line and run."""
+    spec = Spec(**json.loads(Path(sys.argv[1]).read_text("utf-8")))
+    session = Session(spec)
+    os.chdir(spec.scratch)
+    scratch.protect(Path(spec.scratch))
+    session.install()
+    session.run()

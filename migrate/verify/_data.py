@@ -1,0 +1,126 @@
+"""The order of the data, and the generators that decide about data, under control of the proof."""
+
+import inspect
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tfdp.migrate.verify.trace import Header
+
+
+class Seeds:
+    """Python's and NumPy's generators start alike everywhere, TensorFlow's only in the reference and on rank 0."""
+
+    def __init__(self, seed: int, rank: int) -> None:
+        self._seed = seed
+        self._rank = rank
+        self._unseeded = 0
+        self.given: list[int] = []
+
+    def install(self) -> None:
+        """Seed, and watch what the script seeds itself."""
+        random.seed(self._seed)
+        np.random.seed(self._seed % 2**32)
+        tf.random.set_seed(self._seed + self._rank)
+        set_seed, default_rng = tf.random.set_seed, np.random.default_rng
+
+        def watched(seed: int) -> None:
+            self.given.append(int(seed))
+            set_seed(seed)
+
+        def generator(seed: Any = None) -> np.random.Generator:
+            if seed is not None:
+                return default_rng(seed)
+            # As in life: nothing makes unseeded generators of two ranks alike.
+            self._unseeded += 1
+            return default_rng([self._seed, self._unseeded, self._rank])
+
+        tf.random.set_seed = watched
+        np.random.default_rng = generator
+
+    def keeping(self, init: Callable[..., Any]) -> Callable[..., Any]:
+        """`dp.init` seeds Python and NumPy for the job: draws after it must stay those of the reference."""
+
+        def kept(*args: Any, **options: Any) -> Any:
+            before = random.getstate(), np.random.get_state()
+            result = init(*args, **options)
+            random.setstate(before[0])
+            np.random.set_state(before[1])
+            return result
+
+        return kept
+
+
+class Order:
+    """`shuffle` keeps the order, except where it would give each rank another order of the records they share out."""
+
+    def __init__(self, seeds: Seeds, rank: int, reference: Header | None) -> None:
+        self._seeds = seeds
+        self._rank = rank
+        self._reference = reference
+        self._dealt: list[Any] = []
+        self._common: set[int] = set(reference.shuffled) if reference else set()
+        self.given: list[int] = []
+
+    def install(self) -> None:
+        """Wrap `tf.data.Dataset.shuffle` and `.shard` for the rest of the process."""
+        shuffle = tf.data.Dataset.shuffle
+        signature = inspect.signature(shuffle)
+
+        def ordered(this: Any, *args: Any, **options: Any) -> Any:
+            shuffle(this, *args, **options)  # wrong arguments must fail as they do in life
+            arguments = signature.bind(this, *args, **options).arguments
+            seed = self._order(this, arguments.get("seed"))
+            return this if seed is None else shuffle(this, arguments["buffer_size"], seed=seed)
+
+        tf.data.Dataset.shuffle = ordered
+        tf.data.Dataset.shard = self.dealing(tf.data.Dataset.shard)
+
+    def dealing(self, shard: Callable[..., Any]) -> Callable[..., Any]:
+        """`shard`, remembering the datasets it returns."""
+
+        def dealt(*args: Any, **options: Any) -> Any:
+            dataset = shard(*args, **options)
+            self._dealt.append(dataset)
+            return dataset
+
+        return dealt
+
+    def agreed(self, shuffle_seed: Callable[[], int | None]) -> Callable[[], int | None]:
+        """`dp.shuffle_seed`, remembering the seeds it gives to all ranks alike."""
+
+        def remembered() -> int | None:
+            seed = shuffle_seed()
+            self._common |= set() if seed is None else {seed}
+            return seed
+
+        return remembered
+
+    def _order(self, dataset: Any, seed: Any) -> int | None:
+        """The seed of a shuffle of `dataset`, None to keep the order."""
+        if seed is not None:
+            self.given.append(int(seed))
+        if self._reference is None or any(_descends(dataset, dealt) for dealt in self._dealt):
+            return None
+        if seed is None:
+            return 1 + self._rank
+        if int(seed) not in self._common:
+            return int(seed)
+        # TensorFlow mixes the operation's seed with the global one, so a global seed by rank gives an order by rank.
+        last = self._seeds.given[-1] if self._seeds.given else None
+        return None if last is None or last in self._reference.seeded else last
+
+
+def _descends(dataset: Any, ancestor: Any) -> bool:
+    """Whether `ancestor` is `dataset` or one of the datasets it reads from."""
+    # `_inputs` is the only way TensorFlow offers from a dataset to its inputs (2.15 to 2.21).
+    pending = [dataset]
+    while pending:
+        one = pending.pop()
+        if one is ancestor:
+            return True
+        pending.extend(one._inputs())
+    return False

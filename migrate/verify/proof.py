@@ -1,0 +1,50 @@
+"""What a proof says."""
+
+from dataclasses import dataclass
+
+from tfdp.migrate.verify.compare import GRADIENT, LOSS, UPDATE, Failure, Row
+
+
+@dataclass(frozen=True)
+class Proof:
+    """The outcome of comparing a migrated script on `np` processes with its reference in one.
+
+    batch: `per-worker` or `global`. loss, gradient, update: largest relative differences over all compared steps, ranks
+    and variables, dimensionless. failure: the first criterion missed, None where all hold or where the run failed
+    before any was missed. reason: one sentence, empty when proved. table: the same differences by variable.
+    """
+
+    script: str
+    np: int
+    batch: str
+    steps: int
+    seed: int
+    proved: bool
+    loss: float
+    gradient: float
+    update: float
+    failure: Failure | None
+    reason: str
+    table: tuple[Row, ...]
+
+    def __str__(self) -> str:
+        verdict = "trains the same model" if self.proved else "DOES NOT train the same model"
+        lines = [f"{self.script} on {self.np} processes ({self.batch} batch, {self.steps} steps): {verdict}"]
+        if self.reason:
+            lines.append(f"  {self.reason}")
+        measured = (("loss", self.loss, LOSS), ("gradient", self.gradient, GRADIENT), ("update", self.update, UPDATE))
+        if self.table:
+            parts = [f"{name} {value:.1e} (limit {limit:.0e})" for name, value, limit in measured]
+            lines.append(f"  largest relative difference: {', '.join(parts)}")
+            lines.extend(_table(self.table))
+        return "\n".join(lines)
+
+
+def _table(rows: tuple[Row, ...]) -> list[str]:
+    width = max(len("variable"), *(len(row.variable) for row in rows))
+    head = f"  {'variable':<{width}}  gradient    update"
+    return [head, *(f"  {row.variable:<{width}}  {_cell(row.gradient)}  {_cell(row.update)}" for row in rows)]
+
+
+def _cell(value: float | None) -> str:
+    return f"{'-':>8}" if value is None else f"{value:8.1e}"

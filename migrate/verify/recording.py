@@ -1,0 +1,169 @@
+"""One run of the reference, and any number of migrated scripts held against it."""
+
+import contextlib
+import itertools
+import math
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from tfdp.migrate.verify import compare, runs
+from tfdp.migrate.verify.proof import Proof
+from tfdp.migrate.verify.runs import Ended
+from tfdp.migrate.verify.spec import TRACER_LOG, Spec
+from tfdp.migrate.verify.trace import Trace
+
+Batch: TypeAlias = Literal["per-worker", "global"]
+SEED = 20240229
+TIMEOUT = 600.0
+
+
+class CouldNotRun(Exception):  # noqa: N818 - says what happened, and is neither "equal" nor "different"
+    """There is nothing to compare: the original fails, updates nothing, or ends too early."""
+
+
+class Recording:
+    """The reference's trace. Made by `record`, valid until its `with` block ends."""
+
+    def __init__(self, folder: Path, spec: Spec, np: int, batch: Batch, timeout: float) -> None:
+        self._folder = folder
+        self._spec = spec
+        self._np = np
+        self._batch = batch
+        self._timeout = timeout
+        self._number = itertools.count(1)
+        self._trace = Trace(Path(spec.out) / "rank0")
+
+    def make(self) -> None:
+        """Run the reference.
+
+        Raises:
+            CouldNotRun: with the end of its output.
+        """
+        ended = runs.run(self._folder, self._spec, 0, self._timeout)
+        self._require(ended)
+        self._trace.write_lock(compare.lock(self._trace, self._spec.steps))
+        drawn = compare.drawn(self._trace.start(), self._trace.lock().trained)
+        self._trace.write_start(drawn)
+
+    def prove(self, migrated: bytes) -> Proof:
+        """Run `migrated` in place of the script on `np` processes and compare.
+
+        Raises:
+            CouldNotRun: the proof itself failed; never because of what `migrated` does.
+        """
+        folder = self._folder / f"migrated{next(self._number)}"
+        folder.mkdir()
+        source = folder / "source.py"
+        source.write_bytes(migrated)
+        names = {"source": str(source), "out": str(folder / "trace"), "scratch": str(folder / "scratch")}
+        spec = Spec(**{**vars(self._spec), **names, "reference": str(self._trace.folder)})
+        ended = runs.run(folder, spec, self._np, self._timeout)
+        _refuse_tracer_error(spec)
+        ranks = [Trace(Path(spec.out) / f"rank{rank}") for rank in range(self._np)]
+        return self._judged(compare.compare(self._trace, ranks, self._spec.steps), ended)
+
+    def _judged(self, found: compare.Comparison, ended: Ended) -> Proof:
+        header = self._trace.header()
+        failed = _run_failure(ended, self._timeout)
+        missed = _sentence(found.failure) if found.failure else ""
+        # A crash ends the steps too early: then it is the reason, and not the steps that are missing.
+        crashed = failed and (found.failure is None or found.failure.kind == "steps")
+        return Proof(
+            script=self._spec.path,
+            np=self._np,
+            batch=self._batch,
+            steps=self._spec.steps,
+            seed=self._spec.seed,
+            proved=found.failure is None and not failed,
+            loss=found.loss,
+            gradient=max(found.gradients.values(), default=0.0),
+            update=max(found.updates.values(), default=0.0),
+            failure=None if crashed else found.failure,
+            reason=failed if crashed else missed,
+            table=found.rows(header.names if header else {}),
+        )
+
+    def _require(self, ended: Ended) -> None:
+        """Raise unless the reference did what a proof needs."""
+        spec = self._spec
+        _refuse_tracer_error(spec)
+        if ended.code is None:
+            raise CouldNotRun(f"{spec.path}: the reference was not done in {self._timeout:g} s\n{ended.output}")
+        done = self._trace.closed_steps()
+        if ended.code != 0:
+            raise CouldNotRun(f"{spec.path}: the reference failed in step {done}:\n{ended.output}")
+        if done == 0:
+            text = "no update of a variable with the gradient of a tf.GradientTape was seen: nothing can be compared"
+            raise CouldNotRun(f"{spec.path}: {text}\n{ended.output}")
+        if done < spec.steps:
+            text = f"the reference ends after {done} updates, {spec.steps} were asked for: ask for at most {done}"
+            raise CouldNotRun(f"{spec.path}: {text}")
+        for index in range(done):
+            step = self._trace.step(index)
+            if step and not all(math.isfinite(call.loss) for call in step.calls):
+                text = f"the reference's loss is not finite in step {index}: ask for fewer steps"
+                raise CouldNotRun(f"{spec.path}: {text}")
+
+
+@contextlib.contextmanager
+def record(
+    path: str | Path,
+    np: int,
+    steps: int,
+    *,
+    reference: bytes,
+    batch: Batch = "per-worker",
+    seed: int = SEED,
+    args: Sequence[str] = (),
+    timeout: float = TIMEOUT,
+) -> Iterator[Recording]:
+    """Run `reference` under the name of `path`, in one process, for `steps` updates.
+
+    np: processes of the migrated runs to come. seed: what the generators of reference and rank 0 start from. args: the
+    script's own. timeout: seconds for each run, the reference's and every migrated one.
+
+    Raises:
+        CouldNotRun: the reference fails, or ends before `steps` updates.
+        ValueError: `np` or `steps` is below 1.
+    """
+    if np < 1 or steps < 1:
+        raise ValueError(f"np is {np} and steps is {steps}: both must be at least 1")
+    with tempfile.TemporaryDirectory(prefix="tfdp-verify-") as name:
+        folder = Path(name)
+        (folder / "source.py").write_bytes(reference)
+        spec = Spec(
+            path=str(Path(path).absolute()),
+            source=str(folder / "source.py"),
+            out=str(folder / "trace"),
+            scratch=str(folder / "scratch"),
+            reference="",
+            steps=steps,
+            seed=seed,
+            args=tuple(args),
+        )
+        recording = Recording(folder, spec, np, batch, timeout)
+        recording.make()
+        yield recording
+
+
+def _refuse_tracer_error(spec: Spec) -> None:
+    log = Path(spec.out) / TRACER_LOG
+    if log.exists():
+        raise CouldNotRun(f"{spec.path}: the proof's own instruments failed:\n{log.read_text('utf-8')}")
+
+
+def _run_failure(ended: Ended, timeout: float) -> str:
+    if ended.code is None:
+        return f"the migrated run was not done in {timeout:g} s:\n{ended.output}"
+    return f"the migrated run failed with exit status {ended.code}:\n{ended.output}" if ended.code else ""
+
+
+def _sentence(failure: compare.Failure) -> str:
+    who = "the mean over the ranks" if failure.rank is None else f"rank {failure.rank}"
+    what = "start value" if failure.kind == "start" else failure.kind
+    if failure.kind in ("calls", "missing", "steps"):
+        return f"step {failure.step}, {who}: {failure.variable} {failure.text}".replace(":  ", ": ")
+    of = f" of {failure.variable}" if failure.variable else ""
+    return f"step {failure.step}, {who}: {what}{of} {failure.text}"

@@ -1,0 +1,129 @@
+"""The reference script: the one-process script that a migrated script's run on N workers must equal.
+
+It is made from the same facts as the migration, by the same engine, and is meant to be read: batch N·B, learning rate
+η·N, step counts divided by N, and the last n mod N examples dropped; in the `global` mode only the last of these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from tfdp.migrate import build, engine, files
+from tfdp.migrate.facts.script import Script
+from tfdp.rules._base import Batch, Context, Edit, Insert, Outcome, Rule, SetArg
+
+_HEADER = '''\
+import tensorflow as tfdp_tf
+
+
+def tfdp_shared(dataset):
+    """The records that {size} workers share evenly: the last n mod {size} are dropped."""
+    n = int(dataset.cardinality())
+    if n >= 0:
+        return dataset.take(n - n % {size})
+    if n == int(tfdp_tf.data.INFINITE_CARDINALITY):
+        return dataset
+    groups = dataset.window({size}, drop_remainder=True)
+    if isinstance(dataset.element_spec, tuple):
+        return groups.flat_map(lambda *parts: tfdp_tf.data.Dataset.zip(parts))
+    return groups.flat_map(lambda part: tfdp_tf.data.Dataset.zip(part) if isinstance(part, dict) else part)
+'''
+_STEPS = '''\
+def tfdp_steps(count):
+    """A number of steps that covers the same examples with {size} times the batch."""
+    return max(1, int(count / {size} + 0.5))
+'''
+_SCALED_SCHEDULE = '''\
+class TfdpScaled(tfdp_tf.keras.optimizers.schedules.LearningRateSchedule):
+    """A schedule whose values are multiplied by {size}."""
+
+    def __init__(self, schedule):
+        self.schedule = schedule
+
+    def __call__(self, step):
+        return self.schedule(step) * {size}
+
+    def get_config(self):
+        return {{"schedule": self.schedule}}
+'''
+
+
+class NoReferenceError(Exception):
+    """The facts do not suffice for a reference: the message says which, with place and next step."""
+
+
+def reference(path: str, source: bytes, size: int, batch: Batch) -> bytes:
+    """The reference of an original script for `size` workers.
+
+    Raises NoReferenceError, and files.UnreadableSource for what is no Python.
+    """
+    text = files.decode(path, source)
+    script = engine.parse(path, text.source)
+    if not script.trained:
+        raise NoReferenceError(f"{path}: no gradient of a tape reaches an update, so there is nothing to compare")
+    if script.migrated:
+        raise NoReferenceError(f"{path}: this script is migrated already; give the original it was made from")
+    problems = script.problems(batch)
+    if problems:
+        first = problems[0]
+        raise NoReferenceError(
+            f"{path}:{script.position(first.node)[0]}: {first.code} {first.reason}; {first.next_step}"
+        )
+    rule = Rule("reference", "reference", "", lambda context: _outcomes(context, size))
+    plan = engine.make_plan(script, batch, [rule])
+    plan.imported = True  # a reference does not import the runtime
+    after = files.encode(text, engine.apply(script, plan))
+    engine.check(path, after)
+    return after
+
+
+def _outcomes(context: Context, size: int) -> Iterator[Outcome]:
+    script = context.script
+    place = script.entry.imports
+    per_worker = context.batch == "per-worker"
+    parts = [_HEADER]
+    parts += [_STEPS] if per_worker and (script.step_takes or script.step_counts) else []
+    parts += [_SCALED_SCHEDULE] if per_worker and any(r.schedule is not None for r in script.rates) else []
+    header = "\n\n".join(parts)
+    yield Insert(
+        place.anchor, "before" if place.first else "after", header.format(size=size), "helpers of the reference"
+    )
+    for deal in script.deals:
+        yield Edit(deal.node, lambda n: build.call("tfdp_shared", n), "drop what the workers drop")
+    if per_worker:
+        yield from _per_worker(script, size)
+
+
+def _per_worker(script: Script, size: int) -> Iterator[Outcome]:
+    for batch in script.batches:
+        yield SetArg(batch, "batch_size", lambda v: _times(v, size), "the global batch", position=0)
+    for rate in script.rates:
+        default = rate.default
+
+        def scaled(
+            value: cst.BaseExpression | None, default: str = default, scheduled: bool = rate.schedule is not None
+        ) -> cst.BaseExpression:
+            value = value or cst.parse_expression(default)
+            return build.call("TfdpScaled", value) if scheduled else _times(value, size)
+
+        yield SetArg(rate.call, rate.keyword, scaled, "the scaled learning rate", rate.position)
+    for take in script.step_takes:
+        yield SetArg(take, "count", _steps, "the divided number of steps", position=0)
+    for steps in script.step_counts:
+        yield SetArg(steps.call, steps.keyword, _steps, "the divided number of steps", steps.position)
+
+
+def _steps(value: cst.BaseExpression | None) -> cst.BaseExpression:
+    assert value is not None
+    return build.call("tfdp_steps", value)
+
+
+def _times(value: cst.BaseExpression | None, size: int) -> cst.BaseExpression:
+    assert value is not None
+    if not value.lpar and not isinstance(
+        value, cst.Name | cst.Attribute | cst.Call | cst.Subscript | cst.Integer | cst.Float
+    ):
+        value = value.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+    return cst.BinaryOperation(value, cst.Multiply(), cst.Integer(str(size)))

@@ -1,0 +1,84 @@
+"""The processes of a proof: the reference in one, the migrated script under the real launcher."""
+
+import contextlib
+import dataclasses
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tfdp.migrate.verify.scratch import mirror
+from tfdp.migrate.verify.spec import Spec
+
+# Without the working directory in front of the path, where a file may have the name of any module.
+CHILD = "import sys; sys.path.remove(''); from tfdp.migrate.verify._child import main; main()"
+# A rank that waits this long for the others inside a proof will not be joined any more.
+STALL_SECONDS = "120"
+GRACE_SECONDS = 15.0
+TAIL_LINES, TAIL_BYTES = 25, 2**16
+
+
+@dataclasses.dataclass(frozen=True)
+class Ended:
+    """code: exit status, None when the time was up. output: the last lines of stdout and stderr together."""
+
+    code: int | None
+    output: str
+
+
+def run(folder: Path, spec: Spec, ranks: int, timeout: float) -> Ended:
+    """Run the child of `spec` under `folder`: alone for `ranks` 0, else on that many processes.
+
+    timeout: seconds for the whole run. The processes are gone when this returns.
+    """
+    mirror(Path.cwd(), Path(spec.scratch))
+    file = folder / "spec.json"
+    file.write_text(json.dumps(dataclasses.asdict(spec)), "utf-8")
+    child = [sys.executable, "-u", "-c", CHILD, str(file)]
+    command = [sys.executable, "-m", "tfdp.runtime.launch", "-np", str(ranks), *child] if ranks else child
+    with (folder / "output").open("w+b") as output:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env=_environment(os.environ, folder / "tmp"),
+            start_new_session=True,
+        )
+        try:
+            code: int | None = process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            code = None
+        finally:
+            _end(process)
+        output.seek(max(0, output.seek(0, os.SEEK_END) - TAIL_BYTES))
+        return Ended(code, _tail(output.read().decode("utf-8", "replace").splitlines()))
+
+
+def _environment(inherited: Mapping[str, str], temporary: Path) -> dict[str, str]:
+    # Processes that end in the middle of a step leave what they would remove at their end.
+    temporary.mkdir()
+    # A proof started by a rank of another job must not take part in it.
+    clean = {name: value for name, value in inherited.items() if not name.startswith("TFDP_")}
+    kept = {name: inherited[name] for name in ("TFDP_TRANSPORT", "TFDP_SHM_BYTES") if name in inherited}
+    defaults = {"TF_CPP_MIN_LOG_LEVEL": "2", "MPLBACKEND": "Agg"}
+    stall = inherited.get("TFDP_STALL_SECONDS", STALL_SECONDS)
+    return {**defaults, **clean, **kept, "TFDP_STALL_SECONDS": stall, "TMPDIR": str(temporary)}
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """The launcher passes a polite signal on to its ranks; what is left of the script's own processes is killed."""
+    if process.poll() is None:
+        process.send_signal(signal.SIGTERM)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(GRACE_SECONDS)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _tail(lines: Sequence[str]) -> str:
+    return "\n".join(lines[-TAIL_LINES:])

@@ -1,0 +1,24 @@
+"""What the proof tells its children: a JSON file, and the exit codes they answer with."""
+
+from dataclasses import dataclass
+
+DIVERGED, TRACER_FAILED = 87, 70
+TRACER_LOG = "tracer-error.txt"
+
+
+@dataclass(frozen=True)
+class Spec:
+    """One run. All paths absolute.
+
+    path: the script's own path. source: file with the text to run instead. out: folder for the traces. scratch: working
+    directory. reference: the reference's trace folder, empty for the reference itself. args: the script's arguments.
+    """
+
+    path: str
+    source: str
+    out: str
+    scratch: str
+    reference: str
+    steps: int
+    seed: int
+    args: tuple[str, ...]

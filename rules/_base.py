@@ -1,0 +1,96 @@
+"""The vocabulary of rules: what a rule is given and what it may yield. Nothing here edits anything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import libcst as cst
+
+if TYPE_CHECKING:
+    from tfdp.migrate.facts.script import Script
+
+Batch = Literal["per-worker", "global"]
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a rule may ask: the facts, the batch mode, and the name under which the runtime is imported."""
+
+    script: Script
+    batch: Batch
+    dp: str
+
+
+@dataclass(frozen=True)
+class Edit:
+    """Replace an expression by a function of its updated self, so that nested edits compose."""
+
+    node: cst.BaseExpression
+    change: Callable[[cst.BaseExpression], cst.BaseExpression]
+    message: str
+
+
+@dataclass(frozen=True)
+class SetArg:
+    """Set one argument of a call: `change` gets its present value, or None where it is omitted."""
+
+    call: cst.Call
+    keyword: str
+    change: Callable[[cst.BaseExpression | None], cst.BaseExpression]
+    message: str
+    position: int | None = None
+
+
+@dataclass(frozen=True)
+class Insert:
+    """Add one line of code before or after a statement; lines at one anchor are ordered by rule code."""
+
+    anchor: cst.CSTNode
+    where: Literal["before", "after"]
+    code: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Guard:
+    """Put an expression statement under `if dp.rank() == 0:`; neighbours share one `if`."""
+
+    statement: cst.Expr
+    comment: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Refuse:
+    """Why a place cannot be migrated, and what its author can do."""
+
+    node: cst.CSTNode
+    reason: str
+    next_step: str
+
+
+Outcome = Edit | SetArg | Insert | Guard | Refuse
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rule: its public code, its name, its documentation (a module's docstring) and what it yields for a script."""
+
+    code: str
+    name: str
+    doc: str
+    outcomes: Callable[[Context], Iterator[Outcome]]
+
+    @property
+    def summary(self) -> str:
+        """The first line of the documentation."""
+        return self.doc.strip().splitlines()[0]
+
+    def run(self, context: Context) -> Iterator[Outcome]:
+        """Refusals for what the facts could not establish under this rule's code, then the rule's own outcomes."""
+        for problem in context.script.problems(context.batch):
+            if problem.code == self.code:
+                yield Refuse(problem.node, problem.reason, problem.next_step)
+        yield from self.outcomes(context)

@@ -1,0 +1,47 @@
+"""Divide step counts by the number of workers.
+
+What it does
+    With the `per-worker` batch mode, `dataset.batch(…).take(k)` becomes `.take(dp.local_steps(k))`, and so do the
+    step-counting arguments of learning-rate schedules (`decay_steps` and the like). A number in proportion to the
+    length of the dealt dataset (`len(dataset) * 10`) is divided already and stays. With `--batch global` all stay.
+
+Why
+    One step of N workers covers N batches: the same number of steps would train N times as long, and a schedule
+    would decay N times too late.
+
+Example
+    for x, y in dataset.batch(32).take(1000):
+        train_step(x, y)
+    # becomes
+    for x, y in dataset.batch(32).take(dp.local_steps(1000)):
+        train_step(x, y)
+
+When it refuses
+    Where a training loop ends by `break`, `return` or a `while` condition, and where a step count is computed from
+    anything but numbers, constants, arguments and lengths of arrays: it may shrink with a worker's share already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from tfdp.migrate import build
+from tfdp.rules._base import Context, Outcome, SetArg
+
+
+def outcomes(context: Context) -> Iterator[Outcome]:
+    if context.batch == "global" or context.script.migrated:
+        return
+
+    def change(value: cst.BaseExpression | None) -> cst.BaseExpression:
+        assert value is not None
+        return build.call(f"{context.dp}.local_steps", value)
+
+    for call in context.script.step_takes:
+        yield SetArg(call, "count", change, "divide the number of steps by the workers", position=0)
+    for steps in context.script.step_counts:
+        yield SetArg(
+            steps.call, steps.keyword, change, "divide the schedule's steps by the workers", position=steps.position
+        )

@@ -1,0 +1,44 @@
+"""Give draws that decide about data one seed on all workers.
+
+What it does
+    Where a stage whose output count depends on content follows a shuffle, the deal has to come after the shuffle. That
+    shuffle gets `seed=dp.shuffle_seed()`, and the deal `order_check=True`, which compares the order with rank 0's. A
+    generator of the script's own without a seed, `np.random.default_rng()`, gets that seed too. (NumPy's and Python's
+    global generators are seeded alike by `dp.init()`.)
+
+Why
+    Workers that deal from different orders see some examples twice and others never.
+
+Example
+    dataset = dataset.shuffle(1000).filter(keep).batch(32)
+    # becomes
+    dataset = dp.shard(dataset.shuffle(1000, seed=dp.shuffle_seed()).filter(keep), order_check=True).batch(32)
+
+When it refuses
+    Where the script also sets TensorFlow's global seed, which has to differ by worker and changes the shuffle's order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from tfdp.migrate.facts.origins import argument
+from tfdp.rules._base import Context, Edit, Outcome, SetArg
+
+_SEED_POSITION = {"shuffle": 1, "list_files": 2}
+
+
+def outcomes(context: Context) -> Iterator[Outcome]:
+    def change(value: cst.BaseExpression | None) -> cst.BaseExpression:
+        return value or cst.parse_expression(f"{context.dp}.shuffle_seed()")
+
+    for call in dict.fromkeys(c for deal in context.script.deals for c in deal.shuffles):
+        assert isinstance(call.func, cst.Attribute)
+        position = _SEED_POSITION.get(call.func.attr.value)
+        if argument(call, "seed", position) is None:
+            yield SetArg(call, "seed", change, "shuffle in one order on all workers", position=position)
+    for call in context.script.unseeded if context.script.trained else ():
+        seed = cst.Arg(cst.parse_expression(f"{context.dp}.shuffle_seed()"))
+        yield Edit(call, lambda n, seed=seed: n.with_changes(args=[seed]), "draw alike on all workers")  # type: ignore[misc]

@@ -1,0 +1,60 @@
+"""Make draws inside the model differ by rank.
+
+What it does
+    `tf.random.set_seed(s)` becomes `tf.random.set_seed(dp.rank_seed(s))`; `keras.utils.set_random_seed(s)` becomes
+    `dp.set_random_seed(s)`, which seeds Python and NumPy alike on all workers and TensorFlow by rank. Where TensorFlow
+    itself draws the training data, the seed stays common until the training loop (without any, `dp.common_seed()` sets
+    one), and `dp.seed_by_rank()` goes before the loop. Rank 0, and a run with one worker, keep the seed as it is.
+
+Why
+    With one seed every worker drops the same units and draws the same noise. Decisions about data must be common to
+    all workers: else their shares are shares of different data.
+
+Example
+    tf.random.set_seed(42)
+    # becomes
+    tf.random.set_seed(dp.rank_seed(42))
+
+When it refuses
+    Never by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from tfdp.migrate import build
+from tfdp.migrate.catalogue import Kind
+from tfdp.rules._base import Context, Edit, Insert, Outcome, SetArg
+
+
+def outcomes(context: Context) -> Iterator[Outcome]:
+    if context.script.data_draws:
+        yield from _common_until_training(context)
+        return
+
+    def by_rank(value: cst.BaseExpression | None) -> cst.BaseExpression:
+        assert value is not None
+        return build.call(f"{context.dp}.rank_seed", value)
+
+    for call, kind in context.script.seeds:
+        if kind is Kind.SEED:
+            yield SetArg(call, "seed", by_rank, "seed draws inside the model by rank", position=0)
+        else:
+            replaced = cst.parse_expression(f"{context.dp}.set_random_seed")
+            yield Edit(call.func, lambda _, new=replaced: new, "seed draws inside the model by rank")  # type: ignore[misc]
+
+
+def _common_until_training(context: Context) -> Iterator[Outcome]:
+    script, dp = context.script, context.dp
+    if script.calls("seed_by_rank"):
+        return
+    if not script.seeds:
+        start = script.entry.start
+        code = f"{dp}.common_seed()  # tfdp: every worker draws the same data"
+        yield Insert(start.anchor, "before" if start.first else "after", code, "draw the data alike on all workers")
+    for before in dict.fromkeys(loop.before for loop in script.loops):
+        code = f"{dp}.seed_by_rank()  # tfdp: draws inside the model differ by worker"
+        yield Insert(before, "before", code, "seed draws inside the model by rank")

@@ -1,0 +1,52 @@
+"""Scale the learning rate by the number of workers.
+
+What it does
+    Wraps the rate where the optimizer is made: `Adam(dp.scale_lr(0.001))`. An omitted rate is written out. For an
+    optimizer written by hand the rate is the factor of its update that is an argument of its constructor. In the
+    `global` batch mode the rate stays.
+
+Why
+    N workers take steps over N times as many examples; the linear scaling rule (Goyal et al. 2017) keeps the training
+    curve.
+
+Example
+    optimizer = tf.keras.optimizers.Adam(0.001)
+    # becomes
+    optimizer = tf.keras.optimizers.Adam(dp.scale_lr(0.001))
+
+When it refuses
+    Where the optimizer is made outside the file; where its rate is a function, a variable, an object of the file's own
+    or made by code that is not understood, falls by `decay=`, or may be assigned during training; and where the updates
+    of an optimizer written by hand do not all have the same rate as a factor, or depend on the step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import libcst as cst
+
+from tfdp.migrate import build
+from tfdp.migrate.facts.rates import Rate
+from tfdp.rules._base import Context, Outcome, SetArg
+
+
+def outcomes(context: Context) -> Iterator[Outcome]:
+    if context.batch == "global" or context.script.migrated:
+        return
+    for rate in context.script.rates:
+        if not rate.scaled:
+            yield SetArg(
+                rate.call,
+                rate.keyword,
+                _scaled(context.dp, rate),
+                "scale the learning rate by the workers",
+                rate.position,
+            )
+
+
+def _scaled(dp: str, rate: Rate) -> Callable[[cst.BaseExpression | None], cst.BaseExpression]:
+    def change(value: cst.BaseExpression | None) -> cst.BaseExpression:
+        return build.call(f"{dp}.scale_lr", value or cst.parse_expression(rate.default))
+
+    return change

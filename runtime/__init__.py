@@ -1,0 +1,133 @@
+"""What a migrated script imports: `import tfdp.runtime as dp`.
+
+Importing this package imports neither TensorFlow nor NumPy; each name is loaded when it is first used.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tfdp.runtime.collectives import allgather as allgather
+    from tfdp.runtime.collectives import allreduce as allreduce
+    from tfdp.runtime.collectives import barrier as barrier
+    from tfdp.runtime.collectives import broadcast as broadcast
+    from tfdp.runtime.collectives import broadcast_object as broadcast_object
+    from tfdp.runtime.collectives import broadcast_variables as broadcast_variables
+    from tfdp.runtime.collectives import grouped_allreduce as grouped_allreduce
+    from tfdp.runtime.data import count_examples as count_examples
+    from tfdp.runtime.data import local_batch_size as local_batch_size
+    from tfdp.runtime.data import local_steps as local_steps
+    from tfdp.runtime.data import shard as shard
+    from tfdp.runtime.devices import pin_gpu as pin_gpu
+    from tfdp.runtime.errors import CollectiveMismatchError as CollectiveMismatchError
+    from tfdp.runtime.errors import JobAborted as JobAborted
+    from tfdp.runtime.errors import LaunchEnvironmentError as LaunchEnvironmentError
+    from tfdp.runtime.errors import NotInitializedError as NotInitializedError
+    from tfdp.runtime.errors import RankFinishedError as RankFinishedError
+    from tfdp.runtime.errors import StallError as StallError
+    from tfdp.runtime.errors import StoreError as StoreError
+    from tfdp.runtime.errors import StoreEvictedError as StoreEvictedError
+    from tfdp.runtime.errors import StoreTimeout as StoreTimeout
+    from tfdp.runtime.errors import TfdpError as TfdpError
+    from tfdp.runtime.errors import TopologyError as TopologyError
+    from tfdp.runtime.errors import TransportError as TransportError
+    from tfdp.runtime.job import cross_rank as cross_rank
+    from tfdp.runtime.job import cross_size as cross_size
+    from tfdp.runtime.job import init as init
+    from tfdp.runtime.job import is_initialized as is_initialized
+    from tfdp.runtime.job import local_rank as local_rank
+    from tfdp.runtime.job import local_size as local_size
+    from tfdp.runtime.job import rank as rank
+    from tfdp.runtime.job import shutdown as shutdown
+    from tfdp.runtime.job import size as size
+    from tfdp.runtime.learning_rate import scale_lr as scale_lr
+    from tfdp.runtime.ops import Average as Average
+    from tfdp.runtime.ops import Max as Max
+    from tfdp.runtime.ops import Min as Min
+    from tfdp.runtime.ops import Product as Product
+    from tfdp.runtime.ops import ReduceOp as ReduceOp
+    from tfdp.runtime.ops import Sum as Sum
+    from tfdp.runtime.root import on_root as on_root
+    from tfdp.runtime.seeds import common_seed as common_seed
+    from tfdp.runtime.seeds import rank_seed as rank_seed
+    from tfdp.runtime.seeds import seed_by_rank as seed_by_rank
+    from tfdp.runtime.seeds import set_random_seed as set_random_seed
+    from tfdp.runtime.seeds import shuffle_seed as shuffle_seed
+    from tfdp.runtime.state import broadcast_state as broadcast_state
+    from tfdp.runtime.tape import DistributedGradientTape as DistributedGradientTape
+
+_MODULES = {
+    "collectives": (
+        "allgather",
+        "allreduce",
+        "barrier",
+        "broadcast",
+        "broadcast_object",
+        "broadcast_variables",
+        "grouped_allreduce",
+    ),
+    "data": (
+        "count_examples",
+        "local_batch_size",
+        "local_steps",
+        "shard",
+    ),
+    "devices": ("pin_gpu",),
+    "errors": (
+        "CollectiveMismatchError",
+        "JobAborted",
+        "LaunchEnvironmentError",
+        "NotInitializedError",
+        "RankFinishedError",
+        "StallError",
+        "StoreError",
+        "StoreEvictedError",
+        "StoreTimeout",
+        "TfdpError",
+        "TopologyError",
+        "TransportError",
+    ),
+    "job": (
+        "cross_rank",
+        "cross_size",
+        "init",
+        "is_initialized",
+        "local_rank",
+        "local_size",
+        "rank",
+        "shutdown",
+        "size",
+    ),
+    "learning_rate": ("scale_lr",),
+    "ops": (
+        "Average",
+        "Max",
+        "Min",
+        "Product",
+        "ReduceOp",
+        "Sum",
+    ),
+    "root": ("on_root",),
+    "seeds": (
+        "common_seed",
+        "rank_seed",
+        "seed_by_rank",
+        "set_random_seed",
+        "shuffle_seed",
+    ),
+    "state": ("broadcast_state",),
+    "tape": ("DistributedGradientTape",),
+}
+_WHERE = {name: module for module, names in _MODULES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{_WHERE[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_WHERE})

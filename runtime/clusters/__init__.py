@@ -1,0 +1,1 @@
+"""The environments that can start a job: one module each, asked in turn by `tfdp.runtime.job`."""

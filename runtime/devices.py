@@ -1,0 +1,35 @@
+"""One GPU for each process."""
+
+import tensorflow as tf
+
+from tfdp.runtime.errors import TfdpError
+from tfdp.runtime.job import current
+
+
+def pin_gpu() -> None:
+    """Show this process only the GPU of its local rank, and let its memory grow as needed.
+
+    Without a GPU it does nothing. Call it right after `dp.init()`.
+
+    Raises:
+        TfdpError: there are GPUs, but fewer than ranks on this host, or TensorFlow has begun to use them.
+    """
+    topology = current().topology
+    gpus = tf.config.list_physical_devices("GPU")
+    if not gpus:
+        return
+    if len(gpus) < topology.local_size:
+        raise TfdpError(
+            f"{len(gpus)} GPU(s) visible for {topology.local_size} ranks on this host: start at most {len(gpus)} here "
+            f"(`tfdp run -np {len(gpus)}`), widen CUDA_VISIBLE_DEVICES, or hide all GPUs with CUDA_VISIBLE_DEVICES=-1 "
+            "to train on CPUs"
+        )
+    mine = gpus[topology.local_rank]
+    try:
+        tf.config.set_visible_devices(mine, "GPU")
+        tf.config.experimental.set_memory_growth(mine, True)
+    except RuntimeError as error:
+        raise TfdpError(
+            f"rank {topology.rank} cannot be given {mine.name} alone any more ({error}): call dp.pin_gpu() right after "
+            "dp.init(), before anything else of TensorFlow"
+        ) from error

@@ -1,0 +1,49 @@
+"""The errors a migrated script can meet. Every one derives from `TfdpError`, itself a `RuntimeError`."""
+
+
+class TfdpError(RuntimeError):
+    """Base of all errors of the runtime."""
+
+
+class NotInitializedError(TfdpError):
+    """A call that needs the job was made before `dp.init()` or after `dp.shutdown()`."""
+
+
+class TopologyError(TfdpError, ValueError):
+    """Rank and size numbers that contradict each other."""
+
+
+class LaunchEnvironmentError(TfdpError):
+    """The TFDP_* variables say that a launcher started this process, but what they point to is not there."""
+
+
+class TransportError(TfdpError):
+    """The way between the ranks cannot be set up as asked for."""
+
+
+class CollectiveMismatchError(TfdpError):
+    """The ranks met in different collectives, or in one with different shapes, dtypes, operation or name."""
+
+
+class JobAborted(TfdpError):  # noqa: N818 - a state of the job that this rank is told about, not its own mistake
+    """The job is ending because another rank failed; the message gives the first cause."""
+
+
+class RankFinishedError(JobAborted):
+    """A collective or a fetch needs a rank whose process has already ended without an error."""
+
+
+class StallError(TfdpError):
+    """A rank waited longer than the stall limit (`TFDP_STALL_SECONDS`) for the others."""
+
+
+class StoreError(TfdpError):
+    """A value of the job's store cannot be given."""
+
+
+class StoreTimeout(StoreError, TimeoutError):  # noqa: N818 - named as the TimeoutError it is
+    """Nobody published the key in time."""
+
+
+class StoreEvictedError(StoreError):
+    """The value is gone: the store was full, or every reader it was published for has read it."""

@@ -1,0 +1,159 @@
+"""`tfdp run`: one process per rank on this host.
+
+Each rank inherits two file descriptors: the shared memory, and its end of a socketpair to the job's store in this
+process. No port is opened and no file is made, and with the last process all of it is gone. The ranks' output comes
+out line by line with the rank in front; standard input is empty.
+
+The first rank that fails is the cause: the others learn it, in a collective or a fetch, and are stopped. Nothing
+survives the launcher, even one that is killed: the kernel ends the ranks with it, and a guardian process ends what
+they have started in their process groups.
+"""
+
+import os
+import secrets
+import signal
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+
+from tfdp.runtime.clusters import local
+from tfdp.runtime.errors import TransportError
+from tfdp.runtime.launch import children, watch
+from tfdp.runtime.launch.children import Child, Guardian
+from tfdp.runtime.launch.command import CommandError, command, environment, topology
+from tfdp.runtime.launch.output import Output
+from tfdp.runtime.launch.store_server import StoreServer
+from tfdp.runtime.launch.watch import Signals, Watch
+from tfdp.runtime.transports._arena import DEFAULT_BYTES, FINISHED, Arena
+
+_USAGE_ERROR = 2
+_CANNOT_RUN = 126
+_NOT_FOUND = 127
+_STORE_BYTES = 4 * 2**30
+_GRACE_SECONDS = 10.0
+
+
+def main(np: int, argv: Sequence[str]) -> int:
+    """Run a script or command on `np` processes and return the exit status for this process.
+
+    That is 0, or the status of the rank that failed first (128 + N for signal N), or 128 + N when signal N ended the
+    job; 2 when there is nothing to run, 126 when the command cannot be run, 127 when there is none.
+
+    Args:
+        np: how many ranks, at least 1.
+        argv: a Python script (a file that ends in `.py` or is not executable), `-m module`, or any command; and its
+            arguments.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        raise RuntimeError("tfdp.runtime.launch.main handles signals and needs the main thread")
+    try:
+        if np < 1:
+            raise CommandError(f"-np is {np}: at least one process is needed")
+        line = command(argv)
+        return _Launch(np, line, os.environ).run()
+    except (CommandError, TransportError) as error:
+        watch.say(str(error))
+        return _USAGE_ERROR
+
+
+class _Launch:
+    """One job from the start of its ranks to its exit status."""
+
+    def __init__(self, size: int, line: Sequence[str], environ: Mapping[str, str]) -> None:
+        self._line = line
+        self._environ = environ
+        self._job = secrets.token_hex(16)
+        self._seed = secrets.randbits(32)
+        self._grace = _number(environ, "TFDP_GRACE_SECONDS", _GRACE_SECONDS)
+        store_bytes = int(_number(environ, "TFDP_STORE_BYTES", _STORE_BYTES))
+        self._memory_fd = Arena.create(size, int(_number(environ, "TFDP_SHM_BYTES", DEFAULT_BYTES)))
+        self._arena = Arena(self._memory_fd, size)
+        self._store = StoreServer(size, self._job, store_bytes)
+        self._ranks: list[Child] = []
+        self._size = size
+
+    def run(self) -> int:
+        """Start, watch, report."""
+        began = time.monotonic()
+        guardian = Guardian()
+        with Signals() as signals:
+            watching = Watch(self._ranks, guardian, self._grace, failed=self._failed, finished=self._finished)
+            try:
+                try:
+                    self._start(guardian)
+                except OSError as error:
+                    watch.say(f"cannot run {self._line[0]}: {error.strerror}")
+                    return _NOT_FOUND if isinstance(error, FileNotFoundError) else _CANNOT_RUN
+                output = Output(self._ranks, *_streams(), watching.unread_by(signals))
+                watching.run(signals)
+            finally:
+                children.end(self._ranks, guardian)
+                guardian.dismiss()
+                self._store.close()
+                os.close(self._memory_fd)
+        output.finish()
+        return self._conclude(watching, output, time.monotonic() - began)
+
+    def _start(self, guardian: Guardian) -> None:
+        cores = len(os.sched_getaffinity(0))
+        for rank in range(self._size):
+            store_fd = self._store.ends[rank].fileno()
+            joined = local.variables(
+                topology(rank, self._size), self._seed, self._job, store_fd=store_fd, memory_fd=self._memory_fd
+            )
+            environ = environment(self._environ, joined, self._size, cores)
+            self._ranks.append(children.start(rank, self._line, environ, [store_fd, self._memory_fd]))
+            guardian.watch(self._ranks[-1].pid)
+        self._store.start()
+
+    def _failed(self, reason: str) -> None:
+        self._arena.abort(self._size, reason)
+        self._store.abort(reason)
+
+    def _finished(self, rank: int) -> None:
+        self._arena.set_state(rank, FINISHED)
+        self._store.finished(rank)
+
+    def _conclude(self, watching: Watch, output: Output, seconds: float) -> int:
+        if watching.stopped_by is not None:
+            if watching.first is None and not watching.unread:
+                return 0  # every rank has taken the signal as a request to finish, and has
+            watch.say(f"stopped by {signal.Signals(watching.stopped_by).name}")
+            return 128 + watching.stopped_by
+        cause = self._cause(watching.first)
+        if cause is None or cause.status is None:
+            return 0
+        for line in watch.report(cause, output.tail(cause.rank), seconds):
+            watch.say(line)
+        return children.exit_status(cause.status)
+
+    def _cause(self, first: Child | None) -> Child | None:
+        """The rank to blame: one that broke off a collective by itself may take longer to end than those it stopped."""
+        writer = self._arena.aborted_by()
+        if first is not None and writer is not None and writer < self._size and self._ranks[writer].status:
+            return self._ranks[writer]
+        return first
+
+
+def _streams() -> tuple[int, int]:
+    """Where our own output goes; a caller may have put something without a file descriptor in its place."""
+    found = []
+    for stream, default in ((sys.stdout, 1), (sys.stderr, 2)):
+        try:
+            stream.flush()
+            found.append(stream.fileno())
+        except (OSError, ValueError):
+            found.append(default)
+    return found[0], found[1]
+
+
+def _number(environ: Mapping[str, str], name: str, default: float) -> float:
+    text = environ.get(name, "")
+    try:
+        value = float(text) if text else default
+    except ValueError:
+        value = -1.0
+    if not value > 0:
+        raise CommandError(f"{name} is {text!r}: a number greater than 0 is needed")
+    return value

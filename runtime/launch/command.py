@@ -1,0 +1,55 @@
+"""What is started for a rank: the command and its environment. Pure; nothing is started here."""
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+
+from tfdp.runtime.clusters import local
+from tfdp.runtime.topology import Topology
+
+_THREADS = ("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS")
+_BLOCKING_THREADS = "TF_NUM_INTEROP_THREADS"
+
+
+class CommandError(Exception):
+    """What was asked for cannot be started; the message says why."""
+
+
+def command(argv: Sequence[str]) -> list[str]:
+    """The command line of a rank: a Python script or `-m module` under this Python, anything else as it is.
+
+    Raises:
+        CommandError: nothing to run, or a script that is not there.
+    """
+    if not argv:
+        raise CommandError("nothing to run: give a script, as in `tfdp run -np 2 train.py`")
+    first = argv[0]
+    if first in ("-m", "-c"):
+        return [sys.executable, "-u", *argv]
+    if first.endswith(".py"):
+        if not os.path.isfile(first):
+            raise CommandError(f"{first}: no such script in {os.getcwd()}")
+        return [sys.executable, "-u", *argv]
+    if os.path.isfile(first) and not os.access(first, os.X_OK):
+        return [sys.executable, "-u", *argv]
+    return list(argv)
+
+
+def topology(rank: int, size: int) -> Topology:
+    """The place of one of `size` processes on this host."""
+    return Topology(rank=rank, size=size, local_rank=rank, local_size=size, cross_rank=0, cross_size=1)
+
+
+def environment(base: Mapping[str, str], joined: Mapping[str, str], size: int, cores: int) -> dict[str, str]:
+    """`base` with the job's variables, and with thread counts that share `cores` out where the user has set none."""
+    found = {name: value for name, value in base.items() if name not in local.NEEDED} | dict(joined)
+    found.setdefault("PYTHONUNBUFFERED", "1")
+    if size > 1:
+        # The order of a set of strings may decide about data (label numbers, file lists): one order on all ranks.
+        found.setdefault("PYTHONHASHSEED", str(int(joined[local.SEED]) % 2**32))
+        share = max(1, cores // size)
+        for name in _THREADS:
+            found.setdefault(name, str(share))
+        # A collective occupies one of these threads while it waits; tf.data must still find another.
+        found.setdefault(_BLOCKING_THREADS, str(max(2, share)))
+    return found

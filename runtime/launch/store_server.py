@@ -1,0 +1,229 @@
+"""The launcher's side of `tfdp.runtime.store`: one thread that keeps the values and answers the ranks."""
+
+import collections
+import os
+import selectors
+import socket
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tfdp.runtime import store
+from tfdp.runtime.launch.shelf import Shelf
+from tfdp.runtime.store import FRAME, Frame
+
+_READ_BYTES = 2**18
+
+
+@dataclass(eq=False)
+class _Connection:
+    """One rank's end: what has arrived of a frame, what is still to be sent, and the fetches that wait."""
+
+    rank: int
+    socket: socket.socket
+    arrived: bytearray = field(default_factory=bytearray)
+    leaving: collections.deque[memoryview] = field(default_factory=collections.deque)
+    waiting: dict[int, Frame] = field(default_factory=dict)
+    greeted: str = ""
+
+
+class StoreServer:
+    """Serves one socketpair per rank. Nobody without one of them can reach it."""
+
+    def __init__(self, size: int, job: str, limit_bytes: int) -> None:
+        self._job = job
+        self._shelf = Shelf(size, limit_bytes)
+        self._finished: set[int] = set()
+        self._aborted: bytes | None = None
+        self._running = True
+        self._thread = threading.Thread(target=self._run, name="tfdp-store-server", daemon=True)
+        self._commands: collections.deque[Callable[[], None]] = collections.deque()
+        self._selector = selectors.DefaultSelector()
+        self._wake_in, self._wake_out = os.pipe()
+        os.set_blocking(self._wake_in, False)
+        self._selector.register(self._wake_in, selectors.EVENT_READ, None)
+        self._connections: dict[int, _Connection] = {}
+        self.ends: list[socket.socket] = []
+        for rank in range(size):
+            ours, theirs = socket.socketpair()
+            ours.setblocking(False)
+            self._connections[rank] = _Connection(rank, ours)
+            self._selector.register(ours, selectors.EVENT_READ, self._connections[rank])
+            self.ends.append(theirs)
+
+    def start(self) -> None:
+        """Begin to serve; call it when the ranks have been started."""
+        for end in self.ends:
+            end.close()
+        self._thread.start()
+
+    def finished(self, rank: int) -> None:
+        """The rank has ended without an error: whoever waits for it alone must be told."""
+        self._command(lambda: self._finish(rank))
+
+    def abort(self, reason: str) -> None:
+        """A rank has failed: nobody waits any longer."""
+        self._command(lambda: self._abort(reason.encode()))
+
+    def _command(self, command: Callable[[], None]) -> None:
+        self._commands.append(command)
+        os.write(self._wake_out, b"!")
+
+    def close(self) -> None:
+        """End the thread, if it has been started, and the connections."""
+        self._command(self._stop)
+        if self._thread.ident is None:
+            self._run()
+        else:
+            self._thread.join()
+
+    def _stop(self) -> None:
+        self._running = False
+
+    def _run(self) -> None:
+        while self._running:
+            for key, events in self._selector.select():
+                connection: _Connection | None = key.data
+                if connection is None:
+                    os.read(self._wake_in, 4096)
+                    while self._commands:
+                        self._commands.popleft()()
+                    continue
+                if events & selectors.EVENT_READ:
+                    self._read(connection)
+                if events & selectors.EVENT_WRITE:
+                    self._flush(connection)
+        for connection in list(self._connections.values()):
+            self._drop(connection)
+        for end in self.ends:
+            end.close()
+        self._selector.close()
+        os.close(self._wake_in)
+        os.close(self._wake_out)
+
+    def _read(self, connection: _Connection) -> bool:
+        """Whether anything had arrived."""
+        try:
+            data = connection.socket.recv(_READ_BYTES)
+        except BlockingIOError:
+            return False
+        except OSError:
+            data = b""
+        if not data:
+            self._drop(connection)
+            return False
+        connection.arrived += data
+        for message in _complete(connection.arrived):
+            self._handle(connection, message)
+        return True
+
+    def _handle(self, connection: _Connection, message: Frame) -> None:
+        if message.kind == store.HELLO:
+            self._greet(connection, message)
+        elif message.kind == store.PUBLISH:
+            readers = None if message.number < 0 else message.number
+            self._shelf.put(message.key, message.value, connection.rank, readers)
+            self._answer_all()
+        elif message.kind == store.FETCH:
+            connection.waiting[message.request] = message
+            self._answer_all()
+        elif message.kind == store.CANCEL:
+            connection.waiting.pop(message.request, None)
+
+    def _greet(self, connection: _Connection, message: Frame) -> None:
+        pid = message.value.decode()
+        if message.key != self._job:
+            said = "the launcher at the other end runs another job: start the script with `tfdp run`"
+            self._send(connection, Frame(store.REFUSED, value=said.encode()))
+        elif connection.greeted:
+            said = (
+                f"process {connection.greeted} is rank {connection.rank} already; process {pid} cannot be it too. One "
+                "process of each rank calls dp.init(): the training script itself"
+            )
+            self._send(connection, Frame(store.REFUSED, value=said.encode()))
+        else:
+            connection.greeted = pid
+            self._send(connection, Frame(store.WELCOME))
+            if self._aborted is not None:
+                self._send(connection, Frame(store.ABORT, value=self._aborted))
+
+    def _answer_all(self) -> None:
+        for connection in list(self._connections.values()):
+            for request, wanted in list(connection.waiting.items()):
+                answer = self._answer(connection.rank, wanted)
+                if answer is not None:
+                    del connection.waiting[request]
+                    self._send(connection, answer)
+
+    def _answer(self, rank: int, wanted: Frame) -> Frame | None:
+        if self._aborted is not None:
+            return Frame(store.ABORT, wanted.request, value=self._aborted)
+        value = self._shelf.take(wanted.key, rank)
+        if value is not None:
+            return Frame(store.VALUE, wanted.request, value=value)
+        gone = self._shelf.why_gone(wanted.key)
+        if gone is not None:
+            return Frame(store.GONE, wanted.request, value=gone.encode())
+        said = None
+        if wanted.number in self._finished:
+            said = f"rank {wanted.number} has ended without having published it"
+        elif len(self._finished - {rank}) == self._shelf.size - 1:
+            said = "all other ranks have ended without having published it"
+        return Frame(store.FINISHED, wanted.request, value=said.encode()) if said else None
+
+    def _finish(self, rank: int) -> None:
+        # What it published just before it ended may still be on its way.
+        while rank in self._connections and self._read(self._connections[rank]):
+            pass
+        self._finished.add(rank)
+        self._answer_all()
+
+    def _abort(self, reason: bytes) -> None:
+        if self._aborted is None:
+            self._aborted = reason
+            for connection in list(self._connections.values()):
+                connection.waiting.clear()
+                self._send(connection, Frame(store.ABORT, value=reason))
+
+    def _send(self, connection: _Connection, message: Frame) -> None:
+        connection.leaving.extend(memoryview(part) for part in message.buffers() if part)
+        self._flush(connection)
+
+    def _flush(self, connection: _Connection) -> None:
+        leaving = connection.leaving
+        try:
+            while leaving:
+                sent = connection.socket.send(leaving[0])
+                leaving[0] = leaving[0][sent:]
+                if not leaving[0]:
+                    leaving.popleft()
+        except BlockingIOError:
+            pass
+        except OSError:
+            self._drop(connection)
+            return
+        events = selectors.EVENT_READ | (selectors.EVENT_WRITE if leaving else 0)
+        self._selector.modify(connection.socket, events, connection)
+
+    def _drop(self, connection: _Connection) -> None:
+        if self._connections.pop(connection.rank, None) is not None:
+            self._selector.unregister(connection.socket)
+            connection.socket.close()
+
+
+def _complete(arrived: bytearray) -> list[Frame]:
+    """The whole frames at the beginning of what has arrived, which are taken from it."""
+    messages, at = [], 0
+    with memoryview(arrived) as view:
+        while len(view) >= at + FRAME.size:
+            kind, request, number, key_length, value_length = FRAME.unpack_from(view, at)
+            key_at = at + FRAME.size
+            value_at = key_at + key_length
+            end = value_at + value_length
+            if len(view) < end:
+                break
+            key, value = bytes(view[key_at:value_at]).decode(), bytes(view[value_at:end])
+            messages.append(Frame(kind, request, number, key, value))
+            at = end
+    del arrived[:at]
+    return messages

@@ -1,0 +1,178 @@
+"""A running job, seen by its launcher: who has ended, who failed first, which signals came, and when to stop all."""
+
+import contextlib
+import os
+import selectors
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from types import FrameType
+
+from tfdp.runtime.launch import children as processes
+from tfdp.runtime.launch.children import Child, Guardian
+
+_PASSED_ON = (
+    signal.SIGINT,
+    signal.SIGTERM,
+    signal.SIGHUP,
+    signal.SIGQUIT,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+    signal.SIGTSTP,
+)
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+
+
+class Signals:
+    """Turns signals into something the main loop can wait for. Used as a context manager in the main thread."""
+
+    def __init__(self) -> None:
+        self._reader, self._writer = os.pipe()
+        for end in (self._reader, self._writer):
+            os.set_blocking(end, False)
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._reader, selectors.EVENT_READ)
+        self._before: list[tuple[int, object]] = []
+
+    def __enter__(self) -> "Signals":
+        self._wakeup_before = signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
+        for number in (*_PASSED_ON, signal.SIGCHLD):
+            handler = signal.getsignal(number)
+            # What was ignored stays ignored, here and in the ranks: nohup means it.
+            if handler is not signal.SIG_IGN or number == signal.SIGCHLD:
+                self._before.append((number, handler))
+                signal.signal(number, _noted)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before:
+            signal.signal(number, handler)  # type: ignore[arg-type]
+        signal.set_wakeup_fd(self._wakeup_before)
+        self._selector.close()
+        os.close(self._reader)
+        os.close(self._writer)
+
+    def wait(self, seconds: float | None) -> list[int]:
+        """The signals that have come, after at most `seconds`; `poke` ends the wait too."""
+        self._selector.select(seconds)
+        with contextlib.suppress(BlockingIOError):
+            return [number for number in os.read(self._reader, 4096) if number]
+        return []
+
+    def poke(self) -> None:
+        """End a wait, from any thread."""
+        with contextlib.suppress(OSError):
+            os.write(self._writer, b"\0")
+
+
+def _noted(_number: int, _frame: FrameType | None) -> None:
+    """The wakeup file descriptor carries the number; a handler must exist for that."""
+
+
+class Watch:
+    """Waits for the ranks of a job and ends it when one fails or a signal says so."""
+
+    def __init__(
+        self,
+        ranks: Sequence[Child],
+        guardian: Guardian,
+        grace_seconds: float,
+        *,
+        failed: Callable[[str], None],
+        finished: Callable[[int], None],
+    ) -> None:
+        """`failed` is called with the reason of the first failure, `finished` for each rank that ends without one."""
+        self._ranks = ranks
+        self._guardian = guardian
+        self._grace = grace_seconds
+        self._failed = failed
+        self._finished = finished
+        self._asked = 0
+        self._term_at: float | None = None
+        self._kill_at: float | None = None
+        self.first: Child | None = None
+        self.stopped_by: int | None = None
+        self.unread = False
+
+    def run(self, signals: Signals) -> None:
+        """Return when all ranks have ended."""
+        while any(child.status is None for child in self._ranks):
+            for number in signals.wait(self._timeout()):
+                if number in _PASSED_ON:
+                    self._pass_on(number)
+            if self.unread and self._asked == 0:
+                self._pass_on(signal.SIGTERM)
+                self.stopped_by = signal.SIGPIPE
+            for child in processes.reap(self._ranks, self._guardian):
+                self._ended(child)
+            self._escalate()
+
+    def unread_by(self, signals: Signals) -> Callable[[], None]:
+        """What to call, on any thread, when nobody reads our output any more."""
+
+        def unread() -> None:
+            self.unread = True
+            signals.poke()
+
+        return unread
+
+    def _timeout(self) -> float | None:
+        times = [at for at in (self._term_at, self._kill_at) if at is not None]
+        return max(0.0, min(times) - time.monotonic()) if times else None
+
+    def _ended(self, child: Child) -> None:
+        if child.status == 0:
+            self._finished(child.rank)
+        elif self.first is None:
+            assert child.status is not None
+            self.first = child
+            self._failed(f"rank {child.rank} ended with {processes.name_of_status(child.status)}")
+            # The others may say in their own words what they were waiting for, and clean up.
+            self._term_at = time.monotonic() + self._grace / 2
+            self._kill_at = time.monotonic() + self._grace
+
+    def _pass_on(self, number: int) -> None:
+        if number == signal.SIGTSTP:
+            # The ranks are in process groups of their own, so the terminal has stopped only us.
+            self._send(signal.SIGSTOP)
+            os.kill(os.getpid(), signal.SIGSTOP)
+            self._send(signal.SIGCONT)
+            return
+        if number in _ENDING:
+            self._asked += 1
+            if self._asked > 1:
+                self._send(signal.SIGKILL)  # no more patience
+                return
+            if self.first is None:
+                self.stopped_by = number
+            self._kill_at = self._kill_at or time.monotonic() + self._grace
+        self._send(number)
+
+    def _escalate(self) -> None:
+        now = time.monotonic()
+        if self._term_at is not None and now >= self._term_at:
+            self._term_at = None
+            self._send(signal.SIGTERM)
+        if self._kill_at is not None and now >= self._kill_at:
+            self._kill_at = None
+            self._send(signal.SIGKILL)
+
+    def _send(self, number: int) -> None:
+        for child in self._ranks:
+            child.signal(number)
+
+
+def report(cause: Child, tail: Sequence[str], seconds: float) -> Iterator[str]:
+    """What there is to say at the end about the rank that failed first, as lines."""
+    assert cause.status is not None
+    yield f"rank {cause.rank} failed first, with {processes.name_of_status(cause.status)} after {seconds:.1f} s"
+    if tail:
+        yield "the last lines of its stderr were:"
+        yield from (f"    {line}" for line in tail)
+
+
+def say(line: str) -> None:
+    """One line of the launcher's own, on stderr."""
+    with contextlib.suppress(OSError, ValueError):
+        print(f"tfdp: {line}", file=sys.stderr, flush=True)

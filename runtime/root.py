@@ -1,0 +1,79 @@
+"""Work that only one rank may do."""
+
+import pickle
+import threading
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+from tfdp.runtime.call_site import call_site
+from tfdp.runtime.errors import CollectiveMismatchError, TfdpError
+from tfdp.runtime.job import current
+from tfdp.runtime.places import Ordinals
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+_calls = Ordinals()
+
+
+def on_root(fn: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
+    """Run `fn(*args, **kwargs)` on rank 0 only and return its value on every rank.
+
+    Every rank calls it. The others wait as long as rank 0 takes (a download may take an hour; the stall limit does not
+    count here), and end at once if rank 0 fails. There must be no collective call inside `fn`.
+
+    Args:
+        fn: what to do once: download, unpack, clean a directory. Its value travels by pickle.
+
+    Raises:
+        Exception: what `fn` raised on rank 0, on every rank (as a `TfdpError` where it cannot be pickled).
+        TypeError: the value cannot be pickled; on every rank.
+        CollectiveMismatchError: another call of `on_root` was due on this rank.
+    """
+    job = current()
+    if job.topology.size == 1:
+        return fn(*args, **kwargs)
+    site = call_site()
+    key = f"on_root/{_calls.next('on_root')}"
+    if job.topology.rank > 0:
+        # The wait for rank 0's work has no limit; its death ends it all the same.
+        return _received(job.store.fetch(key, threading.TIMEOUT_MAX, publisher=0), site)
+    try:
+        value = fn(*args, **kwargs)
+    except Exception as error:
+        job.store.publish(key, _packed_error(site, error))
+        raise
+    try:
+        payload = pickle.dumps((site, True, value), protocol=pickle.HIGHEST_PROTOCOL)
+    except Exception as error:
+        refusal = TypeError(
+            f"the value that dp.on_root got at {site} is a {type(value).__name__} and cannot be sent to the other "
+            f"ranks ({error}): return plain data or NumPy arrays, or None"
+        )
+        job.store.publish(key, _packed_error(site, refusal))
+        raise refusal from error
+    job.store.publish(key, payload)
+    return value
+
+
+def _packed_error(site: str, error: Exception) -> bytes:
+    try:
+        payload = pickle.dumps((site, False, error), protocol=pickle.HIGHEST_PROTOCOL)
+        # Many exceptions pickle but cannot be made again from what was pickled.
+        pickle.loads(payload)
+    except Exception:
+        said = TfdpError(f"dp.on_root at {site} failed on rank 0: {type(error).__name__}: {error}")
+        payload = pickle.dumps((site, False, said), protocol=pickle.HIGHEST_PROTOCOL)
+    return payload
+
+
+def _received(payload: bytes, site: str) -> _R:  # type: ignore[type-var]
+    # What is unpickled was put there by rank 0 of this job: nobody else can write to the store.
+    root_site, fine, value = pickle.loads(payload)
+    if root_site != site:
+        raise CollectiveMismatchError(
+            f"dp.on_root at {site} met rank 0's at {root_site}: every rank must make the same calls in the same order"
+        )
+    if not fine:
+        raise value
+    result: _R = value
+    return result

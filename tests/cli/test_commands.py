@@ -1,0 +1,105 @@
+"""rules, explain, facts, --version and run."""
+
+import json
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from tfdp.rules import RULES
+
+
+def test_version(tfdp) -> None:
+    assert tfdp("--version").out.decode() == f"tfdp {version('tfdp')}\n"
+
+
+def test_rules_lists_all_of_them(tfdp) -> None:
+    done = tfdp("rules")
+    assert (done.code, done.err) == (0, "")
+    rows = done.out.decode().splitlines()
+    assert [row.split()[:2] for row in rows] == [[rule.code, rule.name] for rule in RULES]
+
+
+@pytest.mark.parametrize("asked", ["TFDP010", "tfdp010", "shard-dataset"])
+def test_explain(here, asked: str) -> None:
+    done = here("explain", asked)
+    assert (done.code, done.err) == (0, "")
+    shown = done.out.decode()
+    assert shown.startswith("TFDP010 shard-dataset\n")
+    for heading in ("What it does", "Why", "Example", "When it refuses"):
+        assert f"\n{heading}\n" in shown
+
+
+def test_explain_names_the_neighbours_of_an_unknown_rule(here) -> None:
+    done = here("explain", "TFDP01")
+    assert (done.code, done.out) == (2, b"")
+    assert "did you mean TFDP010 (shard-dataset)" in " ".join(done.err.split())
+
+
+def test_facts(here, tmp_path: Path, original: bytes) -> None:
+    (tmp_path / "train.py").write_bytes(original)
+    done = here("facts", "train.py")
+    assert (done.code, done.err) == (0, "")
+    assert b"tape.gradient(" in done.out
+    assert here("facts", "-", stdin=original).out == done.out
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("broken.py", "broken.py:1:5: error: this is not valid Python"),
+        (".", ".: error: a directory; name one file in it"),
+        ("missing.py", "missing.py: error: No such file or directory"),
+    ],
+)
+def test_facts_of_what_is_no_script(here, tmp_path: Path, path: str, said: str) -> None:
+    (tmp_path / "broken.py").write_bytes(b"x = (\n")
+    done = here("facts", path)
+    assert (done.code, done.out) == (2, b"")
+    assert said in done.err
+
+
+def test_run_passes_everything_after_the_script_on(tfdp, tmp_path: Path) -> None:
+    (tmp_path / "show.py").write_text("import json, sys\nprint(json.dumps(sys.argv))\n")
+    arguments = ["-np", "7", "--help", "--", "-x", "a b"]
+    done = tfdp("run", "-np", "2", "show.py", *arguments)
+    assert done.code == 0, done.err
+    lines = sorted(done.out.decode().splitlines())
+    assert [line[:4] for line in lines] == ["[0] ", "[1] "]
+    assert [json.loads(line[4:]) for line in lines] == [["show.py", *arguments]] * 2
+
+
+class Launched:
+    """Stands in for the launcher where only the command line is looked at."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[int, list[str]]] = []
+
+    def main(self, np: int, argv: list[str]) -> int:
+        self.calls.append((np, argv))
+        return 37
+
+
+@pytest.mark.parametrize(
+    ("args", "expected"),
+    [
+        (["-np", "2", "a.py"], (2, ["a.py"])),
+        (["-np=3", "--", "a.py", "-np", "4"], (3, ["a.py", "-np", "4"])),
+        (["-np", "1", "a.py", "--", "b"], (1, ["a.py", "--", "b"])),
+        (["-np", "1", "--", "-m", "pkg"], (1, ["-m", "pkg"])),
+        (["-np", "1", "a.py", "-h", "--version"], (1, ["a.py", "-h", "--version"])),
+    ],
+)
+def test_run_gives_the_launcher_its_arguments_and_takes_its_status(
+    monkeypatch: pytest.MonkeyPatch, args: list[str], expected: tuple[int, list[str]]
+) -> None:
+    from click.testing import CliRunner
+
+    from tfdp.migrate.cli import main
+
+    launched = Launched()
+    monkeypatch.setitem(sys.modules, "tfdp.runtime.launch", launched)  # type: ignore[arg-type]
+    monkeypatch.setattr("tfdp.runtime.launch", launched, raising=False)
+    result = CliRunner().invoke(main, ["run", *args])
+    assert (result.exit_code, launched.calls) == (37, [expected])

@@ -1,0 +1,273 @@
+"""Dealing data, counting examples, work on rank 0 alone, seeds: on real ranks."""
+
+import itertools
+import random
+import re
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tfdp.runtime as dp
+
+RANKS = (2, 3)
+
+
+def by_rank(value):
+    """The value of every rank, by rank: any object that can be pickled."""
+    return [dp.broadcast_object(value, root) for root in range(dp.size())]
+
+
+def numbers(dataset):
+    return [int(each) for each in dataset.as_numpy_iterator()]
+
+
+def dealt(stream):
+    whole = len(stream) - len(stream) % dp.size()
+    return list(stream[:whole][dp.rank() :: dp.size()])
+
+
+def raises(kind, said, call):
+    with pytest.raises(kind, match=re.escape(said)):
+        call()
+
+
+def case_record_i_goes_to_rank_i_mod_n():
+    for count in (3, 4, 7, 12, 100):
+        stream = range(count)
+        known = dp.shard(tf.data.Dataset.range(count))
+        unknown = dp.shard(tf.data.Dataset.range(1000).filter(lambda x, count=count: x < count))
+        for dataset in (known, unknown):
+            for _ in range(2):
+                assert numbers(dataset) == dealt(stream), (count, numbers(dataset))
+    assert known.cardinality().numpy() == 100 // dp.size()
+
+
+def case_over_epochs_and_after_a_leading_repeat():
+    stream = [*range(10)] * 3
+    assert numbers(dp.shard(tf.data.Dataset.range(10)).repeat(3)) == dealt(range(10)) * 3
+    assert numbers(dp.shard(tf.data.Dataset.range(10).repeat(3))) == dealt(stream)
+
+
+def case_sources_that_differ_by_rank():
+    other = np.random.default_rng(dp.rank()).permutation(50)
+    raises(dp.TfdpError, "differ on rank(s) 1", lambda: dp.shard(tf.data.Dataset.from_tensor_slices(other)))
+    raises(dp.TfdpError, "from rank 0's", lambda: dp.shard(tf.data.Dataset.range(50 + dp.rank())))
+    assert len(numbers(dp.shard(tf.data.Dataset.from_tensor_slices(other), source_check=False))) == 50 // dp.size()
+    same = np.random.permutation(50)  # NumPy's own generator is seeded alike by init
+    assert numbers(dp.shard(tf.data.Dataset.from_tensor_slices(same))) == dealt(list(same))
+
+
+def case_infinite_streams():
+    dataset = dp.shard(tf.data.Dataset.range(5).repeat())
+    assert dataset.cardinality() == tf.data.INFINITE_CARDINALITY
+    assert numbers(dataset.take(10)) == [(dp.rank() + dp.size() * step) % 5 for step in range(10)]
+
+
+def case_generators_with_shapes_that_differ():
+    def records():
+        for number in range(11):
+            yield {"x": np.full(number % 4, number), "y": (np.int64(number), b"s" * number)}
+
+    spec = {
+        "x": tf.TensorSpec([None], tf.int64),
+        "y": (tf.TensorSpec([], tf.int64), tf.TensorSpec(None, tf.string)),
+    }
+    dataset = tf.data.Dataset.from_generator(records, output_signature=spec)
+    share = dp.shard(dataset)
+    assert share.element_spec == dataset.element_spec
+    for _ in range(2):
+        found = list(share.as_numpy_iterator())
+        assert [int(each["y"][0]) for each in found] == dealt(range(11))
+        assert all(each["x"].tolist() == [each["y"][0]] * (each["y"][0] % 4) for each in found)
+        assert all(each["y"][1] == b"s" * each["y"][0] for each in found)
+
+
+def case_structures_of_known_and_unknown_length():
+    x, y = np.arange(22).reshape(11, 2), np.arange(11)
+    for structure in ((x, y), {"a": x, "b": {"c": y}}, (x, (y, {"d": y})), y):
+        source = tf.data.Dataset.from_tensor_slices(structure)
+        for dataset in (source, source.filter(lambda *_: True)):
+            share = dp.shard(dataset)
+            assert share.element_spec == dataset.element_spec
+            last = [tf.nest.flatten(each)[-1] for each in share]
+            assert [int(each) for each in last] == dealt(range(11))
+
+
+def case_ragged_and_sparse_records():
+    ragged = tf.data.Dataset.from_tensor_slices(tf.ragged.constant([[[1], [2, 3]], [[4]], [[]], [[5, 6]], [[7]]] * 2))
+    sparse = tf.data.Dataset.from_tensor_slices(tf.sparse.eye(10, 4))
+    for source in (ragged, sparse):
+        want = dealt([str(each) for each in source])
+        for dataset in (source, source.filter(lambda *_: True)):
+            assert [str(each) for each in dp.shard(dataset)] == want
+
+
+def case_inside_a_function():
+    @tf.function
+    def total():
+        result = tf.constant(0, tf.int64)
+        for each in dp.shard(tf.data.Dataset.range(10)):
+            result += each
+        return result
+
+    assert total().numpy() == sum(dealt(range(10)))
+
+
+def case_an_unseeded_shuffle_after_the_deal_covers_everything():
+    share = dp.shard(tf.data.Dataset.range(12 * dp.size())).shuffle(100).batch(4)
+    seen = itertools.chain(*by_rank(numbers(share.unbatch())))
+    assert sorted(seen) == list(range(12 * dp.size()))
+
+
+def case_remainder_weight_deals_all():
+    for count in (dp.size(), 10, 11):
+        for dataset in (tf.data.Dataset.range(count), tf.data.Dataset.range(50).filter(lambda x, n=count: x < n)):
+            share = dp.shard(dataset, remainder="weight")
+            assert numbers(share) == list(range(count))[dp.rank() :: dp.size()]
+
+
+def case_counts_and_equal_numbers_of_steps():
+    for count, batch in ((10, 2), (11, 3), (4 * dp.size() + 1, 4), (dp.size(), 1)):
+        source = tf.data.Dataset.from_tensor_slices((np.arange(count), np.ones([count, 2])))
+        share = dp.count_examples(dp.shard(source, remainder="weight").batch(batch))
+        for _ in range(2):
+            steps = [(x.tolist(), int(number)) for (x, _), number in share.as_numpy_iterator()]
+            assert len(set(by_rank(len(steps)))) == 1
+            assert len(steps) == share.cardinality().numpy() == -(-count // (batch * dp.size()))
+            mine = [each for x, number in steps for each in x[:number]]
+            assert mine == list(range(count))[dp.rank() :: dp.size()]
+            assert all(number in (0, len(x)) for x, number in steps)
+            assert sum(sum(each) for each in by_rank([number for _, number in steps])) == count
+
+
+def case_counts_of_one_part_dictionaries_and_ragged_batches():
+    for source in (
+        tf.data.Dataset.range(2 * dp.size() + 1),
+        tf.data.Dataset.range(2 * dp.size() + 1).map(lambda x: {"a": x}),
+        tf.data.Dataset.from_tensor_slices(tf.ragged.constant([[1], [2, 3]] * dp.size() + [[4]])),
+        tf.data.Dataset.from_tensor_slices(tf.sparse.eye(2 * dp.size() + 1)),
+    ):
+        share = dp.count_examples(dp.shard(source, remainder="weight").batch(2))
+        assert [int(number) for _, number in share] == [2, 1 if dp.rank() == 0 else 0]
+    endless = dp.count_examples(dp.shard(tf.data.Dataset.range(5).repeat()).batch(2))
+    assert [int(number) for _, number in endless.take(3)] == [2, 2, 2]
+
+
+def case_data_that_cannot_be_counted():
+    raises(ValueError, "needs batches", lambda: dp.count_examples(tf.data.Dataset.range(4)))
+    unknown = tf.data.Dataset.range(9).filter(lambda x: x > 3).batch(2)
+    raises(ValueError, "assert_cardinality", lambda: dp.count_examples(unknown))
+    few = dp.shard(tf.data.Dataset.range(dp.size()), remainder="weight").take(1 - min(dp.rank(), 1)).batch(2)
+    raises(ValueError, "too few records", lambda: dp.count_examples(few))
+
+
+def case_what_cannot_be_dealt():
+    raises(TypeError, "not a list", lambda: dp.shard([1, 2]))
+    raises(ValueError, "'all'", lambda: dp.shard(tf.data.Dataset.range(9), remainder="all"))
+    raises(ValueError, "1 record(s)", lambda: dp.shard(tf.data.Dataset.range(1)))
+    raises(ValueError, "1 record(s)", lambda: dp.shard(tf.data.Dataset.range(1), remainder="weight"))
+    assert numbers(dp.shard(tf.data.Dataset.range(0))) == []
+
+
+def case_order_check_lets_equal_streams_pass():
+    count = 1998
+    seed = dp.shuffle_seed()
+    source = tf.data.Dataset.from_tensor_slices({"a": np.arange(count), "b": [str(each) for each in range(count)]})
+    shuffled = source.shuffle(count, seed=seed)
+    share = dp.shard(shuffled, order_check=True)
+    assert share.cardinality().numpy() == count // dp.size()
+    for _ in range(2):
+        parts = by_rank([int(each["a"]) for each in share.as_numpy_iterator()])
+        assert sorted(itertools.chain(*parts)) == list(range(count))
+    ragged = tf.data.Dataset.from_tensor_slices(tf.ragged.constant([[1], [2, 3], []] * 4)).filter(lambda _: True)
+    assert len(list(dp.shard(ragged, order_check=True))) == 12 // dp.size()
+
+
+def case_order_check_finds_another_order_whoever_reads_first():
+    for first in range(dp.size()):
+        source = tf.data.Dataset.range(40).shuffle(40, seed=dp.rank() + 1)
+        share = dp.shard(source, order_check=True)
+        found = ""
+        for turn in sorted(range(dp.size()), key=lambda rank, first=first: (rank != first, rank)):
+            if turn == dp.rank():
+                try:
+                    numbers(share)
+                except tf.errors.UnknownError as error:
+                    found = str(error)
+            dp.barrier()
+        messages = [each for each in by_rank(found) if each]
+        assert messages, "not found"
+        assert "differ between rank" in messages[0], messages
+        assert "cases_training_data.py" in messages[0], messages
+
+
+def case_order_check_refuses_what_it_cannot_compare():
+    nested = tf.data.Dataset.range(9).window(3)
+    raises(ValueError, "cannot be compared", lambda: dp.shard(nested, order_check=True))
+
+
+def case_on_root_runs_once_and_gives_its_value_to_all():
+    calls = []
+
+    def work(number, *, name):
+        calls.append(name)
+        return {"rank": dp.rank(), "array": np.arange(number)}
+
+    value = dp.on_root(work, 3, name="a")
+    assert value["rank"] == 0
+    assert value["array"].tolist() == [0, 1, 2]
+    assert len(calls) == (1 if dp.rank() == 0 else 0)
+    assert dp.on_root(lambda: None) is None
+    assert dp.on_root(lambda: tf.constant([1, 2])).numpy().tolist() == [1, 2]
+
+
+class OddError(Exception):
+    def __init__(self, one, two):
+        super().__init__(f"{one} and {two}")
+
+
+def fail(error):
+    raise error
+
+
+def case_on_root_raises_on_all():
+    raises(KeyError, "lost", lambda: dp.on_root(fail, KeyError("lost")))
+    # Made from two arguments, remembered with one: pickle cannot make it again.
+    odd = OddError if dp.rank() == 0 else dp.TfdpError
+    raises(odd, "this and that", lambda: dp.on_root(fail, OddError("this", "that")))
+    raises(TypeError, "cannot be sent", lambda: dp.on_root(lambda: lambda: None))
+
+
+def case_on_root_finds_ranks_in_different_calls():
+    if dp.rank() == 0:
+        dp.on_root(lambda: 1)
+    else:
+        raises(dp.CollectiveMismatchError, "met rank 0's", lambda: dp.on_root(lambda: 1))
+
+
+def case_seeds():
+    assert len(set(by_rank(random.random()))) == 1
+    assert len(set(by_rank(np.random.random()))) == 1
+    seeds = [dp.shuffle_seed() for _ in range(3)] + [dp.shuffle_seed()]
+    assert len(set(seeds)) == 4
+    assert len({tuple(each) for each in by_rank(seeds)}) == 1
+    ours = by_rank(dp.rank_seed(42))
+    assert ours[0] == 42
+    assert len(set(ours)) == dp.size()
+    dp.set_random_seed(7)
+    assert len(set(by_rank(random.random()))) == 1
+    assert len(set(by_rank(np.random.random()))) == 1
+    drawn = tf.random.normal([4]).numpy().tobytes()
+    assert len(set(by_rank(drawn))) == dp.size()
+    if dp.rank() == 0:
+        tf.keras.utils.set_random_seed(7)
+        assert tf.random.normal([4]).numpy().tobytes() == drawn
+
+
+def case_learning_rates():
+    for rate in (0.5, 2, np.float32(0.5), tf.constant(0.5), tf.Variable(0.5), np.float64(0.25)):
+        found = dp.scale_lr(rate)
+        assert np.asarray(found) == np.asarray(rate) * dp.size()
+        assert getattr(found, "dtype", None) == getattr(rate, "dtype", None)
+    assert dp.scale_lr(lambda: 0.5)() == 0.5 * dp.size()

@@ -1,0 +1,233 @@
+"""All ranks hold rank 0's variables before the first forward pass, whatever makes them, whatever their seeds."""
+
+import pathlib
+import random
+import tempfile
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tfdp.runtime as dp
+
+RANKS = (2, 3)
+
+# Keras' default seeds come from Python's generator: without this the ranks would agree by themselves.
+random.seed(100 + dp.rank())
+np.random.seed(100 + dp.rank())
+
+
+def all_ranks(value):
+    """The value of every rank, by rank."""
+    array = np.asarray(value)
+    return dp.allgather(array[np.newaxis] if array.dtype.kind != "V" else array).numpy()
+
+
+def assert_equal_on_ranks(*values):
+    for value in values:
+        by_rank = all_ranks(tf.convert_to_tensor(value))
+        for other in by_rank[1:]:
+            assert other.tobytes() == by_rank[0].tobytes(), by_rank
+
+
+def assert_differ(*values):
+    for value in values:
+        by_rank = all_ranks(value)
+        assert len({each.tobytes() for each in by_rank}) == dp.size(), by_rank
+
+
+def features(rows=8, columns=5):
+    return tf.constant(np.random.default_rng(3).normal(size=(rows, columns)), tf.float32)
+
+
+def own_features(rows=8, columns=5):
+    return tf.constant(np.random.default_rng([dp.rank()]).normal(size=(rows, columns)), tf.float32)
+
+
+def keras_model():
+    return tf.keras.Sequential(
+        [
+            tf.keras.layers.Dense(7, activation="relu"),
+            tf.keras.layers.BatchNormalization(),
+            tf.keras.layers.Dense(2),
+        ]
+    )
+
+
+def case_rank_0_keeps_its_own_value():
+    drawn = tf.random.normal([4, 3])
+    assert_differ(drawn)
+    variable = tf.Variable(drawn)
+    assert_equal_on_ranks(variable)
+    if dp.rank() == 0:
+        np.testing.assert_array_equal(variable.numpy(), drawn.numpy())
+
+
+def case_eager_variables_of_every_kind():
+    mine = dp.rank() + 1
+    variables = [
+        tf.Variable(mine),
+        tf.Variable(float(mine)),
+        tf.Variable([mine, 2]),
+        tf.Variable(np.full([2, 3], mine, np.float64)),
+        tf.Variable(lambda: tf.fill([3], mine)),
+        tf.Variable(mine % 2 == 1),
+        tf.Variable(tf.fill([5], tf.cast(mine, tf.bfloat16))),
+        tf.Variable(tf.fill([5], tf.cast(mine, tf.float16))),
+        tf.Variable(tf.complex(float(mine), 1.0)),
+        tf.Variable(tf.zeros([0, 3])),
+        tf.Variable(mine, dtype=tf.float64, name="named"),
+        tf.Variable(tf.constant([1.0 * mine, 2.0]), shape=tf.TensorShape(None)),
+        tf.Variable(tf.fill([3], tf.cast(mine, tf.uint8))),
+    ]
+    for variable in variables:
+        assert_equal_on_ranks(variable)
+    assert variables[0].numpy() == 1
+    assert variables[5].numpy() == True  # noqa: E712 - a NumPy bool
+    assert variables[9].shape == (0, 3)
+    assert variables[10].dtype == tf.float64
+
+
+def case_strings_and_copies_stay_as_they_are():
+    assert tf.Variable(f"rank {dp.rank()}").numpy() == f"rank {dp.rank()}".encode()
+    original = tf.Variable(tf.random.normal([3]))
+    assert_equal_on_ranks(original, tf.Variable(original))
+
+
+def case_a_large_variable():
+    variable = tf.Variable(tf.random.normal([1100, 4000]))
+    digest = float(tf.reduce_sum(tf.cast(variable, tf.float64)))
+    assert_equal_on_ranks(digest, variable[-1])
+
+
+class Layer(tf.Module):
+    """Makes its variables when it is first traced, as some tf.Module code does."""
+
+    def __init__(self):
+        super().__init__()
+        self.w = None
+
+    @tf.function
+    def __call__(self, x):
+        if self.w is None:
+            self.w = tf.Variable(tf.random.normal([x.shape[1], 4]))
+            # This initial value depends on the argument, so TensorFlow cannot lift it out of the function.
+            self.b = tf.Variable(lambda: tf.reduce_mean(x, 0)[:4])
+        return x @ self.w + self.b
+
+
+def case_module_variables_made_on_the_first_trace():
+    layer = Layer()
+    first = layer(features())
+    assert_equal_on_ranks(first, layer(features()), layer.w, layer.b)
+    own = Layer()
+    own(own_features())
+    assert_equal_on_ranks(own.w, own.b)
+
+
+def case_keras_model_built_by_its_first_call_in_a_function():
+    model, optimizer = keras_model(), tf.keras.optimizers.Adam(0.01)
+
+    @tf.function
+    def step(x, shared):
+        with tf.GradientTape() as tape:
+            before = model(shared, training=False)
+            loss = tf.reduce_mean(model(x, training=True) ** 2)
+        gradients = dp.DistributedGradientTape(tape).gradient(loss, model.trainable_variables)
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+        return before
+
+    assert_equal_on_ranks(step(own_features(), features()))
+    for _ in range(2):
+        step(own_features(), features())
+    trained = [variable for variable in model.variables if "moving" not in variable.name]
+    slots = optimizer.variables() if callable(optimizer.variables) else optimizer.variables
+    assert_equal_on_ranks(*trained, *slots)
+    assert len(slots) > 2 * len(model.trainable_variables)
+
+
+def case_slots_start_with_rank_0s():
+    """A slot that does not start with zeros."""
+    weights = tf.Variable(tf.ones([3]))
+    optimizer = tf.keras.optimizers.Adagrad(0.1, initial_accumulator_value=0.1 * (dp.rank() + 1))
+    optimizer.build([weights])
+    slots = optimizer.variables() if callable(optimizer.variables) else optimizer.variables
+    assert_equal_on_ranks(*slots)
+    accumulator = next(each for each in slots if tuple(each.shape) == (3,))
+    np.testing.assert_allclose(tf.convert_to_tensor(accumulator).numpy(), 0.1)
+
+
+def case_followed_after_clear_session():
+    for _ in range(3):
+        tf.keras.backend.clear_session()
+        model = keras_model()
+        assert_equal_on_ranks(model(features()))
+        assert_equal_on_ranks(tf.Variable(tf.random.normal([2])))
+
+
+def case_what_rank_0_makes_alone_holds_nobody_up():
+    model = keras_model()
+    model(features())
+    if dp.rank() == 0:
+        with tempfile.TemporaryDirectory() as folder:
+            tf.train.Checkpoint(model=model).save(f"{folder}/alone")
+        # As many and as large as the model that all ranks make next, with names that Keras counts on.
+        keras_model()
+        tf.keras.optimizers.Adam(0.1).build([tf.Variable(tf.ones([2]), name="alone")])
+    dp.barrier()
+    second, optimizer = keras_model(), tf.keras.optimizers.Adam(0.01)
+    second(features())
+    optimizer.build(second.trainable_variables)
+    assert_equal_on_ranks(second(features()))
+
+
+def case_a_model_that_rank_0_builds_alone_is_found_by_the_first_gradient():
+    if dp.rank() == 0:
+        keras_model()(features())
+    model = keras_model()
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(model(features()) ** 2)
+    with pytest.raises(dp.TfdpError, match=r"kernel.* differ on rank.*broadcast_state"):
+        dp.DistributedGradientTape(tape).gradient(loss, model.trainable_variables)
+    dp.broadcast_state(model)
+    assert_equal_on_ranks(model(features()))
+
+
+def case_generators_draw_other_numbers_on_each_rank():
+    generator = tf.random.Generator.from_seed(7)
+    if dp.rank() == 0:
+        assert generator.state.numpy().tolist() == [7, 0, 0]
+    assert_differ(generator.state)
+    assert_differ(generator.normal([4]))
+    assert_differ(tf.random.get_global_generator().uniform([4]))
+    if hasattr(tf.keras, "random"):  # Keras 3
+        seeds = tf.keras.random.SeedGenerator(5)
+        assert_differ(tf.convert_to_tensor(seeds.state))
+        if dp.rank() == 0:
+            assert tf.convert_to_tensor(seeds.state).numpy().tolist() == [5, 0]
+
+
+def case_dropout_masks_differ_by_rank():
+    for arguments in ({}, {"seed": 11}):
+        layer = tf.keras.layers.Dropout(0.5, **arguments)
+        model = tf.keras.Sequential([layer])
+        mask = tf.function(lambda x, model=model: model(x, training=True))(tf.ones([4, 50]))
+        # Keras 2 keeps no state: a seed given to the layer is the operation's.
+        if not arguments or hasattr(layer, "seed_generator"):
+            assert_differ(mask)
+
+
+def case_a_restore_that_waits_for_the_model():
+    source = tf.keras.Sequential([tf.keras.layers.Dense(3)])
+    source(features())
+    folder = dp.on_root(tempfile.mkdtemp)
+    path = str(pathlib.Path(folder, "saved"))
+    if dp.rank() == 0:
+        tf.train.Checkpoint(model=source).write(path)
+    dp.barrier()
+    target = tf.keras.Sequential([tf.keras.layers.Dense(3)])
+    status = tf.train.Checkpoint(model=target).read(path)
+    found = target(features())
+    status.assert_existing_objects_matched()
+    np.testing.assert_array_equal(found.numpy(), source(features()).numpy())
+    assert_equal_on_ranks(found)

@@ -1,0 +1,133 @@
+"""Runs `cases_*.py` on real ranks, started by the real launcher.
+
+A cases file is imported by every rank. Each function `case_…` in it runs on all ranks, in the order of the file, and
+asserts for itself; a case passes when it has passed on every rank. Importing TensorFlow takes seconds, so the cases of
+a file share one launch for each number of ranks. Constants of the file:
+
+    RANKS     the numbers of ranks to run on, a literal tuple; (2,) if missing
+    ENVIRON   variables for the ranks, a literal dict
+    INIT      keyword arguments of `dp.init`, a literal dict
+"""
+
+import ast
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import pytest
+
+RUNNER = pathlib.Path(__file__).with_name("run_cases.py")
+STALL_SECONDS = "60"
+LIMIT_SECONDS = 120
+CASES_LIMIT_SECONDS = 540
+
+
+def pytest_collect_file(file_path, parent):
+    if file_path.parent == RUNNER.parent and file_path.name.startswith("cases_") and file_path.suffix == ".py":
+        return CasesFile.from_parent(parent, path=file_path)
+    return None
+
+
+def launch_environment(**change):
+    base = {name: value for name, value in os.environ.items() if not name.startswith("TFDP_")}
+    quiet = {"TF_CPP_MIN_LOG_LEVEL": "3", "TFDP_STALL_SECONDS": STALL_SECONDS}
+    return {**base, **quiet, **change}
+
+
+@pytest.fixture
+def launch(tmp_path):
+    """Run a script's text on `np` ranks; gives the finished process."""
+
+    def run(np, script, *args, **environ):
+        path = tmp_path / "script.py"
+        path.write_text(script)
+        return subprocess.run(
+            [sys.executable, "-m", "tfdp.runtime.launch", "-np", str(np), str(path), *args],
+            env=launch_environment(**environ),
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_SECONDS,
+            check=False,
+        )
+
+    return run
+
+
+class CasesFile(pytest.File):
+    """One `cases_*.py`, read without importing it: that would import TensorFlow here."""
+
+    def collect(self):
+        body = ast.parse(self.path.read_text()).body
+        found = {"RANKS": (2,), "ENVIRON": {}, "INIT": {}}
+        for node in body:
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id in found:
+                found[node.targets[0].id] = ast.literal_eval(node.value)
+        self.environ, self.init = found["ENVIRON"], found["INIT"]
+        self.outcomes = {}
+        for np in found["RANKS"]:
+            for node in body:
+                if isinstance(node, ast.FunctionDef) and node.name.startswith("case_"):
+                    name = f"{node.name.removeprefix('case_')}[{np}]"
+                    yield CaseItem.from_parent(self, name=name, np=np, case=node.name, line=node.lineno)
+
+    def outcome(self, item):
+        """What the ranks say about a case; the first to ask runs all cases that were selected."""
+        if item.np not in self.outcomes:
+            asked = [
+                other.case
+                for other in self.session.items
+                if isinstance(other, CaseItem) and other.parent is self and other.np == item.np
+            ]
+            self.outcomes[item.np] = self._run(item.np, asked)
+        return self.outcomes[item.np]
+
+    def _run(self, np, functions):
+        with tempfile.TemporaryDirectory() as folder:
+            plan = pathlib.Path(folder, "plan.json")
+            plan.write_text(json.dumps({"file": str(self.path), "functions": functions, "init": self.init}))
+            done = subprocess.run(
+                [sys.executable, "-m", "tfdp.runtime.launch", "-np", str(np), str(RUNNER), str(plan)],
+                env=launch_environment(**self.environ),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                timeout=CASES_LIMIT_SECONDS,
+                check=False,
+            )
+            ranks = []
+            for rank in range(np):
+                path = pathlib.Path(folder, f"{rank}.jsonl")
+                lines = path.read_text().splitlines() if path.exists() else []
+                ranks.append({entry["case"]: entry["error"] for entry in map(json.loads, lines)})
+            return ranks, done
+
+
+class CaseItem(pytest.Item):
+    """One case on one number of ranks."""
+
+    def __init__(self, *, np, case, line, **kwargs):
+        super().__init__(**kwargs)
+        self.np, self.case, self.line = np, case, line
+
+    def runtest(self):
+        ranks, done = self.parent.outcome(self)
+        failed = {rank: said[self.case] for rank, said in enumerate(ranks) if said.get(self.case)}
+        if failed:
+            raise CaseFailedError("\n".join(f"--- rank {rank} ---\n{error}" for rank, error in failed.items()))
+        if not all(self.case in said for said in ranks):
+            raise CaseFailedError(f"not run to the end on all ranks; the launch said:\n{done.stdout}")
+
+    def repr_failure(self, excinfo, style=None):
+        if isinstance(excinfo.value, CaseFailedError):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self):
+        return self.path, self.line - 1, self.name
+
+
+class CaseFailedError(Exception):
+    """Carries what the ranks said."""

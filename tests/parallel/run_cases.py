@@ -1,0 +1,52 @@
+"""What each rank runs for conftest.py: the cases of one file in order, each with its result in a file of the rank.
+
+A rank that fails goes on only if all others fail in the same case: else they are in the middle of a collective, or of
+the next case.
+"""
+
+import importlib.util
+import json
+import pathlib
+import sys
+import traceback
+
+import tfdp.runtime as dp
+from tfdp.runtime.job import current
+
+
+def main(plan_path):
+    plan = json.loads(pathlib.Path(plan_path).read_text())
+    dp.init(**plan["init"])
+    specification = importlib.util.spec_from_file_location("cases", plan["file"])
+    cases = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(cases)
+    with pathlib.Path(plan_path).with_name(f"{dp.rank()}.jsonl").open("w", buffering=1) as results:
+        for name in plan["functions"]:
+            error = run(getattr(cases, name))
+            results.write(json.dumps({"case": name, "error": error}) + "\n")
+            if error and not all_have_failed(name):
+                sys.exit(1)
+
+
+def all_have_failed(name):
+    store = current().store
+    store.publish(f"{name} failed on rank {dp.rank()}", b"")
+    try:
+        for rank in range(dp.size()):
+            if rank != dp.rank():
+                store.fetch(f"{name} failed on rank {rank}", timeout=3)
+    except dp.TfdpError:
+        return False
+    return True
+
+
+def run(case):
+    try:
+        case()
+    except Exception:
+        return traceback.format_exc()
+    return None
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

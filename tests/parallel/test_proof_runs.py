@@ -1,0 +1,129 @@
+"""How migrated runs can go wrong other than by their numbers, and hazards of randomness, on a script of a few lines."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("tensorflow")
+
+from tfdp.migrate.verify import CouldNotRun, Proof, Recording, prove, record
+
+REFERENCE = """
+import numpy as np
+import tensorflow as tf
+# INIT
+# SEED
+x = np.linspace(-1, 1, 96).astype(np.float32).reshape(48, 2)
+y = np.sum(x, 1, keepdims=True) ** 2
+order = np.random.permutation(48)
+table = tf.Variable(tf.random.normal([48, 3]), name="table")
+w = tf.Variable(tf.random.normal([5, 1]), name="w")
+m = tf.Variable(tf.fill([5, 1], 0.5), name="m")
+data = tf.data.Dataset.from_tensor_slices((order, x[order], y[order]))
+data = data.shuffle(48, seed=3)
+data = data.repeat().batch(BATCH).take(9)
+for step, (i, x, y) in enumerate(data):
+    # STEP
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean((tf.concat([x, tf.gather(table, i)], 1) @ w - y) ** 2)
+    grads = GRADIENT(loss, {"w": w, "table": table})
+    assert isinstance(grads["table"], tf.IndexedSlices)
+    m.assign(0.9 * m + grads["w"])
+    w.assign_sub(0.1 * m)
+    table.scatter_sub(tf.IndexedSlices(0.1 * grads["table"].values, grads["table"].indices))
+"""
+STEPS, WRAPPED = 5, "DistributedGradientTape"
+DEAL = "dp.shard(data.shuffle(48, seed=3), source_check=False)"
+
+
+def alone() -> bytes:
+    return REFERENCE.replace("BATCH", "24").replace("GRADIENT", "tape.gradient").encode()
+
+
+def dealt(*changes: tuple[str, str]) -> bytes:
+    """The script for several workers, after `changes`. Its shuffle comes before the deal, and has a seed.
+
+    The runtime's own check of the source is off: it would stop what the proof is to see.
+    """
+    text = REFERENCE.replace("# INIT", "import tfdp.runtime as dp; dp.init()")
+    text = text.replace("BATCH", "dp.local_batch_size(24)").replace("GRADIENT", f"dp.{WRAPPED}(tape).gradient")
+    for old, new in (("data.shuffle(48, seed=3)", DEAL), *changes):
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    return text.encode()
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recording]:
+    path = tmp_path_factory.mktemp("proof") / "train.py"
+    path.write_bytes(alone())
+    with ExitStack() as stack:
+        yield stack.enter_context(record(path, 2, STEPS, reference=alone(), batch="global", timeout=200.0))
+
+
+def test_eager_steps_with_sparse_gradients_and_slots_that_start_elsewhere(recording: Recording) -> None:
+    proof = recording.prove(dealt())
+    assert proof.proved, proof.reason
+    assert [row.variable for row in proof.table] == ["table (48x3)", "w (5x1)", "m (5x1)"]
+
+
+def test_one_process_is_equal_bit_for_bit(tmp_path: Path) -> None:
+    path = tmp_path / "train.py"
+    path.write_bytes(alone())
+    proof = prove(path, 1, STEPS, batch="global", migrated=dealt(), reference=alone())
+    assert proof.proved, proof.reason
+    assert (proof.loss, proof.gradient, proof.update) == (0, 0, 0)
+
+
+def test_a_rank_that_crashes_is_the_reason(recording: Recording) -> None:
+    proof = recording.prove(dealt(("# STEP", "if dp.rank() == 1 and step == 2: raise OSError('the disk is gone')")))
+    assert_crashed(proof, "the disk is gone")
+    assert proof.table, "the steps before the crash are compared"
+
+
+def test_a_rank_that_ends_early_fails(recording: Recording) -> None:
+    proof = recording.prove(dealt(("# STEP", "if step == 3: break")))
+    assert proof.failure is not None
+    assert (proof.failure.kind, proof.failure.step) == ("steps", 3)
+    assert not proof.proved
+
+
+def test_a_variable_left_out_of_training_fails(recording: Recording) -> None:
+    proof = recording.prove(dealt(("w.assign_sub(0.1 * m)", "w.assign_sub(0.1 * m * (step != 1))")))
+    assert proof.failure is not None
+    assert (proof.failure.kind, proof.failure.step, proof.failure.variable) == ("update", 1, "w (5x1)")
+
+
+def assert_crashed(proof: Proof, words: str) -> None:
+    assert not proof.proved
+    assert proof.failure is None
+    assert words in proof.reason
+
+
+NUMPY = "np.random.permutation"
+HAZARDS = {
+    "a shuffle's seed that differs by rank": ("seed=3", "seed=dp.rank()"),
+    "a global seed by rank, mixed into the shuffle's": ("# SEED", "tf.random.set_seed(dp.rank_seed(7))"),
+    "a generator of each rank's own": (NUMPY, "np.random.default_rng().permutation"),
+}
+
+
+@pytest.mark.parametrize("name", HAZARDS)
+def test_an_order_that_differs_by_rank_fails(name: str, recording: Recording) -> None:
+    proof = recording.prove(dealt(HAZARDS[name]))
+    assert proof.failure is not None
+    assert (proof.failure.kind, proof.failure.step) == ("loss", 0)
+
+
+def test_any_shuffle_after_the_deal_passes(recording: Recording) -> None:
+    proof = recording.prove(dealt((DEAL, "dp.shard(data).shuffle(24)")))
+    assert proof.proved, proof.reason
+
+
+def test_a_script_that_the_tool_refuses_cannot_be_proved(tmp_path: Path) -> None:
+    path = tmp_path / "train.py"
+    path.write_text("import tensorflow as tf\nprint(tf.__version__)\n")
+    with pytest.raises(CouldNotRun):
+        prove(path)

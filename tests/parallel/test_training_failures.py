@@ -1,0 +1,46 @@
+"""What a rank says when the ranks' programs part: scripts that fail, on real ranks."""
+
+HEAD = "import tensorflow as tf\nimport tfdp.runtime as dp\ndp.init()\n"
+
+
+def test_a_variable_that_rank_0_never_makes(launch):
+    done = launch(2, HEAD + "if dp.rank() == 1:\n    tf.Variable(1.0, name='only_here')\n")
+    assert done.returncode != 0
+    assert "variable 'only_here' (float32, shape (), number 1 of its kind) that rank 1 creates at" in done.stderr
+    assert "script.py:5" in done.stderr
+    assert "rank 0 has ended" in done.stderr
+
+
+def test_a_variable_that_rank_0_makes_too_late(launch):
+    body = "if dp.rank() == 1:\n    tf.Variable(1.0, name='early')\ndp.barrier()\n"
+    done = launch(2, HEAD + body, TFDP_STALL_SECONDS="3")
+    assert done.returncode != 0
+    # Either rank's limit may end first; both say who waits for what.
+    assert "'early'" in done.stderr or "barrier" in done.stderr
+
+
+def test_work_on_rank_0_that_fails_ends_the_job(launch):
+    body = "def work():\n    raise OSError('disk full')\ndp.on_root(work)\nprint('went on')\n"
+    done = launch(2, HEAD + body)
+    assert done.returncode == 1
+    assert "OSError: disk full" in done.stderr
+    assert "went on" not in done.stdout
+
+
+def test_work_on_rank_0_that_ends_the_process(launch):
+    done = launch(2, HEAD + "import os\ndp.on_root(lambda: os._exit(7))\n")
+    assert done.returncode == 7
+
+
+def test_work_on_rank_0_may_take_longer_than_the_stall_limit(launch):
+    body = (
+        "import threading\n"
+        "def work():\n"
+        "    threading.Event().wait(4)\n"
+        "    return 'done'\n"
+        "print(dp.on_root(work), dp.rank())\n"
+    )
+    done = launch(2, HEAD + body, TFDP_STALL_SECONDS="2")
+    assert done.returncode == 0, done.stderr
+    assert "done 0" in done.stdout
+    assert "done 1" in done.stdout

@@ -1,0 +1,376 @@
+"""Facts about learning rates and numbers of steps: what is scaled and divided, and what is refused instead."""
+
+from __future__ import annotations
+
+import libcst as cst
+import pytest
+
+from tfdp.migrate import engine
+from tfdp.migrate.facts import Script, read
+
+HEAD = """
+import argparse
+import math
+import numpy as np
+import tensorflow as tf
+from absl import flags
+from inputs import load, STEPS
+"""
+TRAIN = """
+{before}
+x, y = load()
+records = tf.data.Dataset.from_tensor_slices((x, y))
+data = records.shuffle(9).batch(8)
+test_data = tf.data.Dataset.from_tensor_slices(x).batch(8)
+model = tf.keras.Sequential([])
+{steps}
+opt = tf.keras.optimizers.SGD({rate})
+for x_batch, y_batch in {loop}:
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(model(x_batch) - y_batch)
+    grads = tape.gradient(loss, model.trainable_variables)
+    opt.apply_gradients(zip(grads, model.trainable_variables))
+{after}
+"""
+
+
+def train(rate: str = "0.1", loop: str = "data", before: str = "", steps: str = "", after: str = "") -> Script:
+    return read(HEAD + TRAIN.format(rate=rate, loop=loop, before=before, steps=steps, after=after))
+
+
+def codes(script: Script) -> set[str]:
+    return {p.code for p in script.problems("per-worker")}
+
+
+# --- numbers of steps -------------------------------------------------------------------------------------------------
+
+SCHEDULE = "tf.keras.optimizers.schedules.CosineDecay(1e-3, steps)"
+WHOLE = [
+    "steps = 1000",
+    "steps = 10 * 100 - 5",
+    "steps = STEPS",
+    "args = argparse.ArgumentParser().parse_args()\nsteps = args.steps * args.epochs",
+    "p = argparse.ArgumentParser()\nargs, _ = p.parse_known_args()\nsteps = args.steps",
+    "FLAGS = flags.FLAGS\nsteps = FLAGS.steps",
+    "steps = len(x) // 8 * 5",
+    "steps = int(math.ceil(len(x) / 8)) * 5",
+    "steps = max(100, round(x.shape[0] / 8))",
+    "n, width = x.shape\nsteps = n // 8",
+    "a = np.load('a.npy')\nsteps = len(a[:400]) // 8",
+    "(a, b), _ = tf.keras.datasets.mnist.load_data()\nsteps = len(a) // 8",
+    "class Config:\n    steps = 1000\nsteps = Config.steps",
+    "config = {'steps': 1000, 'name': 'a'}\nsteps = config['steps']",
+    "def count(epochs):\n    return epochs * 100\nsteps = count(5)",
+    "import os\nsteps = int(os.environ.get('STEPS', '100'))",
+    "steps = 10 if STEPS else 1000",
+    "_, info = tfds.load('mnist', with_info=True)\nsteps = info.splits['train'].num_examples // 8",
+]
+SHARE = [
+    "steps = len(data) * 2",
+    "per_epoch = len(data)\nsteps = per_epoch * STEPS",
+    "steps = data.cardinality().numpy() * 2",
+    "steps = 2 * int(data.cardinality())",
+    "total = len(data) * 10\nwarm = len(data)\nsteps = total - warm",
+]
+UNCERTAIN = [
+    "steps = len(data) * 2 + 5",
+    "steps = 100 if STEPS else len(data)",
+    "steps = max(len(data), 100)",
+    "steps = len(records) // 8",
+    "steps = len(test_data) * 2",
+    "steps = len(list(data))",
+    "seen = []\nfor b in data:\n    seen.append(b)\nsteps = len(seen)",
+    "seen = np.stack([b for b, _ in data])\nsteps = len(seen)",
+    "seen = np.stack([b for b, _ in data])\nsteps = seen.shape[0]",
+    "steps = load()",
+    "steps = 10\nfor _ in data:\n    steps += 1",
+    "args = argparse.ArgumentParser().parse_args()\nargs.steps = len(data)\nsteps = args.steps",
+    "args = argparse.ArgumentParser().parse_args()\nsetattr(args, 'steps', len(data))\nsteps = args.steps",
+    "config = {'steps': 1000}\nconfig['steps'] = len(data)\nsteps = config['steps']",
+    "config = {'steps': 1000}\nconfig.update(steps=len(data))\nsteps = config['steps']",
+    "class Config:\n    steps = 1000\nConfig.steps = len(data)\nsteps = Config.steps",
+]
+
+
+@pytest.mark.parametrize("steps", WHOLE)
+def test_a_number_of_the_one_process_script_is_divided(steps: str) -> None:
+    steps = "import tensorflow_datasets as tfds\n" + steps if "tfds" in steps else steps
+    schedule = train(SCHEDULE, steps=steps)
+    assert len(schedule.step_counts) == 1
+    assert not codes(schedule)
+    take = train(loop="data.take(steps)", steps=steps)
+    assert len(take.step_takes) == 1
+    assert not codes(take)
+
+
+@pytest.mark.parametrize("steps", SHARE)
+def test_a_number_in_proportion_to_the_dealt_dataset_is_left(steps: str) -> None:
+    schedule = train(SCHEDULE, steps=steps)
+    assert not schedule.step_counts
+    assert not codes(schedule)
+    take = train(loop="data.take(steps)", steps=steps)
+    assert not take.step_takes
+    assert not codes(take)
+
+
+@pytest.mark.parametrize("steps", UNCERTAIN)
+def test_an_uncertain_number_of_steps_is_refused(steps: str) -> None:
+    for script in (train(SCHEDULE, steps=steps), train(loop="data.take(steps)", steps=steps)):
+        assert not script.step_counts
+        assert not script.step_takes
+        assert "TFDP011" in codes(script) or "TFDP010" in codes(script)
+
+
+@pytest.mark.parametrize(
+    ("steps", "refused"),
+    [
+        ("steps = len(records) // 8", True),
+        ("n = records.cardinality().numpy()\nsteps = n // 8", True),
+        ("steps = len(data) * 2 + 5", False),
+        ("steps = load()", False),
+        ("steps = 1000", False),
+    ],
+)
+def test_in_global_mode_only_a_number_of_dealt_records_shrinks(steps: str, refused: bool) -> None:
+    for script in (train(SCHEDULE, steps=steps), train(loop="data.take(steps)", steps=steps)):
+        assert ("TFDP011" in {p.code for p in script.problems("global")}) == refused
+
+
+def test_a_repeated_dataset_taken_by_its_own_length() -> None:
+    script = train(loop="data.repeat().take(2 * per_epoch)", steps="per_epoch = len(data)")
+    assert not script.step_takes
+    assert not codes(script)
+
+
+def test_a_take_of_batches_before_the_deal_counts_no_steps() -> None:
+    script = train(loop="records.batch(8).take(5).unbatch().batch(4)")
+    assert not script.step_takes
+
+
+def test_every_schedule_that_may_be_chosen_is_divided() -> None:
+    decay = "tf.keras.optimizers.schedules.{}"
+    chosen = f"{decay.format('CosineDecay(0.1, 100)')} if STEPS else {decay.format('ExponentialDecay(0.1, 50, 0.9)')}"
+    assert len(train("schedule", steps=f"schedule = {chosen}").step_counts) == 2
+
+
+@pytest.mark.parametrize("steps", ["dp.local_steps(100)", "steps", "2 * steps"])
+def test_a_divided_number_is_not_divided_again(steps: str) -> None:
+    before = "import tfdp.runtime as dp\nsteps = dp.local_steps(100)"
+    for script in (
+        train(SCHEDULE.replace("steps)", f"{steps})"), before=before),
+        train(loop=f"data.take({steps})", before=before),
+    ):
+        assert not script.step_counts
+        assert not script.step_takes
+
+
+@pytest.mark.parametrize("steps", [*WHOLE[:3], *SHARE])
+def test_a_second_run_changes_no_number_of_steps(steps: str) -> None:
+    source = HEAD + TRAIN.format(rate=SCHEDULE, loop="data.take(steps)", before="", steps=steps, after="")
+    once = engine.migrate("train.py", source.encode())
+    assert once.changed
+    assert b"local_steps(dp.local_steps" not in once.after
+    again = engine.migrate("train.py", once.after)
+    assert (again.after, again.findings) == (once.after, ())
+
+
+# --- rates that change ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        "opt.learning_rate = 0.01",
+        "opt.lr *= 0.5",
+        "opt.learning_rate.assign(0.01)",
+        "opt.lr.assign_sub(0.01)",
+        "opt.learning_rate.assign_add(0.01)",
+        "tf.keras.backend.set_value(opt.learning_rate, 0.01)",
+        "from tensorflow.keras import backend as K\nK.set_value(opt.lr, 0.01)",
+        "lr = opt.learning_rate\nlr.assign(0.01)",
+        "lr = opt.learning_rate\ntf.keras.backend.set_value(lr, 0.01)",
+        "def slower(v):\n    v.assign(0.5 * v)\nslower(opt.learning_rate)",
+        "for v in [opt.learning_rate]:\n    v.assign(0.01)",
+        "kept = {'lr': opt.learning_rate}\nkept['lr'].assign(0.01)",
+        "setattr(opt, 'learning_rate', 0.01)",
+        "for name in ['learning_rate']:\n    setattr(opt, name, 0.01)",
+        "for o in [opt]:\n    o.learning_rate = 0.01",
+        "for o in [opt]:\n    o.learning_rate.assign(0.01)",
+        "from other import optimizer\noptimizer.learning_rate = 0.01",
+        "model.optimizer.learning_rate = 0.01",
+        "class T(tf.keras.optimizers.SGD):\n    def slower(self):\n        self.learning_rate = 0.1",
+    ],
+)
+def test_a_rate_that_is_replaced_is_refused(after: str) -> None:
+    assert "TFDP020" in codes(train(after=after))
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        "print(opt.learning_rate)",
+        "print('rate', float(opt.learning_rate.numpy()))",
+        "lr = opt.learning_rate\nprint(lr)",
+        "rates = []\nrates.append(float(opt.learning_rate))",
+        "import wandb\nwandb.log({'lr': opt.learning_rate})",
+        "class T:\n    def __init__(self, lr):\n        self.lr = self.learning_rate = lr\nT(0.1)",
+        "class M(tf.keras.Model):\n    def __init__(self):\n        self.learning_rate = 1",
+        "args = argparse.ArgumentParser().parse_args()\nargs.lr = 0.5",
+        "args = argparse.ArgumentParser().parse_args()\nfor k in ['a']:\n    setattr(args, k, 1)",
+        "import config\nconfig.lr = 0.5",
+        "ema = tf.Variable(0.)\nema.assign(1.)",
+    ],
+)
+def test_reading_a_rate_and_other_objects_rates_are_fine(after: str) -> None:
+    assert not codes(train(after=after))
+
+
+@pytest.mark.parametrize(
+    "rate",
+    [
+        "0.1, decay=1e-4",
+        "learning_rate=0.1, decay=0.1 / 5",
+        "**settings",
+        "helper.rate(0.1)",
+        "tf.Variable(0.1)",
+        "lambda: 0.1",
+        "other.learning_rate",
+        "0.5 * other.lr",
+    ],
+)
+def test_a_rate_that_is_not_understood_is_refused(rate: str) -> None:
+    before = "import helper\nsettings = {}\nother = tf.keras.optimizers.Adam(0.1)"
+    assert codes(train(rate, before=before)) == {"TFDP020"}
+
+
+@pytest.mark.parametrize("rate", ["0.1, decay=0.0", "lr=0.1", "float(STEPS)", "tf.constant(0.1)", "np.float32(0.1)"])
+def test_a_plain_rate_is_scaled(rate: str) -> None:
+    script = train(rate)
+    assert len(script.rates) == 1
+    assert not codes(script)
+
+
+# --- optimizers written by hand ---------------------------------------------------------------------------------------
+
+OWN = """
+import tensorflow as tf
+class Own(tf.Module):
+    def __init__(self, variables, rate={default}, decay=0.9):
+        self.variables_ = variables
+        self.rate = rate
+        self.decay = decay
+        self.t = tf.Variable(1.)
+        self.m = [tf.Variable(tf.zeros_like(v)) for v in variables]
+        self.s = []
+        for v in variables:
+            slot = tf.Variable(tf.zeros_like(v))
+            self.s.append(slot)
+    def half(self):
+        return 0.5 * self.rate
+    def apply_gradients(self, grads):
+        for i, (g, v) in enumerate(zip(grads, self.variables_)):
+            {update}
+        self.t.assign_add(1.)
+{more}
+data = tf.data.Dataset.from_tensor_slices(arrays).batch(8)
+model = tf.keras.Sequential([])
+opt = {made}(model.trainable_variables{given})
+for x in data:
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(model(x))
+    opt.apply_gradients(tape.gradient(loss, model.trainable_variables))
+{after}
+"""
+
+
+def own(
+    *update: str, default: str = "1e-2", given: str = "", more: str = "", made: str = "Own", after: str = ""
+) -> Script:
+    lines = "\n            ".join(update)
+    return read(OWN.format(default=default, given=given, update=lines, more=more, made=made, after=after))
+
+
+@pytest.mark.parametrize(
+    "update",
+    [
+        ["v.assign_sub(self.rate * g)"],
+        ["v.assign_sub(g * self.rate)"],
+        ["v.assign_add(-self.rate * g)"],
+        ["v.assign(v - self.rate * g)"],
+        ["v.assign_sub(self.rate * g / (tf.norm(g) + 1e-6))"],
+        ["step = self.rate * g", "v.assign_sub(step)"],
+        ["rate = self.rate", "v.assign_sub(rate * g)"],
+        ["self.m[i].assign(self.decay * self.m[i] + g)", "v.assign_sub(self.rate * self.m[i])"],
+        ["self.m[i].assign_add(self.decay * (g - self.m[i]))", "v.assign_sub(self.rate * self.m[i])"],
+        ["self.s[i].assign_add(g * g)", "v.assign_sub(self.rate * g / (tf.sqrt(self.s[i]) + 1e-7))"],
+        ["m = self.m[i] / (1 - self.decay ** self.t)", "v.assign_sub(self.rate * m)"],
+        ["v.assign_sub(self.rate / (1. - tf.pow(self.decay, self.t)) * self.m[i])"],
+    ],
+)
+def test_the_rate_of_an_optimizer_written_by_hand(update: list[str]) -> None:
+    script = own(*update)
+    (omitted,) = script.rates
+    assert (omitted.keyword, omitted.value, omitted.default) == ("rate", None, "1e-2")
+    assert not codes(script)
+    (given,) = own(*update, given=", 0.5").rates
+    assert given.value is not None
+    assert cst.Module([]).code_for_node(given.value) == "0.5"
+
+
+@pytest.mark.parametrize(
+    "update",
+    [
+        ["v.assign_sub(self.rate * self.decay * g)"],
+        ["v.assign_sub(g)"],
+        ["v.assign(next_value(v, g))"],
+        ["self.m[i].assign_add(self.decay * (g - self.m[i]))", "v.assign_sub(self.half() * self.m[i])"],
+        ["self.m[i].assign_add(self.rate * g)", "v.assign_sub(self.m[i])"],
+        ["v.assign_sub(self.rate * g)", "v.assign_sub(self.decay * v)"],
+        ["v.assign_sub(self.rate / (1. + 0.01 * self.t) * g)"],
+        ["v.assign_sub(self.rate * g / (1. + 0.01 * self.t))"],
+        ["v.assign_sub(self.rate * self.decay ** self.t * g)"],
+        ["late = 0.01 * self.t", "v.assign_sub(self.rate * g / (1. + late))"],
+        ["step = self.rate * g", "step = self.rate * step", "v.assign_sub(step)"],
+        ["self.rate = 0.9 * self.rate", "v.assign_sub(self.rate * g)"],
+        ["self.m[i].assign(g)", "import helper", "helper.update(v, self.rate * self.m[i])"],
+    ],
+)
+def test_an_uncertain_rate_is_a_problem(update: list[str]) -> None:
+    script = own(*update)
+    assert not script.rates
+    assert "TFDP020" in codes(script)
+
+
+SUB = "v.assign_sub(self.rate * g)"
+
+
+def test_a_class_that_inherits_the_constructor_is_scaled_where_it_is_made() -> None:
+    script = own(SUB, more="class Child(Own):\n    pass", made="Child", given=", 0.5")
+    (rate,) = script.rates
+    assert script.module.code_for_node(rate.call).startswith("Child(")
+    assert not codes(script)
+
+
+def test_a_constructor_that_passes_the_rate_on_is_scaled_there() -> None:
+    child = "class Child(Own):\n    def __init__(self, v, r=0.1):\n        super().__init__(v, r)"
+    script = own(SUB, more=child, made="Child", given=", 0.5")
+    (rate,) = script.rates
+    assert script.module.code_for_node(rate.call) == "super().__init__(v, r)"
+    assert not codes(script)
+
+
+@pytest.mark.parametrize(
+    ("more", "made", "after"),
+    [
+        ("from other import Made", "Made", "Own"),
+        ("class C(Own):\n    def __init__(self, v, r=0.1):\n        Own.__init__(self, v, r)", "C", ""),
+        ("class C(Own):\n    def __init__(self, v, r=0.1):\n        self.rate = r", "C", ""),
+        ("", "Own", "opt.rate = 0.001"),
+        ("", "Own", "for o in [opt]:\n    o.rate = 0.001"),
+        ("", "Own", "setattr(opt, 'rate', 0.001)"),
+    ],
+)
+def test_a_rate_that_is_not_all_the_constructors_is_a_problem(more: str, made: str, after: str) -> None:
+    script = own(SUB, more=more, made=made, after=after)
+    assert codes(script) & {"TFDP020", "TFDP010", "TFDP030"}
+    assert not script.rates

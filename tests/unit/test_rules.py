@@ -1,0 +1,122 @@
+"""Every rule's cases: fixtures/rules/TFDPnnn/<reason>.py holds an input and, after `# output`, what it must become.
+
+`# refuse: CODE:LINE …` instead says where it must be refused; without a marker the file must not change. A first line
+`# batch: global` selects that mode.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from tfdp.migrate import engine, files
+from tfdp.migrate.facts import describe, read
+from tfdp.rules import RULES
+
+ROOT = Path(__file__).parents[2]
+CASES = sorted((ROOT / "fixtures" / "rules").glob("*/*.py"))
+HEADINGS = ("What it does", "Why", "Example", "When it refuses")
+
+
+def split(path: Path) -> tuple[str, str | None, list[str]]:
+    text = path.read_text()
+    if "\n# refuse: " in text:
+        before, _, refusals = text.partition("\n# refuse: ")
+        return before, None, refusals.split()
+    before, marker, after = text.partition("\n# output\n")
+    return before, after if marker else before, []
+
+
+def mode(source: str) -> str:
+    return "global" if source.startswith("# batch: global") else "per-worker"
+
+
+@pytest.mark.parametrize("path", CASES, ids=[f"{p.parent.name}-{p.stem}" for p in CASES])
+def test_case(path: Path) -> None:
+    before, after, refusals = split(path)
+    result = engine.migrate(path.name, before.encode(), mode(before))
+    if refusals:
+        assert [f"{f.code}:{f.line}" for f in result.findings] == refusals
+        assert result.after == result.before
+        return
+    assert not result.refused, result.findings
+    assert after is not None
+    assert result.after.decode() == after
+    again = engine.migrate(path.name, result.after, mode(before))
+    assert again.after == result.after
+    assert not again.findings
+    ast.parse(result.after)
+
+
+@pytest.mark.parametrize("batch", ["per-worker", "global"])
+@pytest.mark.parametrize("newline", ["\n", "\r\n"], ids=["lf", "crlf"])
+@pytest.mark.parametrize("name", ["smddp_mnist", "dtensor_mlp"])
+def test_whole_scripts(name: str, batch: str, newline: str) -> None:
+    folder = ROOT / "fixtures" / "scripts" / name
+    before = (folder / "before.py").read_text().replace("\n", newline).encode()
+    expected = (
+        (folder / ("after.py" if batch == "per-worker" else "after_global.py")).read_text().replace("\n", newline)
+    )
+    result = engine.migrate("before.py", before, batch)
+    assert result.after.decode() == expected
+    for other in ("per-worker", "global") if newline == "\n" else ():
+        again = engine.migrate("after.py", result.after, other)
+        assert (again.after, again.findings) == (result.after, ())
+
+
+def test_every_rule_has_cases_that_change_and_cases_that_must_not() -> None:
+    changing = {p.parent.name for p in CASES if "\n# output\n" in p.read_text()}
+    refusing = {code.partition(":")[0] for p in CASES for code in split(p)[2]}
+    staying = {p.parent.name for p in CASES if "_stay" in p.stem or split(p)[1] == split(p)[0]}
+    for rule in RULES:
+        if rule.code not in refusing:
+            assert rule.code in changing, f"{rule.code} has no case"
+    assert {r.code for r in RULES if r.code in changing} >= {
+        "TFDP001",
+        "TFDP010",
+        "TFDP011",
+        "TFDP012",
+        "TFDP013",
+        "TFDP020",
+        "TFDP030",
+        "TFDP040",
+        "TFDP050",
+        "TFDP051",
+    }
+    assert {p.parent.name for p in CASES} >= {r.code for r in RULES}
+    assert staying
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda r: r.code)
+def test_documentation(rule) -> None:
+    assert re.fullmatch(r"TFDP\d{3}", rule.code)
+    positions = [rule.doc.find(f"\n{heading}\n") for heading in HEADINGS]
+    assert all(p > 0 for p in positions)
+    assert positions == sorted(positions)
+    assert rule.summary.endswith(".")
+    example = rule.doc.split("\nExample\n")[1].split("\nWhen it refuses\n")[0]
+    ast.parse("\n".join(line[4:] for line in example.splitlines()))
+
+
+def test_every_problem_has_a_rule_that_reports_it() -> None:
+    codes = {r.code for r in RULES}
+    sources = "\n".join(p.read_text() for p in (ROOT / "migrate" / "facts").glob("*.py"))
+    used = set(re.findall(r'"(TFDP\d{3})"', sources))
+    assert used
+    assert used <= codes
+
+
+def test_facts_are_described_for_a_case_of_every_rule() -> None:
+    for path in {p.parent.name: p for p in CASES if mode(p.read_text()) == "per-worker"}.values():
+        before, _, refusals = split(path)
+        text = describe(read(before))
+        assert ("problem" in text) == bool(refusals), path
+
+
+def test_a_text_that_would_not_come_back_is_refused() -> None:
+    source = "\x0cimport tensorflow as tf\nwith tf.GradientTape() as tape:\n    pass\n"
+    with pytest.raises(files.UnreadableSource, match="byte for byte"):
+        engine.migrate("train.py", source.encode())
