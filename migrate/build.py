@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 import libcst as cst
 
 
@@ -64,6 +66,19 @@ def guard(dp: str, comment: str, statements: list[cst.BaseStatement], indent: st
     return test.with_changes(body=body.with_changes(header=header), leading_lines=leading)
 
 
+def commented(statement: cst.CSTNodeT, comments: Iterable[str]) -> cst.CSTNodeT:
+    """The statement with comment lines right above it, but those that are there already."""
+    if isinstance(statement, cst.Module):
+        return statement.with_changes(header=_with_comments(statement.header, comments))
+    return statement.with_changes(leading_lines=_with_comments(_leading(statement), comments))
+
+
+def _with_comments(lines_above: Sequence[cst.EmptyLine], comments: Iterable[str]) -> list[cst.EmptyLine]:
+    there = {line.comment.value for line in lines_above if line.comment is not None}
+    new = [cst.EmptyLine(comment=cst.Comment(c)) for c in dict.fromkeys(comments) if c not in there]
+    return [*lines_above, *new]
+
+
 def lines(code: str) -> list[cst.BaseStatement]:
     """Statements from source text."""
     parsed = cst.parse_module(code)
@@ -76,5 +91,5 @@ def lines(code: str) -> list[cst.BaseStatement]:
     return body
 
 
-def _leading(statement: cst.BaseStatement) -> tuple[cst.EmptyLine, ...]:
+def _leading(statement: cst.CSTNode) -> tuple[cst.EmptyLine, ...]:
     return tuple(getattr(statement, "leading_lines", ()))

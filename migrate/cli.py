@@ -31,6 +31,11 @@ def main() -> None:
     help="per-worker: each worker reads batches of the script's size and the learning rate is scaled. "
     "global: the script's batch is split over the workers.",
 )
+@click.option(
+    "--partial",
+    is_flag=True,
+    help="Also write files in which something is refused, with a TODO(tfdp) comment at each such place.",
+)
 @click.option("-v", "--verbose", is_flag=True, help="Name unchanged files too, and show tracebacks of internal errors.")
 @click.pass_context
 def migrate(
@@ -41,6 +46,7 @@ def migrate(
     check_only: bool,
     output: str | None,
     batch: Literal["per-worker", "global"],
+    partial: bool,
     verbose: bool,
 ) -> None:
     """Rewrite training scripts in place.
@@ -53,7 +59,7 @@ def migrate(
 
     if output is not None and (show_diff or check_only):
         raise click.UsageError("-o writes a file, --diff and --check never do: leave one of them out", ctx)
-    order = Order(batch, show_diff, check_only, output)
+    order = Order(batch, show_diff, check_only, output, partial)
     try:
         ctx.exit(several_files.migrate(paths, order, verbose))
     except several_files.SeveralInputs as error:

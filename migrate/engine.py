@@ -13,7 +13,7 @@ import libcst as cst
 from tfdp.migrate import build, files, imports
 from tfdp.migrate.facts.script import Script
 from tfdp.rules import RULES
-from tfdp.rules._base import Batch, Context, Edit, Guard, Insert, Outcome, Refuse, Rule, SetArg
+from tfdp.rules._base import Batch, Context, Edit, Guard, Insert, Outcome, Refuse, Rule, SetArg, place
 
 # A file without any of these trains nothing that tfdp knows, whatever it imports: its facts are not worth computing.
 _TRAINING_MARKS = (
@@ -47,7 +47,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Migration:
-    """What became of one file; with a refusal nothing is changed."""
+    """What became of one file; with a refusal nothing is changed, unless a part was asked for."""
 
     path: str
     before: bytes
@@ -61,12 +61,12 @@ class Migration:
 
     @property
     def refused(self) -> bool:
-        """Whether the file is a training script that cannot be migrated as a whole."""
+        """Whether the file is a training script that cannot be migrated as a whole; `after` is then partial at most."""
         return any(f.refusal for f in self.findings)
 
 
-def migrate(path: str, source: bytes, batch: Batch = "per-worker") -> Migration:
-    """Migrate one file's bytes.
+def migrate(path: str, source: bytes, batch: Batch = "per-worker", partial: bool = False) -> Migration:
+    """Migrate one file's bytes; with `partial` also where something is refused, which a `TODO(tfdp)` comment then says.
 
     Raises files.UnreadableSource for what is no Python source, EngineError for a defect of tfdp.
     """
@@ -77,8 +77,8 @@ def migrate(path: str, source: bytes, batch: Batch = "per-worker") -> Migration:
     script = parse(path, text.source)
     if not script.trains:
         return unchanged
-    plan = make_plan(script, batch, RULES)
-    if plan.refused or not plan.outcomes:
+    plan = make_plan(script, batch, RULES, partial)
+    if (plan.refused and not partial) or not (plan.outcomes or plan.refusals):
         return replace(unchanged, findings=plan.findings)
     after = files.encode(text, apply(script, plan))
     check(path, after)
@@ -105,6 +105,7 @@ class Plan:
 
     context: Context
     imported: bool
+    partial: bool = False
     outcomes: list[tuple[Rule, Outcome]] = field(default_factory=list)
     refusals: list[tuple[Rule, Refuse]] = field(default_factory=list)
 
@@ -114,23 +115,22 @@ class Plan:
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
-        """What is said about the plan, in the order of the text; a refused plan says only why."""
+        """What is said about the plan, in the order of the text; a plan that is not carried out says only why."""
         position = self.context.script.position
-        if self.refused:
-            found = [Finding(r.code, *position(o.node), o.reason, True, o.next_step) for r, o in self.refusals]
-        else:
-            found = [
-                Finding(r.code, *position(_place(o)), o.message, False)
+        found = [Finding(r.code, *position(o.node), o.reason, True, o.next_step) for r, o in self.refusals]
+        if self.partial or not self.refused:
+            found += [
+                Finding(r.code, *position(place(o)), o.message, False)
                 for r, o in self.outcomes
                 if not isinstance(o, Refuse)
             ]
         return tuple(sorted(set(found), key=lambda f: (f.line, f.column, f.code, f.message)))
 
 
-def make_plan(script: Script, batch: Batch, rules: Iterable[Rule]) -> Plan:
+def make_plan(script: Script, batch: Batch, rules: Iterable[Rule], partial: bool = False) -> Plan:
     """Ask every rule; all of them read the same untouched tree."""
     name, imported = imports.alias(script.index)
-    plan = Plan(Context(script, batch, name), imported)
+    plan = Plan(Context(script, batch, name), imported, partial)
     for rule in rules:
         for outcome in rule.run(plan.context):
             if isinstance(outcome, Refuse):
@@ -163,14 +163,6 @@ def check(path: str, after: bytes) -> None:
         ) from error
 
 
-def _place(outcome: Outcome) -> cst.CSTNode:
-    if isinstance(outcome, Edit | Refuse):
-        return outcome.node
-    if isinstance(outcome, SetArg):
-        return outcome.call
-    return outcome.anchor if isinstance(outcome, Insert) else outcome.statement
-
-
 _Key = TypeVar("_Key")
 _Change = TypeVar("_Change", Edit, SetArg)
 
@@ -196,6 +188,7 @@ class _Apply(cst.CSTTransformer):
                 self._once(self._arguments.setdefault(outcome.call, {}), outcome.keyword, rule, outcome)
             elif isinstance(outcome, Guard):
                 self._guards[outcome.statement] = outcome
+        self._todo = _todo(script, [(r.code, o) for r, o in plan.refusals])
         for _, insert in inserts:
             side = self._before if insert.where == "before" else self._after
             anchor = insert.anchor
@@ -221,6 +214,8 @@ class _Apply(cst.CSTTransformer):
             node = node if body is None else node.with_changes(body=body)
         elif isinstance(original_node, cst.SimpleStatementSuite):
             node = self._suite(original_node, cst.ensure_type(node, cst.SimpleStatementSuite))
+        if original_node in self._todo:
+            node = build.commented(node, self._todo[original_node])
         return node  # type: ignore[return-value]
 
     def _set_arguments(self, original: cst.Call, updated: cst.Call) -> cst.Call:
@@ -305,6 +300,18 @@ class _Apply(cst.CSTTransformer):
         body = self._body([old], [new])
         assert body is not None
         return cst.IndentedBlock(body)
+
+
+def _todo(script: Script, refusals: Iterable[tuple[str, Refuse]]) -> dict[cst.CSTNode, list[str]]:
+    """The comments above each statement that something in it is left to do."""
+    found: dict[cst.CSTNode, list[str]] = {}
+    for code, refusal in refusals:
+        statement = script.index.statement_of(refusal.node)
+        while not hasattr(statement, "leading_lines") and not isinstance(statement, cst.Module):
+            statement = script.index.parents[statement]
+        comment = f"# TODO(tfdp): {code} {refusal.reason}; {refusal.next_step}".replace("\n", " ")
+        found.setdefault(statement, []).append(comment)
+    return found
 
 
 def _separated(statement: cst.BaseStatement) -> bool:

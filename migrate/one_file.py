@@ -30,6 +30,7 @@ class Order:
     show_diff: bool = False
     check_only: bool = False
     output: str | None = None
+    partial: bool = False
 
     @property
     def writes(self) -> bool:
@@ -82,18 +83,20 @@ def _migrate(item: Input, name: str, order: Order) -> Outcome:
     if item.named:
         # Nobody asks for a file by name that is no Python source: say so, where a walk passes over it.
         files.decode(name, before)
-    migration = engine.migrate(name, before, order.batch)
-    if migration.refused:
+    migration = engine.migrate(name, before, order.batch, order.partial)
+    if migration.refused and not order.partial:
         return Outcome(name, Verdict.REFUSED, migration.findings)
     if order.writes:
         return _write(item, migration, order.output)
     if order.show_diff:
         streams.give(diff.unified(item.path, before, migration.after, streams.coloured(sys.stdout)))
-    return Outcome(name, Verdict.WOULD_CHANGE if migration.changed else Verdict.UNCHANGED, migration.findings)
+    verdict = Verdict.WOULD_CHANGE if migration.changed else Verdict.UNCHANGED
+    return Outcome(name, Verdict.REFUSED if migration.refused else verdict, migration.findings)
 
 
 def _write(item: Input, migration: Migration, output: str | None) -> Outcome:
     verdict = Verdict.CHANGED if migration.changed else Verdict.UNCHANGED
+    verdict = Verdict.PARTIAL if migration.refused else verdict
     destination = output if output is not None else item.path
     written_to = ""
     if destination == STDIN:

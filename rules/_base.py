@@ -74,6 +74,15 @@ class Refuse:
 Outcome = Edit | SetArg | Insert | Guard | Refuse
 
 
+def place(outcome: Outcome) -> cst.CSTNode:
+    """The node that an outcome is about."""
+    if isinstance(outcome, Edit | Refuse):
+        return outcome.node
+    if isinstance(outcome, SetArg):
+        return outcome.call
+    return outcome.anchor if isinstance(outcome, Insert) else outcome.statement
+
+
 @dataclass(frozen=True)
 class Rule:
     """One rule: its public code, its name, its documentation (a module's docstring) and what it yields for a script."""
@@ -89,8 +98,13 @@ class Rule:
         return self.doc.strip().splitlines()[0]
 
     def run(self, context: Context) -> Iterator[Outcome]:
-        """Refusals for what the facts could not establish under this rule's code, then the rule's own outcomes."""
+        """Refusals for what the facts could not establish under this rule's code, then the rule's own outcomes.
+
+        Nothing where a comment tells the rule to ignore the place.
+        """
         for problem in context.script.problems(context.batch):
             if problem.code == self.code:
                 yield Refuse(problem.node, problem.reason, problem.next_step)
-        yield from self.outcomes(context)
+        for outcome in self.outcomes(context):
+            if not context.script.ignored(self.code, place(outcome)):
+                yield outcome

@@ -16,6 +16,7 @@ from tfdp.migrate.facts.problem import Problem
 from tfdp.migrate.facts.rate_changes import rate_changes
 
 if TYPE_CHECKING:
+    from tfdp.migrate.facts.datasets import Chain
     from tfdp.migrate.facts.loops import Loops, TrainingLoop
     from tfdp.migrate.facts.script import Script
 
@@ -180,8 +181,8 @@ def half_migrated(script: Script) -> list[Problem]:
     """A script that initialises the runtime, but does not use it in all places where it must."""
     if not script.calls("init") or not script.trained:
         return []
-    open_chains = [c for c in script.chains if c.dealt is None]
-    open_tapes = [g for g in script.trained if not g.wrapped]
+    open_chains = [c for c in script.chains if c.dealt is None and not _left_whole(script, c)]
+    open_tapes = [g for g in script.trained if not g.wrapped and not script.ignored("TFDP030", g.call)]
     if not open_chains and not open_tapes:
         return []
     return [
@@ -192,6 +193,11 @@ def half_migrated(script: Script) -> list[Problem]:
             "finish by hand what was begun, or start again from the original script",
         )
     ]
+
+
+def _left_whole(script: Script, chain: Chain) -> bool:
+    """Whether the author wants the dataset to stay whole."""
+    return any(script.ignored("TFDP010", node) for link in chain.links for node in link.nodes)
 
 
 def seeded_orders(script: Script) -> list[Problem]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import cached_property
 
 import libcst as cst
-from libcst.metadata import MetadataWrapper, PositionProvider
+from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 
 from tfdp.migrate.catalogue import Kind
 from tfdp.migrate.facts import hazards
@@ -16,6 +17,7 @@ from tfdp.migrate.facts.effects import Effect, Effects, unplaced
 from tfdp.migrate.facts.entry import Entry, entry
 from tfdp.migrate.facts.flow import reaching
 from tfdp.migrate.facts.gradients import Gradient, gradients
+from tfdp.migrate.facts.ignores import Ignores, lines_of
 from tfdp.migrate.facts.index import Index
 from tfdp.migrate.facts.loops import Loops, TrainingLoop
 from tfdp.migrate.facts.losses import Losses, Reduction
@@ -284,10 +286,23 @@ class Script:
         return tuple(c for c in self.index.calls if self.names.api(c.func) == f"{DP}{name}")
 
     def problems(self, batch: str) -> tuple[Problem, ...]:
-        """Everything that keeps the script from being migrated in a batch mode."""
+        """Everything that keeps the script from being migrated in a batch mode, but what the author ignores."""
         if batch not in self._problems:
-            self._problems[batch] = self._find_problems(batch)
+            found = self._find_problems(batch)
+            self._problems[batch] = tuple(p for p in found if not self.ignored(p.code, p.node))
         return self._problems[batch]
+
+    def ignored(self, code: str, node: cst.CSTNode) -> bool:
+        """Whether a `# tfdp: ignore[…]` comment at the node's statement names the code."""
+        if not self._ignores:
+            return False
+        statement = self.index.statement_of(node)
+        place = self._positions.get(statement)
+        return place is not None and self._ignores.cover(code, lines_of(statement, place))
+
+    @cached_property
+    def _ignores(self) -> Ignores:
+        return Ignores(self.module.code)
 
     def _find_problems(self, batch: str) -> tuple[Problem, ...]:
         found = [p for p in self._found_loops if isinstance(p, Problem)]
@@ -329,13 +344,13 @@ class Script:
         return tuple(found)
 
     @cached_property
-    def _positions(self) -> dict[cst.CSTNode, tuple[int, int]]:
-        found = MetadataWrapper(self.module, unsafe_skip_copy=True).resolve(PositionProvider)
-        return {node: (range_.start.line, range_.start.column + 1) for node, range_ in found.items()}
+    def _positions(self) -> Mapping[cst.CSTNode, CodeRange]:
+        return MetadataWrapper(self.module, unsafe_skip_copy=True).resolve(PositionProvider)
 
     def position(self, node: cst.CSTNode) -> tuple[int, int]:
         """Line and column of a node, both from 1."""
-        return self._positions.get(node, (1, 1))
+        place = self._positions.get(node)
+        return (place.start.line, place.start.column + 1) if place is not None else (1, 1)
 
 
 def read(source: str) -> Script:

@@ -16,6 +16,7 @@ class Verdict(enum.Enum):
     """What became of one file: the word for it, and its exit code."""
 
     CHANGED = ("changed", 0)
+    PARTIAL = ("changed in part", 1)
     WOULD_CHANGE = ("would change", 1)
     REFUSED = ("refused", 1)
     FAILED = ("failed", 2)

@@ -46,9 +46,12 @@ def _conclusion(outcome: Outcome, verbose: bool) -> str:
         return f"migrated{written}"
     if outcome.verdict is Verdict.WOULD_CHANGE:
         return "would be changed"
+    count = sum(finding.refusal for finding in outcome.findings)
+    places = f"{count} place{'' if count == 1 else 's'}"
+    if outcome.verdict is Verdict.PARTIAL:
+        return f"migrated in part{written}: {places} to settle before it may run, each marked TODO(tfdp)"
     if outcome.verdict is Verdict.REFUSED:
-        count = sum(finding.refusal for finding in outcome.findings)
-        return f"not written: {count} place{'' if count == 1 else 's'} to settle first"
+        return f"not written: {places} to settle first"
     if outcome.verdict is Verdict.UNCHANGED and (verbose or written):
         return f"nothing to do{written}"
     return ""

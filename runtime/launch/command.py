@@ -8,6 +8,7 @@ from tfdp.runtime.clusters import local
 from tfdp.runtime.topology import Topology
 
 _THREADS = ("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS")
+_TODO = b"# TODO(tfdp):"
 _BLOCKING_THREADS = "TF_NUM_INTEROP_THREADS"
 
 
@@ -19,7 +20,7 @@ def command(argv: Sequence[str]) -> list[str]:
     """The command line of a rank: a Python script or `-m module` under this Python, anything else as it is.
 
     Raises:
-        CommandError: nothing to run, or a script that is not there.
+        CommandError: nothing to run, a script that is not there, or one that `tfdp migrate --partial` left unfinished.
     """
     if not argv:
         raise CommandError("nothing to run: give a script, as in `tfdp run -np 2 train.py`")
@@ -29,10 +30,22 @@ def command(argv: Sequence[str]) -> list[str]:
     if first.endswith(".py"):
         if not os.path.isfile(first):
             raise CommandError(f"{first}: no such script in {os.getcwd()}")
+        _check_finished(first)
         return [sys.executable, "-u", *argv]
     if os.path.isfile(first) and not os.access(first, os.X_OK):
         return [sys.executable, "-u", *argv]
     return list(argv)
+
+
+def _check_finished(script: str) -> None:
+    """A script migrated in part would train, and train wrongly: its open places are named instead."""
+    with open(script, "rb") as file:
+        places = [number for number, line in enumerate(file, 1) if line.lstrip().startswith(_TODO)]
+    if places:
+        raise CommandError(
+            f"{script}:{places[0]}: this script is migrated in part: {len(places)} place(s) are marked TODO(tfdp) "
+            f"(line {', '.join(map(str, places))}); settle each and remove its comment"
+        )
 
 
 def topology(rank: int, size: int) -> Topology:

@@ -1,0 +1,68 @@
+"""`--partial`: what is understood is written, what is not is marked, and nobody can run it by mistake."""
+
+from pathlib import Path
+
+SCRIPT = b"""\
+import tensorflow as tf
+
+dataset = tf.data.Dataset.from_tensor_slices(tf.random.normal([64, 4])).batch(8)
+model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+optimizer = tf.keras.optimizers.SGD(0.1)
+for x in dataset:
+    with tf.GradientTape() as tape:
+        # the worst of all
+        loss = tf.reduce_max(model(x))
+    gradients = tape.gradient(loss, model.trainable_variables)
+    optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+"""
+
+
+def test_edits_and_marks(here, tmp_path: Path) -> None:
+    path = tmp_path / "train.py"
+    path.write_bytes(SCRIPT)
+    assert here("migrate", "train.py").code == 1
+    assert path.read_bytes() == SCRIPT
+    done = here("migrate", "--partial", "train.py")
+    assert done.code == 1
+    assert "train.py: migrated in part: " in done.err
+    assert "1 file: 1 changed in part" in done.err
+    lines = path.read_text().splitlines()
+    assert "    optimizer.apply_gradients(zip(gradients, model.trainable_variables))" in lines
+    assert any("dp.DistributedGradientTape(tape)" in line for line in lines)
+    marks = [i for i, line in enumerate(lines) if "# TODO(tfdp): TFDP090 this loss" in line]
+    assert len(marks) == 1
+    assert lines[marks[0]].startswith("    #")
+    assert lines[marks[0] - 1] != lines[marks[0]]
+
+
+def test_diff_shows_it_and_writes_nothing(here, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_bytes(SCRIPT)
+    done = here("migrate", "--partial", "--diff", "train.py")
+    assert done.code == 1
+    assert b"+    # TODO(tfdp): TFDP090" in done.out
+    assert (tmp_path / "train.py").read_bytes() == SCRIPT
+
+
+def test_again_adds_nothing(here, tmp_path: Path) -> None:
+    path = tmp_path / "train.py"
+    path.write_bytes(SCRIPT)
+    here("migrate", "--partial", "train.py")
+    once = path.read_bytes()
+    here("migrate", "--partial", "train.py")
+    assert path.read_bytes() == once
+
+
+def test_the_launcher_does_not_run_it(here, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_bytes(SCRIPT)
+    here("migrate", "--partial", "train.py")
+    done = here("run", "-np", "2", "train.py")
+    assert done.code == 2
+    assert "migrated in part: " in done.err
+    assert "TODO(tfdp)" in done.err
+
+
+def test_a_file_without_refusals_is_migrated_as_ever(here, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_bytes(SCRIPT.replace(b"reduce_max", b"reduce_mean"))
+    done = here("migrate", "--partial", "train.py")
+    assert done.code == 0
+    assert b"TODO" not in (tmp_path / "train.py").read_bytes()
