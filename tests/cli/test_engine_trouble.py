@@ -22,7 +22,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def becomes(monkeypatch: pytest.MonkeyPatch, after: bytes, *findings: Finding) -> None:
-    monkeypatch.setattr(engine, "migrate", lambda path, source, _batch: Migration(path, source, after, findings))
+    monkeypatch.setattr(engine, "migrate", lambda path, source, *_: Migration(path, source, after, findings))
 
 
 def raises(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
@@ -53,7 +53,7 @@ def test_recursion_is_no_internal_error(monkeypatch, path: Path) -> None:
 def test_the_engine_gets_the_batch_mode_and_the_name_to_show(monkeypatch, path: Path) -> None:
     seen: list[tuple[str, bytes, str]] = []
 
-    def record(name: str, source: bytes, batch: str) -> Migration:
+    def record(name: str, source: bytes, batch: str, *_: object) -> Migration:
         seen.append((name, source, batch))
         return Migration(name, source, source, ())
 
@@ -64,7 +64,7 @@ def test_the_engine_gets_the_batch_mode_and_the_name_to_show(monkeypatch, path: 
 
 
 def test_a_file_that_changed_in_the_meantime_is_left_alone(monkeypatch, path: Path) -> None:
-    def slow(name: str, source: bytes, _batch: str) -> Migration:
+    def slow(name: str, source: bytes, *_: object) -> Migration:
         path.write_bytes(b"someone's edit\n")
         return Migration(name, source, b"new\n", ())
 
