@@ -22,6 +22,15 @@ def main() -> None:
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True)
 @click.option("--diff", "show_diff", is_flag=True, help="Print the change as a diff for git apply; write nothing.")
 @click.option("--check", "check_only", is_flag=True, help="Write nothing; exit 1 if something would change.")
+@click.option(
+    "--format",
+    "style",
+    type=click.Choice(["text", "markdown", "github"]),
+    default="text",
+    show_default=True,
+    help="How --diff and --check show each file on stdout: markdown lists each change with its reason, github prints "
+    "annotations for GitHub Actions; both then the diff of --diff.",
+)
 @click.option("-o", "--output", metavar="FILE", help="Write the result to FILE (- for stdout); needs a single input.")
 @click.option(
     "--batch",
@@ -44,6 +53,7 @@ def migrate(
     paths: tuple[str, ...],
     show_diff: bool,
     check_only: bool,
+    style: Literal["text", "markdown", "github"],
     output: str | None,
     batch: Literal["per-worker", "global"],
     partial: bool,
@@ -59,7 +69,9 @@ def migrate(
 
     if output is not None and (show_diff or check_only):
         raise click.UsageError("-o writes a file, --diff and --check never do: leave one of them out", ctx)
-    order = Order(batch, show_diff, check_only, output, partial)
+    if style != "text" and not (show_diff or check_only):
+        raise click.UsageError(f"--format {style} is for --diff and --check", ctx)
+    order = Order(batch, show_diff, check_only, output, partial, style)
     try:
         ctx.exit(several_files.migrate(paths, order, verbose))
     except several_files.SeveralInputs as error:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 from tfdp.migrate import files
 from tfdp.migrate.inputs import STDIN, Input
-from tfdp.migrate.report import diff, streams
+from tfdp.migrate.report import diff, github, markdown, streams
 from tfdp.migrate.report.outcome import Failure, Outcome, Verdict, failed
 
 if TYPE_CHECKING:
@@ -31,17 +31,37 @@ class Order:
     check_only: bool = False
     output: str | None = None
     partial: bool = False
+    style: Literal["text", "markdown", "github"] = "text"
 
     @property
     def writes(self) -> bool:
         return not (self.show_diff or self.check_only)
 
 
-def migrate(item: Input, order: Order) -> Outcome:
-    """Migrate one file and write or show the result. Raises nothing but BrokenPipeError and KeyboardInterrupt."""
-    name = shown(item.path)
+def migrate(item: Input, order: Order, before_output: Callable[[], None] = lambda: None) -> Outcome:
+    """Migrate one file and write or show the result. Raises nothing but BrokenPipeError and KeyboardInterrupt.
+
+    `before_output` is called before anything is written to stdout.
+    """
+    name = name_of(item.path)
     outcome = attempt(item.path, lambda: _migrate(item, name, order))
-    return failed(name, outcome) if isinstance(outcome, Failure) else outcome
+    if isinstance(outcome, Failure):
+        outcome = failed(name, outcome)
+    shown = _shown(outcome, order)
+    if shown:
+        before_output()
+        problem = attempt(item.path, lambda: streams.give(shown))
+        return failed(name, problem) if isinstance(problem, Failure) else outcome
+    return outcome
+
+
+def _shown(outcome: Outcome, order: Order) -> bytes:
+    """The diff, or the preview, of a file that is only looked at."""
+    if order.style == "markdown":
+        return markdown.render(outcome)
+    if order.style == "github":
+        return github.render(outcome)
+    return diff.painted(outcome.diff) if streams.coloured(sys.stdout) else outcome.diff
 
 
 def facts(item: Input) -> str | Failure:
@@ -49,7 +69,7 @@ def facts(item: Input) -> str | Failure:
     return attempt(item.path, lambda: _facts(item))
 
 
-def shown(path: str) -> str:
+def name_of(path: str) -> str:
     """The path as messages name it."""
     return "<stdin>" if path == STDIN else path
 
@@ -88,10 +108,10 @@ def _migrate(item: Input, name: str, order: Order) -> Outcome:
         return Outcome(name, Verdict.REFUSED, migration.findings)
     if order.writes:
         return _write(item, migration, order.output)
-    if order.show_diff:
-        streams.give(diff.unified(item.path, before, migration.after, streams.coloured(sys.stdout)))
     verdict = Verdict.WOULD_CHANGE if migration.changed else Verdict.UNCHANGED
-    return Outcome(name, Verdict.REFUSED if migration.refused else verdict, migration.findings)
+    verdict = Verdict.REFUSED if migration.refused else verdict
+    change = diff.unified(item.path, before, migration.after) if order.show_diff else b""
+    return Outcome(name, verdict, migration.findings, diff=change)
 
 
 def _write(item: Input, migration: Migration, output: str | None) -> Outcome:
@@ -121,7 +141,7 @@ def _facts(item: Input) -> str:
     from tfdp.migrate import engine
     from tfdp.migrate.facts import describe
 
-    name = shown(item.path)
+    name = name_of(item.path)
     return describe(engine.parse(name, files.decode(name, _read(item.path)).source))
 
 

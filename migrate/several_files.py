@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from tfdp.migrate import inputs, one_file
 from tfdp.migrate.inputs import Input, Unusable
 from tfdp.migrate.one_file import Order
 from tfdp.migrate.report import text
-from tfdp.migrate.report.outcome import Failure, Outcome, Verdict, exit_code, failed, summary
+from tfdp.migrate.report.outcome import Failure, Verdict, exit_code, failed, summary
+from tfdp.migrate.report.progress import Progress
 from tfdp.migrate.report.streams import give, say
 
 
@@ -26,11 +27,18 @@ def migrate(paths: Sequence[str], order: Order, verbose: bool = False) -> int:
         found = list(found)
         if len(found) > 1 or any(not isinstance(f, Input) or not f.named for f in found):
             raise SeveralInputs(f"-o {order.output} takes the result of one input; give one file, or leave -o out")
-    verdicts = []
-    for outcome in _outcomes(found, order):
+    verdicts, progress = [], Progress()
+    for item in found:
+        if isinstance(item, Unusable):
+            outcome = failed(item.path, item.failure)
+        else:
+            progress.at(item.path)
+            outcome = one_file.migrate(item, order, progress.clear)
         verdicts.append(outcome.verdict)
         for line in text.lines(outcome, verbose):
+            progress.clear()
             say(line)
+    progress.clear()
     if verbose or any(verdict is not Verdict.UNCHANGED for verdict in verdicts):
         say(summary(verdicts))
     return exit_code(verdicts)
@@ -40,13 +48,8 @@ def show_facts(path: str, verbose: bool = False) -> int:
     """Print what tfdp understands of a file and return the exit code."""
     facts = one_file.facts(Input(path, named=True))
     if isinstance(facts, Failure):
-        for line in text.lines(failed(one_file.shown(path), facts), verbose):
+        for line in text.lines(failed(one_file.name_of(path), facts), verbose):
             say(line)
         return Verdict.FAILED.exit_code
     give(facts)
     return 0
-
-
-def _outcomes(found: Iterable[Input | Unusable], order: Order) -> Iterator[Outcome]:
-    for item in found:
-        yield failed(item.path, item.failure) if isinstance(item, Unusable) else one_file.migrate(item, order)

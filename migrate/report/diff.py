@@ -12,7 +12,7 @@ _ESCAPES = {0x07: b"a", 0x08: b"b", 0x09: b"t", 0x0A: b"n", 0x0B: b"v", 0x0C: b"
 _STYLES = ((b"--- ", b"1"), (b"+++ ", b"1"), (b"@@", b"36"), (b"-", b"31"), (b"+", b"32"))
 
 
-def unified(path: str, before: bytes, after: bytes, colour: bool = False) -> bytes:
+def unified(path: str, before: bytes, after: bytes) -> bytes:
     """The change of one file; empty where nothing changes.
 
     The file's name is relative to the current directory, with symbolic links resolved as a rewrite in place resolves
@@ -27,8 +27,12 @@ def unified(path: str, before: bytes, after: bytes, colour: bool = False) -> byt
     # the top of a repository git would take the names to be relative to the top, find nothing, and say nothing.
     end = b"\t" if b" " in name else b""
     header = [b"--- %s%s\n" % (old, end), b"+++ %s%s\n" % (new, end)]
-    lines = [*header, *_hunks(before, after)]
-    return b"".join(_painted(lines) if colour else lines)
+    return b"".join([*header, *_hunks(before, after)])
+
+
+def painted(diff: bytes) -> bytes:
+    """A diff in a terminal's colours."""
+    return b"".join(_painted(io.BytesIO(diff)))
 
 
 def _hunks(before: bytes, after: bytes) -> Iterator[bytes]:

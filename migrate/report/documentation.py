@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from tfdp.rules._base import Rule
 
 _CODE = re.compile(r"`([^`\n]+)`")
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s")
+_SENTENCE_END = re.compile(r"(?<=[.!?])(?<!et al\.)\s")
 
 
 class UnknownRule(Exception):  # noqa: N818 - says what is wrong, like KeyError's relatives in this code
@@ -31,6 +32,19 @@ def first_sentence(doc: str) -> str:
     """The first sentence of the first paragraph, on one line."""
     paragraph = " ".join(doc.strip().split("\n\n")[0].split())
     return _SENTENCE_END.split(paragraph)[0]
+
+
+@functools.cache
+def reasons() -> Mapping[str, str]:
+    """For each rule's code the first sentence of why it is there."""
+    from tfdp.rules import RULES
+
+    return {rule.code: first_sentence(_section(rule.doc, "Why")) for rule in RULES}
+
+
+def _section(doc: str, heading: str) -> str:
+    _, _, rest = doc.partition(f"\n{heading}\n")
+    return re.split(r"\n(?=\S)", rest)[0]
 
 
 def find(rules: Sequence[Rule], asked: str) -> Rule:

@@ -39,13 +39,18 @@ class Failure:
 
 @dataclass(frozen=True)
 class Outcome:
-    """One file's result. `path` is as the user wrote it; `written_to` where the result is when that is another file."""
+    """One file's result.
+
+    `path` is as the user wrote it; `written_to` where the result is when that is another file; `diff` the change where
+    it is only to be shown.
+    """
 
     path: str
     verdict: Verdict
     findings: tuple[Finding, ...] = ()
     failure: Failure | None = None
     written_to: str = ""
+    diff: bytes = b""
 
 
 def failed(path: str, failure: Failure) -> Outcome:

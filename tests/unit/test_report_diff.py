@@ -103,7 +103,8 @@ def test_standard_input_has_a_name() -> None:
 
 def test_colours_are_only_added() -> None:
     before, after = CHANGES["lines that look like headers"]
-    plain, painted = (diff.unified("train.py", before, after, colour) for colour in (False, True))
+    plain = diff.unified("train.py", before, after)
+    painted = diff.painted(plain)
     assert b"\x1b" not in plain
     for code in (b"\x1b[0m", b"\x1b[1m", b"\x1b[31m", b"\x1b[32m", b"\x1b[36m"):
         assert code in painted
