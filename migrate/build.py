@@ -46,7 +46,26 @@ def with_argument(call: cst.Call, index: int | None, arg: cst.Arg) -> cst.Call:
     return call.with_changes(args=args)
 
 
-def _separator(args: list[cst.Arg]) -> cst.Comma:
+def with_parameter(parameters: cst.Parameters, name: str, default: str) -> cst.Parameters:
+    """The parameters with `name=default` added at the end, before `**kwargs`."""
+    tight = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
+    added = cst.Param(cst.Name(name), default=cst.parse_expression(default), equal=tight)
+    by_keyword = isinstance(parameters.star_arg, cst.Param | cst.ParamStar) or bool(parameters.kwonly_params)
+    field = "kwonly_params" if by_keyword else "params"
+    present: list[cst.Param] = list(getattr(parameters, field))
+    if present and parameters.star_kwarg is None:
+        last = present[-1]
+        separator = _separator(present)
+        added = added.with_changes(comma=last.comma, whitespace_after_param=last.whitespace_after_param)
+        present[-1] = last.with_changes(comma=separator, whitespace_after_param=cst.SimpleWhitespace(""))
+    elif not present and isinstance(parameters.star_arg, cst.Param):
+        star = parameters.star_arg
+        star = star.with_changes(comma=cst.Comma(whitespace_after=cst.SimpleWhitespace(" ")))
+        parameters = parameters.with_changes(star_arg=star)
+    return parameters.with_changes(**{field: [*present, added]})
+
+
+def _separator(args: Sequence[cst.Arg | cst.Param]) -> cst.Comma:
     """A comma in the call's own style: with a line break where its other arguments have one."""
     if len(args) > 1 and isinstance(args[0].comma, cst.Comma):
         return args[0].comma

@@ -13,7 +13,7 @@ import libcst as cst
 from tfdp.migrate import build, files, imports
 from tfdp.migrate.facts.script import Script
 from tfdp.rules import RULES
-from tfdp.rules._base import Batch, Context, Edit, Guard, Insert, Outcome, Refuse, Rule, SetArg, place
+from tfdp.rules._base import Batch, Context, Edit, Guard, Insert, Outcome, Parameter, Refuse, Rule, SetArg, place
 
 # A file without any of these trains nothing that tfdp knows, whatever it imports: its facts are not worth computing.
 _TRAINING_MARKS = (
@@ -178,6 +178,7 @@ class _Apply(cst.CSTTransformer):
         self._dp = plan.context.dp
         self._edits: dict[cst.CSTNode, tuple[Rule, Edit]] = {}
         self._arguments: dict[cst.CSTNode, dict[str, tuple[Rule, SetArg]]] = {}
+        self._parameters: dict[cst.CSTNode, Parameter] = {}
         self._guards: dict[cst.CSTNode, Guard] = {}
         self._before: dict[cst.CSTNode, list[str]] = {}
         self._after: dict[cst.CSTNode, list[str]] = {}
@@ -186,6 +187,8 @@ class _Apply(cst.CSTTransformer):
                 self._once(self._edits, outcome.node, rule, outcome)
             elif isinstance(outcome, SetArg):
                 self._once(self._arguments.setdefault(outcome.call, {}), outcome.keyword, rule, outcome)
+            elif isinstance(outcome, Parameter):
+                self._parameters[outcome.function.params] = outcome
             elif isinstance(outcome, Guard):
                 self._guards[outcome.statement] = outcome
         self._todo = _todo(script, [(r.code, o) for r, o in plan.refusals])
@@ -208,6 +211,8 @@ class _Apply(cst.CSTTransformer):
         if original_node in self._edits:
             assert isinstance(node, cst.BaseExpression)
             node = self._edits[original_node][1].change(node)
+        if (added := self._parameters.get(original_node)) is not None:
+            node = build.with_parameter(cst.ensure_type(node, cst.Parameters), added.name, added.default)
         if isinstance(original_node, cst.Module | cst.IndentedBlock):
             indent = getattr(original_node, "indent", None)
             body = self._body(original_node.body, node.body, indent)  # type: ignore[attr-defined]

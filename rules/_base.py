@@ -33,6 +33,16 @@ class Edit:
 
 
 @dataclass(frozen=True)
+class Parameter:
+    """Give a function one more parameter, with a default that leaves its other calls as they are."""
+
+    function: cst.FunctionDef
+    name: str
+    default: str
+    message: str
+
+
+@dataclass(frozen=True)
 class SetArg:
     """Set one argument of a call: `change` gets its present value, or None where it is omitted."""
 
@@ -71,7 +81,7 @@ class Refuse:
     next_step: str
 
 
-Outcome = Edit | SetArg | Insert | Guard | Refuse
+Outcome = Edit | Parameter | SetArg | Insert | Guard | Refuse
 
 
 def place(outcome: Outcome) -> cst.CSTNode:
@@ -80,6 +90,8 @@ def place(outcome: Outcome) -> cst.CSTNode:
         return outcome.node
     if isinstance(outcome, SetArg):
         return outcome.call
+    if isinstance(outcome, Parameter):
+        return outcome.function.name
     return outcome.anchor if isinstance(outcome, Insert) else outcome.statement
 
 

@@ -23,7 +23,7 @@ When it refuses
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import libcst as cst
 
@@ -35,13 +35,20 @@ def outcomes(context: Context) -> Iterator[Outcome]:
     if context.batch == "global" or context.script.migrated:
         return
 
-    def change(value: cst.BaseExpression | None) -> cst.BaseExpression:
-        assert value is not None
-        return build.call(f"{context.dp}.local_steps", value)
-
+    switches = context.script.switches(context.batch)
     for call in context.script.step_takes:
+        change = _divided(context.dp, switches.keywords(call))
         yield SetArg(call, "count", change, "divide the number of steps by the workers", position=0)
     for steps in context.script.step_counts:
+        change = _divided(context.dp, {})
         yield SetArg(
             steps.call, steps.keyword, change, "divide the schedule's steps by the workers", position=steps.position
         )
+
+
+def _divided(dp: str, keywords: dict[str, str]) -> Callable[[cst.BaseExpression | None], cst.BaseExpression]:
+    def change(value: cst.BaseExpression | None) -> cst.BaseExpression:
+        assert value is not None
+        return build.call(f"{dp}.local_steps", value, **keywords)
+
+    return change

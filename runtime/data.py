@@ -25,6 +25,7 @@ def shard(
     remainder: Literal["drop", "weight"] = "drop",
     order_check: bool = False,
     source_check: bool = True,
+    only_if: bool = True,
 ) -> Dataset:
     """This rank's records: record `i` of the stream goes to rank `i mod N`.
 
@@ -42,6 +43,8 @@ def shard(
         source_check: compare the number and structure of the records and the first one over the ranks, once, now
             (outside `tf.function`s, and where `order_check` does not compare more). A list of files that each rank
             has shuffled by itself is found so. Set it to False for records that are made different on purpose.
+        only_if: False returns the dataset itself: for functions that make training data and others. The same on every
+            rank.
 
     Returns:
         A dataset of the same structure; with one worker the dataset itself.
@@ -61,7 +64,7 @@ def shard(
     if remainder not in ("drop", "weight"):
         raise ValueError(f"remainder is {remainder!r} at {call_site()}: it must be 'drop' or 'weight'")
     topology = current().topology
-    if topology.size == 1:
+    if topology.size == 1 or not only_if:
         return dataset
     records = _cardinality(dataset)
     if order_check:
@@ -165,13 +168,19 @@ def _with_count(*parts: Any) -> tuple[Any, Any]:
 
 
 @as_written
-def local_batch_size(batch_size: int) -> int:
+def local_batch_size(batch_size: int, *, only_if: bool = True) -> int:
     """This rank's part of a global batch.
+
+    Args:
+        batch_size: the number of examples in a global batch.
+        only_if: False returns it as it is: for functions that make training data and others.
 
     Raises:
         TypeError: it is not an integer.
         ValueError: the number of ranks does not divide it.
     """
+    if not only_if:
+        return batch_size
     size = current().topology.size
     value = _whole_number("the batch size", batch_size)
     if value < 1:
@@ -186,15 +195,18 @@ def local_batch_size(batch_size: int) -> int:
 
 
 @as_written
-def local_steps(steps: Any) -> Any:
+def local_steps(steps: Any, *, only_if: bool = True) -> Any:
     """How many steps over N times the batch cover what `steps` steps covered: `steps / N`, rounded half up, at least 1.
 
     Args:
         steps: an int, or an integer tensor. 0 and negative numbers stand for "none" and "all" and are kept.
+        only_if: False returns it as it is: for functions that make training data and others.
 
     Raises:
         TypeError: it is not an integer.
     """
+    if not only_if:
+        return steps
     size = current().topology.size
     if tf.is_tensor(steps):
         if not steps.dtype.is_integer:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import libcst as cst
 
-from tfdp.migrate.catalogue import BATCHING, STAGES, Kind
+from tfdp.migrate.catalogue import BATCHING, Kind
 from tfdp.migrate.facts.flow import reaching
 from tfdp.migrate.facts.origins import Origins, argument
-from tfdp.migrate.facts.problem import Problem
 
 _PASSES = frozenset({"builtins.enumerate", "builtins.iter"})
+_ITERATES = frozenset({"as_numpy_iterator", "make_one_shot_iterator", "__iter__"})
 _DEALT = "tfdp.runtime.shard"
+_DEPTH = 12  # calls of own functions inside one another; real scripts stay below five
+
+# The calls through which a value is followed out of the functions that return it, the innermost last: a parameter of
+# the innermost function has the value that this call gives it, and no other call's.
+_Calls = tuple[tuple[cst.FunctionDef, cst.Call], ...]
 
 
 @dataclass(frozen=True)
@@ -39,10 +45,15 @@ class Chain:
     batched_source: bool = False
     files_drawn: cst.Call | None = None  # a `list_files(…)` that shuffles
     generated: bool = False  # records come from the user's own Python code
+    through: tuple[cst.Call, ...] = ()  # the calls of the file's own functions that made it
+    one_of_several: cst.BaseExpression | None = None  # an attribute of one of several objects, not certain which
 
     def named(self, node: cst.BaseExpression) -> Chain:
         last = self.links[-1]
         return replace(self, links=(*self.links[:-1], replace(last, nodes=(*last.nodes, node))))
+
+    def made_by(self, calls: Iterable[cst.Call]) -> Chain:
+        return replace(self, through=tuple(dict.fromkeys([*self.through, *calls])))
 
     def staged(self, stage: str, call: cst.Call) -> Chain:
         return replace(self, links=(*self.links, Link(stage, call, (call,))))
@@ -53,31 +64,18 @@ class Chain:
         return [link.call for link in self.links if link.stage in BATCHING and link.call is not None]
 
 
-@dataclass(frozen=True)
-class Deal:
-    """Where the records of one chain are dealt to the ranks, and the shuffles that all ranks must then draw alike."""
-
-    node: cst.BaseExpression
-    position: int
-    shuffles: tuple[cst.Call, ...]
-    order_check: bool
-
-
 class Datasets:
     """Recognises and follows dataset expressions."""
 
     def __init__(self, origins: Origins) -> None:
         self._origins = origins
-        self._busy: set[cst.CSTNode] = set()
+        self._busy: set[tuple[cst.CSTNode, tuple[int, ...], _Calls]] = set()
 
     def unwrap(self, node: cst.BaseExpression) -> cst.BaseExpression:
         """The dataset inside `enumerate(…)`, `iter(…)`, a progress bar or `.as_numpy_iterator()`."""
-        if isinstance(node, cst.Call):
-            wraps = self._origins.names.api(node.func) in _PASSES or self._origins.kind(node.func) is Kind.PROGRESS
-            if wraps and node.args:
-                return self.unwrap(node.args[0].value)
-            if isinstance(node.func, cst.Attribute) and node.func.attr.value == "as_numpy_iterator":
-                return self.unwrap(node.func.value)
+        inside = self._iterated(node)
+        if inside is not None:
+            return self.unwrap(inside)
         if isinstance(node, cst.Name):
             definitions = reaching(self._origins.index, node)
             if len(definitions) == 1 and definitions[0].kind == "assign" and not definitions[0].path:
@@ -86,49 +84,97 @@ class Datasets:
                     return self.unwrap(value)
         return node
 
-    def chains(self, node: cst.CSTNode, path: tuple[int, ...] = ()) -> tuple[Chain, ...]:
+    def _iterated(self, node: cst.BaseExpression) -> cst.BaseExpression | None:
+        """What a call iterates over without changing anything in it."""
+        if not isinstance(node, cst.Call):
+            return None
+        wraps = self._origins.names.api(node.func) in _PASSES or self._origins.kind(node.func) is Kind.PROGRESS
+        if wraps and node.args:
+            return node.args[0].value
+        if isinstance(node.func, cst.Attribute) and node.func.attr.value in _ITERATES and not node.args:
+            return node.func.value
+        return None
+
+    def chains(self, node: cst.CSTNode, path: tuple[int, ...] = (), calls: _Calls = ()) -> tuple[Chain, ...]:
         """Every chain that an expression can stand for; empty where it is no dataset or not certainly one."""
-        if node in self._busy:
+        key = (node, path, calls)
+        if key in self._busy or len(calls) > _DEPTH:
             return ()
-        self._busy.add(node)
+        self._busy.add(key)
         try:
-            return tuple(self._trace(node, path))
+            return tuple(self._trace(node, path, calls))
         finally:
-            self._busy.discard(node)
+            self._busy.discard(key)
 
-    def _trace(self, node: cst.CSTNode, path: tuple[int, ...]) -> list[Chain]:
+    def _trace(self, node: cst.CSTNode, path: tuple[int, ...], calls: _Calls) -> list[Chain]:
         if isinstance(node, cst.Call) and (not path or self._origins.kind(node.func) is Kind.DATASET):
-            return self._call(node, path)
+            return self._call(node, path, calls)
         if isinstance(node, cst.IfExp):
-            return [*self.chains(node.body, path), *self.chains(node.orelse, path)]
+            return [*self.chains(node.body, path, calls), *self.chains(node.orelse, path, calls)]
         if isinstance(node, cst.Tuple | cst.List) and path and 0 <= path[0] < len(node.elements):
-            return list(self.chains(node.elements[path[0]].value, path[1:]))
+            return list(self.chains(node.elements[path[0]].value, path[1:], calls))
         if isinstance(node, cst.Call):
-            return self._returned(node, path)
-        if not isinstance(node, cst.Name | cst.Attribute | cst.Subscript):
-            return []
-        found: list[Chain] = []
-        for value, value_path in self._values(node):
-            found += [c if path else c.named(node) for c in self.chains(value, (*value_path, *path))]
-        return found
-
-    def _values(self, node: cst.Name | cst.Attribute | cst.Subscript) -> list[tuple[cst.CSTNode, tuple[int, ...]]]:
-        origins = self._origins
+            return self._returned(node, path, calls)
         if isinstance(node, cst.Attribute):
-            return origins.stored(node)
-        if isinstance(node, cst.Subscript):
-            return [(node.value, (i,))] if (i := _literal_index(node)) is not None else []
-        values: list[tuple[cst.CSTNode, tuple[int, ...]]] = []
+            found = self._stored(node, path, calls)
+        elif isinstance(node, cst.Subscript) and (i := _literal_index(node)) is not None:
+            found = list(self.chains(node.value, (i, *path), calls))
+        elif isinstance(node, cst.Name):
+            found = [
+                c for v, vpath, within in self._values(node, calls) for c in self.chains(v, (*vpath, *path), within)
+            ]
+        else:
+            found = []
+        return [c if path else c.named(node) for c in found if isinstance(node, cst.BaseExpression)]
+
+    def _values(self, node: cst.Name, calls: _Calls) -> list[tuple[cst.CSTNode, tuple[int, ...], _Calls]]:
+        """What a name stands for: value, path into it, and the calls inside which that value is."""
+        origins = self._origins
+        values: list[tuple[cst.CSTNode, tuple[int, ...], _Calls]] = []
         for definition in reaching(origins.index, node):
             function = definition.scope
             if definition.kind == "param" and isinstance(function, cst.FunctionDef):
-                bound = [origins.bind(c, function).get(definition.name) for c in origins.calls_of(function)]
-                values += [(b, ()) for b in bound if b is not None]
+                entered = next((i for i in range(len(calls) - 1, -1, -1) if calls[i][0] is function), None)
+                callers = origins.calls_of(function) if entered is None else [calls[entered][1]]
+                within = calls[: entered or 0]
+                bound = [origins.bind(c, function).get(definition.name) for c in callers]
+                values += [(b, (), within) for b in bound if b is not None]
             elif definition.kind in {"assign", "with"} and definition.value is not None:
-                values.append((definition.value, definition.path))
+                values.append((definition.value, definition.path, calls))
         return values
 
-    def _call(self, node: cst.Call, path: tuple[int, ...]) -> list[Chain]:
+    def _stored(self, node: cst.Attribute, path: tuple[int, ...], calls: _Calls) -> list[Chain]:
+        """Chains kept in an attribute of the file's own class."""
+        found: list[Chain] = []
+        for value, value_path in self._origins.stored(node):
+            made_by, certain = self._makers(node, value, calls)
+            chains = [c.made_by(made_by) for c in self.chains(value, (*value_path, *path))]
+            found += chains if certain else [replace(c, one_of_several=node) for c in chains]
+        return found
+
+    def _makers(self, node: cst.Attribute, value: cst.CSTNode, calls: _Calls) -> tuple[list[cst.Call], bool]:
+        """The calls of the method that stores what the attribute holds; whether they are all and only its object's."""
+        origins = self._origins
+        method = origins.index.enclosing_function(value)
+        if method is None:
+            return [], True
+        made = origins.calls_of(method)
+        if len(made) < 2:
+            return made, True
+        own = [c for c in made if c in self._objects(node.value, calls)] if method.name.value == "__init__" else []
+        return own, bool(own)
+
+    def _objects(self, node: cst.BaseExpression, calls: _Calls) -> set[cst.CSTNode]:
+        """What constructs the object that an expression means; of `self`, the object whose method was called."""
+        found = {o.node for o in self._origins.of(node)}
+        if not any(isinstance(o, cst.ClassDef) for o in found):
+            return found
+        method = self._origins.index.enclosing_function(node)
+        entered = next((i for i in range(len(calls) - 1, -1, -1) if calls[i][0] is method), None)
+        func = calls[entered][1].func if entered is not None else None
+        return self._objects(func.value, calls[:entered]) if isinstance(func, cst.Attribute) else set()
+
+    def _call(self, node: cst.Call, path: tuple[int, ...], calls: _Calls) -> list[Chain]:
         origins = self._origins
         kind = origins.kind(node.func)
         if kind in {Kind.DATASET, Kind.BATCHED_DATASET}:
@@ -138,19 +184,22 @@ class Datasets:
             link = Link(None, node, () if path else (node,))
             files, generated = self._source(node)
             return [Chain((link,), batched_source=batched, files_drawn=files, generated=generated)]
+        if (inside := self._iterated(node)) is not None:
+            return list(self.chains(inside, path, calls))
         if origins.names.api(node.func) == _DEALT and node.args:
-            return [replace(c.named(node), dealt=len(c.links)) for c in self.chains(node.args[0].value)]
+            return [replace(c.named(node), dealt=len(c.links)) for c in self.chains(node.args[0].value, (), calls)]
         if isinstance(node.func, cst.Attribute) and origins.function(node.func) is None:
             name = node.func.attr.value
-            return [c.staged(name, node) for c in self.chains(node.func.value)]
-        return self._returned(node, path)
+            return [c.staged(name, node) for c in self.chains(node.func.value, (), calls)]
+        return self._returned(node, path, calls)
 
-    def _returned(self, node: cst.Call, path: tuple[int, ...]) -> list[Chain]:
+    def _returned(self, node: cst.Call, path: tuple[int, ...], calls: _Calls) -> list[Chain]:
         function = self._origins.function(node.func)
         if function is None:
             return []
         values = [r.value for r in self._origins.index.returns[function] if r.value is not None]
-        return [c if path else c.named(node) for v in values for c in self.chains(v, path)]
+        found = [c.made_by([node]) for v in values for c in self.chains(v, path, (*calls, (function, node)))]
+        return [c if path else c.named(node) for c in found]
 
     def _source(self, node: cst.Call) -> tuple[cst.Call | None, bool]:
         api = self._origins.names.api(node.func)
@@ -167,91 +216,6 @@ class Datasets:
         parts = [e.value for a in node.args for e in (a.value.elements if isinstance(a.value, cst.Tuple) else ())]
         parts += [a.value for a in node.args if not isinstance(a.value, cst.Tuple)]
         return any(c.batches or c.batched_source for part in parts for c in self.chains(part))
-
-
-def find_deal(chain: Chain, shared: frozenset[cst.BaseExpression]) -> Deal | Problem:
-    """Where the records are dealt: as early as possible, but after a leading repeat and after every stage whose output
-    count depends on content (shared semantics, rule 2).
-
-    `shared` holds the expressions of the chain that other code reads too: the deal must not change what that code sees.
-    """
-    source = chain.links[0].call
-    assert source is not None
-    if chain.batched_source:
-        return Problem(
-            "TFDP010",
-            source,
-            "the records reach this point in batches, and records, not batches, are dealt to the workers",
-            "build the dataset from single records and batch it afterwards",
-        )
-    position, batched = 0, False
-    while position + 1 < len(chain.links) and chain.links[position + 1].stage == "repeat":
-        position += 1
-    for i, link in enumerate(chain.links[1:], 1):
-        assert link.call is not None
-        facts = STAGES.get(link.stage or "")
-        if facts is None or link.stage == "shard" or (link.stage == "cache" and link.call.args):
-            return Problem(
-                "TFDP010",
-                link.call,
-                f".{link.stage}() is not understood in a training dataset, so the records cannot be dealt safely",
-                "deal the records by hand with dp.shard(…), or write the stage with map, shuffle, batch and the like",
-            )
-        if link.stage in BATCHING:
-            if batched:
-                return Problem("TFDP010", link.call, "the dataset is batched twice", "batch the training dataset once")
-            batched = True
-        elif link.stage == "take" and batched:
-            continue  # counts steps: TFDP011
-        elif facts.counts:
-            if batched and link.stage != "unbatch":
-                return Problem(
-                    "TFDP010",
-                    link.call,
-                    f".{link.stage}() counts batches, which hold other examples on each worker",
-                    f"put .{link.stage}() before .batch()",
-                )
-            batched, position = False, i
-    if not batched:
-        return Problem("TFDP010", source, "the training dataset is never batched", "add .batch(…) to the dataset")
-    dealt_after = chain.links[: position + 1]
-    shuffles = tuple(
-        link.call
-        for link in dealt_after
-        if link.call is not None and (link.stage == "shuffle" or chain.files_drawn is link.call)
-    )
-    return _place(chain, position, shuffles, shared)
-
-
-def _place(
-    chain: Chain, position: int, shuffles: tuple[cst.Call, ...], shared: frozenset[cst.BaseExpression]
-) -> Deal | Problem:
-    source = chain.links[0].call
-    assert source is not None
-    for link in chain.links[position + 1 :]:
-        if (read := next((n for n in link.nodes if n in shared), None)) is not None:
-            return Problem(
-                "TFDP010",
-                read,
-                "this dataset is used outside the training loop too, where it would hold only one worker's share",
-                "make a second dataset for the other use, from the records before the batch",
-            )
-    nodes = [n for n in chain.links[position].nodes if n not in shared]
-    if not nodes and chain.links[position].nodes:
-        return Problem(
-            "TFDP010",
-            chain.links[position].nodes[-1],
-            "the training dataset is made together with others, which have to stay whole",
-            "make the training dataset, or at least its .batch(…), outside the function that makes the others",
-        )
-    if not nodes:
-        return Problem(
-            "TFDP010",
-            source,
-            "the dataset comes out of a structure in one piece with others",
-            "give the training dataset a name of its own",
-        )
-    return Deal(nodes[0], position, shuffles, bool(shuffles) or chain.generated)
 
 
 def _literal_index(node: cst.Subscript) -> int | None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 
 import libcst as cst
@@ -12,10 +13,10 @@ from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 from tfdp.migrate.catalogue import Kind
 from tfdp.migrate.facts import hazards
 from tfdp.migrate.facts.conditions import differing
-from tfdp.migrate.facts.datasets import Chain, Datasets, Deal, find_deal
+from tfdp.migrate.facts.datasets import Chain, Datasets
+from tfdp.migrate.facts.deals import Deal, find_deal
 from tfdp.migrate.facts.effects import Effect, Effects, unplaced
 from tfdp.migrate.facts.entry import Entry, entry
-from tfdp.migrate.facts.flow import reaching
 from tfdp.migrate.facts.gradients import Gradient, gradients
 from tfdp.migrate.facts.ignores import Ignores, lines_of
 from tfdp.migrate.facts.index import Index
@@ -26,10 +27,16 @@ from tfdp.migrate.facts.origins import Origins, argument
 from tfdp.migrate.facts.parts import parts
 from tfdp.migrate.facts.problem import Problem
 from tfdp.migrate.facts.rates import Rate, Rates
+from tfdp.migrate.facts.sharing import Sharing, Switches
 from tfdp.migrate.facts.step_counts import StepCount, StepCounts
 
 DP = "tfdp.runtime."
 _DRAWS = re.compile(r"(tensorflow|keras)\.random\.(?!set_seed|Generator|experimental)")
+
+
+def _switch_names() -> Iterator[str]:
+    yield "shard_records"
+    yield from (f"shard_records_{number}" for number in itertools.count(2))
 
 
 class Script:
@@ -88,7 +95,7 @@ class Script:
 
     @cached_property
     def _deals(self) -> tuple[tuple[Deal, ...], tuple[Problem, ...]]:
-        shared = self._shared
+        shared = self._sharing.read_by_others(self.chains)
         found = [find_deal(c, shared) for c in self.chains if c.dealt is None]
         deals = tuple({d.node: d for d in found if isinstance(d, Deal)}.values())
         problems = [p for p in found if isinstance(p, Problem)]
@@ -108,94 +115,26 @@ class Script:
                 )
         return deals, tuple(dict.fromkeys(problems))
 
+    @cached_property
+    def _sharing(self) -> Sharing:
+        return Sharing(self.origins)
+
+    def switches(self, batch: str, reference: bool = False) -> Switches:
+        """The parameters by which functions that make training data and others are told to change the former alone.
+
+        For what a migration changes in the data in a batch mode, or what its reference does.
+        """
+        changed: list[cst.CSTNode] = [d.node for d in self.deals]
+        if not self.migrated:
+            changed += self.batches if (batch == "global") != reference else ()
+            changed += self.step_takes if batch == "per-worker" else ()
+        name = next(n for n in _switch_names() if n not in self.index.taken)
+        return self._sharing.switches(self.chains, changed, name)
+
     @property
     def deals(self) -> tuple[Deal, ...]:
         """Where each training dataset's records are dealt."""
         return self._deals[0]
-
-    @cached_property
-    def _shared(self) -> frozenset[cst.BaseExpression]:
-        """Expressions of training chains whose dataset other code reads too."""
-        flow = {n for c in self.chains for link in c.links for n in link.nodes}
-        shared: set[cst.BaseExpression] = set()
-        for chain in self.chains:
-            for link in chain.links:
-                for node in link.nodes:
-                    others = any(use not in flow and not self._harmless(use) for use in self._uses_of(node))
-                    if others or self._made_for_others(node, flow):
-                        shared.update(n for n in link.nodes[: link.nodes.index(node) + 1])
-        return frozenset(shared)
-
-    def _made_for_others(self, node: cst.BaseExpression, flow: set[cst.BaseExpression]) -> bool:
-        """Whether it is in a function that other code calls too, as a helper for training and test data is."""
-        function = self.index.enclosing_function(node)
-        returned = function is not None and any(n in flow for n in self.origins.calls_of(function))
-        return returned and function is not None and any(c not in flow for c in self.origins.calls_of(function))
-
-    def _uses_of(self, node: cst.BaseExpression) -> list[cst.Name]:
-        """Names that read the dataset that an expression is assigned to."""
-        statement = self.index.parents.get(node)
-        if isinstance(statement, cst.Arg):
-            return self._parameter_uses(statement)
-        if not isinstance(statement, cst.Assign | cst.AnnAssign | cst.Element):
-            return []
-        if isinstance(statement, cst.Element):
-            holder = self.index.statement_of(node)
-            if not isinstance(holder, cst.Assign):
-                return []
-        definitions = [
-            d
-            for by_name in self.index.definitions.values()
-            for ds in by_name.values()
-            for d in ds
-            if d.value is not None and d.kind == "assign" and self._binds(d.value, d.path, node)
-        ]
-        return [n for d in definitions for n in self.index.names[d.name] if d in reaching(self.index, n)]
-
-    def _parameter_uses(self, arg: cst.Arg) -> list[cst.Name]:
-        """Names that read the parameter to which an argument is bound, in a function of the file."""
-        call = self.index.parents[arg]
-        function = self.origins.function(call.func) if isinstance(call, cst.Call) else None
-        if function is None or not isinstance(call, cst.Call):
-            return []
-        bound = [name for name, value in self.origins.bind(call, function).items() if value is arg.value]
-        definitions = [d for name in bound for d in self.index.definitions[function].get(name, ()) if d.kind == "param"]
-        return [n for d in definitions for n in self.index.names[d.name] if d in reaching(self.index, n)]
-
-    def _binds(self, value: cst.CSTNode, path: tuple[int, ...], node: cst.CSTNode) -> bool:
-        for step in path:
-            if not isinstance(value, cst.Tuple | cst.List) or not 0 <= step < len(value.elements):
-                return False
-            value = value.elements[step].value
-        return value is node
-
-    def _harmless(self, use: cst.Name) -> bool:
-        """A look at a dataset that trains nothing.
-
-        Its spec, its length, one element, an argument of a function followed by itself.
-        """
-        parent = self.index.parents[use]
-        if isinstance(parent, cst.Attribute) and parent.attr.value == "take":
-            return self._only_looked_at(self.index.parents[parent])
-        if isinstance(parent, cst.Attribute):
-            return parent.attr.value in {"element_spec", "cardinality"} and parent.value is use
-        if isinstance(parent, cst.Arg):
-            call = self.index.parents[parent]
-            return isinstance(call, cst.Call) and self.names.api(call.func) in {
-                "builtins.len",
-                "builtins.print",
-                "builtins.iter",
-                f"{DP}shard",
-            }
-        return False
-
-    def _only_looked_at(self, node: cst.CSTNode) -> bool:
-        """`for batch in dataset.take(1):` and `next(iter(dataset.take(1)))`: they fit nothing to the data."""
-        user = self.index.parents[node]
-        if isinstance(user, cst.Arg):
-            call = self.index.parents[user]
-            return isinstance(call, cst.Call) and self.names.api(call.func) in {"builtins.iter", "builtins.enumerate"}
-        return isinstance(user, cst.For) and node is user.iter
 
     @cached_property
     def _steps(self) -> StepCounts:

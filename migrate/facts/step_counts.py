@@ -12,7 +12,8 @@ import libcst as cst
 from tfdp.migrate.catalogue import BATCHING, SCHEDULES, STAGES
 from tfdp.migrate.facts.arrays import Arrays
 from tfdp.migrate.facts.conditions import parses_arguments
-from tfdp.migrate.facts.datasets import Chain, Datasets, Deal
+from tfdp.migrate.facts.datasets import Chain, Datasets
+from tfdp.migrate.facts.deals import Deal
 from tfdp.migrate.facts.index import ITER
 from tfdp.migrate.facts.origins import Origin, Origins, argument
 from tfdp.migrate.facts.parts import nodes, parts

@@ -6,20 +6,23 @@ It is made from the same facts as the migration, by the same engine, and is mean
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import libcst as cst
 
 from tfdp.migrate import build, engine, files
 from tfdp.migrate.facts.script import Script
-from tfdp.rules._base import Batch, Context, Edit, Insert, Outcome, Rule, SetArg
+from tfdp.migrate.facts.sharing import Switches
+from tfdp.rules._base import Batch, Context, Edit, Insert, Outcome, Parameter, Rule, SetArg
 
 _HEADER = '''\
 import tensorflow as tfdp_tf
 
 
-def tfdp_shared(dataset):
+def tfdp_shared(dataset, only_if=True):
     """The records that {size} workers share evenly: the last n mod {size} are dropped."""
+    if not only_if:
+        return dataset
     n = int(dataset.cardinality())
     if n >= 0:
         return dataset.take(n - n % {size})
@@ -31,8 +34,10 @@ def tfdp_shared(dataset):
     return groups.flat_map(lambda part: tfdp_tf.data.Dataset.zip(part) if isinstance(part, dict) else part)
 '''
 _STEPS = '''\
-def tfdp_steps(count):
+def tfdp_steps(count, only_if=True):
     """A number of steps that covers the same examples with {size} times the batch."""
+    if not only_if:
+        return count
     return max(1, int(count / {size} + 0.5))
 '''
 _SCALED_SCHEDULE = '''\
@@ -90,15 +95,21 @@ def _outcomes(context: Context, size: int) -> Iterator[Outcome]:
     yield Insert(
         place.anchor, "before" if place.first else "after", header.format(size=size), "helpers of the reference"
     )
+    switches = script.switches(context.batch, reference=True)
     for deal in script.deals:
-        yield Edit(deal.node, lambda n: build.call("tfdp_shared", n), "drop what the workers drop")
+        yield Edit(deal.node, _called("tfdp_shared", switches.keywords(deal.node)), "drop what the workers drop")
+    for function in switches.functions:
+        yield Parameter(function, switches.name, "False", "tell training data from others, which stay whole")
+    for call, value in switches.calls.items():
+        yield SetArg(call, switches.name, _always(value), "these are training data")
     if per_worker:
-        yield from _per_worker(script, size)
+        yield from _per_worker(script, size, switches)
 
 
-def _per_worker(script: Script, size: int) -> Iterator[Outcome]:
+def _per_worker(script: Script, size: int, switches: Switches) -> Iterator[Outcome]:
     for batch in script.batches:
-        yield SetArg(batch, "batch_size", lambda v: _times(v, size), "the global batch", position=0)
+        factor = f"({size} if {switches.name} else 1)" if switches.keywords(batch) else str(size)
+        yield SetArg(batch, "batch_size", _times(factor), "the global batch", position=0)
     for rate in script.rates:
         default = rate.default
 
@@ -106,24 +117,39 @@ def _per_worker(script: Script, size: int) -> Iterator[Outcome]:
             value: cst.BaseExpression | None, default: str = default, scheduled: bool = rate.schedule is not None
         ) -> cst.BaseExpression:
             value = value or cst.parse_expression(default)
-            return build.call("TfdpScaled", value) if scheduled else _times(value, size)
+            return build.call("TfdpScaled", value) if scheduled else _times(str(size))(value)
 
         yield SetArg(rate.call, rate.keyword, scaled, "the scaled learning rate", rate.position)
     for take in script.step_takes:
-        yield SetArg(take, "count", _steps, "the divided number of steps", position=0)
+        change = _called("tfdp_steps", switches.keywords(take))
+        yield SetArg(take, "count", change, "the divided number of steps", position=0)
     for steps in script.step_counts:
-        yield SetArg(steps.call, steps.keyword, _steps, "the divided number of steps", steps.position)
+        change = _called("tfdp_steps", {})
+        yield SetArg(steps.call, steps.keyword, change, "the divided number of steps", steps.position)
 
 
-def _steps(value: cst.BaseExpression | None) -> cst.BaseExpression:
-    assert value is not None
-    return build.call("tfdp_steps", value)
+_Change = Callable[[cst.BaseExpression | None], cst.BaseExpression]
 
 
-def _times(value: cst.BaseExpression | None, size: int) -> cst.BaseExpression:
-    assert value is not None
-    if not value.lpar and not isinstance(
-        value, cst.Name | cst.Attribute | cst.Call | cst.Subscript | cst.Integer | cst.Float
-    ):
-        value = value.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
-    return cst.BinaryOperation(value, cst.Multiply(), cst.Integer(str(size)))
+def _called(function: str, keywords: dict[str, str]) -> _Change:
+    def change(value: cst.BaseExpression | None) -> cst.BaseExpression:
+        assert value is not None
+        return build.call(function, value, **keywords)
+
+    return change
+
+
+def _always(value: str) -> _Change:
+    return lambda _: cst.parse_expression(value)
+
+
+def _times(factor: str) -> _Change:
+    def change(value: cst.BaseExpression | None) -> cst.BaseExpression:
+        assert value is not None
+        if not value.lpar and not isinstance(
+            value, cst.Name | cst.Attribute | cst.Call | cst.Subscript | cst.Integer | cst.Float
+        ):
+            value = value.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+        return cst.BinaryOperation(value, cst.Multiply(), cst.parse_expression(factor))
+
+    return change

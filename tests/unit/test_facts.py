@@ -6,7 +6,7 @@ import libcst as cst
 import pytest
 
 from tfdp.migrate.facts import Script, read
-from tfdp.migrate.facts.datasets import Deal
+from tfdp.migrate.facts.deals import Deal
 from tfdp.migrate.facts.flow import reaching
 
 

@@ -1,0 +1,113 @@
+"""Where the records of a training chain are dealt to the workers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import libcst as cst
+
+from tfdp.migrate.catalogue import BATCHING, STAGES
+from tfdp.migrate.facts.datasets import Chain
+from tfdp.migrate.facts.problem import Problem
+
+
+@dataclass(frozen=True)
+class Deal:
+    """Where the records of one chain are dealt to the ranks, and the shuffles that all ranks must then draw alike."""
+
+    node: cst.BaseExpression
+    position: int
+    shuffles: tuple[cst.Call, ...]
+    order_check: bool
+
+
+def find_deal(chain: Chain, shared: frozenset[cst.BaseExpression]) -> Deal | Problem:
+    """Where the records are dealt: as early as possible, but after a leading repeat and after every stage whose output
+    count depends on content (shared semantics, rule 2).
+
+    `shared` holds the expressions of the chain that other code reads too: the deal must not change what that code sees.
+    """
+    source = chain.links[0].call
+    assert source is not None
+    if chain.batched_source:
+        return Problem(
+            "TFDP010",
+            source,
+            "the records reach this point in batches, and records, not batches, are dealt to the workers",
+            "build the dataset from single records and batch it afterwards",
+        )
+    if chain.one_of_several is not None:
+        return Problem(
+            "TFDP010",
+            chain.one_of_several,
+            "the training data are kept in an object of a class that has others too, not certainly in which",
+            "keep the training dataset in a variable of its own",
+        )
+    position, batched = 0, False
+    while position + 1 < len(chain.links) and chain.links[position + 1].stage == "repeat":
+        position += 1
+    for i, link in enumerate(chain.links[1:], 1):
+        assert link.call is not None
+        facts = STAGES.get(link.stage or "")
+        if facts is None or link.stage == "shard" or (link.stage == "cache" and link.call.args):
+            return Problem(
+                "TFDP010",
+                link.call,
+                f".{link.stage}() is not understood in a training dataset, so the records cannot be dealt safely",
+                "deal the records by hand with dp.shard(…), or write the stage with map, shuffle, batch and the like",
+            )
+        if link.stage in BATCHING:
+            if batched:
+                return Problem("TFDP010", link.call, "the dataset is batched twice", "batch the training dataset once")
+            batched = True
+        elif link.stage == "take" and batched:
+            continue  # counts steps: TFDP011
+        elif facts.counts:
+            if batched and link.stage != "unbatch":
+                return Problem(
+                    "TFDP010",
+                    link.call,
+                    f".{link.stage}() counts batches, which hold other examples on each worker",
+                    f"put .{link.stage}() before .batch()",
+                )
+            batched, position = False, i
+    if not batched:
+        return Problem("TFDP010", source, "the training dataset is never batched", "add .batch(…) to the dataset")
+    dealt_after = chain.links[: position + 1]
+    shuffles = tuple(
+        link.call
+        for link in dealt_after
+        if link.call is not None and (link.stage == "shuffle" or chain.files_drawn is link.call)
+    )
+    return _place(chain, position, shuffles, shared)
+
+
+def _place(
+    chain: Chain, position: int, shuffles: tuple[cst.Call, ...], shared: frozenset[cst.BaseExpression]
+) -> Deal | Problem:
+    source = chain.links[0].call
+    assert source is not None
+    for link in chain.links[position + 1 :]:
+        if (read := next((n for n in link.nodes if n in shared), None)) is not None:
+            return Problem(
+                "TFDP010",
+                read,
+                "this dataset is used outside the training loop too, where it would hold only one worker's share",
+                "make a second dataset for the other use, from the records before the batch",
+            )
+    nodes = [n for n in chain.links[position].nodes if n not in shared]
+    if not nodes and chain.links[position].nodes:
+        return Problem(
+            "TFDP010",
+            chain.links[position].nodes[-1],
+            "the training dataset is made together with others, which have to stay whole",
+            "make the training dataset, or at least its .batch(…), outside the function that makes the others",
+        )
+    if not nodes:
+        return Problem(
+            "TFDP010",
+            source,
+            "the dataset comes out of a structure in one piece with others",
+            "give the training dataset a name of its own",
+        )
+    return Deal(nodes[0], position, shuffles, bool(shuffles) or chain.generated)
