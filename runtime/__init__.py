@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from tfdp.runtime.data import local_batch_size as local_batch_size
     from tfdp.runtime.data import local_steps as local_steps
     from tfdp.runtime.data import shard as shard
+    from tfdp.runtime.decisions import agree as agree
+    from tfdp.runtime.decisions import average_value as average_value
+    from tfdp.runtime.decisions import metric_result as metric_result
     from tfdp.runtime.devices import pin_gpu as pin_gpu
     from tfdp.runtime.errors import CollectiveMismatchError as CollectiveMismatchError
     from tfdp.runtime.errors import JobAborted as JobAborted
@@ -48,6 +51,9 @@ if TYPE_CHECKING:
     from tfdp.runtime.ops import ReduceOp as ReduceOp
     from tfdp.runtime.ops import Sum as Sum
     from tfdp.runtime.root import on_root as on_root
+    from tfdp.runtime.root import report as report
+    from tfdp.runtime.root import root_first as root_first
+    from tfdp.runtime.root import root_path as root_path
     from tfdp.runtime.seeds import common_seed as common_seed
     from tfdp.runtime.seeds import rank_seed as rank_seed
     from tfdp.runtime.seeds import seed_by_rank as seed_by_rank
@@ -71,6 +77,11 @@ _MODULES = {
         "local_batch_size",
         "local_steps",
         "shard",
+    ),
+    "decisions": (
+        "agree",
+        "average_value",
+        "metric_result",
     ),
     "devices": ("pin_gpu",),
     "errors": (
@@ -107,7 +118,12 @@ _MODULES = {
         "ReduceOp",
         "Sum",
     ),
-    "root": ("on_root",),
+    "root": (
+        "on_root",
+        "report",
+        "root_first",
+        "root_path",
+    ),
     "seeds": (
         "common_seed",
         "rank_seed",

@@ -1,9 +1,10 @@
-"""Work that only one rank may do."""
+"""Work that only one rank may do, or one before the others."""
 
+import os
 import pickle
 import threading
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from tfdp.runtime.call_site import call_site
 from tfdp.runtime.errors import CollectiveMismatchError, TfdpError
@@ -53,6 +54,43 @@ def on_root(fn: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
         raise refusal from error
     job.store.publish(key, payload)
     return value
+
+
+def root_first(fn: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
+    """Run `fn(*args, **kwargs)` on rank 0, then on the others; each rank gets what it has returned there.
+
+    For what leaves a file behind and finds it the next time: `mnist.load_data()` downloads once, and nobody reads what
+    is half written. Every rank calls it; there must be no collective call inside `fn`.
+
+    Raises:
+        Exception: what `fn` raised on rank 0, on every rank.
+        CollectiveMismatchError: another call was due on this rank.
+    """
+    job = current()
+    if job.topology.rank == 0:
+        value: list[_R] = []
+        on_root(lambda: value.append(fn(*args, **kwargs)))
+        return value[0]
+    on_root(lambda: None)
+    return fn(*args, **kwargs)
+
+
+def report(function: Callable[_P, Any], *args: _P.args, **kwargs: _P.kwargs) -> None:
+    """Call `function(*args, **kwargs)` on rank 0 only: `dp.report(print, dp.metric_result(accuracy))`.
+
+    The arguments are computed on every rank, as collectives in them must be; nobody waits for the call.
+    """
+    if current().topology.rank == 0:
+        function(*args, **kwargs)
+
+
+def root_path(path: Any) -> Any:
+    """The path on rank 0; the null device on the others, which write the same to nowhere.
+
+    Args:
+        path: what `open` takes.
+    """
+    return path if current().topology.rank == 0 else os.devnull
 
 
 def _packed_error(site: str, error: Exception) -> bytes:
