@@ -98,6 +98,16 @@ def _with_comments(lines_above: Sequence[cst.EmptyLine], comments: Iterable[str]
     return [*lines_above, *new]
 
 
+def below(left: list[cst.EmptyLine], statement: cst.BaseStatement) -> cst.BaseStatement:
+    """The statement below the comments and blank lines of others that are gone."""
+    if not left or not hasattr(statement, "leading_lines"):
+        return statement
+    own = _leading(statement)
+    if own and own[0].comment is None:  # one blank line is enough
+        left = left[: max((i + 1 for i, line in enumerate(left) if line.comment is not None), default=0)]
+    return statement.with_changes(leading_lines=[*left, *own])
+
+
 def lines(code: str) -> list[cst.BaseStatement]:
     """Statements from source text."""
     parsed = cst.parse_module(code)

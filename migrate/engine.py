@@ -13,7 +13,7 @@ import libcst as cst
 from tfdp.migrate import build, files, imports
 from tfdp.migrate.facts.script import Script
 from tfdp.rules import RULES
-from tfdp.rules._base import Batch, Context, Edit, Guard, Insert, Outcome, Parameter, Refuse, Rule, SetArg, place
+from tfdp.rules._base import Batch, Context, Drop, Edit, Guard, Insert, Outcome, Parameter, Refuse, Rule, SetArg, place
 
 # A file without any of these trains nothing that tfdp knows, whatever it imports: its facts are not worth computing.
 _TRAINING_MARKS = (
@@ -180,6 +180,7 @@ class _Apply(cst.CSTTransformer):
         self._arguments: dict[cst.CSTNode, dict[str, tuple[Rule, SetArg]]] = {}
         self._parameters: dict[cst.CSTNode, Parameter] = {}
         self._guards: dict[cst.CSTNode, Guard] = {}
+        self._dropped: set[cst.CSTNode] = set()
         self._before: dict[cst.CSTNode, list[str]] = {}
         self._after: dict[cst.CSTNode, list[str]] = {}
         for rule, outcome in plan.outcomes:
@@ -191,6 +192,8 @@ class _Apply(cst.CSTTransformer):
                 self._parameters[outcome.function.params] = outcome
             elif isinstance(outcome, Guard):
                 self._guards[outcome.statement] = outcome
+            elif isinstance(outcome, Drop):
+                self._dropped.add(outcome.statement)
         self._todo = _todo(script, [(r.code, o) for r, o in plan.refusals])
         for _, insert in inserts:
             side = self._before if insert.where == "before" else self._after
@@ -215,8 +218,9 @@ class _Apply(cst.CSTTransformer):
             node = build.with_parameter(cst.ensure_type(node, cst.Parameters), added.name, added.default)
         if isinstance(original_node, cst.Module | cst.IndentedBlock):
             indent = getattr(original_node, "indent", None)
-            body = self._body(original_node.body, node.body, indent)  # type: ignore[attr-defined]
-            node = node if body is None else node.with_changes(body=body)
+            body, left = self._body(original_node.body, node.body, indent)  # type: ignore[attr-defined]
+            if body is not None:
+                node = node.with_changes(body=body, footer=[*left, *node.footer])  # type: ignore[attr-defined]
         elif isinstance(original_node, cst.SimpleStatementSuite):
             node = self._suite(original_node, cst.ensure_type(node, cst.SimpleStatementSuite))
         if original_node in self._todo:
@@ -239,25 +243,38 @@ class _Apply(cst.CSTTransformer):
 
     def _body(
         self, original: Sequence[cst.BaseStatement], updated: Sequence[cst.BaseStatement], indent: str | None = None
-    ) -> list[cst.BaseStatement] | None:
-        """The rebuilt body, or None where nothing in it changes at this level."""
+    ) -> tuple[list[cst.BaseStatement] | None, list[cst.EmptyLine]]:
+        """The rebuilt body, or None where nothing in it changes at this level, and the comments left at its end."""
         result: list[cst.BaseStatement] = []
         open_guard: list[cst.BaseStatement] = []
+        left: list[cst.EmptyLine] = []
         comment = ""
         changed = False
         for old, new in zip(original, updated, strict=True):
-            for part, guard in self._parts(old, new):
-                if guard is None or (open_guard and _separated(part)):
+            changed = changed or old in self._before or old in self._after
+            for found, guard in self._parts(old, new):
+                if found is None:
+                    left += getattr(new, "leading_lines", ())
+                    changed = True
+                    continue
+                part, left = build.below(left, found), []
+                if guard is None or (open_guard and (_separated(part) or old in self._before)):
                     self._close(result, open_guard, comment, indent)
                 if guard is not None:
                     comment = comment if open_guard else guard.comment
-                    open_guard.append(part)
+                    before, guarded = self._inserted_before(old, part)
+                    result += before
+                    open_guard.append(guarded)
                     changed = True
+                    if old in self._after:
+                        self._close(result, open_guard, comment, indent)
+                        result += self._inserted_after(old)
                 else:
                     result += self._with_inserts(old, part)
-                    changed = changed or old in self._before or old in self._after
         self._close(result, open_guard, comment, indent)
-        return result if changed else None
+        if changed and not result:
+            result = build.lines("pass")
+        return result if changed else None, [line for line in left if line.comment is not None]
 
     def _close(
         self, result: list[cst.BaseStatement], open_guard: list[cst.BaseStatement], comment: str, indent: str | None
@@ -266,35 +283,55 @@ class _Apply(cst.CSTTransformer):
             result.append(build.guard(self._dp, comment, list(open_guard), indent))
             open_guard.clear()
 
-    def _parts(self, old: cst.BaseStatement, new: cst.BaseStatement) -> list[tuple[cst.BaseStatement, Guard | None]]:
-        """A statement line as lines that are guarded as a whole or not at all: `a = 1; print(a)` becomes two."""
-        if not isinstance(old, cst.SimpleStatementLine) or not any(s in self._guards for s in old.body):
+    def _parts(
+        self, old: cst.BaseStatement, new: cst.BaseStatement
+    ) -> list[tuple[cst.BaseStatement | None, Guard | None]]:
+        """A statement line as lines that are guarded as a whole or not at all: `a = 1; print(a)` becomes two.
+
+        None stands for a line of which nothing is left.
+        """
+        if not isinstance(old, cst.SimpleStatementLine):
+            return [(new, self._guards.get(old))]
+        if not any(s in self._guards or s in self._dropped for s in old.body):
             return [(new, None)]
         assert isinstance(new, cst.SimpleStatementLine)
         if len(old.body) == 1:
-            return [(new, self._guards[old.body[0]])]
+            return [(None if old.body[0] in self._dropped else new, self._guards.get(old.body[0]))]
         parts: list[tuple[cst.BaseStatement, Guard | None]] = []
         for small_old, small_new in zip(old.body, new.body, strict=True):
-            bare = small_new.with_changes(semicolon=cst.MaybeSentinel.DEFAULT)
-            parts.append((cst.SimpleStatementLine([bare]), self._guards.get(small_old)))
+            if small_old not in self._dropped:
+                bare = small_new.with_changes(semicolon=cst.MaybeSentinel.DEFAULT)
+                parts.append((cst.SimpleStatementLine([bare]), self._guards.get(small_old)))
+        if not parts:
+            return [(None, None)]
         parts[0] = (parts[0][0].with_changes(leading_lines=new.leading_lines), parts[0][1])
         parts[-1] = (parts[-1][0].with_changes(trailing_whitespace=new.trailing_whitespace), parts[-1][1])
-        return parts
+        return [*parts]
 
-    def _with_inserts(self, old: cst.BaseStatement, new: cst.BaseStatement) -> list[cst.BaseStatement]:
+    def _inserted_before(
+        self, old: cst.BaseStatement, new: cst.BaseStatement
+    ) -> tuple[list[cst.BaseStatement], cst.BaseStatement]:
+        """The lines that come before a statement, and the statement with the comments that stay its own."""
         before = [s for code in self._before.get(old, ()) for s in build.lines(code)]
-        after = [s for code in self._after.get(old, ()) for s in build.lines(code)]
         if before:
             leading = list(getattr(new, "leading_lines", ()))
             blank = next((i for i, line in enumerate(leading) if line.comment is not None), len(leading))
             before[0] = before[0].with_changes(leading_lines=leading[:blank])
             apart = [_BLANK, _BLANK] if isinstance(new, cst.FunctionDef | cst.ClassDef) else []
             new = new.with_changes(leading_lines=[*apart, *leading[blank:]])
-        return [*_spaced(before), new, *_spaced(after)]
+        return _spaced(before), new
+
+    def _with_inserts(self, old: cst.BaseStatement, new: cst.BaseStatement) -> list[cst.BaseStatement]:
+        before, new = self._inserted_before(old, new)
+        return [*before, new, *self._inserted_after(old)]
+
+    def _inserted_after(self, old: cst.BaseStatement) -> list[cst.BaseStatement]:
+        return _spaced([s for code in self._after.get(old, ()) for s in build.lines(code)])
 
     def _suite(self, original: cst.SimpleStatementSuite, updated: cst.SimpleStatementSuite) -> cst.BaseSuite:
         """`if x: print(x)` gets a block of its own when what it holds is guarded or added to."""
-        touched = any(s in self._guards for s in original.body) or original in self._before or original in self._after
+        changed = any(s in self._guards or s in self._dropped for s in original.body)
+        touched = changed or original in self._before or original in self._after
         if not touched:
             return updated
         old = cst.SimpleStatementLine(original.body)
@@ -302,7 +339,7 @@ class _Apply(cst.CSTTransformer):
         for side in (self._before, self._after):
             if original in side:
                 side[old] = side[original]
-        body = self._body([old], [new])
+        body, _ = self._body([old], [new])
         assert body is not None
         return cst.IndentedBlock(body)
 

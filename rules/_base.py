@@ -65,10 +65,18 @@ class Insert:
 
 @dataclass(frozen=True)
 class Guard:
-    """Put an expression statement under `if dp.rank() == 0:`; neighbours share one `if`."""
+    """Put an expression statement, or a `with` as a whole, under `if dp.rank() == 0:`; neighbours share one `if`."""
 
-    statement: cst.Expr
+    statement: cst.Expr | cst.With
     comment: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Drop:
+    """Take a statement out of its line; comments above it stay."""
+
+    statement: cst.BaseSmallStatement
     message: str
 
 
@@ -81,7 +89,7 @@ class Refuse:
     next_step: str
 
 
-Outcome = Edit | Parameter | SetArg | Insert | Guard | Refuse
+Outcome = Edit | Parameter | SetArg | Insert | Guard | Drop | Refuse
 
 
 def place(outcome: Outcome) -> cst.CSTNode:
