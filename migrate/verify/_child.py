@@ -21,6 +21,7 @@ import tensorflow as tf
 
 from tfdp.migrate.verify import scratch
 from tfdp.migrate.verify._data import Order, Seeds
+from tfdp.migrate.verify._draws import Draws
 from tfdp.migrate.verify._recorder import Recorder
 from tfdp.migrate.verify._tapes import WEIGHT, Tapes
 from tfdp.migrate.verify._variables import Registry
@@ -46,6 +47,9 @@ class Session:
         header = reference.header() if reference else None
         self.order = Order(self.seeds, self.rank, header)
         self.recorder = Recorder(self.registry, self.trace, spec.steps, self.stop, reference)
+        place = (self.rank, int(os.environ[local.SIZE])) if reference else None
+        folder = reference.folder if reference else self.trace.folder
+        self.draws = Draws(Path(spec.path), folder, place, self.recorder.moment)
         self.tapes = Tapes(self.recorder, self.registry, self.guard)
 
     def install(self) -> None:
@@ -55,6 +59,7 @@ class Session:
         self.seeds.install()
         self.registry.install()
         self.order.install()
+        self.draws.install()
         self.tapes.install()
         if self.spec.reference:
             os.environ[local.SEED] = str(self.spec.seed % 2**32)

@@ -68,6 +68,10 @@ class Recorder:
         """The keys of the variables that are put on the reference's state."""
         return (*self._lock.trained, *self._lock.slots) if self._lock else ()
 
+    def moment(self) -> tuple[int, int]:
+        """The present step, and how many gradients have been taken in it."""
+        return self.index, len(self._open.calls) if self._open else 0
+
     def enter(self) -> Arrays:
         """An outermost tape is entered. Returns the values to assign before anything else is done."""
         now = self._variables.read()
