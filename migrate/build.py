@@ -22,6 +22,14 @@ def call(function: str, node: cst.BaseExpression, **keywords: str) -> cst.Call:
     return cst.Call(cst.parse_expression(function), args, whitespace_before_args=before)
 
 
+def times(node: cst.BaseExpression, factor: str) -> cst.BinaryOperation:
+    """`node * factor`, with a parenthesis around what binds more loosely."""
+    tight = cst.Name | cst.Attribute | cst.Call | cst.Subscript | cst.Integer | cst.Float
+    if not node.lpar and not isinstance(node, tight):
+        node = node.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+    return cst.BinaryOperation(node, cst.Multiply(), cst.parse_expression(factor))
+
+
 def keyword(name: str, value: cst.BaseExpression) -> cst.Arg:
     """`name=value` as an argument, without spaces around the sign."""
     tight = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))

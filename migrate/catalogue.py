@@ -62,6 +62,10 @@ OPTIMIZERS: dict[str, float | None] = {
     "SGD": 0.01,
 }
 
+# An optimizer by its name or configuration, and one of which the runtime has scaled the rate.
+MADE_BY_NAME = frozenset({"keras.optimizers.get", "keras.optimizers.deserialize"})
+SCALED_OPTIMIZER = "tfdp.runtime.scale_optimizer"
+
 SCHEDULES: dict[str, tuple[tuple[str, int], ...]] = {
     # name -> its arguments that count steps, with their positions
     "CosineDecay": (("decay_steps", 1), ("warmup_steps", 5)),
@@ -191,6 +195,7 @@ KINDS: dict[str, Kind] = {
     "tqdm.auto.tqdm": Kind.PROGRESS,
     "tqdm.notebook.tqdm": Kind.PROGRESS,
     **{f"keras.optimizers.{name}": Kind.OPTIMIZER for name in OPTIMIZERS},
+    **dict.fromkeys(MADE_BY_NAME, Kind.OPTIMIZER),
     **{f"keras.optimizers.schedules.{name}": Kind.SCHEDULE for name in SCHEDULES},
     **{f"keras.losses.{name}": Kind.LOSS_CLASS for name in _LOSS_CLASSES},
     **{f"keras.losses.{name}": Kind.LOSS_FUNCTION for name in _LOSS_FUNCTIONS},

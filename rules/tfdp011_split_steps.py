@@ -2,8 +2,10 @@
 
 What it does
     With the `per-worker` batch mode, `dataset.batch(…).take(k)` becomes `.take(dp.local_steps(k))`, and so do the
-    step-counting arguments of learning-rate schedules (`decay_steps` and the like). A number in proportion to the
-    length of the dealt dataset (`len(dataset) * 10`) is divided already and stays. With `--batch global` all stay.
+    step-counting arguments of learning-rate schedules (`decay_steps` and the like). A schedule of the script's own
+    class becomes `dp.local_schedule(…)`, which calls it with N times the step. A number in proportion to the length of
+    the dealt dataset (`len(dataset) * 10`) is divided already: it stays, and is multiplied for an own schedule. With
+    `--batch global` all stay.
 
 Why
     One step of N workers covers N batches: the same number of steps would train N times as long, and a schedule
@@ -19,6 +21,7 @@ Example
 When it refuses
     Where a training loop ends by `break`, `return` or a `while` condition, and where a step count is computed from
     anything but numbers, constants, arguments and lengths of arrays: it may shrink with a worker's share already.
+    Where an own schedule changes something each time it is called.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ from collections.abc import Callable, Iterator
 import libcst as cst
 
 from tfdp.migrate import build
-from tfdp.rules._base import Context, Outcome, SetArg
+from tfdp.rules._base import Context, Edit, Outcome, SetArg
 
 
 def outcomes(context: Context) -> Iterator[Outcome]:
@@ -44,6 +47,23 @@ def outcomes(context: Context) -> Iterator[Outcome]:
         yield SetArg(
             steps.call, steps.keyword, change, "divide the schedule's steps by the workers", position=steps.position
         )
+    yield from _of_rates(context)
+
+
+def _of_rates(context: Context) -> Iterator[Outcome]:
+    def whole(value: cst.BaseExpression | None) -> cst.BaseExpression:
+        assert value is not None
+        return build.times(value, f"{context.dp}.size()")
+
+    def local(schedule: cst.BaseExpression) -> cst.BaseExpression:
+        return build.call(f"{context.dp}.local_schedule", schedule)
+
+    for own in context.script.own_schedules:
+        yield Edit(own.call, local, "let the schedule see the steps of one process")
+        for share in own.shares:
+            yield Edit(share, whole, "give the schedule its steps in those of one process")
+    for decay in context.script.decays:
+        yield SetArg(decay.call, decay.keyword, whole, "let the rate fall as far in fewer steps")
 
 
 def _divided(dp: str, keywords: dict[str, str]) -> Callable[[cst.BaseExpression | None], cst.BaseExpression]:

@@ -1,9 +1,10 @@
 """Scale the learning rate by the number of workers.
 
 What it does
-    Wraps the rate where the optimizer is made: `Adam(dp.scale_lr(0.001))`. An omitted rate is written out. For an
-    optimizer written by hand the rate is the factor of its update that is an argument of its constructor. In the
-    `global` batch mode the rate stays.
+    Wraps the rate where the optimizer is made: `Adam(dp.scale_lr(0.001))`. An omitted rate is written out.
+    An optimizer that is made by name, or from a configuration, becomes `dp.scale_optimizer(…)`. For an optimizer
+    written by hand the rate is the factor of its update that is an argument of its constructor. In the `global` batch
+    mode the rate stays.
 
 Why
     N workers take steps over N times as many examples; the linear scaling rule (Goyal et al. 2017) keeps the training
@@ -16,7 +17,7 @@ Example
 
 When it refuses
     Where the optimizer is made outside the file; where its rate is a function, a variable, an object of the file's own
-    or made by code that is not understood, falls by `decay=`, or may be assigned during training; and where the updates
+    or made by code that is not understood, or may be assigned during training; and where the updates
     of an optimizer written by hand do not all have the same rate as a factor, or depend on the step.
 """
 
@@ -28,14 +29,17 @@ import libcst as cst
 
 from tfdp.migrate import build
 from tfdp.migrate.facts.rates import Rate
-from tfdp.rules._base import Context, Outcome, SetArg
+from tfdp.rules._base import Context, Edit, Outcome, SetArg
 
 
 def outcomes(context: Context) -> Iterator[Outcome]:
     if context.batch == "global" or context.script.migrated:
         return
     for rate in context.script.rates:
-        if not rate.scaled:
+        if rate.hidden and not rate.scaled:
+            name = f"{context.dp}.scale_optimizer"
+            yield Edit(rate.call, lambda n, name=name: build.call(name, n), "scale the learning rate by the workers")  # type: ignore[misc]
+        elif not rate.scaled:
             yield SetArg(
                 rate.call,
                 rate.keyword,

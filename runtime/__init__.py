@@ -43,7 +43,9 @@ if TYPE_CHECKING:
     from tfdp.runtime.job import rank as rank
     from tfdp.runtime.job import shutdown as shutdown
     from tfdp.runtime.job import size as size
+    from tfdp.runtime.learning_rate import local_schedule as local_schedule
     from tfdp.runtime.learning_rate import scale_lr as scale_lr
+    from tfdp.runtime.learning_rate import scale_optimizer as scale_optimizer
     from tfdp.runtime.ops import Average as Average
     from tfdp.runtime.ops import Max as Max
     from tfdp.runtime.ops import Min as Min
@@ -109,7 +111,11 @@ _MODULES = {
         "shutdown",
         "size",
     ),
-    "learning_rate": ("scale_lr",),
+    "learning_rate": (
+        "local_schedule",
+        "scale_lr",
+        "scale_optimizer",
+    ),
     "ops": (
         "Average",
         "Max",

@@ -199,11 +199,12 @@ def local_steps(steps: Any, *, only_if: bool = True) -> Any:
     """How many steps over N times the batch cover what `steps` steps covered: `steps / N`, rounded half up, at least 1.
 
     Args:
-        steps: an int, or an integer tensor. 0 and negative numbers stand for "none" and "all" and are kept.
+        steps: an int, or an integer tensor. 0 and negative numbers stand for "none" and "all" and are kept. Of a list
+            or tuple, each. A float, as schedules take for a number of steps, is divided and not rounded.
         only_if: False returns it as it is: for functions that make training data and others.
 
     Raises:
-        TypeError: it is not an integer.
+        TypeError: it is none of these.
     """
     if not only_if:
         return steps
@@ -214,6 +215,10 @@ def local_steps(steps: Any, *, only_if: bool = True) -> Any:
         if size == 1:
             return steps
         return tf.where(steps > 0, tf.maximum((2 * steps + size) // (2 * size), 1), steps)
+    if isinstance(steps, (list, tuple)):
+        return [local_steps(each) for each in steps]
+    if isinstance(steps, float):
+        return steps if size == 1 or steps <= 0 else steps / size
     value = _whole_number("the number of steps", steps)
     if size == 1 or value <= 0:
         return steps

@@ -1,12 +1,11 @@
 """The linear scaling rule: N times the batch, N times the learning rate (Goyal et al. 2017)."""
 
-import functools
-import importlib
+import math
 import numbers
-from typing import Any
+from typing import Any, Literal
 
-import numpy as np
-
+from tfdp.runtime import schedules
+from tfdp.runtime.autograph import as_written
 from tfdp.runtime.call_site import call_site
 from tfdp.runtime.job import current
 
@@ -20,37 +19,108 @@ _LINEAR_ARGUMENTS = {
     "PiecewiseConstantDecay": ("values",),
     "PolynomialDecay": ("initial_learning_rate", "end_learning_rate"),
 }
-_KERAS = ("keras", "tf_keras")
+
+Scale = Literal["linear", "sqrt", "none"]
 
 
-def scale_lr(learning_rate: Any) -> Any:
+@as_written
+def scale_lr(learning_rate: Any, scale: Scale = "linear", warmup_steps: int = 0) -> Any:
     """The learning rate times the number of workers.
 
     Args:
         learning_rate: a Python or NumPy number; a tensor or variable (of a variable, the value it has now); a Keras
             `LearningRateSchedule`, whose values are multiplied and whose steps are not; or a function of no arguments
             that returns the rate, as Keras optimizers take.
+        scale: the factor for N workers: N ("linear"), the square root of N ("sqrt") or 1 ("none").
+        warmup_steps: over this many steps of the job the factor grows from 1 to its full size (Goyal et al. 2017).
 
     Returns:
-        The same kind of thing, serialisable as before. A schedule class of your own comes back wrapped in
-        `tfdp.runtime.learning_rate.ScaledSchedule`. With one worker: `learning_rate` itself.
+        The same kind of thing, serialisable as before; with `warmup_steps` always a schedule. A schedule class of your
+        own comes back wrapped in `tfdp.runtime.schedules.ScaledSchedule`. With one worker: `learning_rate` itself.
 
     Raises:
-        TypeError: it is none of these.
+        TypeError: it is none of these, or a function with `warmup_steps`.
+        ValueError: another `scale`, or negative `warmup_steps`.
     """
-    size = current().topology.size
+    factor = _factor(scale, warmup_steps)
     if isinstance(learning_rate, (bool, str)) or learning_rate is None:
         raise _refusal(learning_rate)
-    if size == 1:
+    if factor == 1:
         return learning_rate
-    base = _schedule_base(type(learning_rate))
-    if base is not None:
-        return _scaled_schedule(learning_rate, base, size)
-    if isinstance(learning_rate, numbers.Number) or hasattr(learning_rate, "dtype"):
-        return _times(learning_rate, size)
-    if callable(learning_rate):
-        return lambda: scale_lr(learning_rate())
+    base = schedules.base_of(type(learning_rate))
+    if base is not None and not warmup_steps:
+        return _scaled_schedule(learning_rate, base, factor)
+    number = isinstance(learning_rate, numbers.Number) or hasattr(learning_rate, "dtype")
+    if warmup_steps and (number or base is not None):
+        return schedules.scaled(base, learning_rate, factor, warmup_steps)
+    if number:
+        return schedules.times(learning_rate, factor)
+    if callable(learning_rate) and not warmup_steps:
+        return lambda: scale_lr(learning_rate(), scale)
     raise _refusal(learning_rate)
+
+
+@as_written
+def local_schedule(schedule: Any) -> Any:
+    """A schedule of one's own, as a function of this job's steps: one of them covers N steps of the one-process script.
+
+    Args:
+        schedule: a Keras `LearningRateSchedule` of any class, whose numbers of steps are the one-process script's.
+
+    Returns:
+        `tfdp.runtime.schedules.LocalSchedule`, which calls it with N times the step and gives its value unchanged.
+        With one worker: `schedule` itself.
+
+    Raises:
+        TypeError: it is no Keras `LearningRateSchedule`.
+    """
+    base = schedules.base_of(type(schedule))
+    if base is None:
+        raise TypeError(f"local_schedule at {call_site()} needs a Keras LearningRateSchedule, not {schedule!r}")
+    size = current().topology.size
+    return schedule if size == 1 else schedules.local(base, schedule, size)
+
+
+@as_written
+def scale_optimizer(optimizer: Any, scale: Scale = "linear", warmup_steps: int = 0) -> Any:
+    """The Keras optimizer with its learning rate scaled: for one whose rate is not written where it is made.
+
+    Args:
+        optimizer: a Keras optimizer that has updated nothing yet, and whose rate is a number.
+        scale, warmup_steps: as in `scale_lr`.
+
+    Returns:
+        A new optimizer of the same class and configuration. With one worker: `optimizer` itself.
+
+    Raises:
+        TypeError: it has no `get_config` with a learning rate, or its rate is a schedule: scale that where it is made.
+    """
+    factor = _factor(scale, warmup_steps)
+    config: dict[str, Any] = optimizer.get_config() if hasattr(optimizer, "get_config") else {}
+    rate: Any = config.get("learning_rate")
+    if not isinstance(rate, numbers.Number) and not hasattr(rate, "dtype"):
+        raise TypeError(
+            f"the optimizer at {call_site()} is {optimizer!r}, whose learning rate is {rate!r}: a number is needed. "
+            "Give a schedule to the optimizer where it is made, as learning_rate=dp.scale_lr(schedule)"
+        )
+    if current().topology.size > 1 and config.get("decay"):
+        raise TypeError(
+            f"the optimizer at {call_site()} has decay={config['decay']!r}, by which its rate falls at each step, and "
+            "steps are fewer here: give it a learning-rate schedule instead"
+        )
+    if factor == 1:
+        return optimizer
+    return type(optimizer).from_config({**config, "learning_rate": scale_lr(float(rate), scale, warmup_steps)})
+
+
+def _factor(scale: str, warmup_steps: int) -> float:
+    size = current().topology.size
+    factors = {"linear": size, "sqrt": math.sqrt(size), "none": 1}
+    if scale not in factors:
+        raise ValueError(f"scale={scale!r} at {call_site()}: it is one of {', '.join(factors)}")
+    if warmup_steps < 0:
+        raise ValueError(f"warmup_steps={warmup_steps} at {call_site()}: a number of steps is not negative")
+    return factors[scale]
 
 
 def _refusal(learning_rate: object) -> TypeError:
@@ -60,69 +130,16 @@ def _refusal(learning_rate: object) -> TypeError:
     )
 
 
-def _times(value: Any, factor: int) -> Any:
-    """`value * factor` in the value's own dtype."""
-    if not hasattr(value, "dtype"):
-        return value * factor
-    if isinstance(value, (np.generic, np.ndarray)):
-        return value * value.dtype.type(factor)
-    import tensorflow as tf
-
-    tensor = tf.convert_to_tensor(value)
-    return tensor * tf.cast(factor, tensor.dtype)
-
-
-def _schedule_base(cls: type) -> type | None:
-    """The `LearningRateSchedule` that `cls` derives from: Keras 2, Keras 3 and tf_keras have one each."""
-    for base in cls.__mro__:
-        if base.__name__ == "LearningRateSchedule" and base.__module__.split(".")[0] in _KERAS:
-            return base
-    return None
-
-
-def _scaled_schedule(schedule: Any, base: type, factor: int) -> Any:
+def _scaled_schedule(schedule: Any, base: type, factor: float) -> Any:
     cls = type(schedule)
-    linear = _LINEAR_ARGUMENTS.get(cls.__name__) if cls.__module__.split(".")[0] in _KERAS else None
+    linear = _LINEAR_ARGUMENTS.get(cls.__name__) if cls.__module__.split(".")[0] in schedules.KERAS else None
     if linear is None:
-        return _wrapper(base)(schedule, factor)
+        return schedules.scaled(base, schedule, factor, 0)
     config = schedule.get_config()
     for argument in linear:
         value = config.get(argument)
         if isinstance(value, (list, tuple)):
-            config[argument] = [_times(each, factor) for each in value]
+            config[argument] = [schedules.times(each, factor) for each in value]
         elif value is not None:
-            config[argument] = _times(value, factor)
+            config[argument] = schedules.times(value, factor)
     return cls.from_config(config)
-
-
-@functools.cache
-def _wrapper(base: type) -> Any:
-    keras = importlib.import_module(base.__module__.split(".")[0])
-    schedules = keras.optimizers.schedules
-
-    class ScaledSchedule(base):  # type: ignore[misc]
-        """A schedule whose values are another's times `factor`. Steps are passed on as they are."""
-
-        def __init__(self, schedule: Any, factor: int, name: str | None = None) -> None:
-            super().__init__()
-            self.schedule = schedules.deserialize(schedule) if isinstance(schedule, dict) else schedule
-            self.factor = factor
-            self.name = name
-
-        def __call__(self, step: Any) -> Any:
-            return _times(self.schedule(step), self.factor)
-
-        def get_config(self) -> dict[str, Any]:
-            return {"schedule": schedules.serialize(self.schedule), "factor": self.factor, "name": self.name}
-
-    ScaledSchedule.__module__, ScaledSchedule.__qualname__ = __name__, "ScaledSchedule"
-    return keras.saving.register_keras_serializable(package="tfdp")(ScaledSchedule)
-
-
-def __getattr__(name: str) -> Any:
-    # Made on demand: importing Keras takes a second, and most scripts scale a number.
-    if name != "ScaledSchedule":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    import tensorflow as tf
-
-    return _wrapper(tf.keras.optimizers.schedules.LearningRateSchedule)

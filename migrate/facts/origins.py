@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from tfdp.migrate.catalogue import KINDS, Kind
+from tfdp.migrate.catalogue import KINDS, SCALED_OPTIMIZER, Kind
 from tfdp.migrate.facts.flow import reaching
 from tfdp.migrate.facts.index import Definition, Index
 from tfdp.migrate.facts.names import Names
@@ -198,9 +198,34 @@ class Origins:
     # --- calls --------------------------------------------------------------------------------------------------------
 
     def kind(self, func: cst.CSTNode) -> Kind | None:
-        """What the catalogue says of a called expression."""
+        """What the catalogue says of a called expression, also of one that is looked up in a table of such."""
         api = self.names.api(func)
-        return KINDS.get(api) if api is not None else None
+        if api is not None:
+            return Kind.OPTIMIZER if api == SCALED_OPTIMIZER else KINDS.get(api)
+        kept = isinstance(func, cst.Attribute) and func.attr.value in self.index.attribute_stores
+        if not kept and not isinstance(func, cst.Name | cst.Subscript | cst.Call):
+            return None
+        found = {self._chosen(o.node) if not o.path else None for o in self.of(func)}
+        return found.pop() if len(found) == 1 else None
+
+    def _chosen(self, node: cst.CSTNode) -> Kind | None:
+        """What an expression may be called as: a name of the catalogue, or any entry of a table of names of one
+        kind."""
+        if isinstance(node, cst.Name | cst.Attribute):
+            api = self.names.api(node)
+            return KINDS.get(api) if api is not None else None
+        if isinstance(node, cst.Call) and self.names.api(node.func) == "builtins.getattr" and node.args:
+            module = self.names.api(node.args[0].value)
+            return Kind.OPTIMIZER if module == "keras.optimizers" else None
+        lookup = node.func if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) else None
+        if isinstance(node, cst.Subscript):
+            held = self.one(node.value)
+        else:
+            held = self.one(lookup.value) if lookup is not None and lookup.attr.value == "get" else None
+        if held is None or held.path or not isinstance(held.node, cst.Dict):
+            return None
+        kinds = {self.kind(e.value) for e in held.node.elements}
+        return kinds.pop() if len(kinds) == 1 else None
 
     def kinds(self, node: cst.CSTNode) -> set[Kind | None]:
         """What the calls are that can have made a value.

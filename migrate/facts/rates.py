@@ -6,16 +6,26 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from tfdp.migrate.catalogue import OPTIMIZERS, Kind
+from tfdp.migrate.catalogue import MADE_BY_NAME, OPTIMIZERS, SCALED_OPTIMIZER, Kind
 from tfdp.migrate.facts.gradients import Gradient, Update
 from tfdp.migrate.facts.origins import Origins, argument
 from tfdp.migrate.facts.own_optimizers import OwnOptimizers, OwnRate
-from tfdp.migrate.facts.parts import nodes
+from tfdp.migrate.facts.parts import nodes, parts
 from tfdp.migrate.facts.problem import Problem
 from tfdp.migrate.facts.rate_changes import RATES
+from tfdp.migrate.facts.schedules import makes_schedule
 
 _SCALED = "tfdp.runtime.scale_lr"
-_NUMBERS = ("builtins.", "math.", "numpy.", "tensorflow.constant", "tensorflow.cast", "tensorflow.convert_to_tensor")
+_LOCAL = "tfdp.runtime.local_schedule"
+_NUMBERS = (
+    "builtins.",
+    "math.",
+    "numpy.",
+    "os.",
+    "tensorflow.constant",
+    "tensorflow.cast",
+    "tensorflow.convert_to_tensor",
+)
 _NEXT = "write the rate as a number, a constant or an argument where the optimizer is made"
 
 
@@ -30,11 +40,8 @@ class Rate:
     scaled: bool
     schedules: tuple[cst.Call, ...] = ()  # more than one where the script chooses between them
     position: int | None = None
-
-    @property
-    def schedule(self) -> cst.Call | None:
-        """The schedule that is the rate, or one of them; None where the rate is a number."""
-        return self.schedules[-1] if self.schedules else None
+    decay: cst.Arg | None = None  # Keras 2: by which the rate falls at each step
+    hidden: bool = False  # the call does not show it: the optimizer is scaled as it is
 
 
 class Rates:
@@ -74,26 +81,32 @@ class Rates:
         if owner is not None:
             reason = f"{owner.name.value} is a Keras optimizer of this file's own, whose rate is not understood"
             return Problem("TFDP020", call, reason, _NEXT)
-        if any(a.star for a in call.args):
-            return Problem("TFDP020", call, "the optimizer's arguments come from a starred expression", _NEXT)
-        if self._decays(call):
-            reason = "decay= lowers the rate by the step, and steps are fewer here"
-            return Problem("TFDP020", call, reason, "use a schedule of tf.keras.optimizers.schedules instead")
+        api = self._origins.names.api(call.func) or ""
+        if api == SCALED_OPTIMIZER:
+            return Rate(call, "", None, "", True, hidden=True)
+        if api in MADE_BY_NAME or any(a.star for a in call.args):
+            return self._hidden(call)
         given = argument(call, "learning_rate", 0) or argument(call, "lr")
         if given is not None:
-            return self._rate(call, given.keyword.value if given.keyword is not None else "learning_rate", given.value)
-        name = (self._origins.names.api(call.func) or "").rpartition(".")[2]
-        default = OPTIMIZERS.get(name)
-        if default is None:
-            reason = f"the default learning rate of {name} differs between TensorFlow versions"
-            return Problem("TFDP020", call, reason, "write the rate out")
-        return Rate(call, "learning_rate", None, str(default), False)
+            keyword = given.keyword.value if given.keyword is not None else "learning_rate"
+            return self._rate(call, keyword, given.value, decay=self._decay(call))
+        default = OPTIMIZERS.get(api.rpartition(".")[2])
+        if default is None:  # it is not the same in all versions of TensorFlow, or the script chooses the class
+            return self._hidden(call)
+        return Rate(call, "learning_rate", None, str(default), False, decay=self._decay(call))
 
-    def _decays(self, call: cst.Call) -> bool:
+    def _hidden(self, call: cst.Call) -> Rate | Problem:
+        if self._decay(call) is None:
+            return Rate(call, "", None, "", False, hidden=True)
+        reason = "decay= lowers the rate by the step, and steps are fewer here"
+        return Problem("TFDP020", call, reason, "write learning_rate= out, or use a schedule")
+
+    def _decay(self, call: cst.Call) -> cst.Arg | None:
         given = argument(call, "decay")
         if given is None or self._origins.names.api(given.value) == "builtins.None":
-            return False
-        return not (isinstance(given.value, cst.Integer | cst.Float) and float(given.value.evaluated_value) == 0)
+            return None
+        zero = isinstance(given.value, cst.Integer | cst.Float) and float(given.value.evaluated_value) == 0
+        return None if zero else given
 
     def _of_own(self, own: OwnRate) -> Rate | Problem:
         given = argument(own.call, own.parameter, own.position)
@@ -105,25 +118,38 @@ class Rates:
 
     # --- the value of a rate ------------------------------------------------------------------------------------------
 
-    def _rate(self, call: cst.Call, keyword: str, value: cst.BaseExpression, position: int = 0) -> Rate | Problem:
+    def _rate(
+        self,
+        call: cst.Call,
+        keyword: str,
+        value: cst.BaseExpression,
+        position: int = 0,
+        decay: cst.Arg | None = None,
+    ) -> Rate | Problem:
         schedules = []
         for origin in self._origins.of(value):
             node = origin.node
             if isinstance(node, cst.Call) and self._origins.names.api(node.func) == _SCALED:
                 return Rate(call, keyword, value, "", True)
+            if isinstance(node, cst.Call) and self._origins.names.api(node.func) == _LOCAL and node.args:
+                continue  # the schedule in it sees the one-process script's steps already
             if (reason := self._not_understood(node)) is not None:
                 return Problem("TFDP020", value, f"the learning rate is {reason}", _NEXT)
-            if isinstance(node, cst.Call) and self._origins.kind(node.func) is Kind.SCHEDULE:
+            if isinstance(node, cst.Call) and makes_schedule(self._origins, node):
                 schedules.append(node)
-        return Rate(call, keyword, value, "", False, tuple(schedules), position)
+        return Rate(call, keyword, value, "", False, tuple(schedules), position, decay)
 
     def _not_understood(self, node: cst.CSTNode) -> str | None:
         """Why a value may be no rate that scaling it once makes right."""
         if isinstance(node, cst.Lambda | cst.FunctionDef):
             return "a function, whose dependence on the step is not understood"
+        if makes_schedule(self._origins, node):
+            return None
         if any(self._is_an_optimizers(n) for n in nodes(node)):
             return "that of another optimizer, which is scaled itself"
-        if not isinstance(node, cst.Call) or self._origins.kind(node.func) is Kind.SCHEDULE:
+        if any(makes_schedule(self._origins, p) for p in self._parts(node)):
+            return "made of a schedule, whose dependence on the step is not understood"
+        if not isinstance(node, cst.Call):
             return None
         api = self._origins.names.api(node.func) or ""
         if api == "tensorflow.Variable":
@@ -133,6 +159,17 @@ class Rates:
         if api and not api.startswith(_NUMBERS):
             return f"made by {api}(…), and whether it depends on the step is not understood"
         return None
+
+    def _parts(self, node: cst.CSTNode) -> list[cst.CSTNode]:
+        """What a value is made of, or is looked up in: a table, a class whose body holds it."""
+        found = parts(self._origins, node)
+        for each in [n for n in found if isinstance(n, cst.Attribute)]:
+            held = self._origins.one(each.value)
+            owner = self._origins.class_of(each.value) or (held.node if held is not None else None)
+            if isinstance(owner, cst.ClassDef):
+                definitions = self._origins.index.definitions[owner].get(each.attr.value, ())
+                found += [p for d in definitions if d.value is not None for p in parts(self._origins, d.value)]
+        return found
 
     def _is_an_optimizers(self, node: cst.CSTNode) -> bool:
         rate = isinstance(node, cst.Attribute) and node.attr.value in RATES

@@ -27,8 +27,9 @@ from tfdp.migrate.facts.origins import Origins, argument
 from tfdp.migrate.facts.parts import parts
 from tfdp.migrate.facts.problem import Problem
 from tfdp.migrate.facts.rates import Rate, Rates
+from tfdp.migrate.facts.schedules import OwnSchedule, Schedules
 from tfdp.migrate.facts.sharing import Sharing, Switches
-from tfdp.migrate.facts.step_counts import StepCount, StepCounts
+from tfdp.migrate.facts.step_counts import PerStep, StepCount, StepCounts
 
 DP = "tfdp.runtime."
 _DRAWS = re.compile(r"(tensorflow|keras)\.random\.(?!set_seed|Generator|experimental)")
@@ -166,13 +167,26 @@ class Script:
         return self._rates[0]
 
     @cached_property
-    def _step_counts(self) -> tuple[StepCount | Problem, ...]:
-        return () if self.migrated else self._steps.of_schedules(self.rates)
+    def _step_counts(self) -> tuple[StepCount | OwnSchedule | PerStep | Problem, ...]:
+        if self.migrated:
+            return ()
+        decays = [found for rate in self.rates if (found := self._steps.decay(rate)) is not None]
+        return (*Schedules(self.origins, self._steps).of(s for r in self.rates for s in r.schedules), *decays)
 
     @property
     def step_counts(self) -> tuple[StepCount, ...]:
         """Arguments of learning-rate schedules that count steps, and have to be divided."""
         return tuple(f for f in self._step_counts if isinstance(f, StepCount))
+
+    @property
+    def own_schedules(self) -> tuple[OwnSchedule, ...]:
+        """Learning-rate schedules of the file's own classes, which have to see the one-process script's steps."""
+        return tuple(f for f in self._step_counts if isinstance(f, OwnSchedule))
+
+    @property
+    def decays(self) -> tuple[PerStep, ...]:
+        """Arguments by which a learning rate falls at each step."""
+        return tuple(f for f in self._step_counts if isinstance(f, PerStep))
 
     # --- the rest -----------------------------------------------------------------------------------------------------
 

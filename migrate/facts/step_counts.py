@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
+from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from tfdp.migrate.catalogue import BATCHING, SCHEDULES, STAGES
+from tfdp.migrate.catalogue import BATCHING, STAGES
 from tfdp.migrate.facts.arrays import Arrays
 from tfdp.migrate.facts.conditions import parses_arguments
 from tfdp.migrate.facts.datasets import Chain, Datasets
@@ -19,7 +20,9 @@ from tfdp.migrate.facts.origins import Origin, Origins, argument
 from tfdp.migrate.facts.parts import nodes, parts
 from tfdp.migrate.facts.problem import Problem
 from tfdp.migrate.facts.rate_changes import sets_by_name
-from tfdp.migrate.facts.rates import Rate
+
+if TYPE_CHECKING:
+    from tfdp.migrate.facts.rates import Rate
 
 _DIVIDED = "tfdp.runtime.local_steps"
 _KEEPS = re.compile(r"(builtins\.(int|float|round)|(math|numpy)\.(ceil|floor|trunc)|numpy\.(u?int|float)\d+)$")
@@ -49,6 +52,14 @@ class StepCount:
     value: cst.BaseExpression
 
 
+@dataclass(frozen=True)
+class PerStep:
+    """An argument that says what happens at each step, and is to be multiplied by the workers."""
+
+    call: cst.Call
+    keyword: str
+
+
 class StepCounts:
     """Answers for the training chains and for the schedules of their optimizers."""
 
@@ -61,19 +72,15 @@ class StepCounts:
     def of_takes(self, chains: Iterable[Chain]) -> tuple[StepCount | Problem, ...]:
         """`.take(k)` calls that count batches, hence optimizer steps, and are not divided yet."""
         takes = dict.fromkeys(call for chain in chains for call in _takes(chain))
-        return tuple(found for call in takes if (found := self._count(call, "count", 0, ".take()")) is not None)
+        return tuple(found for call in takes if (found := self.count(call, "count", 0, ".take()")) is not None)
 
-    def of_schedules(self, rates: Iterable[Rate]) -> tuple[StepCount | Problem, ...]:
-        """Step-counting arguments of the rates' schedules that are not divided yet."""
-        schedules = dict.fromkeys(s for rate in rates for s in rate.schedules)
-        found: list[StepCount | Problem | None] = []
-        for schedule in schedules:
-            name = (self._origins.names.api(schedule.func) or "").rpartition(".")[2]
-            if any(a.star for a in schedule.args):
-                found.append(_uncertain(schedule, f"the arguments of {name} come from a starred expression"))
-                continue
-            found += [self._count(schedule, keyword, position, name) for keyword, position in SCHEDULES[name]]
-        return tuple(f for f in found if f is not None)
+    def decay(self, rate: Rate) -> PerStep | Problem | None:
+        """Keras 2's `decay=`: the rate falls by it at each step, and steps are fewer."""
+        if rate.decay is None:
+            return None
+        if self.extent(rate.decay.value) is Extent.WHOLE:
+            return PerStep(rate.call, "decay")
+        return _uncertain(rate.decay.value, "decay= falls at each step, and may depend on a worker's share already")
 
     def counts_records(self, node: cst.CSTNode) -> bool:
         """Whether a number holds the length of dealt records before they are batched, a share in every batch mode."""
@@ -94,13 +101,14 @@ class StepCounts:
     def _deals_records(self, chain: Chain) -> bool:
         return any(n in self._dealt for link in chain.links for n in link.nodes) and not self._deals_batches(chain)
 
-    def _count(self, call: cst.Call, keyword: str, position: int, name: str) -> StepCount | Problem | None:
+    def count(self, call: cst.Call, keyword: str, position: int, name: str) -> StepCount | Problem | None:
+        """An argument that counts steps, if it is to be divided; None where it is omitted or needs nothing."""
         given = argument(call, keyword, position)
         if given is None or self._origins.names.api(given.value) == "builtins.None":
             return None
         if keyword == "boundaries" and any(self._is_divided(n) for n in nodes(given.value)):
             return None
-        extent = self.extent(given.value) if keyword != "boundaries" else Extent.UNKNOWN
+        extent = self.extent(given.value)
         if extent is Extent.WHOLE:
             return StepCount(call, keyword, position, given.value)
         if extent is Extent.UNKNOWN:
@@ -113,8 +121,14 @@ class StepCounts:
 
     def extent(self, node: cst.CSTNode) -> Extent:
         """What the number covers, by every value that it can have."""
-        found = {self._of_origin(o) for o in self._origins.of(node)}
-        return found.pop() if len(found) == 1 else Extent.UNKNOWN
+        return _same(self._of_origin(o) for o in self._origins.of(node))
+
+    def independent(self, node: cst.CSTNode) -> bool:
+        """Whether no dataset has part in a number, however it is computed."""
+        own = [
+            n for n in parts(self._origins, node) if isinstance(n, cst.Attribute) and self._origins.class_of(n.value)
+        ]
+        return self._arrays.independent(node) and all(self.extent(n) is Extent.WHOLE for n in own)
 
     def _of_origin(self, origin: Origin) -> Extent:
         if origin in self._busy:
@@ -126,9 +140,15 @@ class StepCounts:
             self._busy.discard(origin)
 
     def _measure(self, node: cst.CSTNode, path: tuple[int, ...]) -> Extent:
+        if path == (ITER,):
+            return self._of_element(node)
         if path:  # `n, width = x.shape`
-            return self._of_shape(node) if len(path) == 1 and path[0] != ITER else Extent.UNKNOWN
+            return self._of_shape(node) if len(path) == 1 else Extent.UNKNOWN
         match node:
+            case cst.List() | cst.Tuple():
+                return _same(self.extent(e.value) for e in node.elements)
+            case cst.ListComp():
+                return self.extent(node.elt)
             case cst.Integer() | cst.Float() | cst.SimpleString() | cst.ImportFrom():
                 return Extent.WHOLE  # what another file holds, no deal of this one has made smaller
             case cst.UnaryOperation():
@@ -142,6 +162,14 @@ class StepCounts:
             case cst.Subscript():
                 return self._of_subscript(node)
         return Extent.UNKNOWN
+
+    def _of_element(self, node: cst.CSTNode) -> Extent:
+        """Of `e` in `for e in (5, 10)`, or in `range(10)`."""
+        if isinstance(node, cst.List | cst.Tuple):
+            return _same(self.extent(e.value) for e in node.elements)
+        counts = isinstance(node, cst.Call) and self._origins.names.api(node.func) == "builtins.range"
+        whole = isinstance(node, cst.Call) and {self.extent(a.value) for a in node.args} == {Extent.WHOLE}
+        return Extent.WHOLE if counts and whole else Extent.UNKNOWN
 
     def _of_call(self, call: cst.Call) -> Extent:
         api = self._origins.names.api(call.func) or ""
@@ -284,6 +312,11 @@ def _combined(operator: cst.BaseBinaryOp, left: Extent, right: Extent) -> Extent
         scaled = left is Extent.SHARE and isinstance(operator, cst.Divide | cst.FloorDivide)
         return Extent.SHARE if scaled or isinstance(operator, cst.Multiply) else Extent.UNKNOWN
     return Extent.UNKNOWN
+
+
+def _same(extents: Iterable[Extent]) -> Extent:
+    found = set(extents)
+    return found.pop() if len(found) == 1 else Extent.UNKNOWN
 
 
 def _uncertain(node: cst.CSTNode, reason: str) -> Problem:

@@ -13,6 +13,7 @@ import libcst as cst
 from tfdp.migrate import build, engine, files
 from tfdp.migrate.facts.script import Script
 from tfdp.migrate.facts.sharing import Switches
+from tfdp.migrate.verify import reference_rates
 from tfdp.rules._base import Batch, Context, Edit, Insert, Outcome, Parameter, Rule, SetArg
 
 _HEADER = '''\
@@ -35,23 +36,12 @@ def tfdp_shared(dataset, only_if=True):
 '''
 _STEPS = '''\
 def tfdp_steps(count, only_if=True):
-    """A number of steps that covers the same examples with {size} times the batch."""
-    if not only_if:
+    """A number of steps that covers the same examples with {size} times the batch; of a list, each."""
+    if isinstance(count, (list, tuple)):
+        return [tfdp_steps(each, only_if) for each in count]
+    if not only_if or count <= 0:
         return count
-    return max(1, int(count / {size} + 0.5))
-'''
-_SCALED_SCHEDULE = '''\
-class TfdpScaled(tfdp_tf.keras.optimizers.schedules.LearningRateSchedule):
-    """A schedule whose values are multiplied by {size}."""
-
-    def __init__(self, schedule):
-        self.schedule = schedule
-
-    def __call__(self, step):
-        return self.schedule(step) * {size}
-
-    def get_config(self):
-        return {{"schedule": self.schedule}}
+    return count / {size} if isinstance(count, float) else max(1, int(count / {size} + 0.5))
 '''
 
 
@@ -90,7 +80,7 @@ def _outcomes(context: Context, size: int) -> Iterator[Outcome]:
     per_worker = context.batch == "per-worker"
     parts = [_HEADER]
     parts += [_STEPS] if per_worker and (script.step_takes or script.step_counts) else []
-    parts += [_SCALED_SCHEDULE] if per_worker and any(r.schedule is not None for r in script.rates) else []
+    parts += reference_rates.helpers(script) if per_worker else []
     header = "\n\n".join(parts)
     yield Insert(
         place.anchor, "before" if place.first else "after", header.format(size=size), "helpers of the reference"
@@ -110,16 +100,7 @@ def _per_worker(script: Script, size: int, switches: Switches) -> Iterator[Outco
     for batch in script.batches:
         factor = f"({size} if {switches.name} else 1)" if switches.keywords(batch) else str(size)
         yield SetArg(batch, "batch_size", _times(factor), "the global batch", position=0)
-    for rate in script.rates:
-        default = rate.default
-
-        def scaled(
-            value: cst.BaseExpression | None, default: str = default, scheduled: bool = rate.schedule is not None
-        ) -> cst.BaseExpression:
-            value = value or cst.parse_expression(default)
-            return build.call("TfdpScaled", value) if scheduled else _times(str(size))(value)
-
-        yield SetArg(rate.call, rate.keyword, scaled, "the scaled learning rate", rate.position)
+    yield from reference_rates.outcomes(script, size)
     for take in script.step_takes:
         change = _called("tfdp_steps", switches.keywords(take))
         yield SetArg(take, "count", change, "the divided number of steps", position=0)
@@ -146,10 +127,6 @@ def _always(value: str) -> _Change:
 def _times(factor: str) -> _Change:
     def change(value: cst.BaseExpression | None) -> cst.BaseExpression:
         assert value is not None
-        if not value.lpar and not isinstance(
-            value, cst.Name | cst.Attribute | cst.Call | cst.Subscript | cst.Integer | cst.Float
-        ):
-            value = value.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
-        return cst.BinaryOperation(value, cst.Multiply(), cst.parse_expression(factor))
+        return build.times(value, factor)
 
     return change

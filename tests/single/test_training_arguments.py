@@ -1,5 +1,6 @@
 """Numbers that become a rank's own: steps, batch sizes, rates, seeds, devices; and what is refused."""
 
+import copy
 import types
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 import tfdp.runtime as dp
-from tfdp.runtime import learning_rate
+from tfdp.runtime import learning_rate, schedules
 
 
 @pytest.mark.parametrize(
@@ -24,6 +25,15 @@ def test_local_steps_round_half_up_and_keep_all_and_none(be_rank, steps, size, w
         assert found.dtype == dtype
 
 
+def test_local_steps_of_a_list_and_of_a_float(be_rank):
+    be_rank(0, 4)
+    assert dp.local_steps([100, 10]) == [25, 3]
+    assert dp.local_steps((100.0, 0.0)) == [25.0, 0.0]
+    assert dp.local_steps(10.0) == 2.5
+    with pytest.raises(TypeError, match="an integer is needed"):
+        dp.local_steps([10, "20"])
+
+
 def test_local_batch_size(be_rank):
     be_rank(1, 3)
     assert dp.local_batch_size(96) == 32
@@ -36,6 +46,7 @@ def test_local_batch_size(be_rank):
     for wrong in (1.5, "32", True, None):
         with pytest.raises(TypeError, match="an integer is needed"):
             dp.local_batch_size(wrong)
+    for wrong in ("32", True, None):
         with pytest.raises(TypeError, match="an integer is needed"):
             dp.local_steps(wrong)
     with pytest.raises(TypeError, match="float32"):
@@ -100,11 +111,11 @@ class Steep(SCHEDULES.LearningRateSchedule):
 def test_a_schedule_of_the_users_own_is_wrapped(be_rank):
     be_rank(0, 4)
     scaled = dp.scale_lr(Steep(0.5))
-    assert isinstance(scaled, learning_rate.ScaledSchedule)
+    assert isinstance(scaled, schedules.ScaledSchedule)
     assert scaled(tf.constant(1)).numpy() == 1.0
     with tf.keras.utils.custom_object_scope({"Steep": Steep}):
         again = SCHEDULES.deserialize(SCHEDULES.serialize(scaled))
-    assert type(again) is learning_rate.ScaledSchedule
+    assert type(again) is schedules.ScaledSchedule
     assert again(tf.constant(1)).numpy() == 1.0
     variable = tf.Variable(1.0)
     optimizer = tf.keras.optimizers.SGD(scaled)
@@ -120,6 +131,85 @@ def test_a_subclass_of_a_built_in_schedule_is_wrapped(be_rank):
     be_rank(0, 2)
     scaled = dp.scale_lr(Half(0.5, 10, 1.0))
     assert scaled(0).numpy() == 3.0
+
+
+def test_the_square_root_of_the_workers(be_rank):
+    be_rank(0, 4)
+    assert dp.scale_lr(0.5, scale="sqrt") == 1.0
+    assert dp.scale_lr(np.float32(0.5), scale="sqrt").dtype == np.float32
+    assert dp.scale_lr(1, scale="none") == 1
+    exponential = SCHEDULES.ExponentialDecay(0.5, 10, 0.5)
+    assert dp.scale_lr(exponential, scale="none") is exponential
+    np.testing.assert_allclose(dp.scale_lr(exponential, scale="sqrt")(10), 0.5)
+    with pytest.raises(ValueError, match="linear, sqrt, none"):
+        dp.scale_lr(0.5, scale="square")
+
+
+@pytest.mark.parametrize("rate", [0.5, np.float32(0.5), Steep(1.0)], ids=["number", "numpy", "schedule"])
+def test_a_rate_that_warms_up(be_rank, rate):
+    be_rank(0, 4)
+    warm = dp.scale_lr(rate, warmup_steps=10)
+    plain = [float(rate(tf.constant(k))) if callable(rate) else 0.5 for k in (0, 5, 10, 50)]
+    found = [float(warm(tf.constant(k, tf.int64))) for k in (0, 5, 10, 50)]
+    np.testing.assert_allclose(found, [f * p for f, p in zip((1, 2.5, 4, 4), plain, strict=True)], rtol=1e-6)
+    with tf.keras.utils.custom_object_scope({"Steep": Steep}):
+        again = SCHEDULES.deserialize(SCHEDULES.serialize(warm))
+    np.testing.assert_allclose(again(5), warm(5))
+    assert float(tf.keras.optimizers.SGD(warm).learning_rate) == plain[0]
+    be_rank(0, 1)
+    assert dp.scale_lr(rate, warmup_steps=10) is rate
+
+
+def test_what_cannot_warm_up_is_said(be_rank):
+    be_rank(0, 2)
+    with pytest.raises(TypeError, match="a number, a tensor"):
+        dp.scale_lr(lambda: 0.1, warmup_steps=5)
+    with pytest.raises(ValueError, match="not negative"):
+        dp.scale_lr(0.1, warmup_steps=-1)
+
+
+def test_a_schedule_that_sees_the_steps_of_one_process(be_rank):
+    be_rank(0, 1)
+    steep = Steep(0.5)
+    assert dp.local_schedule(steep) is steep
+    be_rank(0, 4)
+    local = dp.local_schedule(steep)
+    assert [float(local(tf.constant(k))) for k in (0, 1, 2)] == [float(steep(tf.constant(4 * k))) for k in (0, 1, 2)]
+    assert local.rate == 0.5
+    np.testing.assert_allclose(dp.scale_lr(local)(tf.constant(1)), 4 * 0.5 / 5, rtol=1e-6)
+    optimizer = tf.keras.optimizers.SGD(dp.scale_lr(local))
+    variable = tf.Variable(1.0)
+    for _ in range(2):
+        optimizer.apply_gradients([(tf.constant(0.25), variable)])
+    np.testing.assert_allclose(variable.numpy(), 1.0 - 0.25 * (4 * 0.5 + 4 * 0.5 / 5), rtol=1e-6)
+    with tf.keras.utils.custom_object_scope({"Steep": Steep}):
+        again = SCHEDULES.deserialize(SCHEDULES.serialize(local))
+    assert float(again(tf.constant(1))) == float(local(tf.constant(1)))
+    assert float(copy.deepcopy(local)(tf.constant(1))) == float(local(tf.constant(1)))
+    with pytest.raises(AttributeError, match="LocalSchedule"):
+        _ = type(local).__new__(type(local)).anything
+    for wrong in (0.1, float, None):
+        with pytest.raises(TypeError, match="needs a Keras LearningRateSchedule"):
+            dp.local_schedule(wrong)
+
+
+def test_an_optimizer_whose_rate_is_not_written(be_rank):
+    optimizers = tf.keras.optimizers
+    be_rank(0, 4)
+    for made in (optimizers.get("adam"), optimizers.get({"class_name": "SGD", "config": {"learning_rate": 0.5}})):
+        scaled = dp.scale_optimizer(made)
+        assert type(scaled) is type(made)
+        np.testing.assert_allclose(float(scaled.learning_rate), 4 * float(made.learning_rate), rtol=1e-6)
+    kept = dp.scale_optimizer(optimizers.SGD(0.5, momentum=0.75, nesterov=True), scale="sqrt", warmup_steps=2)
+    assert (kept.momentum, kept.nesterov) == (0.75, True)
+    assert float(kept.learning_rate) == 0.5  # the first step of the warm-up
+    with pytest.raises(TypeError, match="a number is needed"):
+        dp.scale_optimizer(optimizers.SGD(SCHEDULES.CosineDecay(0.1, 10)))
+    with pytest.raises(TypeError, match="a number is needed"):
+        dp.scale_optimizer(0.1)
+    be_rank(0, 1)
+    plain = optimizers.SGD(0.5)
+    assert dp.scale_optimizer(plain) is plain
 
 
 def test_seeds_by_rank(be_rank):

@@ -228,9 +228,7 @@ def test_reading_a_rate_and_other_objects_rates_are_fine(after: str) -> None:
 @pytest.mark.parametrize(
     "rate",
     [
-        "0.1, decay=1e-4",
-        "learning_rate=0.1, decay=0.1 / 5",
-        "**settings",
+        "decay=0.1, **settings",
         "helper.rate(0.1)",
         "tf.Variable(0.1)",
         "lambda: 0.1",
@@ -241,6 +239,17 @@ def test_reading_a_rate_and_other_objects_rates_are_fine(after: str) -> None:
 def test_a_rate_that_is_not_understood_is_refused(rate: str) -> None:
     before = "import helper\nsettings = {}\nother = tf.keras.optimizers.Adam(0.1)"
     assert codes(train(rate, before=before)) == {"TFDP020"}
+
+
+@pytest.mark.parametrize(("decay", "times"), [("1e-4", 1), ("0.1 / 5", 1), ("STEPS", 1), ("0.0", 0), ("None", 0)])
+def test_a_decay_by_the_step_is_multiplied(decay: str, times: int) -> None:
+    script = train(f"0.1, decay={decay}")
+    assert len(script.decays) == times
+    assert not codes(script)
+
+
+def test_a_decay_by_the_length_of_the_share_is_refused() -> None:
+    assert codes(train("0.1, decay=1 / len(data)")) == {"TFDP011"}
 
 
 @pytest.mark.parametrize("rate", ["0.1, decay=0.0", "lr=0.1", "float(STEPS)", "tf.constant(0.1)", "np.float32(0.1)"])
