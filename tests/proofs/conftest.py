@@ -1,0 +1,51 @@
+"""Options and the table of the proofs of all fixture scripts: `make prove` runs all, `--sample` a part of them."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from tfdp.migrate.verify import Proof
+
+_ROWS = pytest.StashKey[list[str]]()
+_HEAD = ("| script | mode | N | case | gradient | loss | update | result |", "|---|---|---|---|---|---|---|---|")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--sample", action="store_true", help="one proof of each fixture script, and few mutants")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[_ROWS] = []
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--sample"):
+        config.hook.pytest_deselected(items=[item for item in items if not item.get_closest_marker("sample")])
+        items[:] = [item for item in items if item.get_closest_marker("sample")]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if config.stash[_ROWS] and not config.getoption("--sample"):
+        for line in ("", *_HEAD, *config.stash[_ROWS]):
+            terminalreporter.write_line(line)
+
+
+@pytest.fixture
+def note(request: pytest.FixtureRequest) -> Callable[[str, Proof], None]:
+    """Put a proof into the table."""
+
+    def add(case: str, proof: Proof) -> None:
+        result = "proved" if proof.proved else (proof.failure.kind if proof.failure else proof.reason.splitlines()[-1])
+        figures = [f"{value:.1e}" for value in (proof.gradient, proof.loss, proof.update)]
+        script = proof.script.split("/")[-2]
+        row = (script, proof.batch, str(proof.np), case, *figures, result)
+        request.config.stash[_ROWS].append(f"| {' | '.join(row)} |")
+
+    return add
+
+
+@pytest.fixture(scope="session")
+def stack() -> Iterator[ExitStack]:
+    with ExitStack() as opened:
+        yield opened
