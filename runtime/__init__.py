@@ -7,6 +7,11 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tfdp.runtime.arrays import dealt_length as dealt_length
+    from tfdp.runtime.arrays import even_batch_size as even_batch_size
+    from tfdp.runtime.arrays import global_batch_size as global_batch_size
+    from tfdp.runtime.arrays import local_batches as local_batches
+    from tfdp.runtime.arrays import local_rows as local_rows
     from tfdp.runtime.collectives import allgather as allgather
     from tfdp.runtime.collectives import allreduce as allreduce
     from tfdp.runtime.collectives import barrier as barrier
@@ -65,6 +70,13 @@ if TYPE_CHECKING:
     from tfdp.runtime.tape import DistributedGradientTape as DistributedGradientTape
 
 _MODULES = {
+    "arrays": (
+        "dealt_length",
+        "even_batch_size",
+        "global_batch_size",
+        "local_batches",
+        "local_rows",
+    ),
     "collectives": (
         "allgather",
         "allreduce",

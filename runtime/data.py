@@ -181,8 +181,18 @@ def local_batch_size(batch_size: int, *, only_if: bool = True) -> int:
     """
     if not only_if:
         return batch_size
+    return even(batch_size) // current().topology.size
+
+
+def even(batch_size: int) -> int:
+    """The batch size, which the ranks divide.
+
+    Raises:
+        TypeError: it is not an integer.
+        ValueError: the number of ranks does not divide it.
+    """
     size = current().topology.size
-    value = _whole_number("the batch size", batch_size)
+    value = whole_number("the batch size", batch_size)
     if value < 1:
         raise ValueError(f"the batch size is {value} at {call_site()}: it must be at least 1")
     if value % size:
@@ -191,7 +201,7 @@ def local_batch_size(batch_size: int, *, only_if: bool = True) -> int:
             f"the batch size {value} at {call_site()} cannot be divided over {size} ranks: run as many ranks as "
             f"divide it ({divisors}), or choose a multiple of {size}"
         )
-    return value // size
+    return value
 
 
 @as_written
@@ -219,13 +229,14 @@ def local_steps(steps: Any, *, only_if: bool = True) -> Any:
         return [local_steps(each) for each in steps]
     if isinstance(steps, float):
         return steps if size == 1 or steps <= 0 else steps / size
-    value = _whole_number("the number of steps", steps)
+    value = whole_number("the number of steps", steps)
     if size == 1 or value <= 0:
         return steps
     return max(1, (2 * value + size) // (2 * size))
 
 
-def _whole_number(what: str, value: Any) -> int:
+def whole_number(what: str, value: Any) -> int:
+    """The value as an int. Raises TypeError where it is none, naming `what` and the place."""
     try:
         if isinstance(value, bool):
             raise TypeError

@@ -31,11 +31,11 @@ _NEVER_DROPPED = 2**31 - 1
 _streams = Ordinals()
 
 
-class _Log:
+class Log:
     """The checks of one stream on one rank: running hash by pass and record."""
 
     def __init__(self, job: Job, site: str, stream: str) -> None:
-        self._job, self._site, self._stream = job, site, stream
+        self._job, self.site, self._stream = job, site, stream
         self._passes = itertools.count()
         self._checks: collections.OrderedDict[str, int] = collections.OrderedDict()
         self._publish()
@@ -43,10 +43,11 @@ class _Log:
     def note(self, passed: Any, count: Any, running: Any) -> Any:
         """Take in the running hash after `count` records of a pass; gives the pass's number, new with its record 1."""
         number = next(self._passes) if count == 1 else int(passed)
-        self._check(number, int(count), int(running))
+        self.check(number, int(count), int(running))
         return np.int64(number)
 
-    def _check(self, number: int, count: int, running: int) -> None:
+    def check(self, number: int, count: int, running: int) -> None:
+        """Compare the hash at `count` of pass `number` with those that the other ranks have said."""
         self._checks[f"{number}/{count}"] = running
         while len(self._checks) > _REMEMBERED:
             self._checks.popitem(last=False)
@@ -67,13 +68,14 @@ class _Log:
             return
         for check, running in self._checks.items():
             if theirs.get(check, running) != running:
-                self._refuse(check, rank)
+                passed, count = map(int, check.split("/"))
+                self.refuse(passed, count, rank)
 
-    def _refuse(self, check: str, rank: int) -> None:
-        passed, count = map(int, check.split("/"))
+    def refuse(self, passed: int, count: int, rank: int) -> None:
+        """Raise the error for a difference to `rank`."""
         begin = count - _EVERY if count > _EVERY else count // 2
         raise TfdpError(
-            f"the records that dp.shard deals at {self._site} differ between rank {self._job.topology.rank} and rank "
+            f"the records that dp.shard deals at {self.site} differ between rank {self._job.topology.rank} and rank "
             f"{rank}, first among records {begin} to {count - 1} of pass {passed}: records would be missed and others "
             "seen twice. Deal before the shuffle, or shuffle with seed=dp.shuffle_seed(), and let no rank read the "
             "data alone"
@@ -92,7 +94,7 @@ def checked(dataset: Any) -> Any:
         raise ValueError(
             f"the records at {site} have parts that cannot be compared ({dataset.element_spec}): leave out order_check"
         )
-    log = _Log(current(), site, f"{site}/{_streams.next(site)}")
+    log = Log(current(), site, f"{site}/{_streams.next(site)}")
     start = tuple(tf.constant(0, tf.int64) for _ in range(3))
     counted = dataset.scan(start, as_written(functools.partial(_step, log.note)))
     records = dataset.cardinality()

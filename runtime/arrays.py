@@ -1,0 +1,205 @@
+"""Each rank's rows of batches that a script takes from arrays, with numbers that all ranks draw alike."""
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tfdp.runtime.autograph import as_written
+from tfdp.runtime.call_site import call_site
+from tfdp.runtime.data import even, whole_number
+from tfdp.runtime.errors import TfdpError
+from tfdp.runtime.job import current
+from tfdp.runtime.order import Log
+from tfdp.runtime.places import say_once
+from tfdp.runtime.topology import Topology
+
+_EVERY = 64
+_LOOKED_AT = 2**16  # bytes of one part of one batch: about 50 microseconds
+_logs: dict[str, "_BatchLog"] = {}
+
+
+class _BatchLog(Log):
+    """The running hash of one place's batches, which is compared after 1, 2, 4, … and every 64 of them.
+
+    Running, because permutations of generators that are out of step fall into step again by chance (tried).
+    """
+
+    def __init__(self, site: str) -> None:
+        super().__init__(current(), site, f"rows/{site}")
+        self._count, self._running = 0, 0
+
+    def see(self, parts: list[Any]) -> None:
+        self._count += 1
+        self._running = _digest(self._running, parts)
+        if self._count & (self._count - 1) == 0 or self._count % _EVERY == 0:
+            self.check(0, self._count, self._running)
+
+    def refuse(self, passed: int, count: int, rank: int) -> None:  # noqa: ARG002
+        mine = current().topology.rank
+        raise TfdpError(
+            f"one of the first {count} batches at {self.site} differs between rank {mine} and rank {rank}: "
+            "dp.local_rows deals the rows of one batch, which all ranks must take alike. Draw permutations and "
+            "indices from a generator seeded alike on all ranks, and let no rank draw alone"
+        )
+
+
+@as_written
+def local_rows(batch: Any) -> Any:
+    """This rank's rows of a batch that every rank has taken alike: row `i` goes to rank `i mod N`.
+
+    The last `m mod N` of a batch's m rows are left out, so that all ranks get equally many, and that is said once on
+    stderr. Outside `tf.function`s the batches are compared over the ranks, now and then.
+
+    Args:
+        batch: an array, tensor, data frame or list, whose first axis are the rows; or a tuple or dictionary of such,
+            with equally many rows.
+
+    Returns:
+        The same structure with `m // N` rows; with one worker the batch itself.
+
+    Raises:
+        TypeError: a part has no rows.
+        ValueError: the parts have different numbers of rows; fewer rows than ranks.
+        TfdpError: the ranks' batches differ.
+    """
+    topology = current().topology
+    if topology.size == 1:
+        return batch
+    parts = list(_parts(batch))
+    rows = _rows(parts)
+    if not tf.is_tensor(rows):
+        if rows < topology.size:
+            raise ValueError(f"a batch of {rows} row(s) at {call_site()} cannot be dealt to {topology.size} ranks")
+        if rows % topology.size:
+            _say(topology)
+    if tf.executing_eagerly():
+        site = call_site()
+        if site not in _logs:
+            _logs[site] = _BatchLog(site)
+        _logs[site].see(parts)
+    return _dealt(batch, rows - rows % topology.size, topology)
+
+
+@as_written
+def local_batches(batches: Iterable[Any]) -> Iterable[Any]:
+    """This rank's rows of every batch of an iterable: `for x, y in dp.local_batches(batches(…))`.
+
+    Batches with fewer rows than ranks are left out. See `local_rows`; with one worker the iterable itself.
+    """
+    topology = current().topology
+    return batches if topology.size == 1 else _each(batches, topology)
+
+
+def _each(batches: Iterable[Any], topology: Topology) -> Iterator[Any]:
+    for batch in batches:
+        if _rows(list(_parts(batch))) >= topology.size:
+            yield local_rows(batch)
+        else:
+            _say(topology)
+
+
+@as_written
+def global_batch_size(batch_size: int) -> int:
+    """The batch of all ranks together, where each has `batch_size` of it: `batch_size * N`.
+
+    Raises:
+        TypeError: it is not an integer.
+    """
+    size = current().topology.size
+    return batch_size if size == 1 else whole_number("the batch size", batch_size) * size
+
+
+@as_written
+def even_batch_size(batch_size: int) -> int:
+    """The batch size itself, of which every rank gets an equal part.
+
+    Raises:
+        TypeError: it is not an integer.
+        ValueError: the number of ranks does not divide it.
+    """
+    even(batch_size)
+    return batch_size
+
+
+@as_written
+def dealt_length(records: int) -> int:
+    """How many of `records` all ranks together get in a pass: without the last `n mod N`. Said once on stderr.
+
+    Raises:
+        TypeError: it is not an integer.
+    """
+    topology = current().topology
+    if topology.size == 1:
+        return records
+    count = whole_number("the number of records", records)
+    if count % topology.size:
+        _say(topology)
+    return count - count % topology.size
+
+
+def _say(topology: Topology) -> None:
+    if topology.rank == 0:
+        say_once(
+            f"{call_site()}: up to {topology.size - 1} rows at the end of a pass are left out, should they not divide"
+        )
+
+
+def _parts(batch: Any) -> Iterator[Any]:
+    members = batch.values() if isinstance(batch, dict) else batch if isinstance(batch, tuple) else None
+    if members is None:
+        yield batch
+        return
+    for member in members:
+        yield from _parts(member)
+
+
+def _rows(parts: list[Any]) -> Any:
+    """The number of rows that all parts have: an int, or a scalar tensor in a graph that does not know it yet."""
+    found = [_length(part) for part in parts]
+    known = {rows for rows in found if not tf.is_tensor(rows)}
+    if len(known) > 1 or not found:
+        raise ValueError(f"the parts of the batch at {call_site()} have {sorted(known)} rows: equally many are needed")
+    return known.pop() if known else found[0]
+
+
+def _length(part: Any) -> Any:
+    if isinstance(part, str | bytes):
+        raise TypeError(f"a batch at {call_site()} holds {part!r}, which has no rows")
+    shape = getattr(part, "shape", None)
+    if shape is None:
+        try:
+            return len(part)
+        except TypeError:
+            raise TypeError(f"a batch at {call_site()} holds a {type(part).__name__}, which has no rows") from None
+    if len(shape) == 0:
+        raise TypeError(f"a batch at {call_site()} holds a single {type(part).__name__}, which has no rows")
+    if shape[0] is not None:
+        return int(shape[0])
+    return part.nrows() if isinstance(part, tf.RaggedTensor) else tf.shape(part)[0]
+
+
+def _dealt(batch: Any, end: Any, topology: Topology) -> Any:
+    if isinstance(batch, dict):
+        return {key: _dealt(part, end, topology) for key, part in batch.items()}
+    if isinstance(batch, tuple):
+        members = [_dealt(part, end, topology) for part in batch]
+        return type(batch)(*members) if hasattr(batch, "_fields") else tuple(members)
+    rows = getattr(batch, "iloc", batch)
+    return rows[topology.rank : end : topology.size]
+
+
+def _digest(before: int, parts: list[Any]) -> int:
+    digest = hashlib.blake2b(before.to_bytes(8, "little"), digest_size=7)
+    for part in parts:
+        listed = isinstance(part, list | tf.RaggedTensor)
+        array = np.empty(0, object) if listed else np.asarray(part)
+        if array.dtype.kind in "OSU":
+            digest.update(repr(part.to_list() if isinstance(part, tf.RaggedTensor) else list(part)).encode())
+        else:
+            digest.update(f"{array.dtype}{array.shape}".encode())
+            every = max(1, array.nbytes // _LOOKED_AT)
+            digest.update(np.ascontiguousarray(array[::every]).tobytes())
+    return int.from_bytes(digest.digest(), "little")
