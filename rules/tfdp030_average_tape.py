@@ -14,7 +14,8 @@ Example
     gradients = dp.DistributedGradientTape(tape).gradient(loss, model.trainable_variables)
 
 When it refuses
-    Where an update's gradients come from outside the file, or which tape is meant is not certain.
+    Where an update's gradients come from outside the file, or which tape is meant is not certain. Where a step or its
+    update depends on a value that may differ by worker, such as the loss. Where plain tensors are trained.
 """
 
 from __future__ import annotations

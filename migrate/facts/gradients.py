@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from tfdp.migrate.catalogue import UPDATES, Kind
-from tfdp.migrate.facts.flow import reaching
+from tfdp.migrate.facts.flow import reaching, within
 from tfdp.migrate.facts.index import Definition
 from tfdp.migrate.facts.origins import Origins, argument
 
@@ -79,6 +79,47 @@ def reaches_update(origins: Origins, node: cst.Call, inside: cst.FunctionDef | N
     return bool(flow.updates)
 
 
+def changes_its_sources(origins: Origins, gradient: Gradient) -> bool:
+    """Whether a gradient, taken in a loop over data, is used to bind the names again that it was taken for.
+
+    The names must be bound before the loop too: what is made anew for each batch, as an adversarial example is, belongs
+    to that batch.
+    """
+    flow = _Flow(origins, frozenset())
+    flow.follow(gradient.call)
+    bound = _bindings(origins, gradient.sources)
+    again = [d for d in bound if flow.holds(d)]
+    loops = [loop for d in again for loop in origins.index.loops_around(d.statement)]
+    outermost = [loop for loop in loops if isinstance(loop, cst.For) and not _counts(origins, loop)]
+    return any(not within(origins.index, d.statement, loop) for loop in outermost for d in bound if d.kind != "param")
+
+
+def _counts(origins: Origins, loop: cst.For) -> bool:
+    return isinstance(loop.iter, cst.Call) and origins.names.api(loop.iter.func) == "builtins.range"
+
+
+def _bindings(origins: Origins, node: cst.CSTNode | None) -> list[Definition]:
+    """The bindings of all names in an expression, and of those that are passed for its parameters."""
+    found: dict[Definition, None] = {}
+    todo = [node] if node is not None else []
+    while todo:
+        each = todo.pop()
+        if not isinstance(each, cst.Name):
+            todo += each.children
+            continue
+        for definition in reaching(origins.index, each):
+            if definition in found:
+                continue
+            found[definition] = None
+            function = definition.scope
+            if definition.kind == "param" and isinstance(function, cst.FunctionDef):
+                given = [origins.bind(call, function).get(definition.name) for call in origins.calls_of(function)]
+                todo += [value for value in given if value is not None]
+            elif isinstance(definition.value, cst.List | cst.Tuple):
+                todo.append(definition.value)
+    return list(found)
+
+
 @dataclass
 class _Flow:
     """Forward flow of one value through expressions, names, parameters, returns and containers (flow-insensitive)."""
@@ -89,6 +130,10 @@ class _Flow:
     escapes: list[cst.CSTNode] = field(default_factory=list)
     inside: cst.FunctionDef | None = None  # follow no return of this function
     _seen: set[cst.CSTNode | Definition] = field(default_factory=set)
+
+    def holds(self, definition: Definition) -> bool:
+        """Whether the value is bound by it."""
+        return definition in self._seen
 
     def follow(self, node: cst.CSTNode) -> None:
         """Climb from an expression that holds the value to the statement that keeps it."""

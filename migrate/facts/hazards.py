@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from tfdp.migrate.catalogue import BATCHING, STRATEGY_PREFIXES, TF1_PREFIXES, UPDATES, VARIABLE_COLLECTIONS, Kind
-from tfdp.migrate.facts.conditions import differing
+from tfdp.migrate.facts.decisions import local_decisions, loop_exits
 from tfdp.migrate.facts.flow import reaching
+from tfdp.migrate.facts.gradients import changes_its_sources
 from tfdp.migrate.facts.origins import argument
 from tfdp.migrate.facts.parts import nodes
 from tfdp.migrate.facts.problem import Problem
@@ -17,7 +18,6 @@ from tfdp.migrate.facts.rate_changes import rate_changes
 
 if TYPE_CHECKING:
     from tfdp.migrate.facts.datasets import Chain
-    from tfdp.migrate.facts.loops import Loops, TrainingLoop
     from tfdp.migrate.facts.script import Script
 
 _TF1_TRAINS = re.compile(
@@ -32,7 +32,7 @@ _BY_HAND = "migrate this part by hand with tfdp.runtime; the automatic rule for 
 def untaught(script: Script) -> list[Problem]:
     """Ways to train that are recognised but not migrated."""
     found = [p for call in script.index.calls if (p := _untaught(script, call)) is not None]
-    return [*found, *_older_systems(script), *_unknown_tapes(script)]
+    return [*found, *_older_systems(script), *_unknown_tapes(script), *_tensor_updates(script)]
 
 
 def _untaught(script: Script, call: cst.Call) -> Problem | None:
@@ -72,6 +72,20 @@ def _unknown_tapes(script: Script) -> list[Problem]:
             reason = "this GradientTape is not certainly TensorFlow's (a star import, or tensorflow.compat.v1?)"
             found.append(Problem("TFDP030", call, reason, "import tensorflow by name: `import tensorflow as tf`"))
     return found
+
+
+def _tensor_updates(script: Script) -> list[Problem]:
+    """`w = w - rate * gradient` in a loop over data: no variable is trained, but a tensor under the same name."""
+    return [
+        Problem(
+            "TFDP030",
+            g.call,
+            "this gradient changes plain tensors, which are not kept equal on all workers",
+            "keep what is trained in tf.Variable and change it by assign_sub or an optimizer",
+        )
+        for g in script.gradients
+        if not g.updates and changes_its_sources(script.origins, g)
+    ]
 
 
 def _older_systems(script: Script) -> list[Problem]:
@@ -133,11 +147,11 @@ def unwrapped(script: Script) -> list[Problem]:
     return found
 
 
-def in_loops(script: Script, loops: Loops) -> list[Problem]:
+def in_loops(script: Script) -> list[Problem]:
     """Decisions and uses inside training loops that could differ by rank."""
     found: list[Problem] = []
     for loop in script.loops:
-        found += _local_decisions(script, loop)
+        found += local_decisions(script.origins, loop)
         if script.migrated:
             continue
         found += [
@@ -147,7 +161,7 @@ def in_loops(script: Script, loops: Loops) -> list[Problem]:
                 "the training loop can end early here: this counts steps, and has to be one decision on all workers",
                 "bound the loop by .take(steps) on the dataset",
             )
-            for e in loops.early_exits(loop)
+            for e in loop_exits(loop)
         ]
         found += [
             Problem(
@@ -160,21 +174,6 @@ def in_loops(script: Script, loops: Loops) -> list[Problem]:
             if isinstance(o, cst.While)
         ]
     return found
-
-
-def _local_decisions(script: Script, loop: TrainingLoop) -> list[Problem]:
-    """Conditions on the way to a step, and `continue`s before it, that may differ by worker."""
-    skips = [n for n in nodes(loop.loop.body) if isinstance(n, cst.Continue)]
-    found = [t for node in (*loop.calls, *skips) if (t := differing(node, script.origins)) is not None]
-    return [
-        Problem(
-            "TFDP030",
-            test,
-            "whether a step is taken depends on something that may differ by worker: each has other examples",
-            "take the step on every worker, or decide by something that all workers share",
-        )
-        for test in dict.fromkeys(found)
-    ]
 
 
 def half_migrated(script: Script) -> list[Problem]:

@@ -110,13 +110,6 @@ class Loops:
 
     # --- what else is in a training loop ------------------------------------------------------------------------------
 
-    def early_exits(self, loop: TrainingLoop) -> list[cst.CSTNode]:
-        """`break`, `return` and exits inside the loop: decisions that could differ by rank."""
-        exits: list[cst.CSTNode] = []
-        for body in (loop.loop, *loop.outer):
-            exits += _exits(body.body, own=True)
-        return exits
-
     def state_names(self, loop: TrainingLoop) -> list[str] | None:
         """Names, visible where the loop starts, of the models and optimizers that it trains.
 
@@ -184,15 +177,3 @@ def _roots(sources: cst.BaseExpression | None) -> list[cst.BaseExpression]:
         left, right = _roots(sources.left), _roots(sources.right)
         return [*left, *right] if left and right else []
     return []
-
-
-def _exits(node: cst.CSTNode, own: bool) -> list[cst.CSTNode]:
-    """Statements that leave the loop around `node`; `own` is False inside an inner loop, whose `break` is its own."""
-    found: list[cst.CSTNode] = []
-    for child in node.children:
-        if isinstance(child, cst.FunctionDef | cst.ClassDef | cst.Lambda):
-            continue
-        if isinstance(child, cst.Return) or (isinstance(child, cst.Break) and own):
-            found.append(child)
-        found += _exits(child, own and not isinstance(child, cst.For | cst.While))
-    return found

@@ -260,7 +260,7 @@ class Script:
     def _find_problems(self, batch: str) -> tuple[Problem, ...]:
         found = [p for p in self._found_loops if isinstance(p, Problem)]
         if not found:
-            found = [*self._deals[1], *self._rates[1], *hazards.in_loops(self, self._loops)]
+            found = [*self._deals[1], *self._rates[1], *hazards.in_loops(self)]
             steps = [f for f in (*self._step_takes, *self._step_counts) if isinstance(f, Problem)]
             found += [p for p in steps if batch == "per-worker" or self._steps.counts_records(p.node)]
         found += [

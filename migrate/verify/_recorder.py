@@ -4,7 +4,7 @@ Closing a step by looking at the variables, instead of watching an optimizer, se
 optimizers, hand-written ones, `assign_sub` on a concrete variable class.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass, field
 from typing import NoReturn, Protocol
 
@@ -72,8 +72,12 @@ class Recorder:
         """The present step, and how many gradients have been taken in it."""
         return self.index, len(self._open.calls) if self._open else 0
 
-    def enter(self) -> Arrays:
-        """An outermost tape is entered. Returns the values to assign before anything else is done."""
+    def enter(self, assignable: Container[str] | None = None) -> Arrays:
+        """An outermost tape is entered. Returns the values to assign before anything else is done.
+
+        assignable: keys of the variables that can be, None for all. A graph knows those that were there when it was
+        traced: not the slots of another model's optimizer, first used later.
+        """
         now = self._variables.read()
         if self._open is not None and self._open.calls:
             if not self._open.changed(now):
@@ -81,7 +85,7 @@ class Recorder:
             self._close(now)
             if self.index == self._steps:
                 self._stop("complete")
-        state = self._state(now)
+        state = {key: value for key, value in self._state(now).items() if assignable is None or key in assignable}
         self._open = _Open({**now, **state})
         self._start = {**now, **self._start}
         return state

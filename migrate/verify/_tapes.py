@@ -108,7 +108,7 @@ class Tapes:
         earlier = [each for each in graph.get_operations() if each.op_def is not None and each.op_def.is_stateful]
 
         def begin() -> list[Any]:
-            state = {**dict.fromkeys(variables), **self._recorder.enter()}
+            state = {**dict.fromkeys(variables), **self._recorder.enter(variables)}
             kept = [key for key in variables if state[key] is None]
             state.update(zip(kept, self._registry.values(kept), strict=True))
             return [state[key] for key in variables]
