@@ -30,6 +30,15 @@ def times(node: cst.BaseExpression, factor: str) -> cst.BinaryOperation:
     return cst.BinaryOperation(node, cst.Multiply(), cst.parse_expression(factor))
 
 
+def first_argument(function: str, node: cst.BaseExpression) -> cst.Call:
+    """`function(f, …)` of the call `f(…)`."""
+    call = cst.ensure_type(node, cst.Call)
+    separator = cst.Comma(whitespace_after=cst.SimpleWhitespace(" ")) if call.args else cst.MaybeSentinel.DEFAULT
+    return call.with_changes(
+        func=cst.parse_expression(function), args=[cst.Arg(call.func, comma=separator), *call.args]
+    )
+
+
 def keyword(name: str, value: cst.BaseExpression) -> cst.Arg:
     """`name=value` as an argument, without spaces around the sign."""
     tight = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))

@@ -36,9 +36,6 @@ class Kind(Enum):
     BATCHED_DATASET = "dataset that is batched by its maker"
     MODEL = "model"
     CHECKPOINT = "checkpoint"
-    WRITER = "function that writes or deletes files"
-    MAKES_FOLDER = "makes a folder, and fails where it exists"
-    SHOWS = "function that draws to a file or a screen"
     EVENTS = "writer of summary files"
     SEED = "sets TensorFlow's global seed"
     SEED_ALL = "sets the seeds of Python, NumPy and TensorFlow"
@@ -172,19 +169,6 @@ KINDS: dict[str, Kind] = {
     "tensorflow.Module": Kind.MODEL,
     "tensorflow.train.Checkpoint": Kind.CHECKPOINT,
     "tensorflow.train.CheckpointManager": Kind.CHECKPOINT,
-    "tensorflow.saved_model.save": Kind.WRITER,
-    "keras.models.save_model": Kind.WRITER,
-    "numpy.save": Kind.WRITER,
-    "numpy.savez": Kind.WRITER,
-    "numpy.savez_compressed": Kind.WRITER,
-    "numpy.savetxt": Kind.WRITER,
-    "shutil.rmtree": Kind.WRITER,
-    "os.remove": Kind.WRITER,
-    "os.unlink": Kind.WRITER,
-    "os.makedirs": Kind.MAKES_FOLDER,
-    "os.mkdir": Kind.MAKES_FOLDER,
-    "matplotlib.pyplot.savefig": Kind.SHOWS,
-    "matplotlib.pyplot.show": Kind.SHOWS,
     "tensorflow.summary.create_file_writer": Kind.EVENTS,
     "tensorflow.random.set_seed": Kind.SEED,
     "keras.utils.set_random_seed": Kind.SEED_ALL,

@@ -65,9 +65,9 @@ class Insert:
 
 @dataclass(frozen=True)
 class Guard:
-    """Put an expression statement, or a `with` as a whole, under `if dp.rank() == 0:`; neighbours share one `if`."""
+    """Put an expression statement, or a `with` or `if` as a whole, under `if dp.rank() == 0:`; neighbours share one."""
 
-    statement: cst.Expr | cst.With
+    statement: cst.Expr | cst.With | cst.If
     comment: str
     message: str
 

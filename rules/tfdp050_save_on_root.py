@@ -1,10 +1,15 @@
 """Write checkpoints, exports and files on rank 0 only.
 
 What it does
-    Puts `if dp.rank() == 0:` before statements that write: `Checkpoint.save`, `CheckpointManager.save`, `model.save`,
-    `save_weights`, `tf.saved_model.save`, `np.save`. Where the call's value is used, `dp.on_root(…)` runs it on rank 0
-    and gives its value to all workers. A `dp.barrier()` goes before statements that read files after that.
-    `os.makedirs(…)`, `os.mkdir(…)` and `Path.mkdir()` accept that another worker was first.
+    Puts `if dp.rank() == 0:` before statements that write, move or delete files: `Checkpoint.save`, `model.save`,
+    `save_weights`, `tf.saved_model.save`, `np.save`, `plt.imsave`, `shutil.rmtree`, and before a whole
+    `with open(path, "w") as file:` in which nothing is needed by the other workers. A file that stays open around
+    training is the null device on the other workers: `open(dp.root_path(path), "w")`, log files likewise. Where the
+    call's value is used, `dp.on_root(…)` runs it on rank 0 and gives its value to all workers, and so it is with
+    `manager.latest_checkpoint` after a save; where training is part of its arguments, `dp.report(…)` runs the call
+    alone on rank 0. A `dp.barrier()` goes before statements that read files after that. `os.makedirs(…)`,
+    `os.mkdir(…)` and `Path.mkdir()` accept that another worker was first. Functions that download a file unless it is
+    there (`mnist.load_data()`, `get_file`) run on rank 0 first: `dp.root_first(…)`.
 
 Why
     Several writers of one file corrupt it. After averaging, all workers hold the same variables, so one copy is enough.
@@ -17,7 +22,8 @@ Example
 
 When it refuses
     Where the value of a writing call is used inside a larger expression, or under a condition that may differ by
-    worker.
+    worker; where a file is opened that the null device cannot stand for (HDF5, zip, video) and all workers need what
+    is done with it; where it is not certain that a file is only written.
 """
 
 from __future__ import annotations
@@ -27,25 +33,51 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from tfdp.migrate import build
+from tfdp.migrate import build, outputs
+from tfdp.migrate.facts.effects import Effect
 from tfdp.rules._base import Context, Edit, Guard, Insert, Outcome
 
 
 def outcomes(context: Context) -> Iterator[Outcome]:
+    code = f"{context.dp}.barrier()  # tfdp: rank 0 has finished writing"
     if not context.script.calls("barrier"):
         for statement in context.script.waiting_reads:
-            code = f"{context.dp}.barrier()  # tfdp: rank 0 has finished writing"
             yield Insert(statement, "before", code, "read what rank 0 has written only when it has")
     for effect in context.script.effects:
-        if effect.kind in {"folder", "path"}:
-            change = functools.partial(_exist_ok, makes_parents=effect.kind == "folder")
-            yield Edit(effect.call, change, "make the folder unless another worker has")
-        if effect.kind != "save":
-            continue
-        if effect.statement is not None:
-            yield Guard(effect.statement, "one worker writes", "write on rank 0 only")
-        else:
-            yield Edit(effect.call, lambda n: _on_root(context.dp, n), "write on rank 0 only")
+        yield from _placed(context, effect)
+        if effect.kind == "download" and effect.guard is not None:
+            yield Insert(effect.guard, "after", code, "wait until rank 0 has the file")
+
+
+def _placed(context: Context, effect: Effect) -> Iterator[Outcome]:
+    dp = context.dp
+    if effect.kind == "latest":
+        yield Edit(effect.call, lambda n: _asked(dp, n), "ask rank 0, which has saved")
+        return
+    call = cst.ensure_type(effect.call, cst.Call)
+    if effect.kind in {"folder", "path"}:
+        change = functools.partial(_exist_ok, makes_parents=effect.kind == "folder")
+        yield Edit(call, change, "make the folder unless another worker has")
+    elif effect.kind == "fetch":
+        yield Edit(call, lambda n: build.first_argument(f"{dp}.root_first", n), "rank 0 downloads first")
+    elif effect.kind == "log file":
+        index = _path_index(context, call)
+        yield Edit(call.args[index].value, lambda n: build.call(f"{dp}.root_path", n), "write the log on rank 0 only")
+    elif effect.kind in {"save", "open", "format", "download"}:
+        if effect.guard is not None and effect.shared:
+            yield Edit(call, lambda n: build.first_argument(f"{dp}.report", n), "write on rank 0 only")
+        elif effect.guard is not None:
+            yield Guard(effect.guard, "one worker writes", "write on rank 0 only")
+        elif effect.kind == "open":
+            yield Edit(call, lambda n: _opened(dp, n, context.script.names.api(call.func)), "write on rank 0 only")
+        elif effect.kind == "save":
+            yield Edit(call, lambda n: build.first_argument(f"{dp}.on_root", n), "write on rank 0 only")
+
+
+def _path_index(context: Context, call: cst.Call) -> int:
+    keyword, position = outputs.LOG_FILES[context.script.names.api(call.func) or ""]
+    named = [i for i, a in enumerate(call.args) if a.keyword is not None and a.keyword.value == keyword]
+    return named[0] if named or position is None else position
 
 
 def _exist_ok(node: cst.BaseExpression, makes_parents: bool) -> cst.BaseExpression:
@@ -55,8 +87,16 @@ def _exist_ok(node: cst.BaseExpression, makes_parents: bool) -> cst.BaseExpressi
     return build.with_argument(call, None, build.keyword("exist_ok", cst.Name("True")))
 
 
-def _on_root(dp: str, node: cst.BaseExpression) -> cst.BaseExpression:
+def _opened(dp: str, node: cst.BaseExpression, api: str | None) -> cst.BaseExpression:
+    """`open(dp.root_path(path), "w")`, also for `path.open("w")` of a pathlib.Path."""
     call = cst.ensure_type(node, cst.Call)
-    separator = cst.Comma(whitespace_after=cst.SimpleWhitespace(" ")) if call.args else cst.MaybeSentinel.DEFAULT
-    function = cst.Arg(call.func, comma=separator)
-    return call.with_changes(func=cst.parse_expression(f"{dp}.on_root"), args=[function, *call.args])
+    if api is not None:
+        first = call.args[0].with_changes(value=build.call(f"{dp}.root_path", call.args[0].value))
+        return call.with_changes(args=[first, *call.args[1:]])
+    path = build.call(f"{dp}.root_path", cst.ensure_type(call.func, cst.Attribute).value)
+    comma = cst.Comma(whitespace_after=cst.SimpleWhitespace(" ")) if call.args else cst.MaybeSentinel.DEFAULT
+    return call.with_changes(func=cst.Name("open"), args=[cst.Arg(path, comma=comma), *call.args])
+
+
+def _asked(dp: str, node: cst.BaseExpression) -> cst.BaseExpression:
+    return cst.Call(cst.parse_expression(f"{dp}.on_root"), [cst.Arg(cst.Lambda(cst.Parameters(), node))])

@@ -1,9 +1,11 @@
 """Print and plot on rank 0 only.
 
 What it does
-    Puts `if dp.rank() == 0:` before `print` and `tf.print` statements in training loops and before
-    `plt.savefig`/`plt.show`. Neighbouring statements share one `if`. A `tf.summary.create_file_writer(…)` becomes a
-    writer that writes nothing on the other ranks, and `tqdm(…)` gets `disable=dp.rank() != 0`.
+    Puts `if dp.rank() == 0:` before `print`, `tf.print` and logging statements in training loops and in the functions
+    called from them, and before `plt.savefig`/`plt.show`. Neighbouring statements share one `if`. Where the arguments
+    hold what every worker must do (a training step, a metric over all workers), `dp.report(print, …)` computes them
+    everywhere and prints once. A `tf.summary.create_file_writer(…)` becomes a writer that writes nothing on the other
+    ranks; `tqdm(…)` gets `disable=dp.rank() != 0`, `Progbar(…)` its `verbose=`.
 
 Why
     N workers print every line N times, and write one plot N times into one file.
@@ -18,8 +20,7 @@ Example
             print("loss", float(loss))
 
 When it refuses
-    Where `create_file_writer` is imported by itself. A print whose arguments take the training step or data stays as it
-    is: every worker must do that.
+    Where `create_file_writer` is imported by itself.
 """
 
 from __future__ import annotations
@@ -28,21 +29,25 @@ from collections.abc import Iterator
 
 import libcst as cst
 
+from tfdp.migrate import build, outputs
 from tfdp.rules._base import Context, Edit, Guard, Outcome, SetArg
 
 
 def outcomes(context: Context) -> Iterator[Outcome]:
     for effect in context.script.effects:
-        if effect.kind in {"print", "show"} and effect.statement is not None:
-            yield Guard(effect.statement, "one worker reports", "report on rank 0 only")
-        elif effect.kind == "progress":
-            yield SetArg(effect.call, "disable", lambda _: _elsewhere(context.dp), "show progress on rank 0 only")
+        call = effect.call
+        if effect.kind in {"print", "show"} and effect.guard is not None:
+            if effect.shared:
+                yield Edit(call, lambda n: build.first_argument(f"{context.dp}.report", n), "report on rank 0 only")
+            else:
+                yield Guard(effect.guard, "one worker reports", "report on rank 0 only")
+        elif effect.kind == "progress" and isinstance(call, cst.Call):
+            argument = outputs.PROGRESS[context.script.names.api(call.func) or ""]
+            test = "{dp}.rank() != 0" if argument == "disable" else "1 if {dp}.rank() == 0 else 0"
+            value = cst.parse_expression(test.format(dp=context.dp))
+            yield SetArg(call, argument, lambda _, value=value: value, "show progress on rank 0 only")  # type: ignore[misc]
         elif effect.kind == "events":
-            yield Edit(effect.call, lambda n: _silent_elsewhere(context.dp, n), "write summaries on rank 0 only")
-
-
-def _elsewhere(dp: str) -> cst.BaseExpression:
-    return cst.parse_expression(f"{dp}.rank() != 0")
+            yield Edit(call, lambda n: _silent_elsewhere(context.dp, n), "write summaries on rank 0 only")
 
 
 def _silent_elsewhere(dp: str, node: cst.BaseExpression) -> cst.BaseExpression:

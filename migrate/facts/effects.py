@@ -2,143 +2,235 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 import libcst as cst
 
-from tfdp.migrate.catalogue import SAVES, Kind
-from tfdp.migrate.facts.conditions import differing
+from tfdp.migrate import outputs
+from tfdp.migrate.facts.flow import reaching, within
 from tfdp.migrate.facts.index import Index
 from tfdp.migrate.facts.loops import TrainingLoop
 from tfdp.migrate.facts.origins import Origins, argument
 from tfdp.migrate.facts.parts import nodes
 from tfdp.migrate.facts.problem import Problem
+from tfdp.migrate.facts.writers import Writers
 
-_PRINTS = frozenset({"builtins.print", "tensorflow.print"})
 _ACTS = frozenset({"builtins.next", "builtins.iter", "builtins.input"})
-_BUFFERS = frozenset({"io.BytesIO", "io.StringIO"})
-_READS = frozenset({"restore", "read", "load_weights"})
-_READERS = frozenset(
+_MUTATES = frozenset(
     {
-        "keras.models.load_model",
-        "keras.saving.load_model",
-        "tensorflow.saved_model.load",
-        "tensorflow.train.latest_checkpoint",
-        "tensorflow.train.load_checkpoint",
-        "numpy.load",
+        *("append", "extend", "insert", "add", "update", "pop", "popitem", "remove", "clear", "setdefault"),
+        *("appendleft", "assign", "assign_add", "assign_sub", "set_weights", "set_value", "apply_gradients"),
+        *("restore", "load_weights", "update_state", "reset_state", "reset_states"),
     }
 )
+_LEAVES = (cst.Return, cst.Break, cst.Continue, cst.Yield, cst.Await, cst.Global, cst.Nonlocal, cst.Raise, cst.Del)
 _DP = "tfdp.runtime."
+_ROOT = frozenset({f"{_DP}on_root", f"{_DP}root_first", f"{_DP}report"})
 
 
 @dataclass(frozen=True)
 class Effect:
-    """A call that writes or shows. `statement` is its expression statement, or None where its value is used."""
+    """A call that writes or shows.
 
-    call: cst.Call
-    statement: cst.Expr | None
-    kind: str  # save, show, print, events, progress, folder (of os), path (of pathlib)
+    `kind` is what the call does (facts.writers), or `latest` for a checkpoint's path that only rank 0 keeps up to date.
+    `guard` is the statement that rank 0 alone can run in its stead, None where all ranks need its value; with `shared`
+    its arguments are what every rank must do, so that only the call itself is rank 0's.
+    """
+
+    call: cst.Call | cst.Attribute
+    guard: cst.Expr | cst.With | cst.If | None
+    kind: str
+    shared: bool = False
 
 
 class Effects:
     """Finds writers and shows them with what uses their value."""
 
-    def __init__(self, origins: Origins) -> None:
-        self._origins = origins
+    def __init__(self, origins: Origins, loops: tuple[TrainingLoop, ...], collectives: Collection[cst.CSTNode]) -> None:
+        """`collectives` are nodes that become collective calls."""
+        self._origins, self._loops, self._collectives = origins, loops, collectives
+        self._writers = Writers(origins)
+        self._repeated: set[cst.CSTNode] | None = None
+        self._taking: set[cst.CSTNode] | None = None
 
     @property
     def _index(self) -> Index:
         return self._origins.index
 
-    def of(self, loops: tuple[TrainingLoop, ...]) -> tuple[Effect, ...]:
-        """Writers and figures anywhere, prints inside training loops; those that are guarded already are left out."""
-        found = []
-        bodies = [outer for loop in loops for outer in (loop.loop, *loop.outer)]
-        for call in self._index.calls:
-            kind = self._kind(call, bodies)
-            if kind is not None and not self.on_root(call) and not (kind == "print" and self.acts(call, loops)):
-                parent = self._index.parents[call]
-                found.append(Effect(call, parent if isinstance(parent, cst.Expr) else None, kind))
-        return tuple(found)
+    # --- finding ------------------------------------------------------------------------------------------------------
 
-    def _kind(self, call: cst.Call, loops: list[cst.For | cst.While]) -> str | None:
-        if self._origins.names.api(call.func) in _PRINTS:
-            return "print" if any(parent in loops for parent in self._index.ancestors(call)) else None
-        kind = self._origins.kind(call.func)
-        if kind is Kind.EVENTS:
-            return "events"
-        if kind is Kind.MAKES_FOLDER:
-            bare = isinstance(call.func, cst.Name) and self._origins.names.api(call.func) == "os.mkdir"
-            return None if bare or argument(call, "exist_ok") else "folder"
-        if kind is Kind.PROGRESS:
-            return None if argument(call, "disable") else "progress"
-        if kind in {Kind.WRITER, Kind.SHOWS} and not self._in_memory(call):
-            return "save" if kind is Kind.WRITER else "show"
-        if isinstance(call.func, cst.Attribute) and any(call.func.attr.value in methods for methods in SAVES.values()):
-            kinds = self._origins.kinds(call.func.value)
-            own = self._origins.function(call.func)
-            if own is None and any(call.func.attr.value in methods and k in kinds for k, methods in SAVES.items()):
-                return "save"
-        if isinstance(call.func, cst.Attribute) and call.func.attr.value in {"savefig", "mkdir"}:
-            made = [o.node for o in self._origins.of(call.func.value)]
-            apis = {self._origins.names.api(m.func) for m in made if isinstance(m, cst.Call)}
-            if call.func.attr.value == "mkdir":
-                return "path" if "pathlib.Path" in apis and not argument(call, "exist_ok", 2) else None
-            figure = apis & {"matplotlib.pyplot.figure", "matplotlib.pyplot.subplots", "matplotlib.pyplot.gcf"}
-            return "show" if figure and not self._in_memory(call) else None
+    def all(self, certain: Callable[[cst.CSTNode], bool]) -> tuple[Effect, ...]:
+        """Writers and figures anywhere, prints where training repeats; those that are guarded already are left out.
+
+        `certain` tells whether all ranks reach a node alike.
+        """
+        found: list[Effect] = []
+        guarded: set[cst.CSTNode] = set()
+        for call in self._index.calls:
+            if any(p in guarded for p in self._index.ancestors(call)) or self.on_root(call):
+                continue
+            effect = self._effect(call, certain)
+            if effect is None:
+                continue
+            found.append(effect)
+            if effect.guard is not None and not effect.shared:
+                guarded.add(effect.guard)
+        return (*found, *self._stale(found, guarded))
+
+    def _effect(self, call: cst.Call, certain: Callable[[cst.CSTNode], bool]) -> Effect | None:
+        kind = self._writers.kind(call)
+        if kind is None or (kind == "print" and not self._repeats(call)) or self._done(call):
+            return None
+        parent = self._index.parents[call]
+        statement = parent if isinstance(parent, cst.Expr) else None
+        if kind in {"open", "format"}:
+            return Effect(call, self._opening(call), kind)
+        if kind == "download":
+            whole = self._whole(call, certain)
+            return Effect(call, whole, kind) if whole is not None else None
+        if kind == "fetch":
+            return Effect(call, None, kind) if certain(call) else None
+        if kind not in {"print", "save", "show"}:
+            return Effect(call, None, kind)
+        return Effect(call, statement, kind, statement is not None and self.acts(call))
+
+    def _done(self, call: cst.Call) -> bool:
+        """Whether the path that is opened is the null device elsewhere, by `dp.root_path(…)`."""
+        return any(
+            isinstance(n, cst.Call) and self._origins.names.api(n.func) == f"{_DP}root_path"
+            for arg in call.args[:1]
+            for n in (arg.value, *(o.node for o in self._origins.of(arg.value)))
+        )
+
+    def _opening(self, call: cst.Call) -> cst.Expr | cst.With | None:
+        """The statement for which a file is opened, where rank 0 alone can run it."""
+        for parent in self._index.ancestors(call):
+            if isinstance(parent, cst.WithItem):
+                block = self._index.parents[parent]
+                return block if isinstance(block, cst.With) and self._separable(block) else None
+            if isinstance(parent, cst.Expr):
+                return parent if self._separable(parent) else None
+            if isinstance(parent, cst.BaseSmallStatement | cst.BaseCompoundStatement):
+                return None
         return None
 
-    def _in_memory(self, call: cst.Call) -> bool:
-        """Whether the call writes into a buffer, which the same rank reads again."""
-        made = [o.node for a in call.args[:1] for o in self._origins.of(a.value)]
-        return any(isinstance(m, cst.Call) and self._origins.names.api(m.func) in _BUFFERS for m in made)
+    def _whole(self, call: cst.Call, certain: Callable[[cst.CSTNode], bool]) -> cst.Expr | cst.With | cst.If | None:
+        """The statement that downloads, with the conditions around it, for rank 0 alone, where all ranks reach it."""
+        for parent in self._index.ancestors(call):
+            if isinstance(parent, cst.FunctionDef | cst.For | cst.While | cst.Try):
+                return None
+            if isinstance(parent, cst.Expr | cst.With | cst.If) and certain(parent):
+                return parent if self._separable(parent) else None
+        return None
 
-    def acts(self, call: cst.Call, loops: tuple[TrainingLoop, ...]) -> bool:
-        """Whether the arguments do something that every rank must do: train, take data, bind a name, save."""
-        training = self._training(loops)
-        for node in (n for child in call.children for n in nodes(child)):
-            if isinstance(node, cst.NamedExpr | cst.Await | cst.Yield):
-                return True
-            if isinstance(node, cst.Call) and (
-                node in training or self._origins.names.api(node.func) in _ACTS or self._kind(node, []) == "save"
-            ):
-                return True
-        return False
-
-    def _training(self, loops: tuple[TrainingLoop, ...]) -> set[cst.CSTNode]:
-        """Gradient calls and all calls of functions that lead to a training step."""
-        found = {step for loop in loops for step in loop.calls}
-        todo: list[cst.CSTNode] = [*found, *(loop.loop for loop in loops)]
-        while todo:
-            function = self._index.enclosing_function(todo.pop())
-            calls = self._origins.calls_of(function) if function is not None else []
-            todo += [c for c in calls if c not in found]
-            found.update(calls)
+    def _stale(self, effects: list[Effect], guarded: set[cst.CSTNode]) -> list[Effect]:
+        """`manager.latest_checkpoint` after a save: the managers of the other ranks know nothing of it."""
+        saves = [e.call for e in effects if e.kind == "save" and isinstance(e.call, cst.Call)]
+        saves = [s for s in saves if isinstance(s.func, cst.Attribute) and self._is_manager(s.func.value)]
+        found = []
+        for node in (n for name in ("latest_checkpoint", "checkpoints") for n in self._index.attributes.get(name, ())):
+            above = list(self._index.ancestors(node))
+            if not self._is_manager(node.value) or self.on_root(node) or any(p in guarded for p in above):
+                continue
+            if any(self._may_follow(save, node) for save in saves):
+                found.append(Effect(node, None, "latest"))
         return found
 
-    def reads(self, effects: tuple[Effect, ...]) -> tuple[cst.Call, ...]:
-        """Calls that read a file and come, in the text, after one that writes: they must wait for rank 0."""
-        saves = [self._index.calls.index(e.call) for e in effects if e.kind == "save"]
-        if not saves:
-            return ()
-        later = self._index.calls[min(saves) :]
-        return tuple(c for c in later if self._is_read(c) and not self.on_root(c))
+    def _is_manager(self, node: cst.CSTNode) -> bool:
+        made = [o.node for o in self._origins.of(node)]
+        return any(
+            isinstance(m, cst.Call) and self._origins.names.api(m.func) == "tensorflow.train.CheckpointManager"
+            for m in made
+        )
 
-    def _is_read(self, call: cst.Call) -> bool:
-        if self._origins.names.api(call.func) in _READERS:
+    # --- what every rank must do --------------------------------------------------------------------------------------
+
+    def _repeats(self, node: cst.CSTNode) -> bool:
+        """Whether the node is in a training loop, or in a function that is called from one."""
+        if self._repeated is None:
+            self._repeated = {outer for loop in self._loops for outer in (loop.loop, *loop.outer)}
+            todo: list[cst.CSTNode] = [*self._repeated]
+            while todo:
+                for call in nodes(todo.pop()):
+                    function = self._origins.function(call.func) if isinstance(call, cst.Call) else None
+                    if function is not None and function not in self._repeated:
+                        self._repeated.add(function)
+                        todo.append(function)
+        return any(parent in self._repeated for parent in self._index.ancestors(node))
+
+    def acts(self, node: cst.CSTNode) -> bool:
+        """Whether something inside is for every rank: training, taking data, a collective, a name, another writer."""
+        return any(self._acts(n) for child in node.children for n in nodes(child))
+
+    def _acts(self, node: cst.CSTNode) -> bool:
+        if node in self._collectives or isinstance(node, cst.NamedExpr | cst.Await | cst.Yield):
             return True
-        if not isinstance(call.func, cst.Attribute) or call.func.attr.value not in _READS:
+        if not isinstance(node, cst.Call):
             return False
-        return bool(self._origins.kinds(call.func.value) & {Kind.MODEL, Kind.CHECKPOINT})
+        api = self._origins.names.api(node.func) or ""
+        if (
+            node in self._training()
+            or api in _ACTS
+            or (api.startswith(_DP) and api not in {f"{_DP}rank", f"{_DP}size"})
+        ):
+            return True
+        kind = self._writers.kind(node)
+        return kind == "save" or kind in {"fetch", "download"}
+
+    def _training(self) -> set[cst.CSTNode]:
+        """Gradient calls and collectives, and all calls of functions that lead to one."""
+        if self._taking is None:
+            steps = {step for loop in self._loops for step in loop.calls}
+            self._taking = set(steps)
+            todo: list[cst.CSTNode] = [*steps, *(loop.loop for loop in self._loops), *self._collectives]
+            while todo:
+                function = self._index.enclosing_function(todo.pop())
+                calls = self._origins.calls_of(function) if function is not None else []
+                todo += [c for c in calls if c not in self._taking]
+                self._taking.update(calls)
+        return self._taking
+
+    def _separable(self, block: cst.Expr | cst.With | cst.If) -> bool:
+        """Whether rank 0 can run the statement alone: nothing in it is used later or takes part in training."""
+        inside = set(nodes(block))
+        for node in inside:
+            if isinstance(node, (*_LEAVES, cst.FunctionDef, cst.ClassDef, cst.NamedExpr)) or node in self._collectives:
+                return False
+            if isinstance(node, cst.Call) and not self._apart(node, inside):
+                return False
+            if isinstance(node, cst.Assign | cst.AugAssign | cst.AnnAssign):
+                targets = node.targets if isinstance(node, cst.Assign) else [node]
+                if any(isinstance(t.target, cst.Attribute | cst.Subscript) for t in targets):
+                    return False
+        bound = [d for d in self._bound(block) if d.name in self._index.names]
+        return not any(
+            d in reaching(self._index, use) for d in bound for use in self._index.names[d.name] if use not in inside
+        )
+
+    def _bound(self, block: cst.CSTNode) -> list:  # type: ignore[type-arg]
+        scoped = self._index.definitions[self._index.scope_of(block)]
+        return [d for found in scoped.values() for d in found if within(self._index, d.statement, block)]
+
+    def _apart(self, call: cst.Call, inside: set[cst.CSTNode]) -> bool:
+        """Whether a call in a block changes nothing outside it that other ranks need."""
+        api = self._origins.names.api(call.func) or ""
+        if call in self._training() or api in _ACTS or api.startswith(_DP):
+            return False
+        if isinstance(call.func, cst.Attribute) and call.func.attr.value in _MUTATES and not api:
+            return all(o.node in inside for o in self._origins.of(call.func.value))
+        return True
+
+    # --- guards -------------------------------------------------------------------------------------------------------
 
     def on_root(self, node: cst.CSTNode) -> bool:
         """Whether the node is inside `if dp.rank() == 0:`, `… if dp.rank() == 0 else …` or an argument of
-        `dp.on_root(…)`."""
+        `dp.on_root(…)` and the like."""
         child = node
         for parent in self._index.ancestors(node):
             if isinstance(parent, cst.If | cst.IfExp) and child is parent.body and self._asks_rank(parent.test):
                 return True
-            if isinstance(parent, cst.Call) and self._origins.names.api(parent.func) == f"{_DP}on_root":
+            if isinstance(parent, cst.Call) and self._origins.names.api(parent.func) in _ROOT:
                 return True
             child = parent
         return False
@@ -152,26 +244,110 @@ class Effects:
             zero and isinstance(target.operator, cst.Equal) and self._origins.names.api(test.left.func) == f"{_DP}rank"
         )
 
+    # --- reading what was written -------------------------------------------------------------------------------------
 
-def unplaced(effect: Effect, origins: Origins, trains: bool) -> Problem | None:
-    """A writer whose value is used in a way that cannot be given to all ranks."""
-    if effect.kind == "events" and not isinstance(effect.call.func, cst.Attribute):
+    def waiting(self, effects: tuple[Effect, ...], certain: Callable[[cst.CSTNode], bool]) -> tuple[cst.CSTNode, ...]:
+        """Statements that read files which rank 0 may still be writing, with the conditions around them.
+
+        One whose surroundings all ranks do not reach alike is given as it is: it cannot wait.
+        """
+        guarded = {e.guard for e in effects if e.guard is not None and not e.shared}
+        latest = {self._index.statement_of(e.call) for e in effects if e.kind == "latest"}
+        writes = [e.call for e in effects if e.kind == "open" or (e.guard is not None and e.kind in {"save", "format"})]
+        found: dict[cst.CSTNode, None] = {}
+        for call in self._index.calls if writes else ():
+            statement = self._index.statement_of(call)
+            apart = (
+                statement in latest or statement in guarded or any(p in guarded for p in self._index.ancestors(call))
+            )
+            if apart or not self._writers.reads(call) or self.on_root(call):
+                continue
+            if any(self._may_follow(write, call) for write in writes):
+                found[self._anchor(statement, certain)] = None
+        return tuple(s for s in found if self._index.previous(s) not in found)
+
+    def _anchor(self, statement: cst.CSTNode, certain: Callable[[cst.CSTNode], bool]) -> cst.CSTNode:
+        if certain(statement):
+            return statement
+        for parent in self._index.ancestors(statement):
+            if isinstance(parent, cst.FunctionDef | cst.For | cst.While):
+                break
+            if isinstance(parent, cst.If | cst.Try) and certain(parent):
+                return self._outermost_branch(parent)
+        return statement
+
+    def _outermost_branch(self, branch: cst.CSTNode) -> cst.CSTNode:
+        """The `if` to which an `elif` belongs."""
+        parent = self._index.parents[branch]
+        while isinstance(parent, cst.If) and parent.orelse is branch:
+            branch, parent = parent, self._index.parents[parent]
+        return branch
+
+    def _may_follow(self, first: cst.CSTNode, second: cst.CSTNode) -> bool:
+        """Whether `second` can run after `first`: by the text, or by a loop around both, where their ways part."""
+        if not hasattr(self, "_order"):
+            self._order = {node: place for place, node in enumerate(nodes(self._index.module))}
+        return any(self._follows(a, b) for a in self._ways(first) for b in self._ways(second))
+
+    def _follows(self, first: tuple[cst.CSTNode, ...], second: tuple[cst.CSTNode, ...]) -> bool:
+        a, b = next(((a, b) for a, b in zip(first, second, strict=False) if a is not b), (first[-1], second[-1]))
+        common = set(self._index.loops_around(a)) & set(self._index.loops_around(b))
+        return bool(common) or self._order[a] < self._order[b]
+
+    def _ways(self, node: cst.CSTNode, depth: int = 0) -> list[tuple[cst.CSTNode, ...]]:
+        """The calls that lead to a node, the outermost first, for each way through the script's own functions."""
+        function = self._index.enclosing_function(node)
+        callers = self._origins.calls_of(function) if function is not None and depth < 8 else []
+        ways = [(*way, node) for caller in callers[:8] for way in self._ways(caller, depth + 1)]
+        return ways[:64] or [(node,)]
+
+
+def unplaced(effect: Effect, origins: Origins, certain: Callable[[cst.CSTNode], bool]) -> Problem | None:
+    """A writer that cannot be kept to one rank as it stands."""
+    if (
+        effect.kind == "events"
+        and isinstance(effect.call, cst.Call)
+        and not isinstance(effect.call.func, cst.Attribute)
+    ):
         return Problem(
             "TFDP051",
             effect.call,
             "the summary writer is made by a function imported by itself",
             "call it as tf.summary.create_file_writer(…)",
         )
-    if effect.kind in {"save", "show"} and trains:
-        reason = "this call trains while its arguments are made, which every worker must do"
-        return Problem("TFDP050", effect.call, reason, "take the training out of the call's arguments")
-    if effect.statement is not None or effect.kind != "save":
+    if effect.guard is not None or effect.kind not in {"save", "open", "format", "latest"}:
         return None
+    if effect.kind in {"open", "format"}:
+        return _unopened(effect, origins)
     parent = origins.index.parents[effect.call]
-    if not isinstance(parent, cst.Assign | cst.AnnAssign | cst.Return | cst.Arg | cst.NamedExpr):
+    statement = cst.Assign | cst.AnnAssign | cst.Return | cst.Arg | cst.NamedExpr
+    if effect.kind == "save" and not isinstance(parent, statement):
         reason = "the value of this writing call is used where it cannot be given to all workers"
-    elif differing(effect.call, origins) is not None:
+    elif not certain(effect.call):
         reason = "the value of this writing call is used, under a condition that may differ by worker"
+        if effect.kind == "latest":
+            reason = "rank 0 alone knows this checkpoint, and a condition that may differ by worker asks for it"
     else:
         return None
     return Problem("TFDP050", effect.call, reason, "put the call in a statement of its own, without using its value")
+
+
+def _unopened(effect: Effect, origins: Origins) -> Problem | None:
+    """A file that all workers would write, and that the null device cannot stand for."""
+    assert isinstance(effect.call, cst.Call)
+    writers = Writers(origins)
+    api = origins.names.api(effect.call.func) or ""
+    of_path = api not in outputs.OPENS and api not in outputs.OPENS_FORMAT
+    mode = writers.mode(effect.call, *((0, "r") if of_path else {**outputs.OPENS, **outputs.OPENS_FORMAT}[api]))
+    next_step = "open it in a `with` statement of its own, whose body only writes, or under `if dp.rank() == 0:`"
+    if effect.kind == "format":
+        reason = "every worker would write this file, and what is done with it is needed by all"
+    elif mode is None:
+        reason = "whether this file is read or written is not certain; every worker would write it"
+    elif "+" in mode or "x" in mode:
+        reason = f"every worker would open this file in mode {mode!r}"
+    elif not effect.call.args or effect.call.args[0].star or (argument(effect.call, "mode", 0) and of_path is None):
+        reason = "every worker would write this file, and its path is not the first argument"
+    else:
+        return None
+    return Problem("TFDP050", effect.call, reason, next_step)

@@ -193,13 +193,20 @@ class Script:
     @cached_property
     def effects(self) -> tuple[Effect, ...]:
         """What is written and shown, outside any guard."""
-        return Effects(self.origins).of(self.loops) if self.trained else ()
+        return self._effects.all(self._certain) if self.trained else ()
+
+    @cached_property
+    def _effects(self) -> Effects:
+        return Effects(self.origins, self.loops, ())
+
+    def _certain(self, node: cst.CSTNode) -> bool:
+        """Whether all ranks reach the node alike."""
+        return differing(node, self.origins) is None
 
     @cached_property
     def waiting_reads(self) -> tuple[cst.CSTNode, ...]:
         """Statements that read files which rank 0 may still be writing."""
-        found = dict.fromkeys(self.index.statement_of(c) for c in Effects(self.origins).reads(self.effects))
-        return tuple(s for s in found if self.index.previous(s) not in found)
+        return self._effects.waiting(self.effects, self._certain)
 
     @cached_property
     def data_draws(self) -> tuple[cst.Call, ...]:
@@ -270,12 +277,11 @@ class Script:
             *self._losses,
             *hazards.general(self, batch),
         ]
-        effects = Effects(self.origins)
         for effect in self.effects:
-            problem = unplaced(effect, self.origins, effects.acts(effect.call, self.loops))
+            problem = unplaced(effect, self.origins, self._certain)
             found += [problem] if problem is not None else []
         for statement in self.waiting_reads:
-            if differing(statement, self.origins) is not None:
+            if not self._certain(statement):
                 reason = "this reads what rank 0 writes, under a condition that may differ by worker"
                 found.append(Problem("TFDP050", statement, reason, "read the file outside the condition"))
         return tuple(dict.fromkeys(found))

@@ -8,6 +8,7 @@ import inspect
 import pytest
 import tensorflow as tf
 
+from tfdp.migrate import outputs
 from tfdp.migrate.catalogue import BATCHING, KINDS, OPTIMIZERS, SAVES, SCHEDULES, STAGES, VARIABLE_COLLECTIONS, Kind
 
 OTHERS = {"numpy", "matplotlib", "tqdm", "tensorflow_datasets", "os", "shutil", "random"}
@@ -29,6 +30,18 @@ def resolve(name: str) -> object:
 def test_every_name_exists(name: str) -> None:
     if name.partition(".")[0] in OTHERS:
         pytest.importorskip(name.partition(".")[0])
+    assert callable(resolve(name))
+
+
+LISTS = (outputs.WRITES, outputs.PRINTS, outputs.PROGRESS, outputs.OPENS, outputs.FETCHES, outputs.READERS)
+
+# Not in every version, or under `import keras` alone.
+NEWER = {"keras.saving.load_model", "keras.saving.save_model", "keras.datasets.california_housing.load_data"}
+CHECKED = sorted(n for n in set().union(*LISTS) - NEWER if n.startswith(("tensorflow.", "keras.")))
+
+
+@pytest.mark.parametrize("name", CHECKED)
+def test_every_function_that_writes_or_reads_exists(name: str) -> None:
     assert callable(resolve(name))
 
 

@@ -1,0 +1,189 @@
+"""Names of functions that write, show, say or fetch something outside the process: data only.
+
+Spelled as `facts.names.fold` spells them. What TensorFlow's own names mean besides is in `migrate.catalogue`.
+"""
+
+from __future__ import annotations
+
+# Write, move or delete files; what they need is made by every worker.
+WRITES = frozenset(
+    {
+        "tensorflow.saved_model.save",
+        "tensorflow.io.write_file",
+        "tensorflow.io.write_graph",
+        "tensorflow.io.gfile.copy",
+        "tensorflow.io.gfile.remove",
+        "tensorflow.io.gfile.rename",
+        "tensorflow.io.gfile.rmtree",
+        "tensorflow.summary.trace_on",
+        "tensorflow.summary.trace_export",
+        "tensorflow.summary.trace_off",
+        "tensorflow.profiler.experimental.start",
+        "tensorflow.profiler.experimental.stop",
+        "keras.models.save_model",
+        "keras.saving.save_model",
+        "keras.utils.save_img",
+        "keras.preprocessing.image.save_img",
+        "keras.utils.plot_model",
+        "numpy.save",
+        "numpy.savez",
+        "numpy.savez_compressed",
+        "numpy.savetxt",
+        "shutil.rmtree",
+        "shutil.copy",
+        "shutil.copy2",
+        "shutil.copyfile",
+        "shutil.copytree",
+        "shutil.move",
+        "shutil.make_archive",
+        "os.remove",
+        "os.unlink",
+        "os.rename",
+        "os.replace",
+        "os.rmdir",
+        "os.removedirs",
+        "os.symlink",
+        "cv2.imwrite",
+        "imageio.imwrite",
+        "imageio.imsave",
+        "imageio.mimwrite",
+        "imageio.mimsave",
+        "imageio.v2.imwrite",
+        "imageio.v2.mimsave",
+        "imageio.v3.imwrite",
+        "skimage.io.imsave",
+        "scipy.io.savemat",
+        "scipy.io.wavfile.write",
+        "soundfile.write",
+        "joblib.dump",
+        "yaml.dump_all",
+        "matplotlib.pyplot.imsave",
+        "matplotlib.image.imsave",
+    }
+)
+SHOWS = frozenset({"matplotlib.pyplot.savefig", "matplotlib.pyplot.show", "matplotlib.pyplot.pause"})
+_LEVELS = ("debug", "info", "warning", "warn", "error", "exception", "critical", "fatal", "log", "vlog")
+PRINTS = frozenset(
+    {
+        "builtins.print",
+        "tensorflow.print",
+        "pprint.pprint",
+        "sys.stdout.write",
+        "sys.stdout.flush",
+        "sys.stderr.write",
+        "rich.print",
+        "IPython.display.display",
+        "IPython.display.clear_output",
+        "tqdm.tqdm.write",
+        "tqdm.auto.tqdm.write",
+        *(f"{module}.{level}" for module in ("logging", "absl.logging") for level in _LEVELS),
+    }
+)
+LOGGERS = frozenset({"logging.getLogger", "tensorflow.get_logger"})
+LOGS = frozenset(_LEVELS)
+# Progress bars: the argument that silences one, and the value that does.
+PROGRESS = {
+    "tqdm.tqdm": "disable",
+    "tqdm.trange": "disable",
+    "tqdm.auto.tqdm": "disable",
+    "tqdm.auto.trange": "disable",
+    "tqdm.notebook.tqdm": "disable",
+    "tqdm.notebook.trange": "disable",
+    "tqdm.std.tqdm": "disable",
+    "tqdm.tqdm_notebook": "disable",
+    "keras.utils.Progbar": "verbose",
+}
+# Open a file: the position of the mode, and the mode without one. The null device can stand for the file.
+OPENS = {
+    "builtins.open": (1, "r"),
+    "io.open": (1, "r"),
+    "codecs.open": (1, "r"),
+    "gzip.open": (1, "rb"),
+    "bz2.open": (1, "rb"),
+    "lzma.open": (1, "rb"),
+    "tensorflow.io.gfile.GFile": (1, "r"),
+    "tensorflow.io.TFRecordWriter": (None, "w"),
+}
+# The same, for files of which the null device cannot take the place.
+OPENS_FORMAT = {
+    "h5py.File": (1, "r"),
+    "zipfile.ZipFile": (1, "r"),
+    "tarfile.open": (1, "r"),
+    "imageio.get_writer": (None, "w"),
+    "imageio.v2.get_writer": (None, "w"),
+    "cv2.VideoWriter": (None, "w"),
+    "pandas.ExcelWriter": (None, "w"),
+    "matplotlib.backends.backend_pdf.PdfPages": (None, "w"),
+}
+# Log files: where their path is.
+LOG_FILES = {
+    "logging.FileHandler": ("filename", 0),
+    "logging.handlers.RotatingFileHandler": ("filename", 0),
+    "logging.handlers.TimedRotatingFileHandler": ("filename", 0),
+    "logging.basicConfig": ("filename", None),
+}
+# Methods that write, by the function that made their object (or the module it is in).
+METHODS = {
+    "PIL.Image.": frozenset({"save"}),
+    "pandas.": frozenset({"to_csv", "to_pickle", "to_json", "to_excel", "to_hdf", "to_parquet", "to_feather"}),
+    "numpy.": frozenset({"tofile", "dump"}),
+    "keras.preprocessing.image.array_to_img": frozenset({"save"}),
+    "keras.utils.array_to_img": frozenset({"save"}),
+    "wave.open": frozenset({"writeframes", "setparams"}),
+    "matplotlib.animation.": frozenset({"save"}),
+}
+FIGURES = frozenset({"matplotlib.pyplot.figure", "matplotlib.pyplot.subplots", "matplotlib.pyplot.gcf"})
+PATH_WRITES = frozenset(
+    {"write_text", "write_bytes", "unlink", "rmdir", "rename", "replace", "touch", "symlink_to", "hardlink_to"}
+)
+PATH_STEPS = frozenset({"joinpath", "with_suffix", "with_name", "with_stem", "resolve", "absolute", "expanduser"})
+# Leave a file behind and find it the next time: rank 0 comes first.
+FETCHES = frozenset(
+    {
+        "keras.utils.get_file",
+        *(
+            f"keras.datasets.{name}.load_data"
+            for name in ("mnist", "fashion_mnist", "cifar10", "cifar100", "imdb", "reuters", "boston_housing")
+        ),
+        "keras.datasets.california_housing.load_data",
+        "keras.datasets.imdb.get_word_index",
+        "keras.datasets.reuters.get_word_index",
+        "sklearn.datasets.fetch_openml",
+        "sklearn.datasets.fetch_california_housing",
+        "sklearn.datasets.fetch_20newsgroups",
+        "sklearn.datasets.fetch_covtype",
+        "sklearn.datasets.fetch_olivetti_faces",
+    }
+)
+DOWNLOADS = frozenset(
+    {
+        "urllib.request.urlretrieve",
+        "wget.download",
+        "gdown.download",
+        "shutil.unpack_archive",
+    }
+)
+READERS = frozenset(
+    {
+        "keras.models.load_model",
+        "keras.saving.load_model",
+        "tensorflow.saved_model.load",
+        "tensorflow.train.latest_checkpoint",
+        "tensorflow.train.load_checkpoint",
+        "tensorflow.train.get_checkpoint_state",
+        "tensorflow.data.TFRecordDataset",
+        "tensorflow.data.TextLineDataset",
+        "tensorflow.io.read_file",
+        "numpy.load",
+        "numpy.loadtxt",
+        "numpy.genfromtxt",
+        "pandas.read_csv",
+        "pandas.read_pickle",
+        "joblib.load",
+        "cv2.imread",
+        "imageio.imread",
+        "PIL.Image.open",
+    }
+)
+READS = frozenset({"restore", "read", "load_weights", "restore_or_initialize"})
+BUFFERS = frozenset({"io.BytesIO", "io.StringIO"})
