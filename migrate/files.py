@@ -13,7 +13,8 @@ import stat
 import warnings
 from dataclasses import dataclass
 
-_FRAMEWORKS = (b"tensorflow", b"keras", b"horovod", b"smdistributed")
+# A part of a script whose imports are elsewhere is known by its tape.
+_FRAMEWORKS = (b"tensorflow", b"keras", b"horovod", b"smdistributed", b"GradientTape")
 _COOKIE = re.compile(rb"[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
 _COMMENT_OR_BLANK = re.compile(rb"[ \t\f]*(?:#.*)?\r?\Z")
 _LONE_CR = re.compile(r"\r(?!\n)")
