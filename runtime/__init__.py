@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tfdp.runtime.collectives import broadcast_object as broadcast_object
     from tfdp.runtime.collectives import broadcast_variables as broadcast_variables
     from tfdp.runtime.collectives import grouped_allreduce as grouped_allreduce
+    from tfdp.runtime.compression import Compression as Compression
     from tfdp.runtime.data import count_examples as count_examples
     from tfdp.runtime.data import local_batch_size as local_batch_size
     from tfdp.runtime.data import local_steps as local_steps
@@ -86,6 +87,7 @@ _MODULES = {
         "broadcast_variables",
         "grouped_allreduce",
     ),
+    "compression": ("Compression",),
     "data": (
         "count_examples",
         "local_batch_size",

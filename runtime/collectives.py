@@ -44,13 +44,15 @@ def grouped_allreduce(tensors: Sequence[Any], op: ReduceOp = Average, name: str 
     if not isinstance(op, ReduceOp):
         raise TypeError(f"op is {op!r}: it must be dp.Average, dp.Sum, dp.Min, dp.Max or dp.Product")
     job = current()
-    given = [_reducible(tensor) for tensor in tensors]
+    given = [reducible(tensor) for tensor in tensors]
     if job.topology.size == 1 or not given:
         return given
-    return _allreduce(job, given, op, Label(name, call_site()))
+    return exchanged(job, given, op, Label(name, call_site()))
 
 
-def _allreduce(job: Job, tensors: list[Tensor], op: ReduceOp, label: Label) -> list[Tensor]:
+def exchanged(job: Job, tensors: Sequence[Tensor], op: ReduceOp, label: Label) -> list[Tensor]:
+    """The tensors, which have been made `reducible`, combined over several ranks in one exchange."""
+
     @tf.custom_gradient  # type: ignore[untyped-decorator]
     def reduced(*values: Tensor) -> Any:
         def gradient(*upstream: Tensor) -> list[Tensor | None]:
@@ -74,7 +76,7 @@ def _gradients(
     tensors = [tf.convert_to_tensor(upstream[index]) for index in floating]
     found: list[Tensor | None] = [None] * len(values)
     if tensors:
-        combined = _allreduce(job, tensors, op, Label(_gradient_name(label), label.site))
+        combined = exchanged(job, tensors, op, Label(_gradient_name(label), label.site))
         for index, tensor in zip(floating, combined, strict=True):
             found[index] = tensor
     return found
@@ -106,7 +108,7 @@ def allgather(tensor: Any, name: str | None = None) -> Tensor:
         rows, counts = job.transport.allgather(value, label)
 
         def gradient(upstream: Tensor) -> Tensor:
-            total = _allreduce(job, [upstream], Sum, Label(_gradient_name(label), label.site))[0]
+            total = exchanged(job, [upstream], Sum, Label(_gradient_name(label), label.site))[0]
             start = tf.reduce_sum(counts[: job.topology.rank])
             return total[start : start + counts[job.topology.rank]]
 
@@ -134,7 +136,7 @@ def broadcast(tensor: Any, root_rank: int = 0, name: str | None = None) -> Tenso
     @tf.custom_gradient  # type: ignore[untyped-decorator]
     def spread(value: Tensor) -> Any:
         def gradient(upstream: Tensor) -> Tensor:
-            total = _allreduce(job, [upstream], Sum, Label(_gradient_name(label), label.site))[0]
+            total = exchanged(job, [upstream], Sum, Label(_gradient_name(label), label.site))[0]
             return total if job.topology.rank == root_rank else tf.zeros_like(total)
 
         return job.transport.broadcast([value], root_rank, label)[0], gradient
@@ -195,7 +197,12 @@ def _gradient_name(label: Label) -> str | None:
     return None if label.name is None else f"gradient of {label.name}"
 
 
-def _reducible(tensor: Any) -> Tensor:
+def reducible(tensor: Any) -> Tensor:
+    """The tensor, if it has a dtype that can be combined.
+
+    Raises:
+        TypeError: it has not, or is sparse.
+    """
     if isinstance(tensor, tf.IndexedSlices):
         raise TypeError(
             f"allreduce of tf.IndexedSlices at {call_site()}: dp.DistributedGradientTape averages sparse gradients; "

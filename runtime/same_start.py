@@ -16,6 +16,7 @@ import tensorflow as tf
 from tfdp.runtime.call_site import call_site
 from tfdp.runtime.errors import TfdpError
 from tfdp.runtime.job import Job
+from tfdp.runtime.state import creation_ordinals
 from tfdp.runtime.transports import Label
 from tfdp.runtime.variables import Variable, name_of
 
@@ -87,18 +88,46 @@ def _first_time(flag: str, action: Callable[[], Any]) -> Any:
 
 
 def _compare(variables: Sequence[Variable], job: Job) -> Any:
-    names, site = [name_of(each) for each in variables], call_site()
+    names, site, places = [name_of(each) for each in variables], call_site(), _places(variables)
 
-    def compare(all_digests: Any) -> Any:
-        by_rank = np.reshape(all_digests, (job.topology.size, len(names)))
+    def compare(all_numbers: Any) -> Any:
+        numbers = np.reshape(all_numbers, (job.topology.size, 2, len(names)))
+        _refuse_other_order(names, numbers[:, 0], job.topology.rank, site)
+        by_rank = numbers[:, 1]
         differs = (by_rank != by_rank[0]).any(axis=0)
         if differs.any():
             raise TfdpError(_message(names, by_rank, differs, site))
         return np.True_
 
     digests = _in_python(_digests, [tf.convert_to_tensor(each) for each in variables], tf.int64, [len(names)])
+    digests = tf.concat([tf.constant(places, tf.int64), digests], 0)
     gathered, _ = job.transport.allgather(digests, Label("values of variables before their first gradient", site))
     return _in_python(compare, [gathered], tf.bool, [])
+
+
+def _places(variables: Sequence[Variable]) -> list[int]:
+    """Of each variable, how many others in the list were created before it; -1 where that is not known.
+
+    Ranks agree in this, whatever else one of them alone has created, as long as they list the variables in one order.
+    """
+    ordinals = creation_ordinals()
+    created = [ordinals.get(id(each.handle), -1) for each in variables]
+    order = {ordinal: place for place, ordinal in enumerate(sorted({*created} - {-1}))}
+    return [order.get(ordinal, -1) for ordinal in created]
+
+
+def _refuse_other_order(names: Sequence[str], by_rank: Any, rank: int, site: str) -> None:
+    known = (by_rank >= 0).all(axis=0)
+    differs = known & (by_rank != by_rank[0]).any(axis=0)
+    if not differs.any():
+        return
+    column = int(np.argmax(differs))
+    ranks = np.flatnonzero(by_rank[:, column] != by_rank[0, column]).tolist()
+    raise TfdpError(
+        f"the variables come in another order on rank(s) {', '.join(map(str, ranks))} than on rank 0 at {site}: number "
+        f"{column + 1} is {names[column]} on rank {rank}. Gradients of different variables would be averaged. A set "
+        "has another order in each process: use a list or a dict"
+    )
 
 
 def _message(names: Sequence[str], by_rank: Any, differs: Any, site: str) -> str:

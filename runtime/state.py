@@ -119,6 +119,12 @@ def follow_root() -> None:
     _enter_again_after_reset(_following)
 
 
+def creation_ordinals() -> dict[int, int]:
+    """When each variable that still exists was created, counted on this rank, by `id` of its handle."""
+    live = _following.live().values() if _following else ()
+    return {id(variable.handle): ordinal for ordinal, variable in enumerate(live)}
+
+
 def _enter_again_after_reset(following: _Following) -> None:
     """`keras.backend.clear_session` drops the scope with the graph that keeps it; all Keras do so by these names."""
     for module in (tf.compat.v1, tf.compat.v2.compat.v1):

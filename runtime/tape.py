@@ -1,19 +1,19 @@
 """The gradient tape whose gradients are averaged over all ranks."""
 
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
 
-from tfdp.runtime import collectives
 from tfdp.runtime.autograph import as_written
 from tfdp.runtime.call_site import call_site
+from tfdp.runtime.compression import Compression
+from tfdp.runtime.gradients import Exchange
 from tfdp.runtime.job import current
 from tfdp.runtime.ops import Average, ReduceOp, Sum
 from tfdp.runtime.same_start import check_same_start
-from tfdp.runtime.variables import is_variable
-
-_HALF = (tf.float16, tf.bfloat16)
+from tfdp.runtime.variables import is_variable, name_of
 
 
 class DistributedGradientTape:
@@ -24,7 +24,17 @@ class DistributedGradientTape:
     """
 
     @as_written
-    def __init__(self, tape: Any, *, op: ReduceOp = Average, batch_size: Any = None) -> None:
+    def __init__(
+        self,
+        tape: Any,
+        *,
+        op: ReduceOp = Average,
+        batch_size: Any = None,
+        compression: Any = Compression.none,
+        gradient_predivide_factor: float = 1.0,
+        sparse_as_dense: bool = False,
+        deduplicate: bool = False,
+    ) -> None:
         """Wrap a tape before, inside or after its `with` block.
 
         Args:
@@ -33,25 +43,39 @@ class DistributedGradientTape:
                 global number.
             batch_size: how many examples this rank's loss is a mean of, where the ranks differ: an int or an integer
                 scalar tensor. Gradients then count by local/global examples; those of a rank with 0 count nothing,
-                even if they are NaN.
+                even if they are NaN. Not together with `compression` or `gradient_predivide_factor`.
+            compression: `dp.Compression.none`, `.fp16` or `.bf16`: what gradients are rounded to before they are sent.
+                They come back in their own dtype. Changes the result.
+            gradient_predivide_factor: dense gradients are divided by it before they are added up, and by size()/factor
+                afterwards, against overflow in low precision. With `Average` only. Changes the last bits.
+            sparse_as_dense: turn `tf.IndexedSlices` into dense tensors first. Changes what an optimizer does with
+                rows that have no example, and with several slices of one row.
+            deduplicate: add up slices of one row. Changes what an optimizer does with several slices of one row. The
+                last two hold with one worker too.
 
         Raises:
             NotInitializedError: `dp.init()` has not run.
-            TypeError: `tape` is no tape, or is wrapped already; `batch_size` is no integer.
-            ValueError: another `op`; `batch_size` together with `Sum`, negative, or not one number.
+            TypeError: `tape` is no tape, or is wrapped already; `batch_size` is no integer; `compression` can not
+                compress.
+            ValueError: another `op`; arguments that do not go together; `batch_size` negative, or not one number; a
+                factor that is not greater than 0.
         """
         if isinstance(tape, DistributedGradientTape):
             raise TypeError(f"the tape at {call_site()} is a DistributedGradientTape already: wrap a tape once")
         if not isinstance(tape, tf.GradientTape):
             raise TypeError(f"DistributedGradientTape at {call_site()} takes a tf.GradientTape, not {tape!r}")
-        if op not in (Average, Sum):
-            raise ValueError(f"op is {op} at {call_site()}: gradients are combined with dp.Average or dp.Sum")
-        if batch_size is not None and op is not Average:
-            raise ValueError(f"batch_size at {call_site()} makes a weighted mean; it does not go with op={op}")
+        _check_options(op, batch_size, compression, gradient_predivide_factor)
         self._job = current()
         self._tape = tape
-        self._op = op
-        self._count = None if batch_size is None else _checked_count(batch_size)
+        self._exchange = Exchange(
+            self._job,
+            op,
+            None if batch_size is None else _checked_count(batch_size),
+            compression,
+            float(gradient_predivide_factor),
+            sparse_as_dense,
+            deduplicate,
+        )
 
     def __enter__(self) -> "DistributedGradientTape":
         self._tape.__enter__()
@@ -78,24 +102,29 @@ class DistributedGradientTape:
             options: `unconnected_gradients`, as for the tape.
 
         Returns:
-            The structure of `sources`; the same bits on every rank. `None` stays `None`. `tf.IndexedSlices` hold all
-            ranks' slices one after the other, as one process with all the examples would have them; slices of one row
-            are not added up.
+            The structure of `sources`; the same bits on every rank. `None` stays `None`, and must be on all ranks.
+            `tf.IndexedSlices` hold all ranks' slices one after the other, as one process with all the examples would
+            have them; slices of one row are not added up.
 
         Raises:
-            TfdpError: a variable differs between the ranks (in a `tf.function`, `tf.errors.UnknownError` with the
-                message).
-            CollectiveMismatchError: the ranks' gradients differ in number, shape or dtype.
+            TfdpError: a variable differs between the ranks, or they come in another order (in a `tf.function`,
+                `tf.errors.UnknownError` with the message).
+            CollectiveMismatchError: the ranks' gradients differ in number, shape, dtype or kind (dense, sparse, None);
+                the message names the variable.
+            TypeError: a gradient of a dtype or kind that cannot be combined, such as complex numbers or ragged tensors.
         """
         local = self._tape.gradient(target, sources, output_gradients, **options)
         flat = tf.nest.flatten(local)
         if self._job.topology.size == 1:
-            return local if self._count is None else _packed(local, [_kept(each, self._count) for each in flat])
+            return tf.nest.pack_sequence_as(local, self._exchange.alone(flat)) if self._exchange.acts_alone else local
+        given, site = tf.nest.flatten(sources), call_site()
+        names = [_name(each, index) for index, each in enumerate(given)]
+        _check_kinds(flat, names, site)
         with tf.name_scope("distributed_gradient"):
-            compared = check_same_start([each for each in tf.nest.flatten(sources) if is_variable(each)], self._job)
+            compared = check_same_start([each for each in given if is_variable(each)], self._job)
+            # Also what is sent for a gradient that is none, and depends on nothing, comes after the comparison.
             with tf.control_dependencies(compared):
-                flat = [None if each is None else _with_values(each, tf.identity(_values(each))) for each in flat]
-            return _packed(local, self._combined(flat))
+                return tf.nest.pack_sequence_as(local, self._exchange.combined(flat, names, site))
 
     def jacobian(self, *_: Any, **__: Any) -> Any:
         """Refused: rows of a Jacobian belong to single examples or outputs, and ranks hold different examples."""
@@ -111,20 +140,43 @@ class DistributedGradientTape:
             "rank. Take it from the tf.GradientTape itself"
         )
 
-    def _combined(self, gradients: list[Any]) -> list[Any]:
-        """Dense gradients in one exchange, then each sparse one's rows."""
-        if self._count is None:
-            dense = [each for each in gradients if _is_dense(each)]
-            reduced = iter(collectives.grouped_allreduce(dense, self._op))
-            divisor = self._job.topology.size if self._op is Average else 1
-            return [next(reduced) if _is_dense(each) else _gathered(each, divisor) for each in gradients]
-        weighted = [_weighted(each, self._count) for each in gradients]
-        dense = [each for each in weighted if _is_dense(each)]
-        # The number of all examples comes with the gradients; dividing afterwards saves an exchange.
-        *sums, total = collectives.grouped_allreduce([*dense, self._count], Sum)
-        remaining = iter(sums)
-        means = [_divided(next(remaining), total) if _is_dense(each) else _gathered(each, total) for each in weighted]
-        return [_as_dtype(mean, each) for mean, each in zip(means, gradients, strict=True)]
+
+def _check_options(op: Any, batch_size: Any, compression: Any, factor: Any) -> None:
+    if op not in (Average, Sum):
+        raise ValueError(f"op is {op} at {call_site()}: gradients are combined with dp.Average or dp.Sum")
+    if not callable(getattr(compression, "compress", None)) or not callable(getattr(compression, "decompress", None)):
+        raise TypeError(
+            f"compression is {compression!r} at {call_site()}: it must be dp.Compression.none, dp.Compression.fp16 or "
+            "dp.Compression.bf16"
+        )
+    if not isinstance(factor, (int, float)) or not 0 < factor < float("inf"):
+        raise ValueError(f"gradient_predivide_factor is {factor!r} at {call_site()}: a number greater than 0 is needed")
+    if factor != 1 and op is not Average:
+        raise ValueError(
+            f"gradient_predivide_factor at {call_site()} splits the division of an average; it does not go with op={op}"
+        )
+    if batch_size is None:
+        return
+    if op is not Average:
+        raise ValueError(f"batch_size at {call_site()} makes a weighted mean; it does not go with op={op}")
+    if factor != 1 or compression is not Compression.none:
+        raise ValueError(
+            f"batch_size at {call_site()} makes a weighted mean, whose terms are sums over examples: it does not go "
+            "with compression or gradient_predivide_factor"
+        )
+
+
+def _check_kinds(gradients: Sequence[Any], names: Sequence[str], site: str) -> None:
+    for gradient, name in zip(gradients, names, strict=True):
+        if gradient is not None and not isinstance(gradient, (tf.Tensor, tf.IndexedSlices)):
+            raise TypeError(
+                f"the gradient for {name} at {site} is a {type(gradient).__name__}, which cannot be combined over the "
+                "ranks: take the gradient for its parts, such as ragged.flat_values"
+            )
+
+
+def _name(source: Any, index: int) -> str:
+    return name_of(source) if is_variable(source) else f"source {index}"
 
 
 def _checked_count(batch_size: Any) -> Any:
@@ -142,55 +194,3 @@ def _checked_count(batch_size: Any) -> Any:
     if value < 0:
         raise ValueError(f"batch_size is {value} at {call_site()}: it cannot be negative")
     return tf.constant(value, tf.int64)
-
-
-def _is_dense(gradient: Any) -> bool:
-    return gradient is not None and not isinstance(gradient, tf.IndexedSlices)
-
-
-def _packed(structure: Any, flat: list[Any]) -> Any:
-    return tf.nest.pack_sequence_as(structure, flat)
-
-
-def _with_values(gradient: Any, values: Any) -> Any:
-    if isinstance(gradient, tf.IndexedSlices):
-        return tf.IndexedSlices(values, gradient.indices, gradient.dense_shape)
-    return values
-
-
-def _values(gradient: Any) -> Any:
-    return gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
-
-
-def _kept(gradient: Any, count: Any) -> Any:
-    """The gradient, or zeros where there are no examples."""
-    if gradient is None:
-        return None
-    values = _values(gradient)
-    return _with_values(gradient, tf.where(count > 0, values, tf.zeros_like(values)))
-
-
-def _weighted(gradient: Any, count: Any) -> Any:
-    """The gradient times the number of examples, of which half precision has no room."""
-    kept = _kept(gradient, count)
-    if kept is None:
-        return None
-    values = _values(kept)
-    values = tf.cast(values, tf.float32) if values.dtype in _HALF else values
-    return _with_values(kept, values * tf.cast(count, values.dtype))
-
-
-def _divided(values: Any, total: Any) -> Any:
-    return tf.math.divide_no_nan(values, tf.cast(total, values.dtype))
-
-
-def _gathered(gradient: Any, divisor: Any) -> Any:
-    """All ranks' slices, their values divided."""
-    if gradient is None:
-        return None
-    values = _divided(collectives.allgather(gradient.values), divisor)
-    return tf.IndexedSlices(values, collectives.allgather(gradient.indices), gradient.dense_shape)
-
-
-def _as_dtype(gradient: Any, like: Any) -> Any:
-    return None if gradient is None else _with_values(gradient, tf.cast(_values(gradient), _values(like).dtype))

@@ -38,8 +38,8 @@ def test_collectives_keep_the_programs_order_around_the_first_check(be_rank):
     first, *later = [each for each in operations if each.type == "PyFunc"]
     check = next(each for each in operations if each.type in ("If", "StatelessIf"))
     assert first.name in before(check)
-    # The dense gradient, the sparse one's values and indices, and the last call.
-    assert len(later) == 4
+    # The dense gradient, the sparse one, and the last call.
+    assert len(later) == 3
     for earlier, call in zip([check, *later], later, strict=False):
         assert earlier.name in before(call), call.name
 
@@ -56,6 +56,39 @@ def test_one_exchange_for_all_dense_gradients(be_rank):
     # The values were compared once, for both.
     assert len(job.transport.calls) == 3
     assert "test_training_graphs.py" in job.transport.calls[0][-1].site
+
+
+def test_the_first_check_comes_before_an_exchange_that_depends_on_nothing(be_rank):
+    be_rank(0, 2)
+    table, unused = tf.Variable(tf.ones([3, 2])), tf.Variable(1.0)
+
+    @tf.function
+    def step():
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(tf.gather(table, [1, 1]))
+        return dp.DistributedGradientTape(tape).gradient(loss, [table, unused])[0]
+
+    operations = step.get_concrete_function().graph.get_operations()
+    check = next(each for each in operations if each.type in ("If", "StatelessIf"))
+    exchanges = [each for each in operations if each.type == "PyFunc"]
+    assert len(exchanges) == 2
+    assert all(check.name in before(each) for each in exchanges)
+
+
+def test_two_exchanges_with_any_number_of_sparse_gradients(be_rank):
+    job = be_rank(0, 3)
+    tables = [tf.Variable(tf.ones([4, 2], dtype)) for dtype in (tf.float32, tf.float64, tf.float16)]
+    weight = tf.Variable(2.0)
+    with tf.GradientTape() as tape:
+        rows = [[1, 1], [[0], [3]], tf.zeros([0], tf.int32)]
+        taken = [tf.gather(table, each) for table, each in zip(tables, rows, strict=True)]
+        loss = weight * tf.add_n([tf.cast(tf.reduce_sum(each), tf.float32) for each in taken])
+    found = dp.DistributedGradientTape(tape, op=dp.Sum).gradient(loss, [*tables, weight])
+    assert [call[0] for call in job.transport.calls] == ["allgather", "allreduce", "allgather"]
+    assert [each.indices.numpy().tolist() for each in found[:3]] == [[1, 1] * 3, [0, 3] * 3, []]
+    assert [each.values.shape for each in found[:3]] == [(6, 2), (6, 2), (0, 2)]
+    assert [each.values.dtype for each in found[:3]] == [tf.float32, tf.float64, tf.float16]
+    assert np.all(found[1].values.numpy() == 2.0)
 
 
 def test_the_check_is_repeated_for_new_variables_at_an_old_address(be_rank):
