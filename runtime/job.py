@@ -8,13 +8,14 @@ from dataclasses import dataclass
 
 from tfdp.runtime import transports
 from tfdp.runtime.clusters import local
+from tfdp.runtime.ending import speak_at_the_end
 from tfdp.runtime.errors import LaunchEnvironmentError, NotInitializedError, TfdpError
 from tfdp.runtime.store import SocketStore, SoloStore, Store, end_without_launcher
 from tfdp.runtime.topology import SOLO, Topology
 from tfdp.runtime.transports import Transport
 
 STALL = "TFDP_STALL_SECONDS"
-_DEFAULT_STALL_SECONDS = 600.0
+DEFAULT_STALL_SECONDS = 600.0
 
 
 @dataclass(frozen=True)
@@ -115,6 +116,7 @@ def _join(environ: Mapping[str, str]) -> Job:
         local.number(environ, local.STORE_FD), topology.rank, environ[local.JOB], stall, end_without_launcher
     )
     os.close(memory_fd)
+    speak_at_the_end(store, topology.rank)
     return Job(topology, store, transport, seed)
 
 
@@ -143,7 +145,7 @@ def _seed_common(seed: int) -> None:
 def _stall_seconds(environ: Mapping[str, str]) -> float:
     text = environ.get(STALL, "")
     try:
-        value = float(text) if text else _DEFAULT_STALL_SECONDS
+        value = float(text) if text else DEFAULT_STALL_SECONDS
     except ValueError:
         value = -1.0
     if not value > 0:

@@ -112,6 +112,16 @@ class SocketStore:
         self._greet(job)
         threading.Thread(target=self._listen, name="tfdp-store", daemon=True).start()
 
+    @property
+    def aborted(self) -> str | None:
+        """Why the job is ending, or None while it is not."""
+        return self._aborted
+
+    def fail(self, reason: str) -> None:
+        """Tell the launcher and all ranks that this one has failed; never waits for them."""
+        with contextlib.suppress(OSError):  # nobody is left to be told
+            self._send(Frame(ABORT, 0, self._rank, "", reason.encode()))
+
     def publish(self, key: str, value: bytes, readers: int | None = None) -> None:
         self._send(Frame(PUBLISH, 0, -1 if readers is None else readers, key, value))
 

@@ -15,10 +15,11 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from tfdp.runtime.clusters import local
 from tfdp.runtime.errors import TransportError
+from tfdp.runtime.job import DEFAULT_STALL_SECONDS, STALL
 from tfdp.runtime.launch import children, watch
 from tfdp.runtime.launch.children import Child, Guardian
 from tfdp.runtime.launch.command import CommandError, command, environment, topology
@@ -69,7 +70,10 @@ class _Launch:
         store_bytes = int(_number(environ, "TFDP_STORE_BYTES", _STORE_BYTES))
         self._memory_fd = Arena.create(size, int(_number(environ, "TFDP_SHM_BYTES", DEFAULT_BYTES)))
         self._arena = Arena(self._memory_fd, size)
-        self._store = StoreServer(size, self._job, store_bytes)
+        self._stall = _number(environ, STALL, DEFAULT_STALL_SECONDS)
+        self._store = StoreServer(size, self._job, store_bytes, self._told)
+        self._told_by: int | None = None
+        self._wake: Callable[[], None] = lambda: None
         self._ranks: list[Child] = []
         self._size = size
 
@@ -78,7 +82,16 @@ class _Launch:
         began = time.monotonic()
         guardian = Guardian()
         with Signals() as signals:
-            watching = Watch(self._ranks, guardian, self._grace, failed=self._failed, finished=self._finished)
+            self._wake = signals.poke
+            watching = Watch(
+                self._ranks,
+                guardian,
+                self._grace,
+                self._stall,
+                failed=self._failed,
+                finished=self._finished,
+                ending=lambda: self._told_by is not None,
+            )
             try:
                 try:
                     self._start(guardian)
@@ -111,6 +124,12 @@ class _Launch:
         self._arena.abort(self._size, reason)
         self._store.abort(reason)
 
+    def _told(self, rank: int, reason: str) -> None:
+        """A rank says that it has failed; its process may take long to end."""
+        self._arena.abort(rank, reason)
+        self._told_by = rank
+        self._wake()
+
     def _finished(self, rank: int) -> None:
         self._arena.set_state(rank, FINISHED)
         self._store.finished(rank)
@@ -124,7 +143,7 @@ class _Launch:
         cause = self._cause(watching.first)
         if cause is None or cause.status is None:
             return 0
-        for line in watch.report(cause, output.tail(cause.rank), seconds):
+        for line in watch.report(cause, watching.stopped, output.tail(cause.rank), seconds):
             watch.say(line)
         return children.exit_status(cause.status)
 

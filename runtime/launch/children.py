@@ -21,6 +21,7 @@ class Child:
     rank: int
     process: "subprocess.Popen[bytes]"
     status: int | None = field(default=None)
+    stopped_seconds: float = field(default=0.0)
 
     @property
     def pid(self) -> int:
@@ -121,6 +122,15 @@ def end(children: Sequence[Child], guardian_process: Guardian) -> None:
         if child.status is None:
             os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
     reap(children, guardian_process)
+
+
+def is_stopped(child: Child) -> bool:
+    """Whether the process has been stopped by a signal and has not been continued."""
+    try:
+        with open(f"/proc/{child.pid}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split()[0] == b"T"
+    except OSError:
+        return False
 
 
 def _has_ended(pid: int) -> bool:

@@ -30,7 +30,9 @@ class _Connection:
 class StoreServer:
     """Serves one socketpair per rank. Nobody without one of them can reach it."""
 
-    def __init__(self, size: int, job: str, limit_bytes: int) -> None:
+    def __init__(self, size: int, job: str, limit_bytes: int, failed: Callable[[int, str], None] | None = None) -> None:
+        """`failed` is called, on the server's thread, with the rank that says first that it has failed, and why."""
+        self._failed = failed
         self._job = job
         self._shelf = Shelf(size, limit_bytes)
         self._finished: set[int] = set()
@@ -127,6 +129,10 @@ class StoreServer:
         elif message.kind == store.FETCH:
             connection.waiting[message.request] = message
             self._answer_all()
+        elif message.kind == store.ABORT:
+            if self._aborted is None and self._failed is not None:
+                self._failed(connection.rank, message.value.decode("utf-8", "replace"))
+            self._abort(message.value)
         elif message.kind == store.CANCEL:
             connection.waiting.pop(message.request, None)
 

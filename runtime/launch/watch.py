@@ -21,6 +21,8 @@ _PASSED_ON = (
     signal.SIGUSR2,
     signal.SIGTSTP,
 )
+# How often the launcher looks whether ranks have been stopped: no signal of theirs says so reliably.
+_LOOK_SECONDS = 1.0
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
@@ -78,20 +80,30 @@ class Watch:
         ranks: Sequence[Child],
         guardian: Guardian,
         grace_seconds: float,
+        stall_seconds: float,
         *,
         failed: Callable[[str], None],
         finished: Callable[[int], None],
+        ending: Callable[[], bool],
     ) -> None:
-        """`failed` is called with the reason of the first failure, `finished` for each rank that ends without one."""
+        """`failed` is called with the reason of the first failure, `finished` for each rank that ends without one.
+
+        `ending` says whether a rank has told that it has failed, though its process still runs.
+        """
         self._ranks = ranks
         self._guardian = guardian
         self._grace = grace_seconds
+        self._stall = stall_seconds
+        self._looked_at = time.monotonic()
         self._failed = failed
         self._finished = finished
+        self._ending = ending
         self._asked = 0
         self._term_at: float | None = None
         self._kill_at: float | None = None
+        self._times_set = False
         self.first: Child | None = None
+        self.stopped: list[Child] = []
         self.stopped_by: int | None = None
         self.unread = False
 
@@ -106,6 +118,9 @@ class Watch:
                 self.stopped_by = signal.SIGPIPE
             for child in processes.reap(self._ranks, self._guardian):
                 self._ended(child)
+            if self._ending():
+                self._set_times()
+            self._look()
             self._escalate()
 
     def unread_by(self, signals: Signals) -> Callable[[], None]:
@@ -119,7 +134,7 @@ class Watch:
 
     def _timeout(self) -> float | None:
         times = [at for at in (self._term_at, self._kill_at) if at is not None]
-        return max(0.0, min(times) - time.monotonic()) if times else None
+        return max(0.0, min([*times, self._looked_at + _LOOK_SECONDS]) - time.monotonic())
 
     def _ended(self, child: Child) -> None:
         if child.status == 0:
@@ -128,9 +143,30 @@ class Watch:
             assert child.status is not None
             self.first = child
             self._failed(f"rank {child.rank} ended with {processes.name_of_status(child.status)}")
-            # The others may say in their own words what they were waiting for, and clean up.
+            self.stopped = [each for each in self._ranks if each.status is None and processes.is_stopped(each)]
+            self._set_times()
+
+    def _set_times(self) -> None:
+        """The others may say in their own words what they were waiting for, and clean up; but not for ever."""
+        if not self._times_set:
+            self._times_set = True
             self._term_at = time.monotonic() + self._grace / 2
-            self._kill_at = time.monotonic() + self._grace
+            self._kill_at = self._kill_at or time.monotonic() + self._grace
+
+    def _look(self) -> None:
+        """Find the ranks that have been stopped for longer than the stall limit: no peer of theirs need be waiting."""
+        passed = time.monotonic() - self._looked_at
+        if passed < _LOOK_SECONDS:
+            return
+        self._looked_at = time.monotonic()
+        for child in self._ranks:
+            # A launcher that was stopped itself has not seen all of that time.
+            stopped = child.status is None and processes.is_stopped(child)
+            child.stopped_seconds = child.stopped_seconds + min(passed, 2 * _LOOK_SECONDS) if stopped else 0.0
+            if child.stopped_seconds > self._stall and self.first is None:
+                self.first, self.stopped = child, [child]
+                self._failed(f"rank {child.rank} has been stopped (SIGSTOP) for {child.stopped_seconds:.0f} s")
+                self._set_times()
 
     def _pass_on(self, number: int) -> None:
         if number == signal.SIGTSTP:
@@ -163,10 +199,12 @@ class Watch:
             child.signal(number)
 
 
-def report(cause: Child, tail: Sequence[str], seconds: float) -> Iterator[str]:
+def report(cause: Child, stopped: Sequence[Child], tail: Sequence[str], seconds: float) -> Iterator[str]:
     """What there is to say at the end about the rank that failed first, as lines."""
     assert cause.status is not None
     yield f"rank {cause.rank} failed first, with {processes.name_of_status(cause.status)} after {seconds:.1f} s"
+    for child in stopped:
+        yield f"rank {child.rank} was stopped at that time (SIGSTOP, a debugger, or the terminal) and did not go on"
     if tail:
         yield "the last lines of its stderr were:"
         yield from (f"    {line}" for line in tail)

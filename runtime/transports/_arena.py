@@ -30,7 +30,7 @@ _ABORT_AT, _WORDS_AT, _LINE = 64, 128, 64  # one cache line each, so that writer
 _REASON_BYTES = 2048
 _LENGTH = struct.Struct("<I")
 
-RUNNING, FINISHED = 0, 1
+RUNNING, FINISHED, LEFT = 0, 1, 2
 
 
 def _no_fence() -> None:
@@ -129,7 +129,7 @@ class Arena:
         return self._address + 4 * _word(rank, 0)
 
     def state(self, rank: int) -> int:
-        """RUNNING or FINISHED (ended without an error)."""
+        """RUNNING, FINISHED (ended without an error) or LEFT (the process goes on without the job)."""
         return self._words[_word(rank, 1)]
 
     def set_state(self, rank: int, value: int) -> None:

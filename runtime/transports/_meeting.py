@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 from tfdp.runtime.errors import CollectiveMismatchError, JobAborted, RankFinishedError, StallError
 from tfdp.runtime.transports import _call
-from tfdp.runtime.transports._arena import FINISHED, Arena, make_fence
+from tfdp.runtime.transports._arena import LEFT, RUNNING, Arena, make_fence
 from tfdp.runtime.transports._call import Call
 from tfdp.runtime.transports._futex import Futex, worth_spinning
 
@@ -103,6 +103,11 @@ class Meeting:
             self._announced = True
             self._compare()
 
+    def leave(self) -> None:
+        """No call will follow: whoever waits for this rank is told so."""
+        with self._lock:
+            self._arena.set_state(self._rank, LEFT)
+
     def numbers(self, rank: int) -> tuple[int, int]:
         """The numbers that `rank` gave to the publication just waited for, the first one of the collective."""
         return _call.numbers(self._arena.header(rank, self.parity))
@@ -150,9 +155,11 @@ class Meeting:
 
     def _check(self, peer: int, waited: float) -> None:
         # The state first and the word again after it: a rank may publish for the last time and then end.
-        if self._arena.state(peer) == FINISHED and self._behind(peer):
+        state = self._arena.state(peer)
+        if state != RUNNING and self._behind(peer):
+            why = "has called dp.shutdown()" if state == LEFT else "has ended without an error"
             raise RankFinishedError(
-                f"rank {self._rank} waits in {self._call} for rank {peer}, which has ended without an error and will "
+                f"rank {self._rank} waits in {self._call} for rank {peer}, which {why} and will "
                 "not come. Every rank must make the same number of collective calls: look for unequal numbers of "
                 "steps, or for an exit or return that only some ranks take"
             )

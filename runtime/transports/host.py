@@ -21,6 +21,7 @@ class Wire(Protocol):
     def broadcast(self, arrays: Sequence[Array], root: int, label: Label) -> list[Array]: ...
     def broadcast_bytes(self, payload: bytes | None, root: int, label: Label) -> bytes: ...
     def barrier(self, label: Label) -> None: ...
+    def close(self) -> None: ...
 
 
 class OnHost:
@@ -62,7 +63,7 @@ class OnHost:
 
     def close(self) -> None:
         # The mapping goes with the process: graphs that were traced may still hold it.
-        pass
+        self._wire.close()
 
 
 def _run(

@@ -203,6 +203,10 @@ class SharedMemory:
         with self._meeting.turn(Call("barrier", (), label)):
             self._exchange()
 
+    def close(self) -> None:
+        """Let the others know that this rank will not come any more."""
+        self._meeting.leave()
+
     def _my_next_slot(self) -> Array:
         return self._slots[self._meeting.next_parity][self._rank]
 
