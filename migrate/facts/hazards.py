@@ -69,7 +69,7 @@ def _unknown_tapes(script: Script) -> list[Problem]:
         name = call.func.attr if isinstance(call.func, cst.Attribute) else call.func
         api = script.names.api(call.func) or ""
         if isinstance(name, cst.Name) and name.value == "GradientTape" and api != "tensorflow.GradientTape":
-            reason = "this GradientTape is not certainly TensorFlow's (no import, a star import, or tensorflow.compat.v1?)"
+            reason = "this GradientTape is not certainly TensorFlow's (no import, a star import, tensorflow.compat.v1?)"
             found.append(Problem("TFDP030", call, reason, "import tensorflow by name: `import tensorflow as tf`"))
     return found
 
