@@ -2,6 +2,7 @@
 
 What it does
     With the `per-worker` batch mode, `dataset.batch(…).take(k)` becomes `.take(dp.local_steps(k))`, and so do the
+    numbers in `range(k)`, `while step < k` and `if step >= k: break` of loops that take one batch at a time, and the
     step-counting arguments of learning-rate schedules (`decay_steps` and the like). A schedule of the script's own
     class becomes `dp.local_schedule(…)`, which calls it with N times the step. A number in proportion to the length of
     the dealt dataset (`len(dataset) * 10`) is divided already: it stays, and is multiplied for an own schedule. With
@@ -19,8 +20,9 @@ Example
         train_step(x, y)
 
 When it refuses
-    Where a training loop ends by `break`, `return` or a `while` condition, and where a step count is computed from
-    anything but numbers, constants, arguments and lengths of arrays: it may shrink with a worker's share already.
+    Where a training loop ends by a `break`, `return` or `while` whose condition is no counter of its steps, and where
+    a step count is computed from anything but numbers, constants, arguments and lengths of arrays: it may shrink with
+    a worker's share already.
     Where an own schedule changes something each time it is called.
 """
 
@@ -31,6 +33,7 @@ from collections.abc import Callable, Iterator
 import libcst as cst
 
 from tfdp.migrate import build
+from tfdp.migrate.facts.step_bounds import StepBound, divided
 from tfdp.rules._base import Context, Edit, Outcome, SetArg
 
 
@@ -42,6 +45,8 @@ def outcomes(context: Context) -> Iterator[Outcome]:
     for call in context.script.step_takes:
         change = _divided(context.dp, switches.keywords(call))
         yield SetArg(call, "count", change, "divide the number of steps by the workers", position=0)
+    for bound in context.script.step_bounds:
+        yield Edit(bound.node, _bound(context.dp, bound), "divide the number of steps by the workers")
     for steps in context.script.step_counts:
         change = _divided(context.dp, {})
         yield SetArg(
@@ -64,6 +69,11 @@ def _of_rates(context: Context) -> Iterator[Outcome]:
             yield Edit(share, whole, "give the schedule its steps in those of one process")
     for decay in context.script.decays:
         yield SetArg(decay.call, decay.keyword, whole, "let the rate fall as far in fewer steps")
+
+
+def _bound(dp: str, bound: StepBound) -> Callable[[cst.BaseExpression], cst.BaseExpression]:
+    change = _divided(dp, {"down": "True"} if bound.down else {})
+    return lambda node: divided(node, bound.more, change)
 
 
 def _divided(dp: str, keywords: dict[str, str]) -> Callable[[cst.BaseExpression | None], cst.BaseExpression]:

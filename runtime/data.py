@@ -205,12 +205,14 @@ def even(batch_size: int) -> int:
 
 
 @as_written
-def local_steps(steps: Any, *, only_if: bool = True) -> Any:
+def local_steps(steps: Any, *, down: bool = False, only_if: bool = True) -> Any:
     """How many steps over N times the batch cover what `steps` steps covered: `steps / N`, rounded half up, at least 1.
 
     Args:
         steps: an int, or an integer tensor. 0 and negative numbers stand for "none" and "all" and are kept. Of a list
             or tuple, each. A float, as schedules take for a number of steps, is divided and not rounded.
+        down: round down, for a loop that takes its batches from data that may end: the share of a rank then has as
+            many wherever the whole had `steps`.
         only_if: False returns it as it is: for functions that make training data and others.
 
     Raises:
@@ -218,13 +220,14 @@ def local_steps(steps: Any, *, only_if: bool = True) -> Any:
     """
     if not only_if:
         return steps
+    half = 0 if down else 1
     size = current().topology.size
     if tf.is_tensor(steps):
         if not steps.dtype.is_integer:
             raise TypeError(f"the number of steps at {call_site()} is a tensor of {steps.dtype.name}: use tf.cast")
         if size == 1:
             return steps
-        return tf.where(steps > 0, tf.maximum((2 * steps + size) // (2 * size), 1), steps)
+        return tf.where(steps > 0, tf.maximum((2 * steps + half * size) // (2 * size), 1), steps)
     if isinstance(steps, (list, tuple)):
         return [local_steps(each) for each in steps]
     if isinstance(steps, float):
@@ -232,7 +235,7 @@ def local_steps(steps: Any, *, only_if: bool = True) -> Any:
     value = whole_number("the number of steps", steps)
     if size == 1 or value <= 0:
         return steps
-    return max(1, (2 * value + size) // (2 * size))
+    return max(1, (2 * value + half * size) // (2 * size))
 
 
 def whole_number(what: str, value: Any) -> int:

@@ -13,7 +13,16 @@ from tfdp.migrate.facts.flow import reaching, within
 from tfdp.migrate.facts.origins import Origin, Origins
 from tfdp.migrate.facts.parts import nodes
 
-_COUNTERS = frozenset({"builtins.range", "builtins.enumerate", "builtins.len", "builtins.int"})
+_COUNTERS = frozenset(
+    {
+        "builtins.range",
+        "builtins.enumerate",
+        "builtins.len",
+        "builtins.int",
+        "tfdp.runtime.local_steps",
+        "tfdp.runtime.size",
+    }
+)
 _ELEMENTWISE = (
     "cast constant equal not_equal greater greater_equal less less_equal logical_and logical_or logical_not "
     "math.equal math.not_equal math.mod math.floormod"
@@ -56,14 +65,17 @@ def alike(test: cst.CSTNode, origins: Origins) -> bool:
     return _alike(test, origins, 0)
 
 
-def _differing(node: cst.CSTNode, origins: Origins, depth: int) -> cst.CSTNode | None:
+def _differing(node: cst.CSTNode, origins: Origins, depth: int, asked: cst.CSTNode | None = None) -> cst.CSTNode | None:
+    """`asked` is a name of which the question is whether it is alike: a test of it (`while step < n:`) adds nothing."""
     child = node
     for parent in origins.index.ancestors(node):
         if isinstance(parent, cst.FunctionDef | cst.Lambda | cst.ClassDef):
             return None
         test = parent.test if isinstance(parent, cst.While | cst.If | cst.IfExp) else None
-        if test is not None and child is not test and not _alike(test, origins, depth):
-            return test
+        if test is not None and child is not test:
+            itself = asked is not None and within(origins.index, asked, test)
+            if not itself and not _alike(test, origins, depth):
+                return test
         child = parent
     return None
 
@@ -109,7 +121,7 @@ def _steady(name: cst.Name, origins: Origins, depth: int) -> bool:
     """Whether no binding of the name is made under a condition that may differ."""
     definitions = reaching(origins.index, name)
     bound = [d.statement for d in definitions if d.kind in {"assign", "other"}] if len(definitions) > 1 else []
-    return all(_differing(statement, origins, depth + 1) is None for statement in bound)
+    return all(_differing(statement, origins, depth + 1, name) is None for statement in bound)
 
 
 def _steady_stores(node: cst.Attribute, origins: Origins, depth: int) -> bool:

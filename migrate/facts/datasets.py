@@ -73,7 +73,7 @@ class Datasets:
 
     def unwrap(self, node: cst.BaseExpression) -> cst.BaseExpression:
         """The dataset inside `enumerate(…)`, `iter(…)`, a progress bar or `.as_numpy_iterator()`."""
-        inside = self._iterated(node)
+        inside = self.iterated(node)
         if inside is not None:
             return self.unwrap(inside)
         if isinstance(node, cst.Name):
@@ -84,7 +84,7 @@ class Datasets:
                     return self.unwrap(value)
         return node
 
-    def _iterated(self, node: cst.BaseExpression) -> cst.BaseExpression | None:
+    def iterated(self, node: cst.BaseExpression) -> cst.BaseExpression | None:
         """What a call iterates over without changing anything in it."""
         if not isinstance(node, cst.Call):
             return None
@@ -184,7 +184,7 @@ class Datasets:
             link = Link(None, node, () if path else (node,))
             files, generated = self._source(node)
             return [Chain((link,), batched_source=batched, files_drawn=files, generated=generated)]
-        if (inside := self._iterated(node)) is not None:
+        if (inside := self.iterated(node)) is not None:
             return list(self.chains(inside, path, calls))
         if origins.names.api(node.func) == _DEALT and node.args:
             return [replace(c.named(node), dealt=len(c.links)) for c in self.chains(node.args[0].value, (), calls)]

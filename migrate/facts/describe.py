@@ -43,7 +43,11 @@ def _lines(script: Script) -> Iterator[str]:
     for deal in script.deals:
         yield f"  deal    {at(deal.node)}: around {text(deal.node)}"
     for loop in script.loops:
-        yield f"loop      {at(loop.loop)}: for {text(loop.loop.target)} in {text(loop.loop.iter)}"
+        head = loop.loop
+        runs = (
+            f"for {text(head.target)} in {text(head.iter)}" if isinstance(head, cst.For) else f"while {text(head.test)}"
+        )
+        yield f"loop      {at(head)}: {runs}"
         names = script.state_names(loop)
         yield f"  state   {at(loop.before)}: {', '.join(names) if names else 'all variables'} before this"
     for effect in script.effects:

@@ -83,6 +83,8 @@ class _Walk:
         node: cst.CSTNode = self.index.statement_of(use)
         if isinstance(node, cst.For) and self._within(use, node.target):
             return [d for d in self.found if d.statement is node]
+        if isinstance(node, cst.While):  # its test is read again after each run of its body
+            result += [d for d in self.found if self._within(d.statement, node.body)]
         while not isinstance(node, cst.Module):
             parent = self.index.parents[node]
             for earlier in reversed(_before(parent, node)):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from tfdp.migrate.catalogue import BATCHING, STRATEGY_PREFIXES, TF1_PREFIXES, UPDATES, VARIABLE_COLLECTIONS, Kind
-from tfdp.migrate.facts.decisions import local_decisions, loop_exits
+from tfdp.migrate.facts.decisions import local_decisions
 from tfdp.migrate.facts.flow import reaching
 from tfdp.migrate.facts.gradients import changes_its_sources
 from tfdp.migrate.facts.origins import argument
@@ -148,31 +148,10 @@ def unwrapped(script: Script) -> list[Problem]:
 
 
 def in_loops(script: Script) -> list[Problem]:
-    """Decisions and uses inside training loops that could differ by rank."""
+    """Decisions inside training loops that could differ by rank."""
     found: list[Problem] = []
     for loop in script.loops:
         found += local_decisions(script.origins, loop)
-        if script.migrated:
-            continue
-        found += [
-            Problem(
-                "TFDP011",
-                e,
-                "the training loop can end early here: this counts steps, and has to be one decision on all workers",
-                "bound the loop by .take(steps) on the dataset",
-            )
-            for e in loop_exits(loop)
-        ]
-        found += [
-            Problem(
-                "TFDP011",
-                o,
-                "a while loop around training ends by a condition that is not understood",
-                "use `for epoch in range(…)`",
-            )
-            for o in loop.outer
-            if isinstance(o, cst.While)
-        ]
     return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import libcst as cst
@@ -14,22 +14,33 @@ from tfdp.migrate.facts.gradients import Gradient, reaches_update
 from tfdp.migrate.facts.index import Index
 from tfdp.migrate.facts.origins import Origins
 from tfdp.migrate.facts.problem import Problem
+from tfdp.migrate.facts.taken import Takings
 
 
 @dataclass(frozen=True)
 class TrainingLoop:
-    """`for batch in dataset:` around a training step.
+    """`for batch in dataset:`, or a loop that takes each batch by `next(iterator)`, around a training step.
 
     `calls` lead from the loop's body to the gradient; `before` is the statement before which nothing has been trained:
     the outermost loop, or the call that leads to it.
     """
 
     gradient: Gradient
-    loop: cst.For
+    loop: cst.For | cst.While
     chains: tuple[Chain, ...]
     calls: tuple[cst.CSTNode, ...]
     before: cst.CSTNode
     outer: tuple[cst.For | cst.While, ...]
+    taken: bool = False  # batches are taken one by one: the loop does not end by itself where the data do
+
+
+@dataclass(frozen=True)
+class _Unfed:
+    """A gradient in loops none of which gives it data."""
+
+    gradient: Gradient
+    calls: tuple[cst.CSTNode, ...]
+    loops: tuple[cst.For | cst.While, ...]
 
 
 class Loops:
@@ -37,40 +48,69 @@ class Loops:
 
     def __init__(self, origins: Origins, datasets: Datasets) -> None:
         self._origins, self._datasets = origins, datasets
+        self._takings = Takings(origins, datasets)
 
     @property
     def _index(self) -> Index:
         return self._origins.index
 
-    def of(self, gradient: Gradient) -> tuple[TrainingLoop | Problem, ...]:
-        """Every loop over a dataset in which the gradient is taken.
+    def of_all(self, gradients: Iterable[Gradient]) -> tuple[TrainingLoop | Problem, ...]:
+        """Every loop over a dataset in which one of the gradients is taken.
 
-        A Problem for each way to it without such a loop.
+        A Problem for each way to one without such a loop. A gradient that needs no data of its own (a generator's,
+        of noise) is trained by the loop around it that feeds another.
         """
+        found = [f for g in gradients for f in self.of(g)]
+        feeding = {body for f in found if isinstance(f, TrainingLoop) for body in (f.loop, *f.outer)}
+        return tuple(self._beside(f, feeding) if isinstance(f, _Unfed) else f for f in found)
+
+    def _beside(self, unfed: _Unfed, feeding: set[cst.For | cst.While]) -> TrainingLoop | Problem:
+        shared = next((i for i, loop in enumerate(unfed.loops) if loop in feeding), None)
+        if shared is None:
+            return Problem("TFDP010", unfed.loops[0], _NO_DATA, _DATA)
+        outermost = self._before(unfed.loops[-1])
+        loops = unfed.loops[shared:]
+        return TrainingLoop(unfed.gradient, loops[0], (), unfed.calls, outermost, tuple(loops[1:]), taken=True)
+
+    def of(self, gradient: Gradient) -> tuple[TrainingLoop | Problem | _Unfed, ...]:
+        """What `of_all` finds for one gradient by itself."""
         found = tuple(self._climb(gradient, gradient.call, ()))
         return found or (Problem("TFDP010", gradient.call, "this training step is not called in this file", _CALL),)
 
     def _climb(
-        self, gradient: Gradient, node: cst.CSTNode, calls: tuple[cst.CSTNode, ...]
-    ) -> Iterator[TrainingLoop | Problem]:
+        self, gradient: Gradient, node: cst.CSTNode, calls: tuple[cst.CSTNode, ...], fed: tuple[Chain, ...] = ()
+    ) -> Iterator[TrainingLoop | Problem | _Unfed]:
         if node in calls:
             return
         calls = (*calls, node)
         loops = self._index.loops_around(node)
+        taken = self._takings.feeding(node, None)
         for i, loop in enumerate(loops):
-            if isinstance(loop, cst.For) and (chains := self._datasets.chains(self._datasets.unwrap(loop.iter))):
-                yield TrainingLoop(gradient, loop, chains, calls, self._before(loops[-1]), tuple(loops[i + 1 :]))
+            over = self._over(loop)
+            here = [c for t in taken if within(self._index, t.call, loop.body) for c in t.chains]
+            if over or here or fed:
+                chains = tuple(dict.fromkeys([*over, *here, *fed]))
+                outer = tuple(loops[i + 1 :])
+                yield TrainingLoop(gradient, loop, chains, calls, self._before(loops[-1]), outer, taken=not over)
                 return
+        fed = (*fed, *(c for t in taken for c in t.chains if not loops))
         callers = self._callers(gradient, node)
-        if callers:
-            for caller in callers:
-                yield from self._climb(gradient, caller, calls)
-        elif loops:
-            yield Problem(
-                "TFDP010", loops[0], "this loop trains, but not over a tf.data dataset that can be followed", _DATA
-            )
+        found = [f for caller in callers for f in self._climb(gradient, caller, calls, fed)]
+        if loops and all(isinstance(f, Problem) for f in found):
+            yield _Unfed(gradient, calls, tuple(loops))
+        elif callers:
+            yield from found
         else:
             yield Problem("TFDP010", node, "this training step is in no loop over a dataset", _CALL)
+
+    def _over(self, loop: cst.For | cst.While) -> tuple[Chain, ...]:
+        """The datasets that a loop runs over: itself, or by `zip(range(n), dataset)`."""
+        if not isinstance(loop, cst.For):
+            return ()
+        iterated = self._datasets.unwrap(loop.iter)
+        if isinstance(iterated, cst.Call) and self._origins.names.api(iterated.func) == "builtins.zip":
+            return tuple(c for a in iterated.args for c in self._datasets.chains(self._datasets.unwrap(a.value)))
+        return self._datasets.chains(iterated)
 
     def _callers(self, gradient: Gradient, node: cst.CSTNode) -> list[cst.Call]:
         """The calls that lead to the step.
@@ -166,7 +206,8 @@ class Loops:
 
 
 _CALL = "call the training step in a `for batch in dataset:` loop of this file"
-_DATA = "iterate a tf.data.Dataset: `for batch in dataset:`"
+_NO_DATA = "this loop trains, but not over a tf.data dataset that can be followed"
+_DATA = "iterate a tf.data.Dataset: `for batch in dataset:`, or take its batches by `next(iterator)`"
 
 
 def _roots(sources: cst.BaseExpression | None) -> list[cst.BaseExpression]:

@@ -29,6 +29,7 @@ from tfdp.migrate.facts.problem import Problem
 from tfdp.migrate.facts.rates import Rate, Rates
 from tfdp.migrate.facts.schedules import OwnSchedule, Schedules
 from tfdp.migrate.facts.sharing import Sharing, Switches
+from tfdp.migrate.facts.step_bounds import StepBound, StepBounds, Uncounted
 from tfdp.migrate.facts.step_counts import PerStep, StepCount, StepCounts
 
 DP = "tfdp.runtime."
@@ -71,7 +72,7 @@ class Script:
 
     @cached_property
     def _found_loops(self) -> tuple[TrainingLoop | Problem, ...]:
-        return tuple(found for g in self.trained for found in self._loops.of(g))
+        return self._loops.of_all(self.trained)
 
     @cached_property
     def loops(self) -> tuple[TrainingLoop, ...]:
@@ -149,6 +150,23 @@ class Script:
     def step_takes(self) -> tuple[cst.Call, ...]:
         """`.take(k)` calls of training chains that count batches, hence optimizer steps, and have to be divided."""
         return tuple(f.call for f in self._step_takes if isinstance(f, StepCount))
+
+    @cached_property
+    def _step_bounds(self) -> tuple[StepBound | Problem, ...]:
+        found = StepBounds(self.origins, self._datasets, self.loops)
+        return () if self.migrated else found.find()
+
+    @cached_property
+    def _bound_problems(self) -> tuple[Problem, ...]:
+        bounds = [b for b in self._step_bounds if isinstance(b, StepBound)]
+        unknown = [p for b in bounds if (p := self._steps.uncertain(b)) is not None]
+        return (*(p for p in self._step_bounds if isinstance(p, Uncounted)), *unknown)
+
+    @cached_property
+    def step_bounds(self) -> tuple[StepBound, ...]:
+        """Numbers of steps in the headers and exits of training loops that have to be divided."""
+        bounds = [b for b in self._step_bounds if isinstance(b, StepBound)]
+        return tuple(b for b in bounds if self._steps.to_divide(b))
 
     @cached_property
     def batches(self) -> tuple[cst.Call, ...]:
@@ -268,7 +286,10 @@ class Script:
         found = [p for p in self._found_loops if isinstance(p, Problem)]
         if not found:
             found = [*self._deals[1], *self._rates[1], *hazards.in_loops(self)]
-            steps = [f for f in (*self._step_takes, *self._step_counts) if isinstance(f, Problem)]
+            found += [p for p in self._step_bounds if type(p) is Problem]
+            steps = [
+                f for f in (*self._step_takes, *self._step_counts, *self._bound_problems) if isinstance(f, Problem)
+            ]
             found += [p for p in steps if batch == "per-worker" or self._steps.counts_records(p.node)]
         found += [
             *hazards.untaught(self),

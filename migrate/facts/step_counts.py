@@ -20,6 +20,7 @@ from tfdp.migrate.facts.origins import Origin, Origins, argument
 from tfdp.migrate.facts.parts import nodes, parts
 from tfdp.migrate.facts.problem import Problem
 from tfdp.migrate.facts.rate_changes import sets_by_name
+from tfdp.migrate.facts.step_bounds import StepBound, counted
 
 if TYPE_CHECKING:
     from tfdp.migrate.facts.rates import Rate
@@ -81,6 +82,16 @@ class StepCounts:
         if self.extent(rate.decay.value) is Extent.WHOLE:
             return PerStep(rate.call, "decay")
         return _uncertain(rate.decay.value, "decay= falls at each step, and may depend on a worker's share already")
+
+    def to_divide(self, bound: StepBound) -> bool:
+        """Whether a loop's number of steps is that of the one-process script."""
+        return self.extent(counted(bound)) is Extent.WHOLE
+
+    def uncertain(self, bound: StepBound) -> Problem | None:
+        """Why it is not certain what a loop's number of steps covers."""
+        if self.extent(counted(bound)) is not Extent.UNKNOWN:
+            return None
+        return _uncertain(bound.node, "this counts steps, and its value may already shrink with a worker's share")
 
     def counts_records(self, node: cst.CSTNode) -> bool:
         """Whether a number holds the length of dealt records before they are batched, a share in every batch mode."""
@@ -184,6 +195,8 @@ class StepCounts:
             return self._length(args[0])
         if _KEEPS.match(api) and len(args) == 1:
             return self.extent(args[0])
+        if api == "tensorflow.data.experimental.cardinality" and len(args) == 1:
+            return self._length(args[0])
         if api == "tensorflow.cast" and args:
             return self.extent(args[0])
         if _COMPUTES.match(api):

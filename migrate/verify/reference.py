@@ -13,6 +13,7 @@ import libcst as cst
 from tfdp.migrate import build, engine, files
 from tfdp.migrate.facts.script import Script
 from tfdp.migrate.facts.sharing import Switches
+from tfdp.migrate.facts.step_bounds import StepBound, divided
 from tfdp.migrate.verify import reference_rates
 from tfdp.rules._base import Batch, Context, Edit, Insert, Outcome, Parameter, Rule, SetArg
 
@@ -35,13 +36,13 @@ def tfdp_shared(dataset, only_if=True):
     return groups.flat_map(lambda part: tfdp_tf.data.Dataset.zip(part) if isinstance(part, dict) else part)
 '''
 _STEPS = '''\
-def tfdp_steps(count, only_if=True):
+def tfdp_steps(count, only_if=True, down=False):
     """A number of steps that covers the same examples with {size} times the batch; of a list, each."""
     if isinstance(count, (list, tuple)):
         return [tfdp_steps(each, only_if) for each in count]
     if not only_if or count <= 0:
         return count
-    return count / {size} if isinstance(count, float) else max(1, int(count / {size} + 0.5))
+    return count / {size} if isinstance(count, float) else max(1, int(count / {size} + (0.0 if down else 0.5)))
 '''
 
 
@@ -79,7 +80,7 @@ def _outcomes(context: Context, size: int) -> Iterator[Outcome]:
     place = script.entry.imports
     per_worker = context.batch == "per-worker"
     parts = [_HEADER]
-    parts += [_STEPS] if per_worker and (script.step_takes or script.step_counts) else []
+    parts += [_STEPS] if per_worker and (script.step_takes or script.step_counts or script.step_bounds) else []
     parts += reference_rates.helpers(script) if per_worker else []
     header = "\n\n".join(parts)
     yield Insert(
@@ -104,6 +105,8 @@ def _per_worker(script: Script, size: int, switches: Switches) -> Iterator[Outco
     for take in script.step_takes:
         change = _called("tfdp_steps", switches.keywords(take))
         yield SetArg(take, "count", change, "the divided number of steps", position=0)
+    for bound in script.step_bounds:
+        yield Edit(bound.node, _bound(bound), "the divided number of steps")
     for steps in script.step_counts:
         change = _called("tfdp_steps", {})
         yield SetArg(steps.call, steps.keyword, change, "the divided number of steps", steps.position)
@@ -118,6 +121,11 @@ def _called(function: str, keywords: dict[str, str]) -> _Change:
         return build.call(function, value, **keywords)
 
     return change
+
+
+def _bound(bound: StepBound) -> Callable[[cst.BaseExpression], cst.BaseExpression]:
+    change = _called("tfdp_steps", {"down": "True"} if bound.down else {})
+    return lambda node: divided(node, bound.more, change)
 
 
 def _always(value: str) -> _Change:

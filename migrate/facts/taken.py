@@ -1,0 +1,113 @@
+"""Batches that a script takes one by one from an iterator: `next(iterator)`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import libcst as cst
+
+from tfdp.migrate.facts.datasets import Chain, Datasets
+from tfdp.migrate.facts.flow import reaching, within
+from tfdp.migrate.facts.index import Definition
+from tfdp.migrate.facts.origins import Origins
+from tfdp.migrate.facts.parts import nodes
+
+_METHODS = frozenset({"get_next", "next", "__next__"})
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A call whose value is the next batch: `next(iterator)`, or of a function of the file that returns one."""
+
+    call: cst.Call
+    chains: tuple[Chain, ...]
+
+
+class Takings:
+    """Finds such calls, and tells which of them a training step is fed by."""
+
+    def __init__(self, origins: Origins, datasets: Datasets) -> None:
+        self._origins, self._datasets, self._index = origins, datasets, origins.index
+
+    @cached_property
+    def all(self) -> tuple[Taken, ...]:
+        """Every taking call over a dataset, and every call of a function that returns what it takes."""
+        found: dict[cst.Call, Taken] = {}
+        todo = [t for c in self._index.calls if (t := self._taken(c)) is not None]
+        while todo:
+            taken = todo.pop()
+            if taken.call in found:
+                continue
+            found[taken.call] = taken
+            function = self._index.enclosing_function(taken.call)
+            if function is not None and self._reaches(taken.call, self._index.returns[function]):
+                todo += [Taken(c, taken.chains) for c in self._origins.calls_of(function)]
+        return tuple(found.values())
+
+    def _taken(self, call: cst.Call) -> Taken | None:
+        iterator: cst.BaseExpression | None = None
+        if self._origins.names.api(call.func) == "builtins.next" and call.args:
+            iterator = call.args[0].value
+        elif isinstance(call.func, cst.Attribute) and call.func.attr.value in _METHODS and not call.args:
+            iterator = call.func.value
+        chains = self._datasets.chains(iterator) if iterator is not None else ()
+        return Taken(call, chains) if chains else None
+
+    def feeding(self, node: cst.CSTNode, holder: cst.CSTNode | None) -> tuple[Taken, ...]:
+        """The taking calls in the same function (and inside `holder`) whose batches a training call is made of."""
+        function = self._index.enclosing_function(node)
+        return tuple(
+            t
+            for t in self.all
+            if self._index.enclosing_function(t.call) is function
+            and (holder is None or within(self._index, t.call, holder))
+            and self._reaches(t.call, (node,))
+        )
+
+    def _reaches(self, call: cst.Call, places: Iterable[cst.CSTNode]) -> bool:
+        """Whether a value gets into one of the places through assignments of its function."""
+        places = tuple(places)
+        seen: set[cst.CSTNode | Definition] = set()
+        todo: list[cst.CSTNode] = [call]
+        while todo:
+            node = todo.pop()
+            if any(within(self._index, node, place) for place in places):
+                return True
+            statement = self._index.statement_of(node)
+            if statement in seen:
+                continue
+            seen.add(statement)
+            for definition in self._bound_by(statement):
+                uses = self._index.names[definition.name]
+                todo += [use for use in uses if definition in reaching(self._index, use)]
+        return False
+
+    def _bound_by(self, statement: cst.CSTNode) -> list[Definition]:
+        scope = self._index.scope_of(statement)
+        scopes = [scope] if isinstance(scope, cst.Module) else [scope, self._index.module]
+        return [d for s in scopes for ds in self._index.definitions[s].values() for d in ds if d.statement is statement]
+
+
+def endless(chains: Iterable[Chain]) -> bool:
+    """Whether the datasets certainly never end."""
+    chains = tuple(chains)
+    return bool(chains) and all(_endless(chain) for chain in chains)
+
+
+def _endless(chain: Chain) -> bool:
+    forever = False
+    for link in chain.links:
+        if link.stage == "repeat" and link.call is not None:
+            value = link.call.args[0].value if link.call.args else None
+            negative = isinstance(value, cst.UnaryOperation) and isinstance(value.operator, cst.Minus)
+            forever = forever or value is None or negative or (isinstance(value, cst.Name) and value.value == "None")
+        elif link.stage in {"take", "take_while"}:
+            forever = False
+    return forever
+
+
+def calls_in(node: cst.CSTNode) -> list[cst.Call]:
+    """Every call below a node."""
+    return [n for n in nodes(node) if isinstance(n, cst.Call)]
