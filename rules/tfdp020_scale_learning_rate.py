@@ -3,7 +3,8 @@
 What it does
     Wraps the rate where the optimizer is made: `Adam(dp.scale_lr(0.001))`. An omitted rate is written out.
     An optimizer that is made by name, or from a configuration, becomes `dp.scale_optimizer(…)`. For an optimizer
-    written by hand the rate is the factor of its update that is an argument of its constructor. In the `global` batch
+    written by hand the rate is the factor of its update that is an argument of its constructor, for an update written
+    out in the step, `w.assign_sub(rate * gradient)`, the factor that is a number. In the `global` batch
     mode the rate stays.
 
 Why
@@ -31,22 +32,25 @@ from tfdp.migrate import build
 from tfdp.migrate.facts.rates import Rate
 from tfdp.rules._base import Context, Edit, Outcome, SetArg
 
+_REASON = "scale the learning rate by the workers"
+
 
 def outcomes(context: Context) -> Iterator[Outcome]:
     if context.batch == "global" or context.script.migrated:
         return
     for rate in context.script.rates:
-        if rate.hidden and not rate.scaled:
-            name = f"{context.dp}.scale_optimizer"
-            yield Edit(rate.call, lambda n, name=name: build.call(name, n), "scale the learning rate by the workers")  # type: ignore[misc]
-        elif not rate.scaled:
-            yield SetArg(
-                rate.call,
-                rate.keyword,
-                _scaled(context.dp, rate),
-                "scale the learning rate by the workers",
-                rate.position,
-            )
+        if rate.scaled:
+            continue
+        if rate.hidden:
+            yield Edit(rate.call, _called(f"{context.dp}.scale_optimizer"), _REASON)
+        elif rate.factor is not None:
+            yield Edit(rate.factor, _called(f"{context.dp}.scale_lr"), _REASON)
+        else:
+            yield SetArg(rate.call, rate.keyword, _scaled(context.dp, rate), _REASON, rate.position)
+
+
+def _called(function: str) -> Callable[[cst.BaseExpression], cst.BaseExpression]:
+    return lambda value: build.call(function, value)
 
 
 def _scaled(dp: str, rate: Rate) -> Callable[[cst.BaseExpression | None], cst.BaseExpression]:

@@ -11,8 +11,10 @@ from tfdp.migrate.catalogue import UPDATES, Kind
 from tfdp.migrate.facts.flow import reaching, within
 from tfdp.migrate.facts.index import Definition
 from tfdp.migrate.facts.origins import Origins, argument
+from tfdp.migrate.facts.variables import Variables
 
 _ASSIGNS = frozenset({"assign", "assign_sub", "assign_add", "scatter_sub", "scatter_add"})
+_FILLS_LISTS, _FILLS_DICTS = frozenset({"append", "extend", "insert"}), frozenset({"update", "setdefault"})
 _KNOWN = ("tensorflow.", "keras.", "numpy.", "builtins.", "matplotlib.")
 _WRAPPER = "tfdp.runtime.DistributedGradientTape"
 
@@ -44,11 +46,11 @@ class Gradient:
 def gradients(origins: Origins) -> tuple[Gradient, ...]:
     """Every gradient call on a tape, in the order of the text."""
     calls = {c: wrapped for c in origins.index.calls if (wrapped := _on_tape(origins, c)) is not None}
-    found = []
+    found, variables = [], Variables(origins)
     for call, wrapped in calls.items():
         target, sources = argument(call, "target", 0), argument(call, "sources", 1)
         assert isinstance(call.func, cst.Attribute)
-        flow = _Flow(origins, frozenset(calls))
+        flow = _Flow(origins, frozenset(calls), variables=variables)
         flow.follow(call)
         given = [a.value if a is not None else None for a in (target, sources)]
         found.append(
@@ -129,6 +131,7 @@ class _Flow:
     updates: list[Update] = field(default_factory=list)
     escapes: list[cst.CSTNode] = field(default_factory=list)
     inside: cst.FunctionDef | None = None  # follow no return of this function
+    variables: Variables | None = None
     _seen: set[cst.CSTNode | Definition] = field(default_factory=set)
 
     def holds(self, definition: Definition) -> bool:
@@ -167,9 +170,8 @@ class _Flow:
         if isinstance(func, cst.Attribute):
             if func.attr.value in UPDATES | _ASSIGNS and self._update(call, func):
                 return False
-            if func.attr.value in {"append", "extend", "insert"} and isinstance(func.value, cst.Name):
-                for definition in reaching(self.origins.index, func.value):
-                    self._uses(definition)
+            if self._fills(func):
+                self._container_uses(func.value)
                 return False
         function = self.origins.function(func) or self._called_method(func)
         if function is None:
@@ -181,6 +183,17 @@ class _Flow:
                 self._parameter(function, name)
         return False
 
+    def _fills(self, method: cst.Attribute) -> bool:
+        """Whether a method puts its arguments into a list, or into what is certainly a dict."""
+        if method.attr.value in _FILLS_LISTS:
+            return self.origins.function(method) is None
+        made = [o.node for o in self.origins.of(method.value)] if method.attr.value in _FILLS_DICTS else []
+        dicts = [isinstance(m, cst.Dict) or (isinstance(m, cst.Call) and self._makes_dict(m)) for m in made]
+        return bool(dicts) and all(dicts)
+
+    def _makes_dict(self, call: cst.Call) -> bool:
+        return self.origins.names.api(call.func) in {"builtins.dict", "collections.defaultdict"}
+
     def _called_method(self, func: cst.BaseExpression) -> cst.FunctionDef | None:
         owner = self.origins.class_of(func)
         return self.origins.method(owner, "__call__") if owner is not None else None
@@ -189,6 +202,13 @@ class _Flow:
         if any(u.call is call for u in self.updates):
             return True
         if func.attr.value in _ASSIGNS:
+            self.variables = self.variables or Variables(self.origins)
+            kept = self.variables.is_accumulator(func.value)
+            if kept:
+                for made in kept - self._seen:
+                    self._seen.add(made)
+                    self.follow(made)
+                return True
             self.updates.append(Update(call, func.value, "assign"))
             return True
         kinds = self.origins.kinds(func.value)
@@ -204,6 +224,8 @@ class _Flow:
             if isinstance(statement, cst.Assign):
                 for target in statement.targets:
                     self._attribute_uses(target.target)
+            elif isinstance(statement, cst.AnnAssign | cst.AugAssign):
+                self._attribute_uses(statement.target)
         elif isinstance(statement, cst.Return):
             function = index.enclosing_function(statement)
             if function is not None and function is self.inside:
@@ -217,15 +239,29 @@ class _Flow:
                     self.follow(call)
 
     def _attribute_uses(self, target: cst.CSTNode) -> None:
-        if isinstance(target, cst.Subscript) and isinstance(target.value, cst.Name):
-            for definition in reaching(self.origins.index, target.value):
-                self._uses(definition)
+        if isinstance(target, cst.Tuple | cst.List):
+            for element in target.elements:
+                self._attribute_uses(element.value)
+        while isinstance(target, cst.Subscript):
+            target = target.value
+            if isinstance(target, cst.Name):
+                self._container_uses(target)
         if not isinstance(target, cst.Attribute):
             return
         for use in self.origins.index.attributes.get(target.attr.value, ()):
             if use is not target and use not in self._seen:
                 self._seen.add(use)
                 self.follow(use)
+
+    def _container_uses(self, container: cst.CSTNode) -> None:
+        """What reads a list or dict into which the value is put."""
+        while isinstance(container, cst.Subscript):
+            container = container.value
+        if isinstance(container, cst.Name):
+            for definition in reaching(self.origins.index, container):
+                self._uses(definition)
+        else:
+            self._attribute_uses(container)
 
     def _element(self, comprehension: cst.CompFor) -> None:
         self._bound(lambda d: d.kind == "comp" and d.value is comprehension.iter)

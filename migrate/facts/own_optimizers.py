@@ -11,6 +11,7 @@ from tfdp.migrate.facts.flow import reaching, within
 from tfdp.migrate.facts.index import ITER
 from tfdp.migrate.facts.origins import Origin, Origins
 from tfdp.migrate.facts.own_classes import Optimizer, OwnClasses
+from tfdp.migrate.facts.plain_updates import PlainRate, PlainUpdates
 from tfdp.migrate.facts.problem import Problem
 from tfdp.migrate.facts.rate_changes import sets_by_name
 
@@ -35,21 +36,35 @@ class OwnOptimizers:
     def __init__(self, origins: Origins) -> None:
         self._origins = origins
         self._classes = OwnClasses(origins)
+        self._plain = PlainUpdates(origins, self._factors)
 
-    def rates(self, assigns: list[cst.Call]) -> list[OwnRate | Problem]:
-        """The rates of the optimizers whose updates a gradient reaches, one for each call that makes one."""
-        found: list[OwnRate | Problem] = []
+    def rates(self, assigns: list[cst.Call]) -> list[OwnRate | PlainRate | Problem]:
+        """The rates of the optimizers whose updates a gradient reaches, one for each call that makes one.
+
+        Of an update that is no optimizer's, but written out in a step, the factor in it.
+        """
+        found: list[OwnRate | PlainRate | Problem] = []
         done: set[cst.ClassDef] = set()
         for call in assigns:
             function = self._origins.index.enclosing_function(call)
             owner = self._origins.index.enclosing_class(function) if function is not None else None
             if owner is None:
-                return [*found, _not_found(call)]
-            if owner not in done:
+                found.append(self._plain.rate(call, _amount(call)))
+            elif owner not in done:
                 optimizer = self._classes.optimizer(owner)
-                done.update(optimizer.family)
-                found += self._of(optimizer, call)
+                rates = self._of(optimizer, call)
+                if any(isinstance(r, Problem) for r in rates) and self._is_step(function):
+                    found.append(self._plain.rate(call, _amount(call)))
+                else:
+                    done.update(optimizer.family)
+                    found += rates
         return found
+
+    def _is_step(self, function: cst.FunctionDef | None) -> bool:
+        """Whether a method takes its gradients itself: it is a training step, and its class no optimizer."""
+        calls = [c for c in self._origins.index.calls if isinstance(c.func, cst.Attribute)]
+        takes = [c for c in calls if cst.ensure_type(c.func, cst.Attribute).attr.value == "gradient"]
+        return any(self._origins.index.enclosing_function(c) is function for c in takes)
 
     def _of(self, optimizer: Optimizer, place: cst.Call) -> list[OwnRate | Problem]:
         updates = [c for c in self._classes.assigns(optimizer) if not self._classes.is_slot(c, optimizer)]

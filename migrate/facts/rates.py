@@ -11,6 +11,7 @@ from tfdp.migrate.facts.gradients import Gradient, Update
 from tfdp.migrate.facts.origins import Origins, argument
 from tfdp.migrate.facts.own_optimizers import OwnOptimizers, OwnRate
 from tfdp.migrate.facts.parts import nodes, parts
+from tfdp.migrate.facts.plain_updates import PlainRate
 from tfdp.migrate.facts.problem import Problem
 from tfdp.migrate.facts.rate_changes import RATES
 from tfdp.migrate.facts.schedules import makes_schedule
@@ -41,6 +42,7 @@ class Rate:
     schedules: tuple[cst.Call, ...] = ()  # more than one where the script chooses between them
     position: int | None = None
     decay: cst.Arg | None = None  # Keras 2: by which the rate falls at each step
+    factor: cst.BaseExpression | None = None  # of an update written out: the expression that is the rate
     hidden: bool = False  # the call does not show it: the optimizer is scaled as it is
 
 
@@ -53,11 +55,11 @@ class Rates:
 
     def of(self, gradients: tuple[Gradient, ...]) -> tuple[tuple[Rate, ...], tuple[Problem, ...]]:
         """The rates of all optimizers that get a gradient, each once, and what could not be found."""
-        rates: dict[cst.Call, Rate] = {}
+        rates: dict[cst.CSTNode, Rate] = {}
         problems: dict[Problem, None] = {}
         for found in [f for gradient in gradients for f in self._of(gradient)]:
             if isinstance(found, Rate):
-                rates[found.call] = found
+                rates[found.factor or found.call] = found
             else:
                 problems[found] = None
         return tuple(rates.values()), tuple(problems)
@@ -66,7 +68,7 @@ class Rates:
         found = [f for update in gradient.updates for f in self._of_update(update)]
         by_hand = [u.call for u in gradient.updates if u.kind == "assign"]
         own = self._own.rates(by_hand) if by_hand else []
-        return [*found, *(self._of_own(o) if isinstance(o, OwnRate) else o for o in own)]
+        return [*found, *(o if isinstance(o, Problem) else self._of_own(o) for o in own)]
 
     def _of_update(self, update: Update) -> list[Rate | Problem]:
         if update.kind == "unknown":
@@ -108,7 +110,9 @@ class Rates:
         zero = isinstance(given.value, cst.Integer | cst.Float) and float(given.value.evaluated_value) == 0
         return None if zero else given
 
-    def _of_own(self, own: OwnRate) -> Rate | Problem:
+    def _of_own(self, own: OwnRate | PlainRate) -> Rate | Problem:
+        if isinstance(own, PlainRate):
+            return Rate(own.call, "rate", own.factor, "", own.scaled, factor=own.factor)
         given = argument(own.call, own.parameter, own.position)
         if given is not None:
             return self._rate(own.call, own.parameter, given.value, own.position)

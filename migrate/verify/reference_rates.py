@@ -57,6 +57,8 @@ def outcomes(script: Script, size: int) -> Iterator[Outcome]:
     for rate in script.rates:
         if rate.hidden:
             yield Edit(rate.call, lambda n: build.call("tfdp_scaled", n), "the scaled learning rate")
+        elif rate.factor is not None:
+            yield Edit(rate.factor, _times(size), "the scaled learning rate")
         else:
             yield SetArg(rate.call, rate.keyword, _scaled(rate, size), "the scaled learning rate", rate.position)
     for own in script.own_schedules:
