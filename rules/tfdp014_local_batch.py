@@ -1,25 +1,33 @@
 """Constants that stand for the batch follow the local batch.
 
 What it does
-    Looks, with `--batch global`, for other uses of the constant that is the training batch size: noise shapes, divisors
-    of losses, hidden states.
+    With `--batch global`, finds the uses of the training batch's size in everything that a trained loss is computed
+    from: noise shapes, label tensors, hidden states, fixed input shapes, divisors of losses. Each becomes
+    `dp.local_batch_size(…)`. Numbers of steps, `n // BATCH`, stay: a worker takes as many steps as the one process did.
 
 Why
     In the `global` mode each worker's batch is B/N. A constant that still says B makes shapes or means wrong.
 
 Example
-    noise = tf.random.normal([BATCH, 100])  # refused with --batch global
+    noise = tf.random.normal([BATCH, 100])
+    # becomes
+    noise = tf.random.normal([dp.local_batch_size(BATCH), 100])
 
 When it refuses
-    Wherever the name of the batch size is used for anything but batching.
+    Where the size is used in a training step in a way that is not understood, and where noise is drawn for a number of
+    examples that is not the batch size.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tfdp.rules._base import Context, Outcome
+from tfdp.migrate import build
+from tfdp.rules._base import Context, Edit, Outcome
 
 
-def outcomes(context: Context) -> Iterator[Outcome]:  # noqa: ARG001
-    yield from ()
+def outcomes(context: Context) -> Iterator[Outcome]:
+    if context.batch != "global" or context.script.migrated:
+        return
+    for site in context.script.batch_uses.sites:
+        yield Edit(site, lambda n: build.call(f"{context.dp}.local_batch_size", n), "the local part of the batch")

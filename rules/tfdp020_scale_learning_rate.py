@@ -5,7 +5,8 @@ What it does
     An optimizer that is made by name, or from a configuration, becomes `dp.scale_optimizer(…)`. For an optimizer
     written by hand the rate is the factor of its update that is an argument of its constructor, for an update written
     out in the step, `w.assign_sub(rate * gradient)`, the factor that is a number. In the `global` batch
-    mode the rate stays.
+    mode the rate stays, and so it does where the loss is a sum over the batch: the gradients of N workers are N times
+    as large already.
 
 Why
     N workers take steps over N times as many examples; the linear scaling rule (Goyal et al. 2017) keeps the training
@@ -39,7 +40,7 @@ def outcomes(context: Context) -> Iterator[Outcome]:
     if context.batch == "global" or context.script.migrated:
         return
     for rate in context.script.rates:
-        if rate.scaled:
+        if rate.scaled or context.script.reductions.keeps(rate):
             continue
         if rate.hidden:
             yield Edit(rate.call, _called(f"{context.dp}.scale_optimizer"), _REASON)

@@ -2,7 +2,8 @@
 
 What it does
     Wraps the tape of every gradient that reaches an update, and only of those: `tape.gradient(loss, variables)` becomes
-    `dp.DistributedGradientTape(tape).gradient(loss, variables)`.
+    `dp.DistributedGradientTape(tape).gradient(loss, variables)`. Gradients of a loss that is a sum over the batch, or
+    one value per example, are added up: `dp.DistributedGradientTape(tape, op=dp.Sum)`.
 
 Why
     Averaged where they are taken, gradients are the same on all workers before anything clips or accumulates them.
@@ -20,7 +21,9 @@ When it refuses
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+
+import libcst as cst
 
 from tfdp.migrate import build
 from tfdp.rules._base import Context, Edit, Outcome
@@ -30,4 +33,11 @@ def outcomes(context: Context) -> Iterator[Outcome]:
     wrapper = f"{context.dp}.DistributedGradientTape"
     for gradient in context.script.trained:
         if not gradient.wrapped:
-            yield Edit(gradient.tape, lambda n: build.call(wrapper, n), "average gradients over all workers")
+            if gradient in context.script.reductions.summed:
+                yield Edit(gradient.tape, _added(wrapper, f"{context.dp}.Sum"), "add up the gradients of all workers")
+            else:
+                yield Edit(gradient.tape, lambda n: build.call(wrapper, n), "average gradients over all workers")
+
+
+def _added(wrapper: str, op: str) -> Callable[[cst.BaseExpression], cst.BaseExpression]:
+    return lambda node: build.call(wrapper, node, op=op)

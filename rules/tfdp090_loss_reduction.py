@@ -2,26 +2,34 @@
 
 What it does
     Classifies the loss of every trained gradient: a mean over the batch, a sum, one value per example, or not
-    understood. Terms of the weights alone (L2) may be added to a mean.
+    understood. Terms of the weights alone (L2) may be added to a mean. Gradients of a sum and of one value per example
+    are added up instead of averaged (TFDP030). A sum that is divided by a sum over the data alone, such as the elements
+    that a mask leaves, is divided by the mean of all workers' divisors.
 
 Why
     The average of the workers' gradients is the gradient of the whole batch only for a mean over equal shares. A sum is
     wrong by the factor N; a masked or weighted mean by whatever the masks differ.
 
 Example
-    loss = tf.reduce_sum(losses)  # refused
-    loss = tf.reduce_mean(losses)  # migrated
+    loss = tf.reduce_sum(losses * mask) / tf.reduce_sum(mask)
+    # becomes
+    loss = tf.reduce_sum(losses * mask) / dp.allreduce(tf.reduce_sum(mask))
 
 When it refuses
-    For every loss that is not certainly a mean over the batch.
+    For every loss that is not certainly a mean or a sum over the batch: for a sum with terms of the weights, for losses
+    that couple examples, and where a shared divisor is computed outside the training step too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tfdp.rules._base import Context, Outcome
+from tfdp.migrate import build
+from tfdp.rules._base import Context, Edit, Outcome
 
 
-def outcomes(context: Context) -> Iterator[Outcome]:  # noqa: ARG001
-    yield from ()
+def outcomes(context: Context) -> Iterator[Outcome]:
+    for divisor in context.script.reductions.shares:
+        yield Edit(
+            divisor, lambda n: build.call(f"{context.dp}.allreduce", n), "divide by the mean of all workers' divisors"
+        )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 
@@ -19,18 +19,26 @@ class Reduction(Enum):
 
 @dataclass(frozen=True)
 class Value:
-    """A value's dependence on the batch; per example means that the first axis is the batch's."""
+    """A value's dependence on the batch; per example means that the first axis is the batch's.
+
+    A constant or a value per example may have the batch's size as a factor: `power` says how often.
+    """
 
     reduction: Reduction
     deep: bool = False  # it certainly has an axis after the batch's: axis=-1 is one of each example
     opaque: bool = False  # made by something not looked into: it may be a tuple or dict of such values
+    power: int = 0
+    given: bool = False  # certainly made of numbers and the data alone: no weight has part in it
+    guessed: bool = False  # made by code outside the file: taken for one value per example
 
 
 Axes = tuple[int, ...] | None  # () is all of them, None is not understood
 
 CONSTANT, UNKNOWN = Value(Reduction.CONSTANT), Value(Reduction.UNKNOWN)
+NUMBER, COUNT = Value(Reduction.CONSTANT, given=True), Value(Reduction.CONSTANT, power=1, given=True)
 MEAN, SUM, ROWS = Value(Reduction.MEAN), Value(Reduction.SUM), Value(Reduction.PER_EXAMPLE)
-DEEP_ROWS = Value(Reduction.PER_EXAMPLE, deep=True)
+DEEP_ROWS, GIVEN_ROWS = Value(Reduction.PER_EXAMPLE, deep=True), Value(Reduction.PER_EXAMPLE, given=True)
+_POWERS = {Reduction.MEAN: 0, Reduction.SUM: 1}
 
 
 def join(values: Iterable[Value | None]) -> Value | None:
@@ -38,26 +46,49 @@ def join(values: Iterable[Value | None]) -> Value | None:
     known = [v for v in values if v is not None]
     batch = [v for v in known if v.reduction is not Reduction.CONSTANT]
     if not batch:
-        return CONSTANT if known else None
-    if len({v.reduction for v in batch}) > 1:
+        return _constant(known) if known else None
+    if len({(v.reduction, v.power) for v in batch}) > 1:
         return UNKNOWN
-    return Value(batch[0].reduction, all(v.deep for v in batch), all(v.opaque for v in batch))
+    return Value(
+        batch[0].reduction,
+        all(v.deep for v in batch),
+        all(v.opaque for v in batch),
+        batch[0].power,
+        all(v.given for v in known),
+        any(v.guessed for v in batch),
+    )
 
 
 def elementwise(values: Iterable[Value | None]) -> Value | None:
     """Any function of the elements at one place."""
     known = [v for v in values if v is not None]
     found = {v.reduction for v in known} - {Reduction.CONSTANT}
+    if any(v.power for v in known):
+        return UNKNOWN
     if not found:
-        return CONSTANT if known else None
-    return Value(Reduction.PER_EXAMPLE, any(v.deep for v in known)) if found == {Reduction.PER_EXAMPLE} else UNKNOWN
+        return _constant(known) if known else None
+    return _rows(known) if found == {Reduction.PER_EXAMPLE} else UNKNOWN
 
 
 def added(values: Iterable[Value | None]) -> Value | None:
-    """A sum or difference of the values."""
+    """A sum or difference of the values. Terms of the weights fit a mean: there is one of them on every rank."""
     known = [v for v in values if v is not None]
-    found = {v.reduction for v in known} - {Reduction.CONSTANT}
-    return Value(found.pop()) if len(found) == 1 and Reduction.PER_EXAMPLE not in found else elementwise(known)
+    batch = [v for v in known if v.reduction is not Reduction.CONSTANT]
+    rest = [v for v in known if v.reduction is Reduction.CONSTANT]
+    if not batch:
+        return _constant(known) if known else None
+    if len({v.reduction for v in batch}) > 1:
+        return UNKNOWN
+    first = batch[0]
+    power = _POWERS.get(first.reduction, first.power)
+    # Numbers have no gradient, whatever they are; weights have to be as many times in it as the examples are.
+    if any(v.power != first.power for v in batch) or any(v.power != power and not v.given for v in rest):
+        return UNKNOWN
+    if first.reduction is Reduction.PER_EXAMPLE:
+        return _rows(known, power) if all(v.power == power for v in rest) else UNKNOWN
+    # With a number added it does not grow as the batch does any more, which its gradient does not show.
+    given = not rest and all(v.given for v in batch)
+    return replace(first, given=given, guessed=any(v.guessed for v in batch))
 
 
 def multiplied(left: Value | None, right: Value | None) -> Value | None:
@@ -65,26 +96,68 @@ def multiplied(left: Value | None, right: Value | None) -> Value | None:
     if left is None or right is None:
         return None
     if left.reduction is Reduction.CONSTANT:
-        return right
-    return left if right.reduction is Reduction.CONSTANT else elementwise((left, right))
+        return _scaled(right, left, left.power)
+    return _scaled(left, right, right.power) if right.reduction is Reduction.CONSTANT else elementwise((left, right))
 
 
 def divided(left: Value | None, right: Value | None) -> Value | None:
     """A quotient."""
-    if left is not None and right is not None and right.reduction is Reduction.CONSTANT:
-        return left
-    return elementwise((left, right)) if left is not None and right is not None else None
+    if left is None or right is None:
+        return None
+    if right.reduction is Reduction.CONSTANT:
+        return _scaled(left, right, -right.power)
+    return elementwise((left, right))
+
+
+def _scaled(value: Value, factor: Value, power: int) -> Value:
+    """The value with a constant factor that has the batch's size in it `power` times."""
+    given = value.given and factor.given
+    if value.reduction is Reduction.UNKNOWN:
+        return value
+    if value.reduction in _POWERS:
+        return total(value, _POWERS[value.reduction] + power, given)
+    return replace(value, opaque=False, power=value.power + power, given=given)
+
+
+def total(of: Value, power: int, given: bool) -> Value:
+    """A number that is the examples' mean times that power of the batch's size."""
+    kind = {0: Reduction.MEAN, 1: Reduction.SUM}.get(power, Reduction.UNKNOWN)
+    # What may not be one value per example may have been reduced already: then no sum over the examples is one.
+    kind = Reduction.UNKNOWN if of.guessed and kind is Reduction.SUM else kind
+    return Value(kind, given=given, guessed=of.guessed)
+
+
+def _constant(values: list[Value]) -> Value:
+    powers = {v.power for v in values}
+    if len(powers) > 1:
+        return UNKNOWN
+    return Value(Reduction.CONSTANT, power=powers.pop(), given=all(v.given for v in values))
+
+
+def _rows(values: list[Value], power: int = 0) -> Value:
+    return Value(
+        Reduction.PER_EXAMPLE,
+        any(v.deep for v in values),
+        power=power,
+        given=all(v.given for v in values),
+        guessed=any(v.guessed for v in values),
+    )
+
+
+def flat(value: Value) -> bool:
+    """Whether the value may be one number for each example."""
+    return value.reduction is Reduction.PER_EXAMPLE and not value.deep and not value.opaque
 
 
 def matrix_product(left: Value | None, right: Value | None, turned: bool = False) -> Value | None:
     """`left @ right`; two batches would pair every example with every other."""
     if left is None or right is None:
         return None
-    if right.reduction is not Reduction.CONSTANT:
+    if right.reduction is not Reduction.CONSTANT or left.power or right.power:
         return UNKNOWN
     if left.reduction is Reduction.PER_EXAMPLE:
-        return UNKNOWN if turned else DEEP_ROWS
-    return CONSTANT if left.reduction is Reduction.CONSTANT else UNKNOWN
+        return UNKNOWN if turned else replace(_rows([left, right]), deep=True)
+    return _constant([left, right]) if left.reduction is Reduction.CONSTANT else UNKNOWN
 
 
 def of_each_example(value: Value, axes: Axes) -> bool:
@@ -92,23 +165,23 @@ def of_each_example(value: Value, axes: Axes) -> bool:
     return bool(axes) and all(a > 0 or (a == -1 and value.deep) for a in axes or ())
 
 
-def reduced(value: Value | None, axes: Axes, total: Value) -> Value | None:
-    """`tf.reduce_mean` (total: MEAN) or `tf.reduce_sum` (total: SUM) along axes. Both are linear."""
+def reduced(value: Value | None, axes: Axes, over: Value) -> Value | None:
+    """`tf.reduce_mean` (over: MEAN) or `tf.reduce_sum` (over: SUM) along axes. Both are linear."""
     if value is None or value.reduction is not Reduction.PER_EXAMPLE:
         if value is None or value.reduction is Reduction.CONSTANT:
             return value
-        return UNKNOWN if axes is None else Value(value.reduction)
+        return UNKNOWN if axes is None else replace(value, deep=False, opaque=False)
     if axes is None:
         return UNKNOWN
     if not axes or 0 in axes:
-        return total
-    return ROWS if of_each_example(value, axes) else UNKNOWN
+        return total(value, value.power + _POWERS[over.reduction], value.given)
+    return replace(value, deep=False, opaque=False) if of_each_example(value, axes) else UNKNOWN
 
 
 def statistic(value: Value | None, axes: Axes, kept: bool = False) -> Value | None:
     """A function, not linear, of all values along axes; `kept` says that it leaves the axes there."""
-    if value is None or value.reduction is Reduction.CONSTANT:
+    if value is None or (value.reduction is Reduction.CONSTANT and not value.power):
         return value
-    if value.reduction is not Reduction.PER_EXAMPLE or not of_each_example(value, axes):
+    if value.reduction is not Reduction.PER_EXAMPLE or value.power or not of_each_example(value, axes):
         return UNKNOWN
-    return Value(Reduction.PER_EXAMPLE, deep=kept)
+    return replace(value, deep=kept, opaque=False)

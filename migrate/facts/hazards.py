@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from tfdp.migrate.catalogue import BATCHING, STRATEGY_PREFIXES, TF1_PREFIXES, UPDATES, VARIABLE_COLLECTIONS, Kind
+from tfdp.migrate.catalogue import STRATEGY_PREFIXES, TF1_PREFIXES, UPDATES, VARIABLE_COLLECTIONS, Kind
 from tfdp.migrate.facts.decisions import local_decisions
-from tfdp.migrate.facts.flow import reaching
 from tfdp.migrate.facts.gradients import changes_its_sources
 from tfdp.migrate.facts.origins import argument
 from tfdp.migrate.facts.parts import nodes
@@ -216,7 +215,7 @@ def general(script: Script, batch: str) -> list[Problem]:
     if not script.migrated:
         found += [*rate_changes(script.origins), *seeded_orders(script)]
         if batch == "global":
-            found += _batch_constants(script)
+            found += script.batch_uses.problems
     return found
 
 
@@ -251,33 +250,6 @@ def _devices(script: Script) -> list[Problem]:
                 found.append(
                     Problem(
                         "TFDP002", node, "the script chooses its GPU itself, the same one for every worker", next_step
-                    )
-                )
-    return found
-
-
-def _batch_constants(script: Script) -> list[Problem]:
-    """A constant that is the batch size and is used for something else as well would stand for the global batch
-    there."""
-    found = []
-    training = set(script.batches)
-    for batch in script.batches:
-        size = argument(batch, "batch_size", 0)
-        if size is None or not isinstance(size.value, cst.Name):
-            continue
-        definitions = reaching(script.index, size.value)
-        for name in script.index.names[size.value.value]:
-            parent = script.index.parents[name]
-            call = script.index.parents[parent] if isinstance(parent, cst.Arg) else None
-            batches = isinstance(call, cst.Call) and (call in training or _method(call) in BATCHING)
-            same = any(d in definitions for d in reaching(script.index, name))
-            if same and not batches and name is not size.value:
-                found.append(
-                    Problem(
-                        "TFDP014",
-                        name,
-                        f"{name.value}, the batch size, has another use here, which would have to follow the local one",
-                        "use a name of its own here, or migrate with --batch per-worker",
                     )
                 )
     return found

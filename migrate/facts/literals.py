@@ -63,3 +63,8 @@ def is_off(origins: Origins, node: cst.CSTNode) -> bool:
 
 def _is_none(origins: Origins, node: cst.CSTNode) -> bool:
     return origins.names.api(node) == "builtins.None"
+
+
+def number(node: cst.CSTNode) -> float | None:
+    """The value of a number that is written out here, `8` or `8.0`."""
+    return float(node.evaluated_value) if isinstance(node, cst.Integer | cst.Float) else None

@@ -8,15 +8,17 @@ import libcst as cst
 
 from tfdp.migrate.catalogue import Kind
 from tfdp.migrate.facts import batch_values as batch
+from tfdp.migrate.facts import shapes
 from tfdp.migrate.facts.batch_values import Reduction, Value
 from tfdp.migrate.facts.index import ITER
 from tfdp.migrate.facts.loss_objects import LossObjects
 from tfdp.migrate.facts.origins import Origin, Origins, argument
-from tfdp.migrate.facts.tensor_calls import Evaluate, TensorCalls
+from tfdp.migrate.facts.tensor_calls import Evaluate, Quotient, TensorCalls
 
 _FRAMEWORKS = ("tensorflow.", "keras.", "numpy.", "math.", "builtins.")
 _LAYERS = ("keras.layers.", "keras.applications.")
 _KEPT_BY_PYTHON = frozenset({"builtins.float", "builtins.int", "builtins.abs", "builtins.max", "builtins.min"})
+_SAME_NUMBER = frozenset({"builtins.float", "builtins.int", "numpy.float32", "numpy.float64", "numpy.int32"})
 _LOSS_METHODS = frozenset({"compiled_loss", "compute_loss", "loss", "evaluate", "train_on_batch", "result"})
 _MAKES_VARIABLE = frozenset({"add_weight", "add_variable"})
 _STATISTICS = frozenset(
@@ -45,9 +47,11 @@ _LAYOUTS = frozenset({"reshape", "transpose", "flatten", "ravel", "swapaxes"})
 class LossCalls:
     """Calls whose result a loss is made of."""
 
-    def __init__(self, origins: Origins, value: Evaluate, at: Callable[[Origin], Value | None]) -> None:
+    def __init__(
+        self, origins: Origins, value: Evaluate, at: Callable[[Origin], Value | None], quotient: Quotient
+    ) -> None:
         self._origins, self._value, self._at = origins, value, at
-        self._tensors = TensorCalls(origins, value)
+        self._tensors = TensorCalls(origins, value, quotient)
         self._objects = LossObjects(origins, value)
 
     def of(self, call: cst.Call) -> Value | None:
@@ -55,17 +59,31 @@ class LossCalls:
         api = self._origins.names.api(call.func) or ""
         if api in {"builtins.sum", "tensorflow.add_n", "tensorflow.math.add_n"}:
             return self._summed(call)
+        if api == "tensorflow.nn.compute_average_loss":
+            return self._tensors.average_loss(call)
         if api == "builtins.next":
-            return Value(Reduction.PER_EXAMPLE, opaque=True)
+            return Value(Reduction.PER_EXAMPLE, opaque=True, given=True)
+        if (size := shapes.size(self._origins, call)) is not None:
+            return shapes.dimension(self._value(size), 0)
+        if api == "tfdp.runtime.local_batch_size":
+            return batch.COUNT
+        if api == "tfdp.runtime.allreduce" and len(call.args) == 1:
+            return shapes.shared(self._value(call.args[0].value))
         if api.startswith(("numpy.", "math.")) or api in _KEPT_BY_PYTHON:
-            constant = bool(call.args) and not api.startswith("numpy.random.") and not self._examples(call)
-            return batch.CONSTANT if constant else batch.UNKNOWN
+            return self._of_numbers(call, api)
         if isinstance(call.func, cst.Attribute) and not api:
             if call.func.attr.value == "gradient" and Kind.TAPE in self._origins.kinds(call.func.value):
                 return self._gradient(call)
             if call.func.attr.value in _MAKES_VARIABLE:
                 return batch.CONSTANT
         return self._function(call, call.func)
+
+    def _of_numbers(self, call: cst.Call, api: str) -> Value | None:
+        """A function of Python's or NumPy's, of values that do not depend on the batch's examples."""
+        if not call.args or api.startswith("numpy.random.") or self._examples(call):
+            return batch.UNKNOWN
+        values = [self._value(a.value) for a in call.args]
+        return values[0] if api in _SAME_NUMBER and len(values) == 1 else batch.elementwise(values)
 
     @property
     def adds_losses(self) -> bool:
@@ -123,7 +141,7 @@ class LossCalls:
         computed = any(v is not None and (v.deep or v.reduction is Reduction.UNKNOWN) for v in values)
         if (computed and self._examples(call) > 1) or self._of_scalars(call):
             return Value(Reduction.UNKNOWN, deep=deep)
-        return Value(Reduction.PER_EXAMPLE, deep=deep, opaque=True)
+        return Value(Reduction.PER_EXAMPLE, deep=deep, opaque=True, guessed=True)
 
     def _examples(self, call: cst.Call) -> int:
         """How many of the arguments depend on the batch, or may."""
@@ -163,8 +181,10 @@ class LossCalls:
         inner = batch.join(self._at(o) for value in returned for o in self._origins.of(value, path))
         if _is_network(self._origins, owner):
             scalar = inner is not None and inner.reduction in {Reduction.SUM, Reduction.MEAN}
-            flat = inner == batch.ROWS  # one number per example, or may be
-            return inner if scalar else Value(Reduction.PER_EXAMPLE, deep=not flat, opaque=True)
+            understood = inner is not None and inner.reduction is Reduction.PER_EXAMPLE
+            flat = inner is not None and batch.flat(inner)  # one number per example, or may be
+            guessed = inner is None or not understood or inner.guessed
+            return inner if scalar else Value(Reduction.PER_EXAMPLE, deep=not flat, opaque=True, guessed=guessed)
         if owner.bases and any(self._origins.names.api(b.value) is not None for b in owner.bases):
             return batch.UNKNOWN  # a loss of Keras reduces once more
         return inner or batch.UNKNOWN
@@ -242,7 +262,8 @@ class LossCalls:
         of, by = self._value(target.value), self._by(sources.value)
         if of is None or by is None:
             return None
-        fits = of.reduction in {Reduction.PER_EXAMPLE, Reduction.SUM} and by.reduction is Reduction.PER_EXAMPLE
+        whole = of.reduction is Reduction.SUM or (of.reduction is Reduction.PER_EXAMPLE and not of.power)
+        fits = whole and by.reduction is Reduction.PER_EXAMPLE
         return Value(Reduction.PER_EXAMPLE, deep=True) if fits else batch.UNKNOWN
 
     def _by(self, sources: cst.BaseExpression) -> Value | None:

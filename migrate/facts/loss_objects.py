@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 
 import libcst as cst
@@ -35,9 +36,9 @@ class LossObjects:
         over = batch.elementwise(self._value(a.value) for a in call.args[:2])
         if over is None or over.reduction is not Reduction.PER_EXAMPLE:
             return over
-        return self._made_reduction(made)
+        return self._reduced(made, over)
 
-    def _made_reduction(self, made: cst.Call) -> Value:
+    def _reduced(self, made: cst.Call, over: Value) -> Value:
         """The reduction with which a loss object is made, named or at any position."""
         ignored, axis = argument(made, "ignore_class"), argument(made, "axis")
         given = [a.value for a in made.args if a.keyword is None]
@@ -55,7 +56,9 @@ class LossObjects:
             return batch.UNKNOWN
         if reduction in _MEANS:
             return batch.MEAN
-        return {"sum": batch.SUM, "none": batch.ROWS}.get(reduction, batch.UNKNOWN)
+        if reduction == "sum":
+            return batch.total(over, 1, over.given)
+        return replace(over, deep=False, opaque=False) if reduction == "none" else batch.UNKNOWN
 
     @cached_property
     def _masks(self) -> bool:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import libcst as cst
 
 from tfdp.migrate.catalogue import STAGES, VARIABLE_COLLECTIONS, Kind
 from tfdp.migrate.facts import batch_values as batch
+from tfdp.migrate.facts.batch_sizes import BatchSizes
 from tfdp.migrate.facts.batch_values import Reduction, Value
 from tfdp.migrate.facts.index import ITER
+from tfdp.migrate.facts.literals import number
 from tfdp.migrate.facts.loss_calls import LossCalls, holds_weights
 from tfdp.migrate.facts.origins import Origin, Origins
+from tfdp.migrate.facts.shapes import axis_of, dimension, shaped
 from tfdp.migrate.facts.tensor_calls import binary
 
 __all__ = ["Losses", "Reduction"]
@@ -18,6 +23,7 @@ _DEPTH = 80
 _STEPS = 20_000
 _ROUNDS = 6  # a value that feeds itself in a loop settles after two or three
 _OPAQUE = Value(Reduction.PER_EXAMPLE, opaque=True)
+_DATA = Value(Reduction.PER_EXAMPLE, opaque=True, given=True)
 _NOT_BATCHES = frozenset({"shape", "dtype", "size", "ndim", "loss", "losses", "T", "values", "flat_values"})
 _NOT_WEIGHTS = frozenset({"output", "outputs", "input", "inputs", "layers", "losses"})
 _NEW_AXIS = frozenset({"builtins.None", "tensorflow.newaxis", "numpy.newaxis"})
@@ -25,21 +31,33 @@ _SAME_ELEMENTS = frozenset({"builtins.iter", "builtins.list", "builtins.tuple", 
 
 
 class Losses:
-    """Classifies loss expressions."""
+    """Classifies loss expressions.
 
-    def __init__(self, origins: Origins) -> None:
+    `sizes` knows what stands for the size of the batch: without it every number is only a number.
+    """
+
+    def __init__(self, origins: Origins, sizes: BatchSizes | None = None) -> None:
         self._origins = origins
-        self._calls = LossCalls(origins, self.value, self._at)
+        self._sizes = sizes if sizes is not None else BatchSizes(origins, ())
+        self._calls = LossCalls(origins, self.value, self._at, self.quotient)
         self._known: dict[Origin, Value | None] = {}
         self._assumed: dict[Origin, Value | None] = {}
         self._used: set[Origin] = set()
         self._steps = 0
+        self.divisors: set[cst.CSTNode] = set()  # written out numbers that divide a sum and are the batch's size
+        self.shares: set[cst.BaseExpression] = set()  # sums of data alone by which a sum is divided
 
     def reduction(self, node: cst.CSTNode) -> Reduction:
         """What the expression is over the batch; of several possible origins, all must agree."""
         self._steps = 0
         found = self.value(node)
-        return found.reduction if found is not None else Reduction.UNKNOWN
+        if found is None:
+            return Reduction.UNKNOWN
+        if found.reduction is Reduction.PER_EXAMPLE and found.opaque:
+            return Reduction.UNKNOWN  # it may be a tuple, or a mean already
+        if found.reduction is Reduction.PER_EXAMPLE and found.power:  # a tape takes the sum of what it is given
+            return batch.total(found, found.power + 1, found.given).reduction
+        return found.reduction
 
     def value(self, node: cst.CSTNode) -> Value | None:
         """How the expression depends on the batch; None where it is only itself, in a loop."""
@@ -80,15 +98,17 @@ class Losses:
     def _compute(self, node: cst.CSTNode, path: tuple[int, ...]) -> Value | None:
         if path:
             return self._part(node, path)
+        if self._sizes.defines(node):
+            return batch.COUNT
         if isinstance(node, cst.Integer | cst.Float | cst.SimpleString):
-            return batch.CONSTANT
+            return batch.NUMBER
         if isinstance(node, cst.Name) and (api := self._origins.names.api(node)) is not None:
             return _named(api)
         if isinstance(node, cst.UnaryOperation):
             inner = self.value(node.expression)
             return inner if isinstance(node.operator, cst.Minus | cst.Plus) else batch.elementwise([inner])
         if isinstance(node, cst.BinaryOperation):
-            return binary(type(node.operator).__name__, self.value(node.left), self.value(node.right))
+            return self._binary(node)
         if isinstance(node, cst.AugAssign):
             operator = type(node.operator).__name__.removesuffix("Assign")
             return binary(operator, self.value(node.target), self.value(node.value))
@@ -105,6 +125,32 @@ class Losses:
             return batch.UNKNOWN if found is not None and found.reduction is Reduction.PER_EXAMPLE else found
         return _OPAQUE if isinstance(node, cst.Param) else batch.UNKNOWN
 
+    def _binary(self, node: cst.BinaryOperation) -> Value | None:
+        if isinstance(node.operator, cst.Multiply) and (repeated := self._repeated(node)) is not None:
+            return repeated
+        left, right = self.value(node.left), self.value(node.right)
+        if isinstance(node.operator, cst.Divide):
+            return self.quotient(left, right, node.right)
+        return binary(type(node.operator).__name__, left, right)
+
+    def quotient(self, left: Value | None, right: Value | None, divisor: cst.BaseExpression) -> Value | None:
+        """`left / right`: a sum over the batch becomes a mean where the divisor is the batch's size."""
+        if left is not None and right is not None and left.reduction is Reduction.SUM and not left.guessed:
+            if right.reduction is Reduction.SUM and right.given and not right.guessed:
+                self.shares.add(divisor)
+                return batch.MEAN
+            if right == batch.NUMBER and number(divisor) in self._sizes.literals:
+                self.divisors.add(divisor)
+                return batch.divided(left, batch.COUNT)
+        return batch.divided(left, right)
+
+    def _repeated(self, node: cst.BinaryOperation) -> Value | None:
+        """`[start] * batch_size`: one element for each example."""
+        if not isinstance(node.left, cst.List) or self.value(node.right) != batch.COUNT:
+            return None
+        found = batch.elementwise(self.value(e.value) for e in node.left.elements)
+        return batch.GIVEN_ROWS if found is not None and found.reduction is Reduction.CONSTANT else batch.UNKNOWN
+
     # --- parts --------------------------------------------------------------------------------------------------------
 
     def _part(self, node: cst.CSTNode, path: tuple[int, ...]) -> Value | None:
@@ -113,6 +159,8 @@ class Losses:
             return batch.UNKNOWN
         if isinstance(node, cst.Param):
             return _OPAQUE
+        if len(path) == 1 and path[0] >= 0 and (of := shaped(self._origins, node)) is not None:
+            return dimension(self.value(of), path[0])
         if path[0] == ITER:
             return self._element(node, path[1:])
         if (
@@ -123,7 +171,7 @@ class Losses:
             return own
         whole = self._at(Origin(node))
         if ITER in path:
-            return _OPAQUE if whole is None or not whole.deep else batch.UNKNOWN
+            return _DATA if whole is None or not whole.deep else batch.UNKNOWN
         return whole if whole is None or whole.opaque else batch.UNKNOWN
 
     def _element(self, node: cst.CSTNode, rest: tuple[int, ...]) -> Value | None:
@@ -140,23 +188,23 @@ class Losses:
         if isinstance(node, cst.Call) and self._calls.is_tensor(node):
             return batch.UNKNOWN
         if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value in STAGES:
-            return _OPAQUE
+            return _DATA
         whole = self._at(Origin(node))
         if whole is not None and whole.reduction is Reduction.CONSTANT:
             return whole
-        of_a_batch = whole is not None and (whole.deep or whole == batch.ROWS)
-        return batch.UNKNOWN if of_a_batch else _OPAQUE
+        of_a_batch = whole is not None and (whole.deep or batch.flat(whole))
+        return batch.UNKNOWN if of_a_batch else _DATA
 
     def _iterated(self, call: cst.Call, rest: tuple[int, ...]) -> Value | None:
         """An element of zip(…), enumerate(…), range(…) and the like."""
         api, kind = self._origins.names.api(call.func), self._origins.kind(call.func)
         if api == "builtins.range":
-            return batch.CONSTANT
+            return batch.NUMBER
         if api in {"builtins.zip", "builtins.enumerate"}:
             place = rest[0] if rest else len(call.args)
             if api == "builtins.enumerate" and rest:
                 if place == 0:
-                    return batch.CONSTANT
+                    return batch.NUMBER
                 place = 0
             if place >= len(call.args) or any(a.star for a in call.args):
                 return batch.UNKNOWN
@@ -178,7 +226,7 @@ class Losses:
         if name not in _NOT_WEIGHTS and holds_weights(self._origins, node.value):
             return batch.CONSTANT
         if all(_reads_arguments(o) for o in self._origins.of(node.value)):
-            return batch.CONSTANT
+            return batch.NUMBER
         base = self.value(node.value)
         return base if base is not None and base.opaque and name not in _NOT_BATCHES else batch.UNKNOWN
 
@@ -186,6 +234,8 @@ class Losses:
         named = [o.node for o in self._origins.of(node.value) if isinstance(o.node, cst.Dict) and not o.path]
         if len(named) == 1:
             return self._entry(node, named[0])
+        if (of := shaped(self._origins, node.value)) is not None:
+            return dimension(self.value(of), axis_of(node))
         base = self.value(node.value)
         if base is None or base.reduction is Reduction.CONSTANT:
             return base
@@ -198,7 +248,7 @@ class Losses:
                 return base if base.opaque else batch.UNKNOWN
             if isinstance(first.value, cst.Integer):
                 component = all(self._is_component_of(o) for o in self._origins.of(node.value))
-                return Value(Reduction.PER_EXAMPLE, opaque=True) if component else batch.UNKNOWN
+                return Value(Reduction.PER_EXAMPLE, opaque=True, given=base.given) if component else batch.UNKNOWN
         whole = isinstance(first, cst.Slice) and first.lower is None and first.upper is None and first.step is None
         ellipsis = isinstance(first, cst.Index) and isinstance(first.value, cst.Ellipsis) and base.deep
         return self._within_examples(base, indices[1:], ellipsis) if whole or ellipsis else batch.UNKNOWN
@@ -236,13 +286,13 @@ class Losses:
                 if found is None or found.reduction is not Reduction.CONSTANT:
                     return batch.UNKNOWN
                 deep = False
-        return Value(Reduction.PER_EXAMPLE, deep=deep)
+        return replace(base, deep=deep, opaque=False)
 
 
 def _named(api: str) -> Value:
     """A name that is imported or built in: a constant of a module."""
     if api.startswith("builtins."):
-        return batch.CONSTANT if api.partition(".")[2] in {"True", "False", "None"} else batch.UNKNOWN
+        return batch.NUMBER if api.partition(".")[2] in {"True", "False", "None"} else batch.UNKNOWN
     return batch.CONSTANT
 
 

@@ -12,6 +12,8 @@ from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 
 from tfdp.migrate.catalogue import Kind
 from tfdp.migrate.facts import hazards
+from tfdp.migrate.facts.batch_sizes import BatchSizes
+from tfdp.migrate.facts.batch_uses import BatchUses
 from tfdp.migrate.facts.conditions import differing
 from tfdp.migrate.facts.datasets import Chain, Datasets
 from tfdp.migrate.facts.deals import Deal, find_deal
@@ -21,14 +23,16 @@ from tfdp.migrate.facts.gradients import Gradient, gradients
 from tfdp.migrate.facts.ignores import Ignores, lines_of
 from tfdp.migrate.facts.index import Index
 from tfdp.migrate.facts.loops import Loops, TrainingLoop
-from tfdp.migrate.facts.losses import Losses, Reduction
+from tfdp.migrate.facts.losses import Losses
 from tfdp.migrate.facts.names import Names
 from tfdp.migrate.facts.origins import Origins, argument
 from tfdp.migrate.facts.parts import parts
 from tfdp.migrate.facts.problem import Problem
 from tfdp.migrate.facts.rates import Rate, Rates
+from tfdp.migrate.facts.reductions import Reductions
 from tfdp.migrate.facts.schedules import OwnSchedule, Schedules
 from tfdp.migrate.facts.sharing import Sharing, Switches
+from tfdp.migrate.facts.slices import backward
 from tfdp.migrate.facts.step_bounds import StepBound, StepBounds, Uncounted
 from tfdp.migrate.facts.step_counts import PerStep, StepCount, StepCounts
 
@@ -295,7 +299,7 @@ class Script:
             *hazards.untaught(self),
             *hazards.escaped(self),
             *hazards.unwrapped(self),
-            *self._losses,
+            *self.reductions.problems(),
             *hazards.general(self, batch),
         ]
         for effect in self.effects:
@@ -308,20 +312,22 @@ class Script:
         return tuple(dict.fromkeys(found))
 
     @cached_property
-    def _losses(self) -> tuple[Problem, ...]:
-        losses, found = Losses(self.origins), []
-        for gradient in self.trained:
-            reduction = losses.reduction(gradient.target) if gradient.target is not None else Reduction.UNKNOWN
-            if reduction is not Reduction.MEAN:
-                found.append(
-                    Problem(
-                        "TFDP090",
-                        gradient.target or gradient.call,
-                        f"this loss is {reduction.value}; averaging gradients is exact only for a mean over the batch",
-                        "use tf.reduce_mean over the examples, or a Keras loss object with its default reduction",
-                    )
-                )
-        return tuple(found)
+    def losses(self) -> Losses:
+        """What the losses are over the batch."""
+        return Losses(self.origins, BatchSizes(self.origins, self.batches))
+
+    @cached_property
+    def batch_uses(self) -> BatchUses:
+        """Where a training step uses the batch size as a number."""
+        targets = [g.target for g in self.trained if g.target is not None]
+        sliced = backward(self.origins, [*targets, *(g.sources for g in self.trained if g.sources is not None)])
+        self.reductions  # noqa: B018 - looks at all losses, and so finds what divides them
+        return BatchUses(self.origins, BatchSizes(self.origins, self.batches), self.losses, sliced)
+
+    @cached_property
+    def reductions(self) -> Reductions:
+        """How the workers' gradients are put together."""
+        return Reductions(self.origins, self.losses, self.trained)
 
     @cached_property
     def _positions(self) -> Mapping[cst.CSTNode, CodeRange]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import libcst as cst
 
@@ -11,8 +12,10 @@ from tfdp.migrate.facts import batch_values as batch
 from tfdp.migrate.facts.batch_values import Reduction, Value
 from tfdp.migrate.facts.literals import axes, ints, is_off, plain
 from tfdp.migrate.facts.origins import Origins, argument
+from tfdp.migrate.facts.shapes import dimension, shaped
 
 Evaluate = Callable[[cst.CSTNode], Value | None]
+Quotient = Callable[[Value | None, Value | None, cst.BaseExpression], Value | None]
 
 _OPERANDS = frozenset(
     {"input_tensor", "input", "inputs", "x", "a", "tensor", "t", "logits", "features", "value", "values"}
@@ -39,16 +42,16 @@ def binary(operator: str, left: Value | None, right: Value | None) -> Value | No
 class TensorCalls:
     """Calls of functions that the catalogue knows."""
 
-    def __init__(self, origins: Origins, value: Evaluate) -> None:
-        self._origins, self._value = origins, value
+    def __init__(self, origins: Origins, value: Evaluate, quotient: Quotient) -> None:
+        self._origins, self._value, self._quotient = origins, value, quotient
         self._by_kind: dict[Kind, Callable[[cst.Call, str], Value | None]] = {
             Kind.MEAN: lambda call, _: batch.reduced(self._operand(call), axes(origins, call, 1), batch.MEAN),
             Kind.SUM: lambda call, _: batch.reduced(self._operand(call), axes(origins, call, 1), batch.SUM),
             Kind.REGULARIZER: lambda call, _: batch.reduced(self._operand(call), (), batch.SUM),
             Kind.LOSS_FUNCTION: self._loss_function,
             Kind.VARIABLE: lambda _, __: batch.CONSTANT,
-            Kind.LITERAL: lambda _, __: batch.CONSTANT,
-            Kind.DRAW: lambda _, __: batch.ROWS,
+            Kind.LITERAL: self._literal,
+            Kind.DRAW: self._draw,
             Kind.PASS: lambda call, _: self._operand(call),
             Kind.ELEMENTWISE: self._elementwise,
             Kind.OPERATOR: self._operator,
@@ -117,14 +120,57 @@ class TensorCalls:
         named = {"y_true", "y_pred", "labels", "logits", "target", "output"}
         given = [*given[:2], *(a.value for a in call.args if a.keyword is not None and a.keyword.value in named)]
         found = batch.elementwise([self._value(v) for v in given])
-        return batch.ROWS if found is not None and found.reduction is Reduction.PER_EXAMPLE else found
+        return replace(found, deep=False) if found is not None else None
+
+    def _shape_of_made(self, call: cst.Call) -> tuple[Value | None, int]:
+        """The first number of the shape that a new tensor is given, and how many there are (0: not known)."""
+        given = argument(call, "shape", 0)
+        origin = self._origins.one(given.value) if given is not None else None
+        if given is None or origin is None or origin.path:
+            return batch.UNKNOWN, 0
+        if (of := shaped(self._origins, given.value)) is not None:
+            return dimension(self._value(of), 0), 0
+        if isinstance(origin.node, cst.List | cst.Tuple) and origin.node.elements:
+            return self._value(origin.node.elements[0].value), len(origin.node.elements)
+        return self._value(given.value), 1
+
+    def _draw(self, call: cst.Call, name: str) -> Value | None:  # noqa: ARG002
+        found = self._shape_of_made(call)
+        if found[0] is None:
+            return None
+        counted = found[0] == batch.COUNT
+        return replace(batch.GIVEN_ROWS, deep=counted and found[1] > 1, guessed=not counted)
+
+    def _literal(self, call: cst.Call, name: str) -> Value | None:  # noqa: ARG002
+        """Zeros and ones for each example, or those of a fixed shape."""
+        first, length = self._shape_of_made(call)
+        if first is None:
+            return None
+        return replace(batch.GIVEN_ROWS, deep=length > 1) if first == batch.COUNT else batch.NUMBER
 
     def _elementwise(self, call: cst.Call, name: str) -> Value | None:
+        if name == "tensorflow.math.divide_no_nan":
+            return self._divided(call)
         one_answer = name.endswith(".where") and len(call.args) < 3  # then it gives places
         return batch.UNKNOWN if one_answer else batch.elementwise(self._operands(call))
 
     def _operator(self, call: cst.Call, name: str) -> Value | None:
-        return binary(_OPERATORS[name.rpartition(".")[2]], *self._both(call, "x", "y"))
+        operator = _OPERATORS[name.rpartition(".")[2]]
+        return self._divided(call) if operator == "Divide" else binary(operator, *self._both(call, "x", "y"))
+
+    def _divided(self, call: cst.Call) -> Value | None:
+        divisor = argument(call, "y", 1)
+        return self._quotient(*self._both(call, "x", "y"), divisor.value) if divisor is not None else batch.UNKNOWN
+
+    def average_loss(self, call: cst.Call) -> Value | None:
+        """`tf.nn.compute_average_loss(losses, global_batch_size=n)`: the sum over the examples, divided by n."""
+        divisor, given = argument(call, "global_batch_size"), argument(call, "per_example_loss", 0)
+        if given is None or len(call.args) > 1 + (divisor is not None):
+            return batch.UNKNOWN
+        summed = batch.reduced(self._value(given.value), (), batch.SUM)
+        if divisor is None:
+            return batch.divided(summed, batch.COUNT)
+        return self._quotient(summed, self._value(divisor.value), divisor.value)
 
     def _rows(self, call: cst.Call, name: str) -> Value | None:
         """The other arguments are weights and settings."""
@@ -134,7 +180,8 @@ class TensorCalls:
             return found
         examples = [i for i, v in enumerate(operands) if v is not None and v.reduction is Reduction.PER_EXAMPLE]
         looks_up = name.endswith("embedding_lookup") and examples != [1]
-        return batch.UNKNOWN if len(examples) > 1 or looks_up or not self._axis_of_example(call) else batch.DEEP_ROWS
+        coupled = len(examples) > 1 or looks_up or not self._axis_of_example(call)
+        return batch.UNKNOWN if coupled else replace(found, deep=True)
 
     def _along(self, call: cst.Call, name: str) -> Value | None:
         given = axes(self._origins, call, 1)
@@ -154,7 +201,7 @@ class TensorCalls:
         value = self._operand(call)
         if value is None or value.reduction is not Reduction.PER_EXAMPLE:
             return value
-        return Value(Reduction.PER_EXAMPLE, deep=deep) if allowed else batch.UNKNOWN
+        return replace(value, deep=deep, opaque=False) if allowed else batch.UNKNOWN
 
     def _reshape(self, call: cst.Call) -> Value | None:
         """The batch's axis must stay the first: `[-1, …]`, `[batch_size, …]` or the shape of another value."""
@@ -221,7 +268,7 @@ class TensorCalls:
         examples = all(p is None or p.reduction is Reduction.PER_EXAMPLE for p in parts)
         beside = given is not None and batch.of_each_example(found, given)
         below = given in {(0,), (-1,)} and examples  # equally many of each on every rank
-        return Value(Reduction.PER_EXAMPLE, deep=found.deep) if beside or below else batch.UNKNOWN
+        return found if beside or below else batch.UNKNOWN
 
     def _stack(self, call: cst.Call) -> Value | None:
         parts, given = self._parts(call), axes(self._origins, call, 1)
@@ -230,7 +277,7 @@ class TensorCalls:
         found = batch.added(parts)
         if found is None or found.reduction is not Reduction.PER_EXAMPLE:
             return found
-        return batch.DEEP_ROWS if given is not None and given in {(1,), (-1,)} else batch.UNKNOWN
+        return replace(found, deep=True) if given is not None and given in {(1,), (-1,)} else batch.UNKNOWN
 
     def _split(self, call: cst.Call) -> Value | None:
         value, given = self._operand(call), axes(self._origins, call, 2)
@@ -238,4 +285,4 @@ class TensorCalls:
             return value
         if given is None or not batch.of_each_example(value, given):
             return batch.UNKNOWN
-        return Value(Reduction.PER_EXAMPLE, deep=value.deep, opaque=True)
+        return replace(value, opaque=True)

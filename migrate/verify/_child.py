@@ -23,7 +23,7 @@ from tfdp.migrate.verify import scratch
 from tfdp.migrate.verify._data import Order, Seeds
 from tfdp.migrate.verify._draws import Draws
 from tfdp.migrate.verify._recorder import Recorder
-from tfdp.migrate.verify._tapes import WEIGHT, Tapes
+from tfdp.migrate.verify._tapes import SHARES, WEIGHT, Tapes
 from tfdp.migrate.verify._variables import Registry
 from tfdp.migrate.verify.spec import DIVERGED, TRACER_FAILED, TRACER_LOG, Spec
 from tfdp.migrate.verify.trace import Header, Trace
@@ -116,6 +116,7 @@ class Session:
         def __init__(this: Any, *args: Any, **options: Any) -> None:  # noqa: N807
             start(this, *args, **options)
             setattr(this, WEIGHT, options.get("batch_size"))
+            setattr(this, SHARES, _runtime("size")() if options.get("op") is _runtime("Sum") else 1)
 
         tape.__init__ = tf.autograph.experimental.do_not_convert(__init__)
         self.tapes.watch(tape)

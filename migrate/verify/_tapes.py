@@ -12,6 +12,7 @@ from tfdp.migrate.verify.trace import Call
 
 T = TypeVar("T")
 WEIGHT = "_verify_batch_size"
+SHARES = "_verify_shares"
 
 
 class Guard(Protocol):
@@ -66,7 +67,8 @@ class Tapes:
                 self._asking -= 1
                 asked, self._asked = self._asked, None
             inner = any(entered is not asked for entered, _ in self._open)
-            return self._record(target, sources, result, getattr(this, WEIGHT, None), inner)
+            how = getattr(this, WEIGHT, None), getattr(this, SHARES, 1)
+            return self._record(target, sources, result, *how, inner)
 
         kind.gradient = tf.autograph.experimental.do_not_convert(recorded)
 
@@ -132,13 +134,13 @@ class Tapes:
 
         return tf.numpy_function(run, list(inputs), tf.int64)
 
-    def _record(self, target: Any, sources: Any, result: Any, weight: Any, inner: bool) -> Any:
+    def _record(self, target: Any, sources: Any, result: Any, weight: Any, shares: int, inner: bool) -> Any:  # noqa: PLR0917
         keys = self._registry.keys_of(tf.nest.flatten(sources))
         if not any(keys):
             return result
         gradients = tf.nest.flatten(result)
         pairs = {key: _dense(g) for key, g in zip(keys, gradients, strict=True) if key and g is not None}
-        head = [_mean(target), tf.cast(-1 if weight is None else weight, tf.float64)]
+        head = [_sum(target) * shares, tf.cast(-1 if weight is None else weight, tf.float64)]
 
         def note(loss: Any, count: Any, *values: Any) -> None:
             known = None if weight is None else float(count)
@@ -153,8 +155,9 @@ class Tapes:
             return tf.nest.pack_sequence_as(result, [_again(gradient) for gradient in gradients])
 
 
-def _mean(target: Any) -> Any:
-    parts = [tf.cast(tf.reduce_mean(tf.convert_to_tensor(part)), tf.float64) for part in tf.nest.flatten(target)]
+def _sum(target: Any) -> Any:
+    """The number whose gradient a tape takes."""
+    parts = [tf.cast(tf.reduce_sum(tf.convert_to_tensor(part)), tf.float64) for part in tf.nest.flatten(target)]
     return tf.add_n(parts)
 
 

@@ -67,6 +67,9 @@ def reference(path: str, source: bytes, size: int, batch: Batch) -> bytes:
         raise NoReferenceError(
             f"{path}:{script.position(first.node)[0]}: {first.code} {first.reason}; {first.next_step}"
         )
+    if batch == "per-worker" and script.batch_uses.problems:
+        first = script.batch_uses.problems[0]
+        raise NoReferenceError(f"{path}:{script.position(first.node)[0]}: {first.reason}")
     rule = Rule("reference", "reference", "", lambda context: _outcomes(context, size))
     plan = engine.make_plan(script, batch, [rule])
     plan.imported = True  # a reference does not import the runtime
@@ -102,6 +105,8 @@ def _per_worker(script: Script, size: int, switches: Switches) -> Iterator[Outco
         factor = f"({size} if {switches.name} else 1)" if switches.keywords(batch) else str(size)
         yield SetArg(batch, "batch_size", _times(factor), "the global batch", position=0)
     yield from reference_rates.outcomes(script, size)
+    for site in script.batch_uses.sites:
+        yield Edit(site, _global_size(size), "the global batch")
     for take in script.step_takes:
         change = _called("tfdp_steps", switches.keywords(take))
         yield SetArg(take, "count", change, "the divided number of steps", position=0)
@@ -136,5 +141,14 @@ def _times(factor: str) -> _Change:
     def change(value: cst.BaseExpression | None) -> cst.BaseExpression:
         assert value is not None
         return build.times(value, factor)
+
+    return change
+
+
+def _global_size(size: int) -> Callable[[cst.BaseExpression], cst.BaseExpression]:
+    """The batch size as a number in a step, in a parenthesis: it may be a divisor."""
+
+    def change(value: cst.BaseExpression) -> cst.BaseExpression:
+        return build.times(value, str(size)).with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
 
     return change

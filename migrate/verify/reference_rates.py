@@ -55,6 +55,8 @@ def helpers(script: Script) -> list[str]:
 def outcomes(script: Script, size: int) -> Iterator[Outcome]:
     """The same rates and schedules as in the migrated script, by plain means."""
     for rate in script.rates:
+        if script.reductions.keeps(rate):
+            continue  # the loss is a sum, which has grown with the batch
         if rate.hidden:
             yield Edit(rate.call, lambda n: build.call("tfdp_scaled", n), "the scaled learning rate")
         elif rate.factor is not None:

@@ -24,9 +24,10 @@ HEADER, LOCK, START = "header.json", "lock.json", "start.npz"
 class Call:
     """One outermost `gradient()` call.
 
-    loss: mean of the target's elements, local to the process. weight: the examples it counts for, where the script
-    gives them. inner: asked while another tape was open (a penalty). sources: keys in order; those without a gradient
-    are not in `gradients`, which are dense, float32 or float64.
+    loss: sum of the target's elements, local to the process; times the number of processes where their gradients are
+    added up, not averaged. weight: the examples it counts for, where the script gives them. inner: asked
+    while another tape was open (a penalty). sources: keys in order; those without a gradient are not in `gradients`,
+    which are dense, float32 or float64.
     """
 
     loss: float

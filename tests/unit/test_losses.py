@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tfdp.migrate.facts import read
-from tfdp.migrate.facts.losses import Losses, Reduction
+from tfdp.migrate.facts.losses import Reduction
 
 MEAN, SUM, PER_EXAMPLE, UNKNOWN = Reduction.MEAN, Reduction.SUM, Reduction.PER_EXAMPLE, Reduction.UNKNOWN
 SCRIPT = """
@@ -13,7 +13,8 @@ import tensorflow as tf
 import keras
 import helper
 {setup}
-data = tf.data.Dataset.from_tensor_slices(arrays).batch(8)
+BATCH = 8
+data = tf.data.Dataset.from_tensor_slices(arrays).batch(BATCH)
 model = tf.keras.Sequential([])
 other = tf.keras.Sequential([])
 opt = tf.keras.optimizers.SGD(0.1)
@@ -35,7 +36,7 @@ def reduction(loss: str, setup: str = "") -> Reduction:
     script = read(SCRIPT.format(setup=setup, loss=body.replace("\n", "\n        ")))
     target = script.trained[0].target
     assert target is not None
-    return Losses(script.origins).reduction(target)
+    return script.losses.reduction(target)
 
 
 @pytest.mark.parametrize(
@@ -105,14 +106,45 @@ def reduction(loss: str, setup: str = "") -> Reduction:
         ("loss = 0.\nfor i in range(3):\n    loss = loss + mse(y[:, i], p[:, i])", MEAN),
         ("loss = mse(y, p)\nif helper.weights:\n    loss += tf.add_n(model.losses)", MEAN),
         ("loss = mse(y, p)\nloss += tf.reduce_sum(p)", UNKNOWN),
-        ("loss = tf.reduce_sum(p)\nloss += sum(model.losses)", SUM),
+        ("loss = tf.reduce_sum(p)\nloss += sum(model.losses)", UNKNOWN),
+        ("loss = 1. - tf.reduce_sum(p)", SUM),
         ("loss = mse(y, p)\nloss *= tf.reduce_mean(q)", UNKNOWN),
         ("loss = 1.\nfor i in range(3):\n    loss *= mse(y, p)", UNKNOWN),
         ("loss = 0.\nfor a, b in zip(y, p):\n    loss += mse(a, b)", UNKNOWN),
         ("loss = 0.\nfor i in range(8):\n    loss += mse(y[i], p[i])", UNKNOWN),
+        # sums divided by the number of examples
+        ("tf.reduce_sum(p) / 8.", MEAN),
+        ("tf.reduce_sum(p) / 4.", SUM),
+        ("tf.reduce_sum(p) / tf.cast(tf.shape(x)[0], tf.float32)", MEAN),
+        ("tf.reduce_sum(p) / x.shape[0]", MEAN),
+        ("tf.reduce_sum(p) / x.get_shape().as_list()[0]", MEAN),
+        ("tf.reduce_sum(p) / x.shape[1]", SUM),
+        ("tf.reduce_sum(p) / len(x)", MEAN),
+        ("n = len(y)\nloss = tf.reduce_sum(p) * (1. / n)", MEAN),
+        ("tf.reduce_sum(p) / float(BATCH)", MEAN),
+        ("tf.reduce_sum(p / BATCH)", MEAN),
+        ("tf.reduce_sum(tf.exp(p / BATCH))", UNKNOWN),
+        ("tf.reduce_mean(p / BATCH)", UNKNOWN),
+        ("tf.reduce_mean(p) / BATCH", UNKNOWN),
+        ("tf.reduce_mean(p) * BATCH", SUM),
+        ("tf.reduce_sum(p) / tf.sqrt(float(BATCH))", UNKNOWN),
+        ("tf.reduce_sum(p) / (BATCH + 1)", UNKNOWN),
+        ("p / BATCH", MEAN),
+        ("tf.reduce_sum(p) / BATCH + sum(model.losses)", MEAN),
+        ("(tf.reduce_sum(p) + sum(model.losses)) / BATCH", UNKNOWN),
+        ("tf.reduce_sum(p) / tf.cast(tf.size(p), tf.float32)", MEAN),
+        ("tf.divide(tf.reduce_sum(p), BATCH)", MEAN),
+        ("tf.nn.compute_average_loss(tf.square(y - p))", MEAN),
+        ("tf.nn.compute_average_loss(tf.square(y - p), global_batch_size=BATCH)", MEAN),
+        ("tf.nn.compute_average_loss(tf.square(y - p), global_batch_size=4)", SUM),
+        # masked means, with a mask of the data
+        ("tf.reduce_sum(p * y) / tf.reduce_sum(y)", MEAN),
+        ("mask = tf.cast(tf.not_equal(y, 0), p.dtype)\nloss = tf.reduce_sum(p * mask) / tf.reduce_sum(mask)", MEAN),
+        ("tf.math.divide_no_nan(tf.reduce_sum(p * y), tf.reduce_sum(y))", MEAN),
+        ("tf.reduce_sum(helper.features(p) * y) / tf.reduce_sum(y)", UNKNOWN),
         # sums
         ("tf.reduce_sum(p)", SUM),
-        ("tf.reduce_sum(p) / 8", SUM),
+        ("tf.reduce_sum(helper.features(p))", UNKNOWN),
         ("tf.reduce_mean(tf.reduce_sum(tf.square(y - p)))", SUM),
         ("tf.reduce_mean(tf.reduce_sum(tf.square(y - p), axis=0))", SUM),
         ("tf.reduce_mean(tf.keras.losses.MeanSquaredError(reduction='sum')(y, p))", SUM),
@@ -122,7 +154,9 @@ def reduction(loss: str, setup: str = "") -> Reduction:
         ("terms = [tf.nn.l2_loss(w)]\nterms.append(tf.reduce_sum(p))\nloss = mse(y, p) + tf.add_n(terms)", UNKNOWN),
         ("terms = [mse(y, p)]\nterms.extend(helper.more(p))\nloss = tf.add_n(terms)", UNKNOWN),
         # examples that depend on each other
-        ("tf.reduce_sum(p * y) / tf.reduce_sum(y)", UNKNOWN),
+        ("tf.reduce_sum(p * y) / tf.reduce_sum(p + y)", UNKNOWN),
+        ("tf.reduce_sum(p * y) / (tf.reduce_sum(y) + 1)", UNKNOWN),
+        ("tf.reduce_sum(p * y) / tf.maximum(tf.reduce_sum(y), 1)", UNKNOWN),
         ("tf.reduce_mean(tf.boolean_mask(tf.square(y - p), y > 0))", UNKNOWN),
         ("1 - tf.reduce_mean((2 * tf.reduce_sum(y * p) + 1) / (tf.reduce_sum(y) + tf.reduce_sum(p) + 1))", UNKNOWN),
         ("1 - tf.reduce_mean(2 * tf.reduce_sum(y * p, axis=0) / tf.reduce_sum(y + p, axis=0))", UNKNOWN),
@@ -147,7 +181,6 @@ def reduction(loss: str, setup: str = "") -> Reduction:
         ("tf.reduce_mean(p - tf.reduce_min(p, axis=0))", UNKNOWN),
         ("tf.reduce_mean(p / tf.math.reduce_std(p))", UNKNOWN),
         ("tf.math.reduce_variance(p)", UNKNOWN),
-        ("tf.reduce_sum(p) / tf.cast(tf.size(p), tf.float32)", UNKNOWN),
         ("tf.reduce_sum(p) / tf.math.count_nonzero(y, dtype=tf.float32)", UNKNOWN),
         ("tf.reduce_mean(p / tf.norm(p))", UNKNOWN),
         ("tf.reduce_mean(tf.nn.softmax(p, axis=0))", UNKNOWN),
@@ -186,7 +219,7 @@ def reduction(loss: str, setup: str = "") -> Reduction:
         ("mse(*helper.pair)", UNKNOWN),
         ("mse(y, p / tf.reduce_max(p))", UNKNOWN),
         # imported things
-        ("helper.imported(p)", PER_EXAMPLE),
+        ("helper.imported(p)", UNKNOWN),
         ("tf.reduce_mean(helper.features(p) - helper.features(y))", MEAN),
         ("tf.reduce_mean(helper.own_sse(y, p))", UNKNOWN),
         ("helper.own_mse(y, p)", UNKNOWN),
