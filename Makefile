@@ -6,12 +6,13 @@ STAMP := $(VENV)/.installed
 # TensorFlow's own start-up notices would drown what the commands say.
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
-.PHONY: help demo test prove lint matrix clean
+.PHONY: help demo test prove faults lint matrix clean
 
 help:
 	@echo "make demo    install, migrate a real script, show the diff, train on 2 processes, prove it equivalent"
 	@echo "make test    install, run the whole test suite"
 	@echo "make prove   prove every fixture script on 2 and 3 processes in both modes, and its mutants wrong"
+	@echo "make faults  what one rank can do wrong, on 2, 3 and 4 processes: time to the error, and the message"
 	@echo "make lint    ruff and mypy --strict"
 	@echo "make matrix  the runtime suite on the other supported TensorFlow and Python versions"
 	@echo "make clean   remove everything that the other commands made"
@@ -36,6 +37,9 @@ test: $(STAMP)
 prove: $(STAMP)
 	@echo "== Proofs of all fixture scripts, both modes, on 2 and 3 processes, and what each mutant fails by"
 	@$(BIN)/python -m pytest -q tests/proofs
+
+faults: $(STAMP)
+	@$(BIN)/python tests/parallel/fault_table.py
 
 lint: $(STAMP)
 	@$(BIN)/ruff check .

@@ -2,10 +2,13 @@
 
 import os
 import sys
+import sysconfig
 from types import FrameType
 from typing import Any
 
 _OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_PYTHON = sysconfig.get_path("stdlib") + os.sep
+_INSTALLED = f"{os.sep}site-packages{os.sep}"
 _FRAMEWORKS = ("tensorflow", "keras", "tf_keras")
 # What tf.function compiles a Python function into before it runs it: a file that the user has never seen.
 _GENERATED = "__autograph_generated_file"
@@ -22,12 +25,12 @@ def call_site() -> str:
 
 def is_users(path: str) -> bool:
     """Whether a file holds code of the user: not ours, the framework's, Python's own or what AutoGraph makes."""
-    return not path.startswith(_foreign()) and _GENERATED not in path
+    return not _is_foreign(path) and _GENERATED not in path
 
 
 def site_of(start: FrameType | None) -> str:
     """`call_site` as seen from a frame."""
-    foreign, compiled = _foreign(), None
+    compiled = None
     frame = start
     while frame is not None:
         path = frame.f_code.co_filename
@@ -35,7 +38,7 @@ def site_of(start: FrameType | None) -> str:
             compiled = compiled or frame
         elif compiled is not None and (written := _written(compiled, frame)):
             return written
-        elif not path.startswith(foreign):
+        elif not _is_foreign(path):
             inside = f" (in {_plain(compiled.f_code.co_name)})" if compiled else ""
             return f"{path}:{frame.f_lineno}{inside}"
         frame = frame.f_back
@@ -57,7 +60,11 @@ def _plain(name: str) -> str:
     return name.removeprefix("tf__")
 
 
-def _foreign() -> tuple[str, ...]:
-    """How the paths of files begin in which no user has written a call."""
+def _is_foreign(path: str) -> bool:
+    """Whether no user has written a call in that file."""
+    return path.startswith(_beginnings()) or (path.startswith(_PYTHON) and _INSTALLED not in path)
+
+
+def _beginnings() -> tuple[str, ...]:
     files = (getattr(sys.modules.get(name), "__file__", None) for name in _FRAMEWORKS)
     return (_OWN + os.sep, "<frozen", *(os.path.dirname(file) + os.sep for file in files if file))

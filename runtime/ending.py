@@ -23,21 +23,35 @@ def speak_at_the_end(store: SocketStore, rank: int) -> None:
     threads of the script go on. And where the launcher has to stop this rank because another one has failed, it says
     where it was. A handler that the script has for SIGTERM, or gets later, is left alone.
     """
-    _tell_exceptions(store, rank)
+    words = _LastWords(store, rank)
+    sys.excepthook = words.tell
     if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
-        _say_where_stopped(store, rank)
+        signal.signal(signal.SIGTERM, words.stop)
 
 
-def _tell_exceptions(store: SocketStore, rank: int) -> None:
-    pid, before = os.getpid(), sys.excepthook
+class _LastWords:
+    """What this process, and none that is forked from it, says when it ends."""
 
-    def tell(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
+    def __init__(self, store: SocketStore, rank: int) -> None:
+        self._store, self._rank, self._pid = store, rank, os.getpid()
+        self._hook = sys.excepthook
+        self._told = False
+
+    def tell(self, kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
+        """An exception that nobody has caught, to the others and then to the user."""
         said = _said(kind, error)
-        if os.getpid() == pid and not said.startswith("JobAborted: "):
-            store.fail(f"rank {rank} ended with {said} (at {_raised_at(traceback)})")
-        before(kind, error, traceback)
+        if os.getpid() == self._pid and not said.startswith("JobAborted: "):
+            self._store.fail(f"rank {self._rank} ended with {said} (at {_raised_at(traceback)})")
+            self._told = True
+        self._hook(kind, error, traceback)
 
-    sys.excepthook = tell
+    def stop(self, number: int, frame: FrameType | None) -> None:
+        """SIGTERM: with words if another rank's failure is the reason, else as if there were no handler."""
+        reason = self._store.aborted
+        if reason is not None and not self._told and os.getpid() == self._pid:
+            raise JobAborted(f"rank {self._rank} was at {site_of(frame)} when the job ended: {reason}")
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
 
 
 def _said(kind: type[BaseException], error: BaseException) -> str:
@@ -56,15 +70,3 @@ def _raised_at(traceback: TracebackType | None) -> str:
             found = f"{path}:{traceback.tb_lineno}"
         traceback = traceback.tb_next
     return found
-
-
-def _say_where_stopped(store: SocketStore, rank: int) -> None:
-    pid = os.getpid()
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        if store.aborted is not None and os.getpid() == pid:
-            raise JobAborted(f"rank {rank} was at {site_of(frame)} when the job ended: {store.aborted}")
-        signal.signal(number, signal.SIG_DFL)
-        os.kill(os.getpid(), number)
-
-    signal.signal(signal.SIGTERM, stop)

@@ -15,6 +15,7 @@ import threading
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
+from tfdp.runtime.call_site import call_site
 from tfdp.runtime.errors import (
     JobAborted,
     LaunchEnvironmentError,
@@ -131,11 +132,13 @@ class SocketStore:
         self._waiting[request] = reply
         try:
             if self._aborted is not None:
-                raise JobAborted(f"rank {self._rank} cannot fetch {key!r}: {self._aborted}")
+                raise JobAborted(f"rank {self._rank} cannot fetch {key!r} at {call_site()}: {self._aborted}")
             self._send(Frame(FETCH, request, ANYONE if publisher is None else publisher, key))
             if not reply.arrived.wait(limit):
                 self._send(Frame(CANCEL, request))
-                raise StoreTimeout(f"rank {self._rank} has waited {limit:g} s for {key!r}, which nobody has published")
+                raise StoreTimeout(
+                    f"rank {self._rank} has waited {limit:g} s at {call_site()} for {key!r}, which nobody has published"
+                )
         finally:
             del self._waiting[request]
         return self._value(key, reply.message)
@@ -147,8 +150,8 @@ class SocketStore:
         if message.kind == GONE:
             raise StoreEvictedError(f"rank {self._rank} cannot fetch {key!r}: {said}")
         if message.kind == FINISHED:
-            raise RankFinishedError(f"rank {self._rank} cannot fetch {key!r}: {said}")
-        raise JobAborted(f"rank {self._rank} was waiting for {key!r} when the job ended: {said}")
+            raise RankFinishedError(f"rank {self._rank} cannot fetch {key!r}: {said} (at {call_site()})")
+        raise JobAborted(f"rank {self._rank} was waiting for {key!r} at {call_site()} when the job ended: {said}")
 
     def _greet(self, job: str) -> None:
         try:

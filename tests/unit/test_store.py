@@ -102,7 +102,7 @@ def test_large_values_go_both_ways_at_once(ranks):
 
 def test_a_timeout_names_the_key_and_later_values_do_not_answer_it(ranks):
     zero, one = ranks(2).stores
-    with pytest.raises(StoreTimeout, match=r"rank 1 has waited 0.01 s for 'never', which nobody has published"):
+    with pytest.raises(StoreTimeout, match=r"rank 1 has waited 0.01 s at \S+ for 'never', which nobody has published"):
         one.fetch("never", timeout=0.01)
     zero.publish("never", b"now")
     assert one.fetch("never") == b"now"

@@ -1,0 +1,32 @@
+"""Every row of the fault table on 2, 3 and 4 ranks: the others end in time and say why, and nothing is left behind."""
+
+import importlib.util
+import pathlib
+import sys
+
+import pytest
+
+pytest.importorskip("numpy")
+
+SPECIFICATION = importlib.util.spec_from_file_location(
+    "fault_table", pathlib.Path(__file__).with_name("fault_table.py")
+)
+fault_table = importlib.util.module_from_spec(SPECIFICATION)
+sys.modules["fault_table"] = fault_table
+SPECIFICATION.loader.exec_module(fault_table)
+
+
+@pytest.mark.parametrize("size", [2, 3, 4])
+@pytest.mark.parametrize("fault", fault_table.FAULTS, ids=lambda fault: fault.name)
+def test_a_fault(fault, size):
+    outcome = fault_table.run(fault, size, TFDP_GRACE_SECONDS="4")
+    assert outcome.problems == [], outcome.stderr
+    assert outcome.seconds < fault_table.limit(fault)
+
+
+def test_a_fault_that_is_none_is_found_out():
+    """The table itself can fail: a script in which nothing goes wrong."""
+    fine = fault_table.Fault("none", "meet()", "JobAborted", "rank {bad} failed first")
+    outcome = fault_table.run(fine, 2)
+    assert outcome.status == 0
+    assert len(outcome.problems) == 3, outcome.problems
