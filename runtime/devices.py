@@ -4,6 +4,7 @@ import tensorflow as tf
 
 from tfdp.runtime.errors import TfdpError
 from tfdp.runtime.job import current
+from tfdp.runtime.topology import Topology
 
 
 def pin_gpu() -> None:
@@ -14,7 +15,11 @@ def pin_gpu() -> None:
     Raises:
         TfdpError: there are GPUs, but fewer than ranks on this host, or TensorFlow has begun to use them.
     """
-    topology = current().topology
+    pin(current().topology)
+
+
+def pin(topology: Topology) -> None:
+    """`pin_gpu` for a process that is about to join a job as this one."""
     gpus = tf.config.list_physical_devices("GPU")
     if not gpus:
         return

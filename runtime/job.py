@@ -12,7 +12,7 @@ from tfdp.runtime.ending import speak_at_the_end
 from tfdp.runtime.errors import LaunchEnvironmentError, NotInitializedError, TfdpError
 from tfdp.runtime.store import SocketStore, SoloStore, Store, end_without_launcher
 from tfdp.runtime.topology import SOLO, Topology
-from tfdp.runtime.transports import Transport
+from tfdp.runtime.transports import Place, Transport
 
 STALL = "TFDP_STALL_SECONDS"
 DEFAULT_STALL_SECONDS = 600.0
@@ -104,17 +104,17 @@ def current() -> Job:
 
 def _join(environ: Mapping[str, str]) -> Job:
     if not local.present(environ):
-        return Job(SOLO, SoloStore(), transports.connect(transports.choose(SOLO, environ), SOLO, -1, 0.0), _fresh())
+        alone = Place(SOLO, SoloStore())
+        return Job(SOLO, alone.store, transports.connect(transports.choose(SOLO, environ), alone), _fresh())
     topology = local.topology(environ)
     seed, stall = local.number(environ, local.SEED), _stall_seconds(environ)
     name = transports.choose(topology, environ)
     if topology.size == 1:
-        return Job(topology, SoloStore(), transports.connect(name, topology, -1, stall), seed)
-    memory_fd = local.number(environ, local.MEMORY_FD)
-    transport = transports.connect(name, topology, memory_fd, stall)
-    store = SocketStore(
-        local.number(environ, local.STORE_FD), topology.rank, environ[local.JOB], stall, end_without_launcher
-    )
+        alone = Place(topology, SoloStore())
+        return Job(topology, alone.store, transports.connect(name, alone), seed)
+    memory_fd, store_fd = local.number(environ, local.MEMORY_FD), local.number(environ, local.STORE_FD)
+    store = SocketStore(store_fd, topology.rank, environ[local.JOB], stall, end_without_launcher)
+    transport = transports.connect(name, Place(topology, store, memory_fd, stall))
     os.close(memory_fd)
     speak_at_the_end(store, topology.rank)
     return Job(topology, store, transport, seed)

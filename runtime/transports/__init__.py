@@ -1,56 +1,113 @@
 """The ways between the ranks, and which one a job takes."""
 
-from collections.abc import Callable, Mapping
+import functools
+import glob
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from tfdp.runtime.errors import TransportError
+from tfdp.runtime.store import Store
 from tfdp.runtime.topology import Topology
+from tfdp.runtime.transports._arena import Arena
 from tfdp.runtime.transports._protocol import Label, Tensor, Transport
 from tfdp.runtime.transports.solo import Solo
 
-__all__ = ["VARIABLE", "Label", "Tensor", "Transport", "choose", "connect"]
+__all__ = ["VARIABLE", "Label", "Place", "Tensor", "Transport", "choose", "connect"]
 
 VARIABLE = "TFDP_TRANSPORT"
 
 
-def _solo(topology: Topology, memory_fd: int, stall_seconds: float) -> Transport:  # noqa: ARG001
-    if topology.size > 1:
-        raise TransportError(f"{VARIABLE}=solo is for one worker; this job has {topology.size}. Use shared_memory")
+@dataclass(frozen=True)
+class Place:
+    """What a transport needs to know of the job: `memory_fd` leads to the memory that the host's ranks share."""
+
+    topology: Topology
+    store: Store
+    memory_fd: int = -1
+    stall_seconds: float = 0.0
+
+
+def _solo(_: Place) -> Transport:
     return Solo()
 
 
-def _shared_memory(topology: Topology, memory_fd: int, stall_seconds: float) -> Transport:
-    from tfdp.runtime.transports._arena import Arena
+def _arena(place: Place, name: str) -> Arena:
+    here, size = place.topology.local_size, place.topology.size
+    if here != size:
+        raise TransportError(f"{name} reaches the {here} ranks of this host; the job has {size}")
+    return Arena(place.memory_fd, size)
 
-    if topology.local_size != topology.size:
-        raise TransportError(
-            f"shared_memory reaches the {topology.local_size} ranks of this host; the job has {topology.size}"
-        )
-    arena = Arena(memory_fd, topology.size)  # before the seconds that TensorFlow takes to import
+
+def _shared_memory(place: Place) -> Transport:
+    arena = _arena(place, "shared_memory")  # before the seconds that TensorFlow takes to import
 
     from tfdp.runtime.transports.host import OnHost
     from tfdp.runtime.transports.shared_memory import SharedMemory
 
-    return OnHost(SharedMemory(arena, topology, stall_seconds))
+    return OnHost(SharedMemory(arena, place.topology, place.stall_seconds))
 
 
-# A transport over TensorFlow's own collectives is one more line here, and a case in `choose`.
-_CONNECT: Mapping[str, Callable[[Topology, int, float], Transport]] = {"solo": _solo, "shared_memory": _shared_memory}
+def _collectives(place: Place, name: str) -> Transport | None:
+    """TensorFlow's collectives; None if `name` is "automatic" and not every rank has a GPU."""
+    arena = _arena(place, name)
+
+    from tfdp.runtime.transports import _cluster
+    from tfdp.runtime.transports._lane import Lane
+    from tfdp.runtime.transports.device import Device
+
+    gpus = [said["gpu"] for said in _cluster.agree(place, "gpu", {"gpu": _cluster.has_gpu(place.topology)})]
+    if name == "automatic" and not all(gpus):
+        return None
+    if name == "nccl" and not all(gpus):
+        raise TransportError(
+            f"{VARIABLE}=nccl needs a GPU for each rank; TensorFlow finds none for rank(s) "
+            f"{', '.join(str(rank) for rank, gpu in enumerate(gpus) if not gpu)}. Use ring or shared_memory"
+        )
+    hint = "nccl" if all(gpus) and name != "ring" else "ring"
+    _cluster.start(place, gpu=hint == "nccl")
+    lane = Lane(arena, place.topology.rank, place.stall_seconds, _cluster.break_off)
+    return Device(lane, place.topology, hint)
+
+
+def _automatic(place: Place) -> Transport:
+    return _collectives(place, "automatic") or _shared_memory(place)
+
+
+# `device` is `nccl` where every rank has a GPU, else `ring`.
+_CONNECT: Mapping[str, Callable[[Place], Transport | None]] = {
+    "solo": _solo,
+    "shared_memory": _shared_memory,
+    **{name: functools.partial(_collectives, name=name) for name in ("device", "nccl", "ring")},
+}
 
 
 def choose(topology: Topology, environ: Mapping[str, str]) -> str:
-    """The name of the transport: solo for one worker, else what TFDP_TRANSPORT says, else one that reaches all ranks.
+    """The name of the transport: solo for one worker, else what TFDP_TRANSPORT says, else shared_memory.
+
+    It is "automatic" where there seem to be GPUs: TensorFlow must be asked whether it can use them.
 
     Raises:
-        TransportError: TFDP_TRANSPORT names none that exists.
+        TransportError: TFDP_TRANSPORT names none that exists, or solo for several workers.
     """
     asked = environ.get(VARIABLE, "")
     if asked and asked not in _CONNECT:
         raise TransportError(f"{VARIABLE} is {asked!r}; it can be {' or '.join(_CONNECT)}, or unset to have one chosen")
     if topology.size == 1:
         return "solo"
-    return asked or "shared_memory"
+    if asked == "solo":
+        raise TransportError(f"{VARIABLE}=solo is for one worker; this job has {topology.size}. Use shared_memory")
+    return asked or ("automatic" if gpus_seem_there(environ) else "shared_memory")
 
 
-def connect(name: str, topology: Topology, memory_fd: int, stall_seconds: float) -> Transport:
+def gpus_seem_there(environ: Mapping[str, str], devices: Sequence[str] = ("/dev/nvidia[0-9]*", "/dev/dxg")) -> bool:
+    """Whether this host has GPUs that are not hidden from this process; TensorFlow, if asked, would take them."""
+    if environ.get("CUDA_VISIBLE_DEVICES", "all").strip() in ("", "-1"):
+        return False
+    return any(glob.glob(pattern) for pattern in devices)
+
+
+def connect(name: str, place: Place) -> Transport:
     """The transport of that name for this process."""
-    return _CONNECT[name](topology, memory_fd, stall_seconds)
+    transport = _automatic(place) if name == "automatic" else _CONNECT[name](place)
+    assert transport is not None
+    return transport

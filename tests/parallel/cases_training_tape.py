@@ -9,6 +9,7 @@ import tensorflow as tf
 import tfdp.runtime as dp
 
 RANKS = (2, 3)
+DEVICE_RANKS = (2, 3)
 ROWS = 6
 
 

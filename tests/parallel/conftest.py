@@ -4,12 +4,14 @@ A cases file is imported by every rank. Each function `case_…` in it runs on a
 asserts for itself; a case passes when it has passed on every rank. Importing TensorFlow takes seconds, so the cases of
 a file share one launch for each number of ranks. Constants of the file:
 
-    RANKS     the numbers of ranks to run on, a literal tuple; (2,) if missing
-    ENVIRON   variables for the ranks, a literal dict
-    INIT      keyword arguments of `dp.init`, a literal dict
+    RANKS         the numbers of ranks to run on over shared memory, a literal tuple; (2,) if missing
+    DEVICE_RANKS  the same over `device`, which is TensorFlow's ring here; (2,) if missing
+    ENVIRON       variables for the ranks, a literal dict
+    INIT          keyword arguments of `dp.init`, a literal dict
 """
 
 import ast
+import itertools
 import json
 import os
 import pathlib
@@ -61,36 +63,36 @@ class CasesFile(pytest.File):
 
     def collect(self):
         body = ast.parse(self.path.read_text()).body
-        found = {"RANKS": (2,), "ENVIRON": {}, "INIT": {}}
+        found = {"RANKS": (2,), "DEVICE_RANKS": (2,), "ENVIRON": {}, "INIT": {}}
         for node in body:
             if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id in found:
                 found[node.targets[0].id] = ast.literal_eval(node.value)
         self.environ, self.init = found["ENVIRON"], found["INIT"]
         self.outcomes = {}
-        for np in found["RANKS"]:
-            for node in body:
-                if isinstance(node, ast.FunctionDef) and node.name.startswith("case_"):
-                    name = f"{node.name.removeprefix('case_')}[{np}]"
-                    yield CaseItem.from_parent(self, name=name, np=np, case=node.name, line=node.lineno)
+        cases = [node for node in body if isinstance(node, ast.FunctionDef) and node.name.startswith("case_")]
+        launches = [(np, "shared_memory") for np in found["RANKS"]] + [(np, "device") for np in found["DEVICE_RANKS"]]
+        for (np, transport), node in itertools.product(launches, cases):
+            name = f"{node.name.removeprefix('case_')}[{np}-{transport}]"
+            yield CaseItem.from_parent(self, name=name, launch=(np, transport), case=node.name, line=node.lineno)
 
     def outcome(self, item):
         """What the ranks say about a case; the first to ask runs all cases that were selected."""
-        if item.np not in self.outcomes:
+        if item.launch not in self.outcomes:
             asked = [
                 other.case
                 for other in self.session.items
-                if isinstance(other, CaseItem) and other.parent is self and other.np == item.np
+                if isinstance(other, CaseItem) and other.parent is self and other.launch == item.launch
             ]
-            self.outcomes[item.np] = self._run(item.np, asked)
-        return self.outcomes[item.np]
+            self.outcomes[item.launch] = self._run(*item.launch, asked)
+        return self.outcomes[item.launch]
 
-    def _run(self, np, functions):
+    def _run(self, np, transport, functions):
         with tempfile.TemporaryDirectory() as folder:
             plan = pathlib.Path(folder, "plan.json")
             plan.write_text(json.dumps({"file": str(self.path), "functions": functions, "init": self.init}))
             done = subprocess.run(
                 [sys.executable, "-m", "tfdp.runtime.launch", "-np", str(np), str(RUNNER), str(plan)],
-                env=launch_environment(**self.environ),
+                env=launch_environment(**self.environ, TFDP_TRANSPORT=transport),
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 text=True,
@@ -106,11 +108,11 @@ class CasesFile(pytest.File):
 
 
 class CaseItem(pytest.Item):
-    """One case on one number of ranks."""
+    """One case on one number of ranks over one transport."""
 
-    def __init__(self, *, np, case, line, **kwargs):
+    def __init__(self, *, launch, case, line, **kwargs):
         super().__init__(**kwargs)
-        self.np, self.case, self.line = np, case, line
+        self.launch, self.case, self.line = launch, case, line
 
     def runtest(self):
         ranks, done = self.parent.outcome(self)

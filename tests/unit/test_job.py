@@ -96,7 +96,7 @@ assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 def test_a_child_of_a_rank_gets_no_file_descriptors_and_is_told_so():
     error = fails("dp.init()", **JOINED)
-    assert "LaunchEnvironmentError: file descriptor 41 is not the shared memory of a tfdp job" in error
+    assert "LaunchEnvironmentError: file descriptor 40 does not lead to the launcher of a tfdp job" in error
     assert "Probably this process was started by a rank and not by `tfdp run`" in error
 
 
@@ -104,7 +104,10 @@ def test_a_child_of_a_rank_gets_no_file_descriptors_and_is_told_so():
     ("environ", "message"),
     [
         ({"TFDP_RANK": "1"}, "the environment has TFDP_RANK but not TFDP_SIZE"),
-        ({"TFDP_TRANSPORT": "mpi"}, "TFDP_TRANSPORT is 'mpi'; it can be solo or shared_memory"),
+        (
+            {"TFDP_TRANSPORT": "mpi"},
+            "TFDP_TRANSPORT is 'mpi'; it can be solo or shared_memory or device or nccl or ring",
+        ),
         ({**JOINED, "TFDP_TRANSPORT": "solo"}, "TFDP_TRANSPORT=solo is for one worker; this job has 2"),
         ({**JOINED, "TFDP_STALL_SECONDS": "soon"}, "TFDP_STALL_SECONDS is 'soon': a number of seconds greater than 0"),
         ({**JOINED, "TFDP_SIZE": "x"}, "TFDP_SIZE is 'x': an integer is needed"),

@@ -1,0 +1,142 @@
+"""One collective of TensorFlow's at a time, which all ranks have agreed on beforehand.
+
+TensorFlow's collectives do not notice that ranks have come to different ones, wait for a missing rank for ever, and
+lose a process-wide executor when anything goes wrong. So the ranks meet first, as in the shared-memory transport, and
+compare what they call; only then is the collective begun. While it runs, a thread looks whether the job has ended or
+the stall limit is over, and breaks it off.
+"""
+
+import atexit
+import contextlib
+import sys
+import threading
+import time
+from collections.abc import Callable
+
+from tfdp.runtime.errors import JobAborted, StallError, TfdpError
+from tfdp.runtime.transports._arena import Arena
+from tfdp.runtime.transports._call import Call
+from tfdp.runtime.transports._meeting import Meeting
+
+_POLL_SECONDS = 0.1
+# The launcher knows of a rank's end within milliseconds; on a crowded machine its word may take longer.
+_REASON_SECONDS = 5.0
+
+
+class Lane:
+    """The way to the collectives as one rank sees it. Calls from several threads take turns."""
+
+    def __init__(self, arena: Arena, rank: int, stall_seconds: float, break_off: Callable[[str], None]) -> None:
+        """`break_off` makes the collective under way, and all later ones, fail with the text it is given."""
+        self._arena, self._rank = arena, rank
+        self._meeting = Meeting(arena, rank, stall_seconds)
+        self._stall_seconds = stall_seconds
+        self._break_off = break_off
+        self._size = arena.size
+        self._entering = threading.Lock()
+        self._changed = threading.Condition()
+        self._call: Call | None = None
+        self._waited = 0.0
+        self._ended: TfdpError | None = None
+        self.entered = 0
+        threading.Thread(target=self._watch, name="tfdp-lane", daemon=True).start()
+        atexit.register(self._last_words)
+
+    def enter(self, call: Call, payload: int = 0, rows: int = 0) -> list[tuple[int, int]]:
+        """Return when all ranks have come to this call, with the numbers that each of them has given.
+
+        The lane then belongs to this call until `leave`.
+
+        Raises:
+            CollectiveMismatchError: another rank has come to another call; raised on every rank.
+            RankFinishedError, JobAborted, StallError: a rank is not coming.
+        """
+        with self._entering:
+            self._wait_until_free(call)
+            with self._meeting.turn(call):
+                self._meeting.publish(payload, rows)
+                self._meeting.wait()
+                numbers = [self._meeting.numbers(rank) for rank in range(self._size)]
+            with self._changed:
+                self._call, self._waited = call, 0.0
+                self.entered += 1
+        return numbers
+
+    def leave(self) -> None:
+        """The collective is over on this rank."""
+        with self._changed:
+            self._call = None
+            self._changed.notify_all()
+
+    def failed(self, error: BaseException, *, lost: bool) -> TfdpError | None:
+        """What is behind the failure of the collective under way, or None if it is this rank's own.
+
+        The latter breaks the job. `lost` says that the error may come from a lost connection.
+        """
+        call = self._call
+        reason = self._reason() if lost else self._arena.aborted()
+        if self._ended is not None:
+            return self._ended
+        if reason is not None and call is not None:
+            return JobAborted(self._sentence(call, reason))
+        self._arena.abort(self._rank, f"rank {self._rank} left {call} because of {type(error).__name__}: {error}")
+        return None
+
+    def _wait_until_free(self, call: Call) -> None:
+        waited = 0.0
+        with self._changed:
+            while self._call is not None:
+                reason = self._arena.aborted()
+                if reason is not None:
+                    raise JobAborted(f"rank {self._rank} cannot begin {call}: {reason}")
+                if waited > self._stall_seconds:
+                    raise StallError(
+                        f"rank {self._rank} has waited {waited:.0f} s to begin {call}: {self._call} has not ended"
+                    )
+                if not self._changed.wait(_POLL_SECONDS):
+                    waited += _POLL_SECONDS
+
+    def _watch(self) -> None:
+        while self._ended is None:
+            time.sleep(_POLL_SECONDS)
+            with self._changed:
+                call = self._call
+                # A job that was stopped and continued has not been waiting all the while.
+                self._waited += _POLL_SECONDS
+                waited = self._waited
+            if call is None:
+                continue
+            reason = self._arena.aborted()
+            if reason is not None:
+                self._end(JobAborted(self._sentence(call, reason)))
+            elif waited > self._stall_seconds:
+                stalled = (
+                    f"rank {self._rank} has been in {call} for {waited:.0f} s since all ranks had come to it: one of "
+                    "them, or the way to it, has stopped. If the exchange may take that long, raise "
+                    f"TFDP_STALL_SECONDS (now {self._stall_seconds:g})"
+                )
+                self._arena.abort(self._rank, stalled)
+                self._end(StallError(stalled))
+
+    def _end(self, error: TfdpError) -> None:
+        self._ended = error
+        self._break_off(f"{type(error).__name__}: {error}")
+
+    def _sentence(self, call: Call, reason: str) -> str:
+        return f"rank {self._rank} was in {call} when the job ended: {reason}"
+
+    def _reason(self) -> str | None:
+        """Why the job ends; where a peer has just gone, the launcher may not have said it yet."""
+        until = time.monotonic() + _REASON_SECONDS
+        while self._arena.aborted() is None and time.monotonic() < until:
+            time.sleep(0.02)
+        return self._arena.aborted()
+
+    def _last_words(self) -> None:
+        # TensorFlow's own error for a lost connection, in a graph, names neither the rank nor the place of the call.
+        call = self._call
+        if call is not None and self._ended is None:
+            reason = self._reason()
+            if reason is not None:
+                with contextlib.suppress(OSError, ValueError):
+                    print(f"tfdp: {self._sentence(call, reason)}", file=sys.stderr, flush=True)
