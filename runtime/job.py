@@ -114,9 +114,9 @@ def _join(environ: Mapping[str, str]) -> Job:
         return Job(topology, alone.store, transports.connect(name, alone), seed)
     memory_fd, store_fd = local.number(environ, local.MEMORY_FD), local.number(environ, local.STORE_FD)
     store = SocketStore(store_fd, topology.rank, environ[local.JOB], stall, end_without_launcher)
+    speak_at_the_end(store, topology.rank)
     transport = transports.connect(name, Place(topology, store, memory_fd, stall))
     os.close(memory_fd)
-    speak_at_the_end(store, topology.rank)
     return Job(topology, store, transport, seed)
 
 

@@ -68,6 +68,10 @@ class Lane:
             self._call = None
             self._changed.notify_all()
 
+    def close(self) -> None:
+        """No call will follow: whoever waits for this rank is told so."""
+        self._meeting.leave()
+
     def failed(self, error: BaseException, *, lost: bool) -> TfdpError | None:
         """What is behind the failure of the collective under way, or None if it is this rank's own.
 

@@ -91,7 +91,7 @@ class Device:
 
     def close(self) -> None:
         # TensorFlow's server ends with the process: graphs that were traced may still use it.
-        pass
+        self._exchange.lane.close()
 
 
 def _length(dtype: object, shape: Shape) -> int:
