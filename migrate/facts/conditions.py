@@ -28,6 +28,7 @@ _ELEMENTWISE = (
     "math.equal math.not_equal math.mod math.floormod"
 )
 _OF_ALIKE = frozenset(f"tensorflow.{name}" for name in _ELEMENTWISE.split())  # functions of their arguments alone
+_EQUAL = frozenset(f"tfdp.runtime.{name}" for name in ("agree", "metric_result", "average_value", "on_root", "size"))
 _CHANGES = frozenset({"assign", "assign_add", "assign_sub"})
 _DEPTH = 12  # conditions on which a value depends, one after another; real ones stay below three
 
@@ -83,6 +84,8 @@ def _differing(node: cst.CSTNode, origins: Origins, depth: int, asked: cst.CSTNo
 def _alike(node: cst.CSTNode, origins: Origins, depth: int) -> bool:
     if depth > _DEPTH:
         return False
+    if node in origins.settled:
+        return True
     if isinstance(node, cst.Call):
         return _call(node, origins, depth)
     if origins.names.api(node) is not None:
@@ -104,6 +107,8 @@ def _alike(node: cst.CSTNode, origins: Origins, depth: int) -> bool:
 
 def _call(node: cst.Call, origins: Origins, depth: int) -> bool:
     api = origins.names.api(node.func)
+    if api in _EQUAL:
+        return True
     if api in _OF_ALIKE | _COUNTERS:
         return all(_alike(arg.value, origins, depth) for arg in node.args)
     method = node.func if isinstance(node.func, cst.Attribute) and api is None else None

@@ -117,12 +117,13 @@ class Effects:
 
     def _whole(self, call: cst.Call, certain: Callable[[cst.CSTNode], bool]) -> cst.Expr | cst.With | cst.If | None:
         """The statement that downloads, with the conditions around it, for rank 0 alone, where all ranks reach it."""
+        found: cst.Expr | cst.With | cst.If | None = None
         for parent in self._index.ancestors(call):
             if isinstance(parent, cst.FunctionDef | cst.For | cst.While | cst.Try):
-                return None
+                break
             if isinstance(parent, cst.Expr | cst.With | cst.If) and certain(parent):
-                return parent if self._separable(parent) else None
-        return None
+                found = parent if self._separable(parent) else found
+        return found
 
     def _stale(self, effects: list[Effect], guarded: set[cst.CSTNode]) -> list[Effect]:
         """`manager.latest_checkpoint` after a save: the managers of the other ranks know nothing of it."""
@@ -149,14 +150,7 @@ class Effects:
     def _repeats(self, node: cst.CSTNode) -> bool:
         """Whether the node is in a training loop, or in a function that is called from one."""
         if self._repeated is None:
-            self._repeated = {outer for loop in self._loops for outer in (loop.loop, *loop.outer)}
-            todo: list[cst.CSTNode] = [*self._repeated]
-            while todo:
-                for call in nodes(todo.pop()):
-                    function = self._origins.function(call.func) if isinstance(call, cst.Call) else None
-                    if function is not None and function not in self._repeated:
-                        self._repeated.add(function)
-                        todo.append(function)
+            self._repeated = repeated(self._origins, self._loops)
         return any(parent in self._repeated for parent in self._index.ancestors(node))
 
     def acts(self, node: cst.CSTNode) -> bool:
@@ -300,6 +294,19 @@ class Effects:
         callers = self._origins.calls_of(function) if function is not None and depth < 8 else []
         ways = [(*way, node) for caller in callers[:8] for way in self._ways(caller, depth + 1)]
         return ways[:64] or [(node,)]
+
+
+def repeated(origins: Origins, loops: tuple[TrainingLoop, ...]) -> set[cst.CSTNode]:
+    """The training loops, those around them, and the functions called from there."""
+    found: set[cst.CSTNode] = {outer for loop in loops for outer in (loop.loop, *loop.outer)}
+    todo = [*found]
+    while todo:
+        for call in nodes(todo.pop()):
+            function = origins.function(call.func) if isinstance(call, cst.Call) else None
+            if function is not None and function not in found:
+                found.add(function)
+                todo.append(function)
+    return found
 
 
 def unplaced(effect: Effect, origins: Origins, certain: Callable[[cst.CSTNode], bool]) -> Problem | None:

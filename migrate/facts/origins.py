@@ -33,6 +33,7 @@ class Origins:
 
     def __init__(self, index: Index, names: Names) -> None:
         self.index, self.names = index, names
+        self.settled: set[cst.CSTNode] = set()  # conditions that are, or are made, the same on all ranks
         self._busy: set[tuple[cst.CSTNode, tuple[int, ...]]] = set()
         self._known: dict[tuple[cst.CSTNode, tuple[int, ...]], tuple[Origin, ...]] = {}
         self._callers: dict[cst.FunctionDef, list[cst.Call]] = {}

@@ -12,9 +12,9 @@ from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 
 from tfdp.migrate.catalogue import Kind
 from tfdp.migrate.facts import hazards
+from tfdp.migrate.facts.agreement import Agreement
 from tfdp.migrate.facts.batch_sizes import BatchSizes
 from tfdp.migrate.facts.batch_uses import BatchUses
-from tfdp.migrate.facts.conditions import differing
 from tfdp.migrate.facts.datasets import Chain, Datasets
 from tfdp.migrate.facts.deals import Deal, find_deal
 from tfdp.migrate.facts.effects import Effect, Effects, unplaced
@@ -158,7 +158,10 @@ class Script:
     @cached_property
     def _step_bounds(self) -> tuple[StepBound | Problem, ...]:
         found = StepBounds(self.origins, self._datasets, self.loops)
-        return () if self.migrated else found.find()
+        if self.migrated:
+            return ()
+        agreed = {e for loop in self.loops for e in self.agreement.equal_ends(loop)}
+        return tuple(f for f in found.find() if type(f) is not Problem or f.node not in agreed)
 
     @cached_property
     def _bound_problems(self) -> tuple[Problem, ...]:
@@ -215,20 +218,22 @@ class Script:
     @cached_property
     def effects(self) -> tuple[Effect, ...]:
         """What is written and shown, outside any guard."""
-        return self._effects.all(self._certain) if self.trained else ()
+        return self._effects.all(self.agreement.certain) if self.trained else ()
 
     @cached_property
     def _effects(self) -> Effects:
-        return Effects(self.origins, self.loops, ())
+        return Effects(self.origins, self.loops, self.agreement.collectives)
 
-    def _certain(self, node: cst.CSTNode) -> bool:
-        """Whether all ranks reach the node alike."""
-        return differing(node, self.origins) is None
+    @cached_property
+    def agreement(self) -> Agreement:
+        """What makes decisions equal on all ranks."""
+        dealt = {d.node for d in self.deals}
+        return Agreement(self.origins, self._datasets, self.loops, self._loops, dealt)
 
     @cached_property
     def waiting_reads(self) -> tuple[cst.CSTNode, ...]:
         """Statements that read files which rank 0 may still be writing."""
-        return self._effects.waiting(self.effects, self._certain)
+        return self._effects.waiting(self.effects, self.agreement.certain)
 
     @cached_property
     def data_draws(self) -> tuple[cst.Call, ...]:
@@ -288,7 +293,8 @@ class Script:
 
     def _find_problems(self, batch: str) -> tuple[Problem, ...]:
         found = [p for p in self._found_loops if isinstance(p, Problem)]
-        if not found:
+        settled = self.agreement  # before anything asks which conditions are the same on all ranks
+        if not found and settled is not None:
             found = [*self._deals[1], *self._rates[1], *hazards.in_loops(self)]
             found += [p for p in self._step_bounds if type(p) is Problem]
             steps = [
@@ -302,11 +308,13 @@ class Script:
             *self.reductions.problems(),
             *hazards.general(self, batch),
         ]
+        named = {p.node for p in found}
+        found += [p for p in self.agreement.problems(self.effects) if p.node not in named]
         for effect in self.effects:
-            problem = unplaced(effect, self.origins, self._certain)
+            problem = unplaced(effect, self.origins, self.agreement.certain)
             found += [problem] if problem is not None else []
         for statement in self.waiting_reads:
-            if not self._certain(statement):
+            if not self.agreement.certain(statement):
                 reason = "this reads what rank 0 writes, under a condition that may differ by worker"
                 found.append(Problem("TFDP050", statement, reason, "read the file outside the condition"))
         return tuple(dict.fromkeys(found))
