@@ -31,8 +31,10 @@ class Origin:
 class Origins:
     """Follows values backwards. Every answer is a tuple: more than one element means that several are possible."""
 
-    def __init__(self, index: Index, names: Names) -> None:
-        self.index, self.names = index, names
+    def __init__(self, index: Index, names: Names, only: frozenset[cst.Call] = frozenset()) -> None:
+        """only: calls of the file's functions that are asked about; parameters take their values from no others, where
+        one of these passes any."""
+        self.index, self.names, self._only = index, names, only
         self.settled: set[cst.CSTNode] = set()  # conditions that are, or are made, the same on all ranks
         self._busy: set[tuple[cst.CSTNode, tuple[int, ...]]] = set()
         self._known: dict[tuple[cst.CSTNode, tuple[int, ...]], tuple[Origin, ...]] = {}
@@ -109,7 +111,8 @@ class Origins:
         if function.name.value in _CALLED_OBJECTS:
             return unknown  # which objects a call may mean is itself a question of origins: it would not end
         found: list[Origin] = []
-        for call in self.calls_of(function):
+        calls = self.calls_of(function)
+        for call in [c for c in calls if c in self._only] or calls:
             bound = self.bind(call, function).get(definition.name)
             if bound is None:
                 return unknown

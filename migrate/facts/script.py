@@ -29,6 +29,7 @@ from tfdp.migrate.facts.origins import Origins, argument
 from tfdp.migrate.facts.parts import parts
 from tfdp.migrate.facts.problem import Problem
 from tfdp.migrate.facts.rates import Rate, Rates
+from tfdp.migrate.facts.reach import reached
 from tfdp.migrate.facts.reductions import Reductions
 from tfdp.migrate.facts.schedules import OwnSchedule, Schedules
 from tfdp.migrate.facts.sharing import Sharing, Switches
@@ -322,7 +323,8 @@ class Script:
     @cached_property
     def losses(self) -> Losses:
         """What the losses are over the batch."""
-        return Losses(self.origins, BatchSizes(self.origins, self.batches))
+        origins = Origins(self.index, self.names, reached(self.origins, self.loops))
+        return Losses(origins, BatchSizes(origins, self.batches))
 
     @cached_property
     def batch_uses(self) -> BatchUses:
