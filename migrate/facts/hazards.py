@@ -11,7 +11,6 @@ from tfdp.migrate.catalogue import STRATEGY_PREFIXES, TF1_PREFIXES, UPDATES, VAR
 from tfdp.migrate.facts.decisions import local_decisions
 from tfdp.migrate.facts.gradients import changes_its_sources
 from tfdp.migrate.facts.origins import argument
-from tfdp.migrate.facts.parts import nodes
 from tfdp.migrate.facts.problem import Problem
 from tfdp.migrate.facts.rate_changes import rate_changes
 
@@ -209,49 +208,13 @@ def general(script: Script, batch: str) -> list[Problem]:
                     "TFDP070", call, f"the script is distributed already, by {api}", "remove that system's calls first"
                 )
             )
-        elif api.startswith(TF1_PREFIXES):
+        elif api.startswith(TF1_PREFIXES) and call not in script.devices.carried:
             found.append(Problem("TFDP075", call, f"{api} is TensorFlow 1 style, which is not migrated yet", _BY_HAND))
-    found += [*_devices(script), *half_migrated(script)]
+    found += [*script.devices.problems, *half_migrated(script)]
     if not script.migrated:
         found += [*rate_changes(script.origins), *seeded_orders(script)]
         if batch == "global":
             found += script.batch_uses.problems
-    return found
-
-
-def _devices(script: Script) -> list[Problem]:
-    """Devices that the script chooses would be the same for every worker."""
-    found = []
-    next_step = "remove the choice; dp.pin_gpu() gives each worker its own GPU"
-    for call in script.index.calls:
-        if (script.names.api(call.func) or "") in {
-            "tensorflow.config.set_visible_devices",
-            "tensorflow.config.experimental.set_visible_devices",
-        }:
-            found.append(
-                Problem("TFDP002", call, "the script chooses its GPU itself, the same one for every worker", next_step)
-            )
-    for call in script.index.calls:
-        sets = script.names.api(call.func) in {"os.environ.setdefault", "os.environ.update", "os.putenv"}
-        if sets and any(_text(n) == "CUDA_VISIBLE_DEVICES" for n in nodes(call)):
-            reason = "the script chooses its GPU itself, the same one for every worker"
-            found.append(Problem("TFDP002", call, reason, next_step))
-    for node in script.index.subscript_stores:
-        key = node.slice[0].slice
-        environ = script.names.api(node.value) == "os.environ"
-        if (
-            environ
-            and isinstance(key, cst.Index)
-            and isinstance(key.value, cst.SimpleString)
-            and key.value.evaluated_value == "CUDA_VISIBLE_DEVICES"
-        ):
-            value = script.index.subscript_stores[node]
-            if not (isinstance(value, cst.SimpleString) and value.evaluated_value in {"", "-1"}):
-                found.append(
-                    Problem(
-                        "TFDP002", node, "the script chooses its GPU itself, the same one for every worker", next_step
-                    )
-                )
     return found
 
 

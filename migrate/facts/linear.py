@@ -79,8 +79,11 @@ class Linear:
             )
         if value is None or definition.kind != "assign":
             return False
-        if definition.path:
-            return self._mean(value, definition.path)
+        path = definition.path
+        while path and isinstance(value, cst.Tuple | cst.List) and 0 <= path[0] < len(value.elements):
+            value, path = value.elements[path[0]].value, path[1:]
+        if path:
+            return self._mean(value, path)
         return self.of(value, depth + 1)
 
     def _added(self, node: cst.Name, depth: int) -> bool:

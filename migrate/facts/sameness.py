@@ -12,7 +12,7 @@ from enum import Enum
 
 import libcst as cst
 
-from tfdp.migrate.catalogue import Kind
+from tfdp.migrate.catalogue import SAVES, Kind
 from tfdp.migrate.facts.conditions import alike, parses_arguments
 from tfdp.migrate.facts.datasets import Chain, Datasets
 from tfdp.migrate.facts.flow import reaching
@@ -291,6 +291,8 @@ class Sameness:
 
     def _attribute_receiver(self, func: cst.Attribute, calls: _Calls) -> Marks:
         kinds = self._origins.kinds(func.value)
+        if Kind.CHECKPOINT in kinds and func.attr.value in SAVES[Kind.CHECKPOINT]:
+            return _NONE  # the path, which rank 0 gives to all
         if kinds & {Kind.MODEL, Kind.OPTIMIZER, Kind.CHECKPOINT}:
             return frozenset({Mark.CHANCE})
         return self.of(func.value, calls)

@@ -17,6 +17,7 @@ from tfdp.migrate.facts.batch_sizes import BatchSizes
 from tfdp.migrate.facts.batch_uses import BatchUses
 from tfdp.migrate.facts.datasets import Chain, Datasets
 from tfdp.migrate.facts.deals import Deal, find_deal
+from tfdp.migrate.facts.devices import Devices
 from tfdp.migrate.facts.effects import Effect, Effects, unplaced
 from tfdp.migrate.facts.entry import Entry, entry
 from tfdp.migrate.facts.gradients import Gradient, gradients
@@ -224,6 +225,11 @@ class Script:
     @cached_property
     def _effects(self) -> Effects:
         return Effects(self.origins, self.loops, self.agreement.collectives)
+
+    @cached_property
+    def devices(self) -> Devices:
+        """What the script says about its GPU."""
+        return Devices(self.origins)
 
     @cached_property
     def agreement(self) -> Agreement:
