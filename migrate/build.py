@@ -31,9 +31,11 @@ def times(node: cst.BaseExpression, factor: str) -> cst.BinaryOperation:
 
 
 def first_argument(function: str, node: cst.BaseExpression) -> cst.Call:
-    """`function(f, …)` of the call `f(…)`."""
+    """`function(f, …)` of the call `f(…)`, on lines of its own where its arguments are."""
     call = cst.ensure_type(node, cst.Call)
-    separator = cst.Comma(whitespace_after=cst.SimpleWhitespace(" ")) if call.args else cst.MaybeSentinel.DEFAULT
+    before = call.whitespace_before_args
+    space = before if isinstance(before, cst.ParenthesizedWhitespace) else cst.SimpleWhitespace(" ")
+    separator = cst.Comma(whitespace_after=space) if call.args else cst.MaybeSentinel.DEFAULT
     return call.with_changes(
         func=cst.parse_expression(function), args=[cst.Arg(call.func, comma=separator), *call.args]
     )
