@@ -7,6 +7,10 @@ What it does
     `dp.local_batch_size(…)`. Validation and test data stay whole: a function that makes both gets a parameter
     `shard_records=False`, and the calls that make training data pass True.
 
+    A batch that is taken out of arrays, by a slice (`x[i:i + 32]`) or by indices drawn at random, becomes
+    `dp.local_rows(…)` of the batch of all workers: each takes the same one and keeps its rows of it. The batch size
+    around it becomes `dp.global_batch_size(…)`; with `--batch global` it stays, and `dp.even_batch_size(…)` checks it.
+
 Why
     Without it every worker trains on the same examples. Dealing records, not batches or blocks, makes each global
     step cover exactly the examples of the one-process script's batch.
@@ -18,7 +22,9 @@ Example
 
 When it refuses
     Where the training loop is not over a tf.data dataset that can be followed to its source, a stage is not
-    understood, the records come in batches from their source, or the dataset is used outside training as well.
+    understood, the records come in batches from their source, or the dataset is used outside training as well. Where
+    more than a loop's counter, a NumPy permutation or a NumPy draw chooses the rows of a batch taken out of arrays, or
+    a function that makes training batches makes others too.
 """
 
 from __future__ import annotations
@@ -42,10 +48,29 @@ def outcomes(context: Context) -> Iterator[Outcome]:
     for call in batches:
         change = _called(f"{dp}.local_batch_size", switches.keywords(call))
         yield SetArg(call, "batch_size", change, "split the global batch over the workers", position=0)
+    yield from _of_arrays(context)
     for function in switches.functions:
         yield Parameter(function, switches.name, "False", "tell training data from others, which stay whole")
     for call, value in switches.calls.items():
         yield SetArg(call, switches.name, _always(value), "these are training data")
+
+
+def _of_arrays(context: Context) -> Iterator[Outcome]:
+    batches, dp = context.script.array_batches, context.dp
+    if context.script.migrated:
+        return
+    per_worker = context.batch == "per-worker"
+    size = f"{dp}.global_batch_size" if per_worker else f"{dp}.even_batch_size"
+    for take in batches.open:
+        yield Edit(take.node, _wrapped(f"{dp}.local_rows"), "deal the rows of the batch to the workers")
+    for node in (*batches.sizes, *batches.divisors) if per_worker else batches.last_sizes:
+        yield Edit(node, _wrapped(size), "take the batch of all workers")
+    for node in batches.lengths:
+        yield Edit(node, _wrapped(f"{dp}.dealt_length"), "end where all workers have equally many records")
+
+
+def _wrapped(function: str) -> Callable[[cst.BaseExpression], cst.BaseExpression]:
+    return lambda node: build.call(function, node)
 
 
 def _called(function: str, keywords: dict[str, str]) -> Callable[[cst.BaseExpression | None], cst.BaseExpression]:

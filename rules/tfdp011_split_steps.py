@@ -2,7 +2,8 @@
 
 What it does
     With the `per-worker` batch mode, `dataset.batch(…).take(k)` becomes `.take(dp.local_steps(k))`, and so do the
-    numbers in `range(k)`, `while step < k` and `if step >= k: break` of loops that take one batch at a time, and the
+    numbers in `range(k)`, `while step < k` and `if step >= k: break` of loops that take one batch at a time (of a
+    dataset, or drawn at random out of arrays), and the
     step-counting arguments of learning-rate schedules (`decay_steps` and the like). A schedule of the script's own
     class becomes `dp.local_schedule(…)`, which calls it with N times the step. A number in proportion to the length of
     the dealt dataset (`len(dataset) * 10`) is divided already: it stays, and is multiplied for an own schedule. With
@@ -52,6 +53,8 @@ def outcomes(context: Context) -> Iterator[Outcome]:
         yield SetArg(
             steps.call, steps.keyword, change, "divide the schedule's steps by the workers", position=steps.position
         )
+    for node in context.script.array_batches.steps:
+        yield Edit(node, _divided(context.dp, {}), "divide the number of steps by the workers")
     yield from _of_rates(context)
 
 

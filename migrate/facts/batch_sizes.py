@@ -15,12 +15,15 @@ _DEPTH = 8
 
 
 class BatchSizes:
-    """Recognises the constant, argument or configuration entry from which the training batches are made."""
+    """Recognises the constant, argument or configuration entry from which the training batches are made.
 
-    def __init__(self, origins: Origins, batches: Iterable[cst.Call]) -> None:
+    Those of `.batch(…)` calls, and what else is `given`.
+    """
+
+    def __init__(self, origins: Origins, batches: Iterable[cst.Call], given: Iterable[cst.BaseExpression] = ()) -> None:
         self._origins = origins
-        given = [argument(b, "batch_size", 0) for b in batches]
-        self.given = tuple(a.value for a in given if a is not None)
+        found = [argument(b, "batch_size", 0) for b in batches]
+        self.given = (*(a.value for a in found if a is not None), *given)
 
     @cached_property
     def _keys(self) -> frozenset[Hashable]:

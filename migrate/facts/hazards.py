@@ -159,7 +159,7 @@ def half_migrated(script: Script) -> list[Problem]:
         return []
     open_chains = [c for c in script.chains if c.dealt is None and not _left_whole(script, c)]
     open_tapes = [g for g in script.trained if not g.wrapped and not script.ignored("TFDP030", g.call)]
-    if not open_chains and not open_tapes:
+    if not open_chains and not open_tapes and not script.array_batches.open:
         return []
     return [
         Problem(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import libcst as cst
 
@@ -15,14 +16,16 @@ from tfdp.migrate.facts.index import Index
 from tfdp.migrate.facts.origins import Origins
 from tfdp.migrate.facts.problem import Problem
 from tfdp.migrate.facts.taken import Takings
+from tfdp.migrate.facts.takes import Take, Taken, Takes
 
 
 @dataclass(frozen=True)
 class TrainingLoop:
-    """`for batch in dataset:`, or a loop that takes each batch by `next(iterator)`, around a training step.
+    """`for batch in dataset:`, or a loop that takes each batch by `next(iterator)` or out of arrays, around a step.
 
     `calls` lead from the loop's body to the gradient; `before` is the statement before which nothing has been trained:
-    the outermost loop, or the call that leads to it.
+    the outermost loop, or the call that leads to it. `takes` are the batches taken out of arrays, `taking` the calls of
+    the file's own functions that take them, `rows` the expressions whose first axis is such a batch's.
     """
 
     gradient: Gradient
@@ -32,6 +35,9 @@ class TrainingLoop:
     before: cst.CSTNode
     outer: tuple[cst.For | cst.While, ...]
     taken: bool = False  # batches are taken one by one: the loop does not end by itself where the data do
+    takes: tuple[Take, ...] = ()
+    taking: tuple[cst.Call, ...] = ()
+    rows: frozenset[cst.CSTNode] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -49,6 +55,7 @@ class Loops:
     def __init__(self, origins: Origins, datasets: Datasets) -> None:
         self._origins, self._datasets = origins, datasets
         self._takings = Takings(origins, datasets)
+        self._takes = Takes(origins)
 
     @property
     def _index(self) -> Index:
@@ -61,16 +68,16 @@ class Loops:
         of noise) is trained by the loop around it that feeds another.
         """
         found = [f for g in gradients for f in self.of(g)]
-        feeding = {body for f in found if isinstance(f, TrainingLoop) for body in (f.loop, *f.outer)}
+        feeding = {b: bool(f.chains) for f in found if isinstance(f, TrainingLoop) for b in (f.loop, *f.outer)}
         return tuple(self._beside(f, feeding) if isinstance(f, _Unfed) else f for f in found)
 
-    def _beside(self, unfed: _Unfed, feeding: set[cst.For | cst.While]) -> TrainingLoop | Problem:
+    def _beside(self, unfed: _Unfed, feeding: dict[cst.For | cst.While, bool]) -> TrainingLoop | Problem:
         shared = next((i for i, loop in enumerate(unfed.loops) if loop in feeding), None)
         if shared is None:
             return Problem("TFDP010", unfed.loops[0], _NO_DATA, _DATA)
         outermost = self._before(unfed.loops[-1])
         loops = unfed.loops[shared:]
-        return TrainingLoop(unfed.gradient, loops[0], (), unfed.calls, outermost, tuple(loops[1:]), taken=True)
+        return TrainingLoop(unfed.gradient, loops[0], (), unfed.calls, outermost, tuple(loops[1:]), feeding[loops[0]])
 
     def of(self, gradient: Gradient) -> tuple[TrainingLoop | Problem | _Unfed, ...]:
         """What `of_all` finds for one gradient by itself."""
@@ -93,6 +100,9 @@ class Loops:
                 outer = tuple(loops[i + 1 :])
                 yield TrainingLoop(gradient, loop, chains, calls, self._before(loops[-1]), outer, taken=not over)
                 return
+        if loops and (arrays := self._over_arrays(gradient, calls, loops)) is not None:
+            yield arrays
+            return
         fed = (*fed, *(c for t in taken for c in t.chains if not loops))
         callers = self._callers(gradient, node)
         found = [f for caller in callers for f in self._climb(gradient, caller, calls, fed)]
@@ -111,6 +121,30 @@ class Loops:
         if isinstance(iterated, cst.Call) and self._origins.names.api(iterated.func) == "builtins.zip":
             return tuple(c for a in iterated.args for c in self._datasets.chains(self._datasets.unwrap(a.value)))
         return self._datasets.chains(iterated)
+
+    def _over_arrays(
+        self, gradient: Gradient, calls: tuple[cst.CSTNode, ...], loops: list[cst.For | cst.While]
+    ) -> TrainingLoop | None:
+        """The loop whose steps take batches out of arrays."""
+        way: dict[cst.FunctionDef, cst.Call] = {}
+        for inner, outer in pairwise(calls):
+            function = self._index.enclosing_function(inner)
+            if function is not None and isinstance(outer, cst.Call):
+                way[function] = outer
+        if gradient.target is None:
+            return None
+        taken = self._takes.of([gradient.target], way)
+        mine = {n: t for n, t in taken.takes.items() if any(loop in loops for loop in t.loops)}
+        if not mine:
+            return None
+        taken = self._takes.others(Taken(mine, taken.rows, taken.calls), way)
+        place = min(loops.index(loop) for t in mine.values() for loop in t.loops if loop in loops)
+        loop = loops[place]
+        if not isinstance(loop, cst.For):
+            return None
+        start = self._before(loops[-1])
+        found = TrainingLoop(gradient, loop, (), calls, start, tuple(loops[place + 1 :]))
+        return replace(found, takes=tuple(taken.takes.values()), taking=tuple(taken.calls), rows=frozenset(taken.rows))
 
     def _callers(self, gradient: Gradient, node: cst.CSTNode) -> list[cst.Call]:
         """The calls that lead to the step.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 import libcst as cst
@@ -33,11 +34,14 @@ _SAME_ELEMENTS = frozenset({"builtins.iter", "builtins.list", "builtins.tuple", 
 class Losses:
     """Classifies loss expressions.
 
-    `sizes` knows what stands for the size of the batch: without it every number is only a number.
+    `sizes` knows what stands for the size of the batch: without it every number is only a number. `rows` are
+    expressions that are known to be batches.
     """
 
-    def __init__(self, origins: Origins, sizes: BatchSizes | None = None) -> None:
-        self._origins = origins
+    def __init__(
+        self, origins: Origins, sizes: BatchSizes | None = None, rows: Collection[cst.CSTNode] = frozenset()
+    ) -> None:
+        self._origins, self._rows = origins, rows
         self._sizes = sizes if sizes is not None else BatchSizes(origins, ())
         self._calls = LossCalls(origins, self.value, self._at, self.quotient)
         self._known: dict[Origin, Value | None] = {}
@@ -61,6 +65,8 @@ class Losses:
 
     def value(self, node: cst.CSTNode) -> Value | None:
         """How the expression depends on the batch; None where it is only itself, in a loop."""
+        if node in self._rows:
+            return _OPAQUE
         api = self._origins.names.api(node)
         if api is not None:
             return _named(api)
@@ -71,6 +77,8 @@ class Losses:
 
     def _at(self, origin: Origin) -> Value | None:
         """The value of one origin; of one that needs itself, the first value that agrees with itself."""
+        if origin.node in self._rows:
+            return _OPAQUE
         if origin in self._known:
             return self._known[origin]
         if origin in self._assumed:

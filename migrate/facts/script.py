@@ -13,6 +13,7 @@ from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 from tfdp.migrate.catalogue import Kind
 from tfdp.migrate.facts import hazards
 from tfdp.migrate.facts.agreement import Agreement
+from tfdp.migrate.facts.array_batches import ArrayBatches
 from tfdp.migrate.facts.batch_sizes import BatchSizes
 from tfdp.migrate.facts.batch_uses import BatchUses
 from tfdp.migrate.facts.datasets import Chain, Datasets
@@ -99,7 +100,13 @@ class Script:
     @cached_property
     def migrated(self) -> bool:
         """Whether the script deals its training data already."""
-        return bool(self.chains) and all(c.dealt is not None for c in self.chains)
+        dealt = [*(c.dealt is not None for c in self.chains), *(t.dealt for t in self.array_batches.takes)]
+        return bool(dealt) and all(dealt)
+
+    @cached_property
+    def array_batches(self) -> ArrayBatches:
+        """The training batches that are taken out of arrays."""
+        return ArrayBatches(self.origins, self.loops)
 
     @cached_property
     def _deals(self) -> tuple[tuple[Deal, ...], tuple[Problem, ...]]:
@@ -245,8 +252,11 @@ class Script:
     @cached_property
     def data_draws(self) -> tuple[cst.Call, ...]:
         """Draws of TensorFlow's generators that the training data are made of."""
-        sources = [link.call for chain in self.chains for link in chain.links[:1] if link.call is not None]
-        drawn = [n for s in sources for n in parts(self.origins, s) if isinstance(n, cst.Call)]
+        sources: list[cst.CSTNode] = [
+            link.call for chain in self.chains for link in chain.links[:1] if link.call is not None
+        ]
+        sources += self.array_batches.arrays
+        drawn = [n for s in sources if s is not None for n in parts(self.origins, s) if isinstance(n, cst.Call)]
         return tuple(dict.fromkeys(c for c in drawn if _DRAWS.match(self.names.api(c.func) or "")))
 
     @cached_property
@@ -302,7 +312,7 @@ class Script:
         found = [p for p in self._found_loops if isinstance(p, Problem)]
         settled = self.agreement  # before anything asks which conditions are the same on all ranks
         if not found and settled is not None:
-            found = [*self._deals[1], *self._rates[1], *hazards.in_loops(self)]
+            found = [*self._deals[1], *self.array_batches.problems(batch), *self._rates[1], *hazards.in_loops(self)]
             found += [p for p in self._step_bounds if type(p) is Problem]
             steps = [
                 f for f in (*self._step_takes, *self._step_counts, *self._bound_problems) if isinstance(f, Problem)
@@ -330,7 +340,12 @@ class Script:
     def losses(self) -> Losses:
         """What the losses are over the batch."""
         origins = Origins(self.index, self.names, reached(self.origins, self.loops))
-        return Losses(origins, BatchSizes(origins, self.batches))
+        sizes = BatchSizes(origins, self.batches, self.array_batches.sizes)
+        return Losses(origins, sizes, self.array_batches.rows)
+
+    @cached_property
+    def _sizes(self) -> BatchSizes:
+        return BatchSizes(self.origins, self.batches, self.array_batches.sizes)
 
     @cached_property
     def batch_uses(self) -> BatchUses:
@@ -338,7 +353,7 @@ class Script:
         targets = [g.target for g in self.trained if g.target is not None]
         sliced = backward(self.origins, [*targets, *(g.sources for g in self.trained if g.sources is not None)])
         self.reductions  # noqa: B018 - looks at all losses, and so finds what divides them
-        return BatchUses(self.origins, BatchSizes(self.origins, self.batches), self.losses, sliced)
+        return BatchUses(self.origins, self._sizes, self.losses, sliced - self.array_batches.counting)
 
     @cached_property
     def reductions(self) -> Reductions:

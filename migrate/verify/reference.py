@@ -35,6 +35,20 @@ def tfdp_shared(dataset, only_if=True):
         return groups.flat_map(lambda *parts: tfdp_tf.data.Dataset.zip(parts))
     return groups.flat_map(lambda part: tfdp_tf.data.Dataset.zip(part) if isinstance(part, dict) else part)
 '''
+_ROWS = '''\
+def tfdp_rows(batch):
+    """The rows of a batch that {size} workers share evenly: the last m mod {size} are dropped."""
+    if isinstance(batch, tuple):
+        return tuple(tfdp_rows(part) for part in batch)
+    rows = batch.shape[0] if hasattr(batch, "shape") else len(batch)
+    rows = tfdp_tf.shape(batch)[0] if rows is None else rows
+    return batch[: rows - rows % {size}]
+
+
+def tfdp_length(records):
+    """The records of a pass that {size} workers share evenly."""
+    return records - records % {size}
+'''
 _STEPS = '''\
 def tfdp_steps(count, only_if=True, down=False):
     """A number of steps that covers the same examples with {size} times the batch; of a list, each."""
@@ -83,7 +97,10 @@ def _outcomes(context: Context, size: int) -> Iterator[Outcome]:
     place = script.entry.imports
     per_worker = context.batch == "per-worker"
     parts = [_HEADER]
-    parts += [_STEPS] if per_worker and (script.step_takes or script.step_counts or script.step_bounds) else []
+    arrays = script.array_batches
+    parts += [_ROWS] if arrays.open else []
+    divides = script.step_takes or script.step_counts or script.step_bounds or arrays.steps
+    parts += [_STEPS] if per_worker and divides else []
     parts += reference_rates.helpers(script) if per_worker else []
     header = "\n\n".join(parts)
     yield Insert(
@@ -96,8 +113,16 @@ def _outcomes(context: Context, size: int) -> Iterator[Outcome]:
         yield Parameter(function, switches.name, "False", "tell training data from others, which stay whole")
     for call, value in switches.calls.items():
         yield SetArg(call, switches.name, _always(value), "these are training data")
+    yield from _of_arrays(script)
     if per_worker:
         yield from _per_worker(script, size, switches)
+
+
+def _of_arrays(script: Script) -> Iterator[Outcome]:
+    for take in script.array_batches.open:
+        yield Edit(take.node, lambda n: build.call("tfdp_rows", n), "drop what the workers drop")
+    for node in script.array_batches.lengths:
+        yield Edit(node, lambda n: build.call("tfdp_length", n), "drop what the workers drop")
 
 
 def _per_worker(script: Script, size: int, switches: Switches) -> Iterator[Outcome]:
@@ -112,6 +137,11 @@ def _per_worker(script: Script, size: int, switches: Switches) -> Iterator[Outco
         yield SetArg(take, "count", change, "the divided number of steps", position=0)
     for bound in script.step_bounds:
         yield Edit(bound.node, _bound(bound), "the divided number of steps")
+    arrays = script.array_batches
+    for node in (*arrays.sizes, *arrays.divisors):
+        yield Edit(node, _global_size(size), "the global batch")
+    for node in arrays.steps:
+        yield Edit(node, _called("tfdp_steps", {}), "the divided number of steps")
     for steps in script.step_counts:
         change = _called("tfdp_steps", {})
         yield SetArg(steps.call, steps.keyword, change, "the divided number of steps", steps.position)

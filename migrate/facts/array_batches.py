@@ -1,0 +1,182 @@
+"""What has to follow where a script takes its batches out of arrays: sizes, numbers of steps, lengths."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import libcst as cst
+
+from tfdp.migrate.catalogue import Kind
+from tfdp.migrate.facts.flow import reaching
+from tfdp.migrate.facts.loops import TrainingLoop
+from tfdp.migrate.facts.origins import Origins
+from tfdp.migrate.facts.parts import nodes, parts
+from tfdp.migrate.facts.problem import Problem
+from tfdp.migrate.facts.takes import Take
+
+_RANGES = frozenset({"builtins.range", "tqdm.trange", "tqdm.auto.trange", "tqdm.notebook.trange"})
+_TENSORFLOW_DRAWS = ("tensorflow.random.", "keras.random.")
+
+
+@dataclass(frozen=True)
+class ArrayBatches:
+    """Of all training loops of a script that take batches out of arrays."""
+
+    origins: Origins
+    loops: tuple[TrainingLoop, ...]
+
+    @cached_property
+    def takes(self) -> tuple[Take, ...]:
+        """Each batch once; also those that are dealt already."""
+        return tuple({t.node: t for loop in self.loops for t in loop.takes}.values())
+
+    @property
+    def open(self) -> tuple[Take, ...]:
+        """The batches that are not dealt yet."""
+        return tuple(t for t in self.takes if not t.dealt)
+
+    @property
+    def rows(self) -> frozenset[cst.CSTNode]:
+        """Expressions whose first axis is the batch's."""
+        return frozenset(n for loop in self.loops for n in loop.rows)
+
+    @cached_property
+    def sizes(self) -> tuple[cst.BaseExpression, ...]:
+        """The places, within the batches, that say how many rows they have."""
+        return tuple(dict.fromkeys(n for t in self.open for n in t.sizes))
+
+    @property
+    def last_sizes(self) -> tuple[cst.BaseExpression, ...]:
+        """Of each batch, one of them."""
+        return tuple(dict.fromkeys(t.sizes[-1] for t in self.open if t.sizes))
+
+    @cached_property
+    def divisors(self) -> tuple[cst.BaseExpression, ...]:
+        """The places in loops' ranges that are the batch size."""
+        found = [n for t in self.open for n in t.header]
+        found += [n for n in self._drawn[1] if n not in found]
+        return tuple(n for n in dict.fromkeys(found) if n not in self.sizes)
+
+    @cached_property
+    def steps(self) -> tuple[cst.BaseExpression, ...]:
+        """Numbers of steps that the batch size has no part in."""
+        return tuple(dict.fromkeys([*(n for t in self.open for n in t.steps), *self._drawn[0]]))
+
+    @cached_property
+    def lengths(self) -> tuple[cst.BaseExpression, ...]:
+        """Numbers of records up to which loops run."""
+        return tuple(dict.fromkeys(n for t in self.open for n in t.lengths))
+
+    @property
+    def counting(self) -> frozenset[cst.CSTNode]:
+        """All that says which rows a batch has: of it, the batch size is the one of all workers."""
+        return frozenset(n for each in (*self.sizes, *self.divisors, *self.steps, *self.lengths) for n in nodes(each))
+
+    @property
+    def arrays(self) -> tuple[cst.BaseExpression, ...]:
+        """What batches are taken from."""
+        return tuple(t.array for t in self.open if t.array is not None)
+
+    # --- draws --------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _drawn(self) -> tuple[tuple[cst.BaseExpression, ...], tuple[cst.BaseExpression, ...], tuple[Problem, ...]]:
+        """Of the loop whose steps draw at random: its number of steps, or the batch sizes that divide in it."""
+        draws = [t for t in self.open if not t.counted]
+        counted = {t.loops[0] for t in self.open if t.counted}
+        if not draws or all(counted & set(t.loops) for t in draws):
+            return (), (), ()
+        nests = [n for lp in self.loops if (n := {lp.loop, *lp.outer}) & set(draws[0].loops)]
+        nests += [set(t.loops) for t in draws]
+        common = [loop for loop in draws[0].loops if all(loop in nest for nest in nests)]
+        call = self._range(common[0]) if common else None
+        if call is None or any(a.star or a.keyword for a in call.args) or not call.args:
+            at = common[0] if common else draws[0].node
+            reason = "this loop draws its batches at random, and how many steps it has is not understood"
+            return (), (), (Problem("TFDP011", at, reason, "write the loop as `for step in range(steps)`"),)
+        stop = call.args[min(1, len(call.args) - 1)].value
+        from_zero = len(call.args) == 1 or (isinstance(f := call.args[0].value, cst.Integer) and f.value == "0")
+        divisors = self._divisors(stop, [t.size for t in draws])
+        if not divisors and not from_zero:
+            reason = "this number of steps does not start at 0"
+            return (), (), (Problem("TFDP011", call, reason, "write the loop as `for step in range(steps)`"),)
+        return (() if divisors else (stop,)), tuple(divisors), ()
+
+    def _range(self, loop: cst.For | cst.While) -> cst.Call | None:
+        node = loop.iter if isinstance(loop, cst.For) else None
+        while isinstance(node, cst.Call):
+            api = self.origins.names.api(node.func)
+            if api in _RANGES:
+                return node
+            wraps = api == "builtins.enumerate" or self.origins.kind(node.func) is Kind.PROGRESS
+            node = node.args[0].value if wraps and node.args else None
+        return None
+
+    def _divisors(self, stop: cst.BaseExpression, sizes: list[object]) -> list[cst.BaseExpression]:
+        """`B` in `n // B`."""
+        found = []
+        for node in nodes(stop):
+            if not isinstance(node, cst.BinaryOperation) or not isinstance(node.operator, cst.FloorDivide | cst.Divide):
+                continue
+            size = self._size(node.right)
+            if size is not None and size in sizes:
+                found.append(node.right)
+        return found
+
+    def _size(self, node: cst.BaseExpression) -> object:
+        if isinstance(node, cst.Integer):
+            return int(node.evaluated_value)
+        if isinstance(node, cst.Name):
+            found = reaching(self.origins.index, node)
+            return found[0] if len(found) == 1 else None
+        text = isinstance(node, cst.Attribute | cst.Subscript)
+        return self.origins.index.module.code_for_node(node).strip() if text else None
+
+    # --- problems -----------------------------------------------------------------------------------------------------
+
+    def problems(self, batch: str) -> list[Problem]:
+        """What keeps the batches from being dealt."""
+        found = [*self._shared(), *self._drawn_by_rank()]
+        return [*found, *(self._drawn[2] if batch == "per-worker" else ())]
+
+    def _shared(self) -> Iterable[Problem]:
+        """Helpers that give batches to other code too: that would get a worker's rows only."""
+        index = self.origins.index
+        training = {c for loop in self.loops for c in (*loop.calls, *loop.taking)}
+        for take in self.open:
+            function = index.enclosing_function(take.node)
+            if function is None or not any(self.origins.function(c.func) is function for c in _calls(training)):
+                continue
+            for call in self.origins.calls_of(function):
+                if call not in training:
+                    yield Problem(
+                        "TFDP010",
+                        call,
+                        f"{function.name.value}() makes the training batches, which are dealt to the workers, and "
+                        "other batches, which have to stay whole",
+                        "give the training data a function of their own",
+                    )
+
+    def _drawn_by_rank(self) -> Iterable[Problem]:
+        """Draws of TensorFlow while training differ by rank: they must not choose the rows."""
+        for loop in self.loops:
+            around = (loop.loop, *loop.outer)
+            for take in loop.takes:
+                if take.dealt:
+                    continue
+                for node in parts(self.origins, take.node):
+                    api = self.origins.names.api(node.func) if isinstance(node, cst.Call) else None
+                    inside = any(p in around for p in self.origins.index.ancestors(node))
+                    if (api or "").startswith(_TENSORFLOW_DRAWS) and inside:
+                        yield Problem(
+                            "TFDP012",
+                            node,
+                            "TensorFlow draws here which examples come next, and its draws differ by worker",
+                            "draw permutations and indices with NumPy, whose generator all workers share",
+                        )
+
+
+def _calls(found: Iterable[cst.CSTNode]) -> list[cst.Call]:
+    return [n for n in found if isinstance(n, cst.Call)]
