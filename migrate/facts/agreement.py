@@ -284,7 +284,10 @@ class Agreement:
 
     def _keeps_a_number(self, statement: cst.Assign | cst.AugAssign) -> bool:
         targets = statement.targets if isinstance(statement, cst.Assign) else [statement]
-        named = all(isinstance(t.target, cst.Name) or self._origins.stored(t.target) for t in targets)  # type: ignore[arg-type]
+        places = [t.target for t in targets]
+        named = all(
+            isinstance(p, cst.Name) or (isinstance(p, cst.Attribute) and bool(self._origins.stored(p))) for p in places
+        )
         plain = isinstance(statement.value, _NUMBERS) or (
             isinstance(statement.value, cst.Call) and self._origins.names.api(statement.value.func) == "builtins.float"
         )

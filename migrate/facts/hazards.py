@@ -12,7 +12,6 @@ from tfdp.migrate.facts.decisions import local_decisions
 from tfdp.migrate.facts.gradients import changes_its_sources
 from tfdp.migrate.facts.origins import argument
 from tfdp.migrate.facts.problem import Problem
-from tfdp.migrate.facts.rate_changes import rate_changes
 
 if TYPE_CHECKING:
     from tfdp.migrate.facts.datasets import Chain
@@ -212,7 +211,7 @@ def general(script: Script, batch: str) -> list[Problem]:
             found.append(Problem("TFDP075", call, f"{api} is TensorFlow 1 style, which is not migrated yet", _BY_HAND))
     found += [*script.devices.problems, *half_migrated(script)]
     if not script.migrated:
-        found += [*rate_changes(script.origins), *seeded_orders(script)]
+        found += [*script.rate_changes.differing, *seeded_orders(script)]
         if batch == "global":
             found += script.batch_uses.problems
     return found

@@ -13,7 +13,7 @@ from tfdp.migrate.facts.origins import Origin, Origins
 from tfdp.migrate.facts.own_classes import Optimizer, OwnClasses
 from tfdp.migrate.facts.plain_updates import PlainRate, PlainUpdates
 from tfdp.migrate.facts.problem import Problem
-from tfdp.migrate.facts.rate_changes import sets_by_name
+from tfdp.migrate.facts.rate_objects import sets_by_name
 
 _NEXT = "write the rate as a number, a constant or an argument where the optimizer is made"
 _DEPTH = 20  # factors and names followed one after another; real updates stay below five

@@ -1,127 +1,162 @@
-"""Learning rates that a script replaces while it trains: the new one would not be scaled."""
+"""Learning rates that a script assigns while it trains: each is scaled once, and the same on all workers."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 import libcst as cst
 
 from tfdp.migrate.catalogue import Kind
-from tfdp.migrate.facts.conditions import parses_arguments
-from tfdp.migrate.facts.origins import Origin, Origins
+from tfdp.migrate.facts.alike import Alike
+from tfdp.migrate.facts.origins import Origins
+from tfdp.migrate.facts.pace import Pace
 from tfdp.migrate.facts.parts import nodes
 from tfdp.migrate.facts.problem import Problem
+from tfdp.migrate.facts.rate_objects import RATES, plain_object, reads_a_rate, sets_by_name
+from tfdp.migrate.facts.rate_values import Made, RateValue, RateValues
 
-RATES = frozenset({"learning_rate", "lr", "_learning_rate", "_lr"})
 _ASSIGNS = frozenset({"assign", "assign_add", "assign_sub"})
 _SETS = re.compile(r"(keras\.backend\.(batch_set_value|set_value|update\w*)|tensorflow\.(compat\.v1\.)?assign\w*)$")
-_KNOWN_BASES = ("tensorflow.", "keras.", "builtins.", "abc.", "typing.")
-_FLAGS = "absl.flags.FLAGS"
 _CONTAINS = (cst.BaseElement, cst.BaseDictElement, cst.Tuple, cst.List, cst.Dict)
-_HOLDERS = frozenset({"argparse.Namespace", "types.SimpleNamespace"})
+_NEXT = "give the optimizer a tf.keras.optimizers.schedules schedule"
 
 
-def rate_changes(origins: Origins) -> list[Problem]:
-    """Places that assign the learning rate of what may be a Keras optimizer."""
-    targets = [t for name in sorted(RATES) for t, _, _ in origins.index.attribute_stores.get(name, ())]
-    found: list[cst.CSTNode] = [t for t in targets if not _plain_object(t.value, origins)]
-    found += [c for c in sets_by_name(origins, RATES) if not _plain_object(c.args[0].value, origins)]
-    found += [c for c in origins.index.calls if _assigns(c, origins)]
-    found += [a for name in sorted(RATES) for a in origins.index.attributes.get(name, ()) if _kept(a, origins)]
-    reason = "the learning rate is assigned here, where it would replace the scaled one"
-    next_step = "give the optimizer a tf.keras.optimizers.schedules schedule"
-    return [Problem("TFDP020", node, reason, next_step) for node in dict.fromkeys(found)]
+@dataclass(frozen=True)
+class Change:
+    """A place that assigns a rate, from what it `reads`; `value` is None where what it does is not understood."""
+
+    place: cst.CSTNode
+    value: cst.BaseExpression | None
+    reads: tuple[cst.CSTNode, ...]
 
 
-def sets_by_name(origins: Origins, attributes: AbstractSet[str]) -> list[cst.Call]:
-    """`setattr(x, name, …)` with one of the names, or with a name that is not written out on what may be any object."""
-    found = []
-    for call in origins.index.calls:
-        if origins.names.api(call.func) != "builtins.setattr" or len(call.args) != 3:
-            continue
-        name = call.args[1].value
-        literal = name.evaluated_value if isinstance(name, cst.SimpleString) else None
-        if literal in attributes or (literal is None and not _plain_object(call.args[0].value, origins)):
-            found.append(call)
-    return found
+@dataclass(frozen=True)
+class Changes:
+    """What has to be scaled of the values that rates are assigned, and what is refused."""
+
+    scale: tuple[cst.BaseExpression, ...]
+    differing: tuple[Problem, ...]  # by worker
+    unscaled: tuple[Problem, ...]  # not understood, or by the step: where rates are scaled and steps are fewer
 
 
-def reads_a_rate(node: cst.CSTNode, origins: Origins) -> bool:
-    """Whether the learning rate of what may be a Keras optimizer is read in an expression."""
-    return any(
-        isinstance(n, cst.Attribute) and n.attr.value in RATES and not _plain_object(n.value, origins)
-        for n in nodes(node)
-    )
+class RateChanges:
+    """Answers for the places that assign the learning rate of what may be a Keras optimizer."""
 
+    def __init__(self, origins: Origins, loops: Iterable[cst.For | cst.While]) -> None:
+        self._origins = origins
+        self._values, self._alike, self._pace = RateValues(origins), Alike(origins), Pace(origins, loops)
 
-def _assigns(call: cst.Call, origins: Origins) -> bool:
-    if isinstance(call.func, cst.Attribute) and call.func.attr.value in _ASSIGNS:
-        return _may_be_a_rate(call.func.value, origins)
-    if isinstance(call.func, cst.Attribute) and call.func.attr.value == "_set_hyper":
-        return Kind.OPTIMIZER in origins.kinds(call.func.value) or origins.class_of(call.func.value) is None
-    if _SETS.match(origins.names.api(call.func) or ""):
-        return not call.args or _may_be_a_rate(call.args[0].value, origins, unknown=True)
-    return False
+    def found(self) -> Changes:
+        """Everything about all of them."""
+        scale: list[cst.BaseExpression] = []
+        differing: list[Problem] = []
+        unscaled: list[Problem] = []
+        for change in self._changes():
+            value = self._values.of(change.value) if change.value is not None else RateValue(Made.UNKNOWN)
+            thresholds = [self._threshold(c) for c in self._comparisons(change)]
+            scale += [*value.scale, *(node for t in thresholds if t is not None for node in t.scale)]
+            differing += self._differing(change)
+            unscaled += self._unscaled(change, Made.UNKNOWN if None in thresholds else value.made)
+        return Changes(tuple(dict.fromkeys(scale)), tuple(differing), tuple(unscaled))
 
+    def _comparisons(self, change: Change) -> list[cst.Comparison]:
+        """Comparisons of the rate itself, on which the change depends: `if rate > 1e-5:`."""
+        tests = [n for test in self._alike.controls(change.place) for n in nodes(test)]
+        return [n for n in tests if isinstance(n, cst.Comparison) and self._values.mentions_rate(n)]
 
-def _kept(rate: cst.Attribute, origins: Origins) -> bool:
-    """Whether an optimizer's rate is put into a container, out of which it may be assigned unseen."""
-    if Kind.OPTIMIZER not in origins.kinds(rate.value):
+    def _threshold(self, comparison: cst.Comparison) -> RateValue | None:
+        """The sides that are not made of the rate are scaled; None where that is not certain."""
+        sides = [comparison.left, *(c.comparator for c in comparison.comparisons)]
+        made = [self._values.of(side) for side in sides]
+        if any(m.made is Made.UNKNOWN for m in made):
+            return None
+        return RateValue(Made.RELATIVE, tuple(node for m in made for node in m.scale))
+
+    def _differing(self, change: Change) -> Iterator[Problem]:
+        if self._alike.differing(*change.reads) or self._alike.reached(change.place):
+            reason = "the learning rate is assigned here by something that may differ by worker"
+            next_step = "decide by the number of the epoch, or by a value that all workers share"
+            yield Problem("TFDP020", change.place, reason, next_step)
+
+    def _unscaled(self, change: Change, made: Made) -> Iterator[Problem]:
+        if made is Made.UNKNOWN:
+            reason = "the learning rate is assigned here, where it would replace the scaled one"
+            yield Problem("TFDP020", change.place, reason, _NEXT)
+            return
+        repeats = made is Made.RELATIVE and self._pace.in_step(change.place)
+        values = [*change.reads, *self._alike.controls(change.place)]
+        if repeats or any(self._pace.counts_steps(v) is not None for v in values):
+            reason = "the learning rate that is assigned here depends on the step, and steps are fewer here"
+            yield Problem("TFDP020", change.place, reason, _NEXT)
+
+    # --- the places ---------------------------------------------------------------------------------------------------
+
+    def _changes(self) -> list[Change]:
+        origins = self._origins
+        stores = [s for name in sorted(RATES) for s in origins.index.attribute_stores.get(name, ())]
+        found = [self._store(*s) for s in stores if not plain_object(s[0].value, origins)]
+        named = [c for c in sets_by_name(origins, RATES) if not plain_object(c.args[0].value, origins)]
+        found += [Change(c, None, (c.args[-1].value,)) for c in named]
+        found += [self._call(c) for c in origins.index.calls if self._assigns(c)]
+        kept = [a for name in sorted(RATES) for a in origins.index.attributes.get(name, ()) if self._kept(a)]
+        return list(dict.fromkeys([*found, *(Change(a, None, ()) for a in kept)]))
+
+    def _store(self, target: cst.Attribute, value: cst.CSTNode, path: tuple[int, ...]) -> Change:
+        """`optimizer.learning_rate = value`, also with an operator that keeps it in proportion."""
+        rate = self._values.is_rate(target) and target.attr.value in {"learning_rate", "lr"}
+        if isinstance(value, cst.AugAssign):
+            falls = isinstance(value.operator, cst.MultiplyAssign | cst.DivideAssign)
+            falls = falls and self._values.of(value.value).made is Made.ABSOLUTE
+            return Change(target, target if rate and falls else None, (value.value,))
+        understood = rate and not path and isinstance(value, cst.BaseExpression)
+        return Change(target, value if understood and isinstance(value, cst.BaseExpression) else None, (value,))
+
+    def _call(self, call: cst.Call) -> Change:
+        """`rate.assign(value)` and `set_value(rate, value)`."""
+        args = [a.value for a in call.args]
+        plain = not any(a.star or a.keyword for a in call.args)
+        if isinstance(call.func, cst.Attribute) and call.func.attr.value == "assign" and plain and len(args) == 1:
+            return Change(call, args[0] if self._is_rate(call.func.value) else None, tuple(args))
+        if self._origins.names.api(call.func) == "keras.backend.set_value" and plain and len(args) == 2:
+            return Change(call, args[1] if self._is_rate(args[0]) else None, tuple(args[1:]))
+        return Change(call, None, tuple(args))
+
+    def _is_rate(self, node: cst.BaseExpression) -> bool:
+        found = self._origins.of(node)
+        return bool(found) and all(self._values.is_rate(o.node) and not o.path for o in found)
+
+    def _assigns(self, call: cst.Call) -> bool:
+        origins = self._origins
+        if isinstance(call.func, cst.Attribute) and call.func.attr.value in _ASSIGNS:
+            return self._may_be_a_rate(call.func.value)
+        if isinstance(call.func, cst.Attribute) and call.func.attr.value == "_set_hyper":
+            return Kind.OPTIMIZER in origins.kinds(call.func.value) or origins.class_of(call.func.value) is None
+        if _SETS.match(origins.names.api(call.func) or ""):
+            return not call.args or self._may_be_a_rate(call.args[0].value, unknown=True)
         return False
-    node: cst.CSTNode = rate
-    while isinstance(origins.index.parents[node], _CONTAINS):
-        node = origins.index.parents[node]
-    return node is not rate and isinstance(origins.index.parents[node], cst.Assign | cst.AnnAssign | cst.Return)
 
-
-def _may_be_a_rate(node: cst.BaseExpression, origins: Origins, unknown: bool = False) -> bool:
-    """Whether a variable may be a rate.
-
-    With `unknown`, one that comes from anywhere but this file's expressions is taken for it.
-    """
-    if reads_a_rate(node, origins):
-        return True
-    for origin in origins.of(node):
-        if isinstance(origin.node, cst.FunctionDef | cst.ClassDef):
-            continue
-        if reads_a_rate(origin.node, origins) or (unknown and isinstance(origin.node, cst.Param)):
-            return True
-    return False
-
-
-def _plain_object(node: cst.BaseExpression, origins: Origins) -> bool:
-    """Whether the object is certainly no Keras optimizer: of the file's own class, a module, or parsed arguments."""
-    if origins.names.api(node) == _FLAGS:
-        return True
-    found = origins.of(node)
-    return bool(found) and all(_plain_origin(o, origins) for o in found)
-
-
-def _plain_origin(origin: Origin, origins: Origins) -> bool:
-    node = origin.node
-    parsed = isinstance(node, cst.Call) and parses_arguments(node, origins)
-    if parsed or origin.path:
-        return parsed and origin.path in {(), (0,)}
-    if isinstance(node, cst.Call):
-        owner = origins.constructed(node)
-        if owner is None:
-            return origins.names.api(node.func) in _HOLDERS
-        return _no_optimizer(owner, origins)
-    return isinstance(node, cst.Import) or (isinstance(node, cst.ClassDef) and _no_optimizer(node, origins))
-
-
-def _no_optimizer(owner: cst.ClassDef, origins: Origins) -> bool:
-    """Whether everything that the class descends from is known, and is no optimizer of Keras."""
-    for base in owner.bases:
-        api = origins.names.api(base.value)
-        origin = origins.one(base.value)
-        if api is not None:
-            keras = api.startswith("keras.optimizers.") and not api.startswith("keras.optimizers.schedules.")
-            if keras or not api.startswith(_KNOWN_BASES):
-                return False
-            continue
-        above = origin.node if origin is not None else None
-        if not isinstance(above, cst.ClassDef) or above is owner or not _no_optimizer(above, origins):
+    def _kept(self, rate: cst.Attribute) -> bool:
+        """Whether an optimizer's rate is put into a container, out of which it may be assigned unseen."""
+        if Kind.OPTIMIZER not in self._origins.kinds(rate.value):
             return False
-    return True
+        parents = self._origins.index.parents
+        node: cst.CSTNode = rate
+        while isinstance(parents[node], _CONTAINS):
+            node = parents[node]
+        return node is not rate and isinstance(parents[node], cst.Assign | cst.AnnAssign | cst.Return)
+
+    def _may_be_a_rate(self, node: cst.BaseExpression, unknown: bool = False) -> bool:
+        """Whether a variable may be a rate.
+
+        With `unknown`, one that comes from anywhere but this file's expressions is taken for it.
+        """
+        if reads_a_rate(node, self._origins):
+            return True
+        for origin in self._origins.of(node):
+            if isinstance(origin.node, cst.FunctionDef | cst.ClassDef):
+                continue
+            if reads_a_rate(origin.node, self._origins) or (unknown and isinstance(origin.node, cst.Param)):
+                return True
+        return False

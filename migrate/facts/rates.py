@@ -13,7 +13,7 @@ from tfdp.migrate.facts.own_optimizers import OwnOptimizers, OwnRate
 from tfdp.migrate.facts.parts import nodes, parts
 from tfdp.migrate.facts.plain_updates import PlainRate
 from tfdp.migrate.facts.problem import Problem
-from tfdp.migrate.facts.rate_changes import RATES
+from tfdp.migrate.facts.rate_objects import RATES
 from tfdp.migrate.facts.schedules import makes_schedule
 
 _SCALED = "tfdp.runtime.scale_lr"

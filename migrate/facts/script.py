@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
 
 import libcst as cst
@@ -30,6 +31,7 @@ from tfdp.migrate.facts.names import Names
 from tfdp.migrate.facts.origins import Origins, argument
 from tfdp.migrate.facts.parts import parts
 from tfdp.migrate.facts.problem import Problem
+from tfdp.migrate.facts.rate_changes import Changes, RateChanges
 from tfdp.migrate.facts.rates import Rate, Rates
 from tfdp.migrate.facts.reach import reached
 from tfdp.migrate.facts.reductions import Reductions
@@ -201,6 +203,24 @@ class Script:
         return self._rates[0]
 
     @cached_property
+    def rate_changes(self) -> Changes:
+        """What is assigned to learning rates while the script trains."""
+        _ = self.agreement  # before anything asks which values are the same on all ranks
+        found = RateChanges(self.origins, [loop.loop for loop in self.loops]).found()
+        kept = [self.reductions.keeps(rate) for rate in self.rates]
+        if not found.scale or not any(kept):
+            return found
+        if all(kept):
+            return replace(found, scale=())
+        reason = "some optimizers' rates are scaled and some are not, and which of them this is, is not followed"
+        mixed = [Problem("TFDP020", node, reason, "reduce all losses in one way") for node in found.scale]
+        return replace(found, unscaled=(*found.unscaled, *mixed))
+
+    @cached_property
+    def _rate_problems(self) -> tuple[Problem, ...]:
+        return (*self._rates[1], *(() if self.migrated else self.rate_changes.unscaled))
+
+    @cached_property
     def _step_counts(self) -> tuple[StepCount | OwnSchedule | PerStep | Problem, ...]:
         if self.migrated:
             return ()
@@ -312,7 +332,8 @@ class Script:
         found = [p for p in self._found_loops if isinstance(p, Problem)]
         settled = self.agreement  # before anything asks which conditions are the same on all ranks
         if not found and settled is not None:
-            found = [*self._deals[1], *self.array_batches.problems(batch), *self._rates[1], *hazards.in_loops(self)]
+            found = [*self._deals[1], *self.array_batches.problems(batch), *hazards.in_loops(self)]
+            found += self._rate_problems if batch == "per-worker" else ()
             found += [p for p in self._step_bounds if type(p) is Problem]
             steps = [
                 f for f in (*self._step_takes, *self._step_counts, *self._bound_problems) if isinstance(f, Problem)

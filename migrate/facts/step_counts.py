@@ -19,7 +19,7 @@ from tfdp.migrate.facts.index import ITER
 from tfdp.migrate.facts.origins import Origin, Origins, argument
 from tfdp.migrate.facts.parts import nodes, parts
 from tfdp.migrate.facts.problem import Problem
-from tfdp.migrate.facts.rate_changes import sets_by_name
+from tfdp.migrate.facts.rate_objects import sets_by_name
 from tfdp.migrate.facts.step_bounds import StepBound, counted
 
 if TYPE_CHECKING:

@@ -63,6 +63,8 @@ def outcomes(script: Script, size: int) -> Iterator[Outcome]:
             yield Edit(rate.factor, _times(size), "the scaled learning rate")
         else:
             yield SetArg(rate.call, rate.keyword, _scaled(rate, size), "the scaled learning rate", rate.position)
+    for value in script.rate_changes.scale:
+        yield Edit(value, lambda v: build.times(v, str(size)), "the scaled learning rate")
     for own in script.own_schedules:
         yield Edit(own.call, lambda n: build.call("TfdpSteps", n), "the steps of the original")
         for share in own.shares:
