@@ -153,6 +153,11 @@ KINDS: dict[str, Kind] = {
     "tensorflow.data.Dataset.list_files": Kind.DATASET,
     "tensorflow.data.Dataset.range": Kind.DATASET,
     "tensorflow.data.Dataset.zip": Kind.DATASET,
+    "tensorflow.data.Dataset.sample_from_datasets": Kind.DATASET,
+    "tensorflow.data.Dataset.choose_from_datasets": Kind.DATASET,
+    "tensorflow.data.experimental.sample_from_datasets": Kind.DATASET,
+    "tensorflow.data.experimental.choose_from_datasets": Kind.DATASET,
+    "tensorflow.data.experimental.CsvDataset": Kind.DATASET,
     "tensorflow.data.TFRecordDataset": Kind.DATASET,
     "tensorflow.data.TextLineDataset": Kind.DATASET,
     "tensorflow.data.FixedLengthRecordDataset": Kind.DATASET,
@@ -247,5 +252,12 @@ STAGES: dict[str, StageFacts] = {
     "enumerate": StageFacts(counts=True),
     "shard": StageFacts(counts=True),
     "take_while": StageFacts(counts=True),
+    "apply": StageFacts(counts=True),
+    "window": StageFacts(counts=True),
+    "unique": StageFacts(counts=True),
+    "scan": StageFacts(counts=True),
+    "ignore_errors": StageFacts(counts=True),
+    "rejection_resample": StageFacts(counts=True),
+    "ragged_batch": StageFacts(counts=False),
 }
-BATCHING = frozenset({"batch", "padded_batch"})
+BATCHING = frozenset({"batch", "padded_batch", "ragged_batch"})

@@ -49,6 +49,8 @@ def outcomes(context: Context) -> Iterator[Outcome]:
         change = _called(f"{dp}.local_batch_size", switches.keywords(call))
         yield SetArg(call, "batch_size", change, "split the global batch over the workers", position=0)
     yield from _of_arrays(context)
+    for call in script.cache_files:
+        yield SetArg(call, "filename", _called(f"{dp}.rank_path", {}), "a cache file for each worker", position=0)
     for function in switches.functions:
         yield Parameter(function, switches.name, "False", "tell training data from others, which stay whole")
     for call, value in switches.calls.items():

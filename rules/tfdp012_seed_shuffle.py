@@ -27,7 +27,15 @@ import libcst as cst
 from tfdp.migrate.facts.origins import argument
 from tfdp.rules._base import Context, Edit, Outcome, SetArg
 
-_SEED_POSITION = {"shuffle": 1, "list_files": 2}
+_SEED_POSITION = {"shuffle": 1, "list_files": 2, "sample_from_datasets": 2}
+
+
+def _of_files(context: Context, call: cst.Call) -> Iterator[Outcome]:
+    """`tfds.load(…, shuffle_files=True)` takes the seed of its files in a configuration."""
+    if argument(call, "read_config", 9) is None and isinstance(call.func, cst.Attribute):
+        module = cst.Module([]).code_for_node(call.func.value)
+        seeded = f"{module}.ReadConfig(shuffle_seed={context.dp}.shuffle_seed())"
+        yield SetArg(call, "read_config", lambda _: cst.parse_expression(seeded), "read files in one order")
 
 
 def outcomes(context: Context) -> Iterator[Outcome]:
@@ -35,8 +43,14 @@ def outcomes(context: Context) -> Iterator[Outcome]:
         return value or cst.parse_expression(f"{context.dp}.shuffle_seed()")
 
     for call in dict.fromkeys(c for deal in context.script.deals for c in deal.shuffles):
-        assert isinstance(call.func, cst.Attribute)
+        if not isinstance(call.func, cst.Attribute):
+            continue  # compared by the order check
+        if context.script.names.api(call.func) == "tensorflow_datasets.load":
+            yield from _of_files(context, call)
+            continue
         position = _SEED_POSITION.get(call.func.attr.value)
+        if position is None:
+            continue
         if argument(call, "seed", position) is None:
             yield SetArg(call, "seed", change, "shuffle in one order on all workers", position=position)
     for call in context.script.unseeded if context.script.trained else ():

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tfdp.runtime.data import count_examples as count_examples
     from tfdp.runtime.data import local_batch_size as local_batch_size
     from tfdp.runtime.data import local_steps as local_steps
+    from tfdp.runtime.data import rank_path as rank_path
     from tfdp.runtime.data import shard as shard
     from tfdp.runtime.decisions import agree as agree
     from tfdp.runtime.decisions import average_value as average_value
@@ -92,6 +93,7 @@ _MODULES = {
         "count_examples",
         "local_batch_size",
         "local_steps",
+        "rank_path",
         "shard",
     ),
     "decisions": (

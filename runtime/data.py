@@ -1,6 +1,7 @@
 """Each rank's share of the training data, and what the global batch size and step counts become on one rank."""
 
 import operator
+import os
 from typing import Any, Literal
 
 import tensorflow as tf
@@ -165,6 +166,21 @@ def _with_count(*parts: Any) -> tuple[Any, Any]:
         return batch, tf.cast(first.nrows(), tf.int64)
     shape = first.dense_shape if isinstance(first, tf.SparseTensor) else tf.shape(first, tf.int64)
     return batch, shape[0]
+
+
+def rank_path(path: Any) -> Any:
+    """The name of a file of this rank's own, for what each rank writes: `Dataset.cache(file)`.
+
+    Args:
+        path: a string or path; an empty one, which stands for memory, is kept.
+
+    Returns:
+        `path` with the rank and the number of ranks at its end; with one worker, `path` itself.
+    """
+    topology = current().topology
+    if topology.size == 1 or not path:
+        return path
+    return f"{os.fspath(path)}-{topology.rank}-of-{topology.size}"
 
 
 @as_written

@@ -7,13 +7,32 @@ from dataclasses import dataclass, replace
 
 import libcst as cst
 
-from tfdp.migrate.catalogue import BATCHING, Kind
+from tfdp.migrate.catalogue import BATCHING, STAGES, Kind
 from tfdp.migrate.facts.flow import reaching
 from tfdp.migrate.facts.origins import Origins, argument
 
-_PASSES = frozenset({"builtins.enumerate", "builtins.iter"})
+_PASSES = frozenset({"builtins.enumerate", "builtins.iter", "tensorflow_datasets.as_numpy"})
 _ITERATES = frozenset({"as_numpy_iterator", "make_one_shot_iterator", "__iter__"})
 _DEALT = "tfdp.runtime.shard"
+_ZIPS = frozenset({"tensorflow.data.Dataset.zip"})
+_MIXES = _ZIPS | {
+    f"tensorflow.data.{place}.{name}_from_datasets"
+    for place in ("Dataset", "experimental")
+    for name in ("sample", "choose")
+}
+_KNOWN = (
+    "builtins.",
+    "tensorflow.",
+    "keras.",
+    "numpy.",
+    "tfdp.",
+    "tqdm.",
+    "os.",
+    "pathlib.",
+    "glob.",
+    "json.",
+    "pickle.",
+)
 _DEPTH = 12  # calls of own functions inside one another; real scripts stay below five
 
 # The calls through which a value is followed out of the functions that return it, the innermost last: a parameter of
@@ -43,8 +62,9 @@ class Chain:
     links: tuple[Link, ...]
     dealt: int | None = None
     batched_source: bool = False
-    files_drawn: cst.Call | None = None  # a `list_files(…)` that shuffles
-    generated: bool = False  # records come from the user's own Python code
+    drawn: tuple[cst.Call, ...] = ()  # what draws the order of the source: `list_files(…)`, shuffles of its parts
+    generated: bool = False  # records come from the user's own Python code, or from another file's
+    foreign: bool = False  # made by another file: known to be a dataset only by what is done with it
     through: tuple[cst.Call, ...] = ()  # the calls of the file's own functions that made it
     one_of_several: cst.BaseExpression | None = None  # an attribute of one of several objects, not certain which
 
@@ -56,6 +76,8 @@ class Chain:
         return replace(self, through=tuple(dict.fromkeys([*self.through, *calls])))
 
     def staged(self, stage: str, call: cst.Call) -> Chain:
+        if self.foreign and len(self.links) == 1 and stage not in STAGES:
+            return replace(self, links=(Link(None, call, (call,)),))  # a method of another file's object
         return replace(self, links=(*self.links, Link(stage, call, (call,))))
 
     @property
@@ -95,8 +117,11 @@ class Datasets:
             return node.func.value
         return None
 
-    def chains(self, node: cst.CSTNode, path: tuple[int, ...] = (), calls: _Calls = ()) -> tuple[Chain, ...]:
+    def chains(self, node: cst.CSTNode) -> tuple[Chain, ...]:
         """Every chain that an expression can stand for; empty where it is no dataset or not certainly one."""
+        return tuple(c for c in self._chains(node) if c.batches or not c.foreign)
+
+    def _chains(self, node: cst.CSTNode, path: tuple[int, ...] = (), calls: _Calls = ()) -> tuple[Chain, ...]:
         key = (node, path, calls)
         if key in self._busy or len(calls) > _DEPTH:
             return ()
@@ -110,18 +135,18 @@ class Datasets:
         if isinstance(node, cst.Call) and (not path or self._origins.kind(node.func) is Kind.DATASET):
             return self._call(node, path, calls)
         if isinstance(node, cst.IfExp):
-            return [*self.chains(node.body, path, calls), *self.chains(node.orelse, path, calls)]
+            return [*self._chains(node.body, path, calls), *self._chains(node.orelse, path, calls)]
         if isinstance(node, cst.Tuple | cst.List) and path and 0 <= path[0] < len(node.elements):
-            return list(self.chains(node.elements[path[0]].value, path[1:], calls))
+            return list(self._chains(node.elements[path[0]].value, path[1:], calls))
         if isinstance(node, cst.Call):
             return self._returned(node, path, calls)
         if isinstance(node, cst.Attribute):
             found = self._stored(node, path, calls)
         elif isinstance(node, cst.Subscript) and (i := _literal_index(node)) is not None:
-            found = list(self.chains(node.value, (i, *path), calls))
+            found = list(self._chains(node.value, (i, *path), calls))
         elif isinstance(node, cst.Name):
             found = [
-                c for v, vpath, within in self._values(node, calls) for c in self.chains(v, (*vpath, *path), within)
+                c for v, vpath, within in self._values(node, calls) for c in self._chains(v, (*vpath, *path), within)
             ]
         else:
             found = []
@@ -148,7 +173,7 @@ class Datasets:
         found: list[Chain] = []
         for value, value_path in self._origins.stored(node):
             made_by, certain = self._makers(node, value, calls)
-            chains = [c.made_by(made_by) for c in self.chains(value, (*value_path, *path))]
+            chains = [c.made_by(made_by) for c in self._chains(value, (*value_path, *path))]
             found += chains if certain else [replace(c, one_of_several=node) for c in chains]
         return found
 
@@ -181,41 +206,73 @@ class Datasets:
             batched = (
                 kind is Kind.BATCHED_DATASET or argument(node, "batch_size") is not None or self._batched_parts(node)
             )
+            if (parts := self._zipped_batches(node)) is not None:
+                return parts
             link = Link(None, node, () if path else (node,))
-            files, generated = self._source(node)
-            return [Chain((link,), batched_source=batched, files_drawn=files, generated=generated)]
+            return [self._source(Chain((link,), batched_source=batched), node)]
         if (inside := self.iterated(node)) is not None:
-            return list(self.chains(inside, path, calls))
+            return list(self._chains(inside, path, calls))
         if origins.names.api(node.func) == _DEALT and node.args:
-            return [replace(c.named(node), dealt=len(c.links)) for c in self.chains(node.args[0].value, (), calls)]
+            return [replace(c.named(node), dealt=len(c.links)) for c in self._chains(node.args[0].value, (), calls)]
         if isinstance(node.func, cst.Attribute) and origins.function(node.func) is None:
             name = node.func.attr.value
-            return [c.staged(name, node) for c in self.chains(node.func.value, (), calls)]
+            return [c.staged(name, node) for c in self._chains(node.func.value, (), calls)]
         return self._returned(node, path, calls)
 
     def _returned(self, node: cst.Call, path: tuple[int, ...], calls: _Calls) -> list[Chain]:
         function = self._origins.function(node.func)
         if function is None:
-            return []
+            return self._foreign(node, path)
         values = [r.value for r in self._origins.index.returns[function] if r.value is not None]
-        found = [c.made_by([node]) for v in values for c in self.chains(v, path, (*calls, (function, node)))]
+        found = [c.made_by([node]) for v in values for c in self._chains(v, path, (*calls, (function, node)))]
         return [c if path else c.named(node) for c in found]
 
-    def _source(self, node: cst.Call) -> tuple[cst.Call | None, bool]:
+    def _foreign(self, node: cst.Call, path: tuple[int, ...]) -> list[Chain]:
+        """What a function of another file returns: a dataset, should it be batched here. Its order is not known."""
         api = self._origins.names.api(node.func)
-        if api == "tensorflow.data.Dataset.list_files":
+        if api is None or api.startswith(_KNOWN):
+            return []
+        return [Chain((Link(None, node, () if path else (node,)),), generated=True, foreign=True)]
+
+    def _source(self, chain: Chain, node: cst.Call) -> Chain:
+        """What is particular to the maker of a record stream."""
+        api = self._origins.names.api(node.func) or ""
+        if api.endswith(".list_files"):
             given = argument(node, "shuffle", 1)
             ordered = given is not None and self._origins.names.api(given.value) == "builtins.False"
-            return None if ordered else node, False
-        return None, api == "tensorflow.data.Dataset.from_generator"
+            return chain if ordered else replace(chain, drawn=(node,))
+        if api == "tensorflow_datasets.load" and (files := argument(node, "shuffle_files", 4)) is not None:
+            ordered = self._origins.names.api(files.value) == "builtins.False"
+            return chain if ordered else replace(chain, drawn=(node,))
+        if api in _MIXES:
+            own = () if api.endswith(".zip") else (node,)
+            chain = replace(chain, generated=any(c.generated for c in self._parts(node)))
+            return replace(chain, drawn=tuple(dict.fromkeys([*own, *(d for c in self._parts(node) for d in draws(c))])))
+        return replace(chain, generated=api.endswith(".from_generator"))
+
+    def _parts(self, node: cst.Call) -> list[Chain]:
+        """The datasets that a call puts together."""
+        found: list[Chain] = []
+        for arg in node.args:
+            several = isinstance(arg.value, cst.Tuple | cst.List)
+            for part in (e.value for e in arg.value.elements) if several else (arg.value,):  # type: ignore[attr-defined]
+                found += self._chains(part)
+        return found
+
+    def _zipped_batches(self, node: cst.Call) -> list[Chain] | None:
+        """The parts of a `zip` of datasets of batches: each is dealt by itself, and batch goes with batch."""
+        parts = self._parts(node) if self._origins.names.api(node.func) in _ZIPS else []
+        return parts if parts and all(c.batches for c in parts) else None
 
     def _batched_parts(self, node: cst.Call) -> bool:
-        """Whether a `zip` of datasets zips batches."""
-        if self._origins.names.api(node.func) != "tensorflow.data.Dataset.zip":
-            return False
-        parts = [e.value for a in node.args for e in (a.value.elements if isinstance(a.value, cst.Tuple) else ())]
-        parts += [a.value for a in node.args if not isinstance(a.value, cst.Tuple)]
-        return any(c.batches or c.batched_source for part in parts for c in self.chains(part))
+        """Whether a call puts batches together."""
+        mixes = self._origins.names.api(node.func) in _MIXES
+        return mixes and any(c.batches or c.batched_source for c in self._parts(node))
+
+
+def draws(chain: Chain) -> list[cst.Call]:
+    """The calls that draw the order of a chain's elements."""
+    return [*chain.drawn, *(link.call for link in chain.links if link.stage == "shuffle" and link.call is not None)]
 
 
 def _literal_index(node: cst.Subscript) -> int | None:

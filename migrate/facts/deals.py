@@ -10,6 +10,8 @@ from tfdp.migrate.catalogue import BATCHING, STAGES
 from tfdp.migrate.facts.datasets import Chain
 from tfdp.migrate.facts.problem import Problem
 
+_ANYTHING = frozenset({"apply", "rejection_resample"})  # may change the order, which is therefore checked
+
 
 @dataclass(frozen=True)
 class Deal:
@@ -49,7 +51,7 @@ def find_deal(chain: Chain, shared: frozenset[cst.BaseExpression]) -> Deal | Pro
     for i, link in enumerate(chain.links[1:], 1):
         assert link.call is not None
         facts = STAGES.get(link.stage or "")
-        if facts is None or link.stage == "shard" or (link.stage == "cache" and link.call.args):
+        if facts is None or link.stage == "shard":
             return Problem(
                 "TFDP010",
                 link.call,
@@ -71,19 +73,24 @@ def find_deal(chain: Chain, shared: frozenset[cst.BaseExpression]) -> Deal | Pro
                     f"put .{link.stage}() before .batch()",
                 )
             batched, position = False, i
+    if chain.links[position].stage == "window":
+        return Problem("TFDP010", source, "the records are windows, which are datasets", "put .flat_map(…) after it")
     if not batched:
         return Problem("TFDP010", source, "the training dataset is never batched", "add .batch(…) to the dataset")
     dealt_after = chain.links[: position + 1]
-    shuffles = tuple(
-        link.call
-        for link in dealt_after
-        if link.call is not None and (link.stage == "shuffle" or chain.files_drawn is link.call)
+    shuffles = chain.drawn + tuple(
+        link.call for link in dealt_after if link.call is not None and link.stage == "shuffle"
     )
-    return _place(chain, position, shuffles, shared)
+    applied = any(link.stage in _ANYTHING for link in dealt_after)
+    return _place(chain, position, shuffles, shared, applied)
 
 
 def _place(
-    chain: Chain, position: int, shuffles: tuple[cst.Call, ...], shared: frozenset[cst.BaseExpression]
+    chain: Chain,
+    position: int,
+    shuffles: tuple[cst.Call, ...],
+    shared: frozenset[cst.BaseExpression],
+    applied: bool,
 ) -> Deal | Problem:
     source = chain.links[0].call
     assert source is not None
@@ -110,4 +117,4 @@ def _place(
             "the dataset comes out of a structure in one piece with others",
             "give the training dataset a name of its own",
         )
-    return Deal(nodes[0], position, shuffles, bool(shuffles) or chain.generated)
+    return Deal(nodes[0], position, shuffles, bool(shuffles) or chain.generated or applied)

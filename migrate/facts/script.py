@@ -191,6 +191,13 @@ class Script:
         """The `.batch(…)` calls of training chains."""
         return tuple(dict.fromkeys(call for c in self.chains for call in c.batches))
 
+    @cached_property
+    def cache_files(self) -> tuple[cst.Call, ...]:
+        """`.cache(file)` calls of training chains, which need a file for each rank."""
+        stages = [link for c in self.chains for link in c.links if link.stage == "cache"]
+        calls = [link.call for link in stages if link.call is not None and link.call.args]
+        return () if self.migrated else tuple(dict.fromkeys(calls))
+
     # --- optimizers ---------------------------------------------------------------------------------------------------
 
     @cached_property

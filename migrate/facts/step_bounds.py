@@ -19,6 +19,7 @@ from tfdp.migrate.facts.taken import endless
 _RANGES = frozenset({"builtins.range", "tensorflow.range", "numpy.arange", "tqdm.trange", "tqdm.auto.trange"})
 _BELOW = (cst.LessThan, cst.NotEqual)
 _REACHED = (cst.GreaterThanEqual, cst.Equal)
+_ENDS = frozenset({"builtins.StopIteration", "tensorflow.errors.OutOfRangeError"})
 _TIGHT = (cst.Add, cst.Subtract, cst.Multiply, cst.Divide, cst.FloorDivide, cst.Modulo, cst.Power)
 _ATOMS = (cst.Name, cst.Attribute, cst.Call, cst.Subscript, cst.Integer, cst.Float)
 _Loop = cst.For | cst.While
@@ -212,6 +213,8 @@ class StepBounds:
     def _of_exits(self, loop: TrainingLoop) -> Iterator[StepBound | Problem]:
         step_loop, down = self._step_loop(loop), loop.taken and not endless(self._data_of(loop))
         for exit_ in loop_exits(loop):
+            if self._at_the_end_of_data(exit_):
+                continue
             bound = self._of_exit(exit_, loop, step_loop, down)
             yield (
                 bound
@@ -223,6 +226,14 @@ class StepBounds:
                     "bound the loop by .take(steps) on the dataset",
                 )
             )
+
+    def _at_the_end_of_data(self, exit_: cst.CSTNode) -> bool:
+        """Whether the loop ends there because its data do, which all ranks have equally many of."""
+        handler = next((n for n in self._index.ancestors(exit_) if isinstance(n, cst.ExceptHandler)), None)
+        kinds = [handler.type] if handler is not None and handler.type is not None else []
+        if len(kinds) == 1 and isinstance(kinds[0], cst.Tuple):
+            kinds = [e.value for e in kinds[0].elements]
+        return bool(kinds) and all(self._origins.names.api(k) in _ENDS for k in kinds)
 
     def _of_exit(self, exit_: cst.CSTNode, loop: TrainingLoop, step_loop: _Loop, down: bool) -> StepBound | None:
         """`if step >= n: break` directly in the loop of which `step` is the counter."""
