@@ -16,7 +16,8 @@ Example
     tf.random.set_seed(dp.rank_seed(42))
 
 When it refuses
-    Never by itself.
+    Where NumPy draws what goes into the model, as `np.random.normal(size=(batch, 100))` in a training step: NumPy's
+    generators are common to all workers.
 """
 
 from __future__ import annotations

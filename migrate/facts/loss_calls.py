@@ -115,6 +115,8 @@ class LossCalls:
             return self._value(made.body) if understood != batch.UNKNOWN else understood
         if isinstance(made, cst.Param):
             return self._opaque(call, deep=True)
+        if isinstance(made, cst.ClassDef):
+            return self.of_own_object(call, ()) or batch.UNKNOWN  # `self(x)`
         if origin.path or not isinstance(made, cst.Attribute | cst.Name):
             return batch.UNKNOWN  # a function of the file whose return could not be followed, among others
         if self._origins.names.api(made) is not None:
@@ -172,8 +174,7 @@ class LossCalls:
 
         A model's or layer's result is one value per example, unless its method visibly sums or averages.
         """
-        origin = self._origins.one(call.func)
-        owner = self._origins.constructed(origin.node) if origin is not None and not origin.path else None
+        owner = self._origins.class_of(call.func)
         if owner is None:
             return None
         method = self._origins.method(owner, "__call__") or self._origins.method(owner, "call")

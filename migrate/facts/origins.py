@@ -86,8 +86,8 @@ class Origins:
             return self.of(node.value, path)
         if isinstance(node, cst.Attribute) and (stored := self.stored(node)):
             return [o for value, stored_path in stored for o in self.of(value, (*stored_path, *path))]
-        if isinstance(node, cst.Attribute) and (method := self._method(node)) is not None:
-            return [Origin(method, path)]
+        if isinstance(node, cst.Attribute) and (methods := self._named_methods(node)):
+            return [Origin(method, path) for method in methods]
         if isinstance(node, cst.Call):
             return self._call(node, path)
         return [Origin(node, path)]
@@ -171,11 +171,34 @@ class Origins:
         owner = self.class_of(node.value) if stores else None
         if not stores or owner is None:
             return []
-        return [(value, path) for target, value, path in stores if self.class_of(target.value) is owner]
+        by = [(self.class_of(target.value), value, path) for target, value, path in stores]
+        return [(value, path) for setter, value, path in by if setter is not None and self._share(setter, owner)]
 
-    def _method(self, node: cst.Attribute) -> cst.FunctionDef | None:
-        owner = self.class_of(node.value)
-        return self.method(owner, node.attr.value) if owner is not None else None
+    def _share(self, one: cst.ClassDef, other: cst.ClassDef) -> bool:
+        """Whether an object may be of both classes."""
+        return self.descends(one, other) or self.descends(other, one)
+
+    def _named_methods(self, node: cst.Attribute) -> list[cst.FunctionDef]:
+        """The methods that `object.name` may be: of `self` also those by which classes of this file replace it."""
+        owner, name = self.class_of(node.value), node.attr.value
+        if owner is None:
+            return []
+        found = [self.method(owner, name)]
+        origin = self.one(node.value)
+        if origin is not None and origin.node is owner:
+            found += [
+                self._methods[c].get(name) for c in self.index.classes if c is not owner and self.descends(c, owner)
+            ]
+        methods = [m for m in found if m is not None]
+        written = [m for m in methods if not _is_abstract(m)]
+        return list(dict.fromkeys(written or methods))
+
+    def descends(self, owner: cst.ClassDef, ancestor: cst.ClassDef) -> bool:
+        """Whether a class of this file is another one, or has it among its bases."""
+        if owner is ancestor:
+            return True
+        bases = [o.node for base in owner.bases for o in self.of(base.value)]
+        return any(isinstance(b, cst.ClassDef) and b is not owner and self.descends(b, ancestor) for b in bases)
 
     def method(self, owner: cst.ClassDef, name: str) -> cst.FunctionDef | None:
         """The method of a class of this file, or of its bases in this file."""
@@ -311,6 +334,18 @@ def argument(call: cst.Call, keyword: str, position: int | None = None) -> cst.A
 
 def _body_functions(owner: cst.ClassDef) -> list[cst.FunctionDef]:
     return [s for s in owner.body.body if isinstance(s, cst.FunctionDef)]
+
+
+def _is_abstract(function: cst.FunctionDef) -> bool:
+    """`raise NotImplementedError`, `pass` or nothing but a docstring."""
+    lines = function.body.body
+    parts = [part for line in lines if isinstance(line, cst.SimpleStatementLine) for part in line.body]
+    empty = all(isinstance(p, cst.Raise | cst.Pass | cst.Expr) and not _calls(p) for p in parts)
+    return empty and all(isinstance(line, cst.SimpleStatementLine | cst.Pass | cst.Raise | cst.Expr) for line in lines)
+
+
+def _calls(statement: cst.CSTNode) -> bool:
+    return isinstance(statement, cst.Expr) and not isinstance(statement.value, cst.SimpleString | cst.Ellipsis)
 
 
 def _last_name(node: cst.CSTNode) -> str | None:

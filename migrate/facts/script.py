@@ -28,6 +28,7 @@ from tfdp.migrate.facts.index import Index
 from tfdp.migrate.facts.loops import Loops, TrainingLoop
 from tfdp.migrate.facts.losses import Losses
 from tfdp.migrate.facts.names import Names
+from tfdp.migrate.facts.noise import common_noise
 from tfdp.migrate.facts.origins import Origins, argument
 from tfdp.migrate.facts.parts import parts
 from tfdp.migrate.facts.problem import Problem
@@ -351,6 +352,7 @@ class Script:
             *hazards.escaped(self),
             *hazards.unwrapped(self),
             *self.reductions.problems(),
+            *common_noise(self.origins, self._reached),
             *hazards.general(self, batch),
         ]
         named = {p.node for p in found}
@@ -365,9 +367,13 @@ class Script:
         return tuple(dict.fromkeys(found))
 
     @cached_property
+    def _reached(self) -> frozenset[cst.Call]:
+        return reached(self.origins, self.loops)
+
+    @cached_property
     def losses(self) -> Losses:
         """What the losses are over the batch."""
-        origins = Origins(self.index, self.names, reached(self.origins, self.loops))
+        origins = Origins(self.index, self.names, self._reached)
         sizes = BatchSizes(origins, self.batches, self.array_batches.sizes)
         return Losses(origins, sizes, self.array_batches.rows)
 
