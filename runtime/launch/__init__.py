@@ -90,7 +90,7 @@ class _Launch:
                 self._stall,
                 failed=self._failed,
                 finished=self._finished,
-                ending=lambda: self._told_by is not None,
+                ending=lambda: self._told_by,
             )
             try:
                 try:
@@ -143,9 +143,16 @@ class _Launch:
         cause = self._cause(watching.first)
         if cause is None or cause.status is None:
             return 0
-        for line in watch.report(cause, watching.stopped, output.tail(cause.rank), seconds):
+        status = self._own_status(cause)
+        for line in watch.report(cause, status, watching.stopped, output.tail(cause.rank), seconds):
             watch.say(line)
-        return children.exit_status(cause.status)
+        return children.exit_status(status)
+
+    def _own_status(self, cause: Child) -> int:
+        """What Python would have ended with, where an exception was told and we had to end the process."""
+        assert cause.status is not None
+        told = self._told_by == cause.rank
+        return 1 if told and cause.status in (-signal.SIGTERM, -signal.SIGKILL) else cause.status
 
     def _cause(self, first: Child | None) -> Child | None:
         """The rank to blame: one that broke off a collective by itself may take longer to end than those it stopped."""

@@ -84,11 +84,11 @@ class Watch:
         *,
         failed: Callable[[str], None],
         finished: Callable[[int], None],
-        ending: Callable[[], bool],
+        ending: Callable[[], int | None],
     ) -> None:
         """`failed` is called with the reason of the first failure, `finished` for each rank that ends without one.
 
-        `ending` says whether a rank has told that it has failed, though its process still runs.
+        `ending` gives the rank that has told that it has failed, though its process may still run.
         """
         self._ranks = ranks
         self._guardian = guardian
@@ -118,7 +118,7 @@ class Watch:
                 self.stopped_by = signal.SIGPIPE
             for child in processes.reap(self._ranks, self._guardian):
                 self._ended(child)
-            if self._ending():
+            if self._ending() is not None:
                 self._set_times()
             self._look()
             self._escalate()
@@ -189,20 +189,21 @@ class Watch:
         now = time.monotonic()
         if self._term_at is not None and now >= self._term_at:
             self._term_at = None
-            self._send(signal.SIGTERM)
+            # The one that has failed is ending by itself.
+            self._send(signal.SIGTERM, spared=self._ending())
         if self._kill_at is not None and now >= self._kill_at:
             self._kill_at = None
             self._send(signal.SIGKILL)
 
-    def _send(self, number: int) -> None:
+    def _send(self, number: int, spared: int | None = None) -> None:
         for child in self._ranks:
-            child.signal(number)
+            if child.rank != spared:
+                child.signal(number)
 
 
-def report(cause: Child, stopped: Sequence[Child], tail: Sequence[str], seconds: float) -> Iterator[str]:
+def report(cause: Child, status: int, stopped: Sequence[Child], tail: Sequence[str], seconds: float) -> Iterator[str]:
     """What there is to say at the end about the rank that failed first, as lines."""
-    assert cause.status is not None
-    yield f"rank {cause.rank} failed first, with {processes.name_of_status(cause.status)} after {seconds:.1f} s"
+    yield f"rank {cause.rank} failed first, with {processes.name_of_status(status)} after {seconds:.1f} s"
     for child in stopped:
         yield f"rank {child.rank} was stopped at that time (SIGSTOP, a debugger, or the terminal) and did not go on"
     if tail:
