@@ -143,4 +143,4 @@ class Lane:
             reason = self._reason()
             if reason is not None:
                 with contextlib.suppress(OSError, ValueError):
-                    print(f"tfdp: {self._sentence(call, reason)}", file=sys.stderr, flush=True)
+                    print(f"tfdp: JobAborted: {self._sentence(call, reason)}", file=sys.stderr, flush=True)
