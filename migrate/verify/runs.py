@@ -64,7 +64,8 @@ def _environment(inherited: Mapping[str, str], temporary: Path) -> dict[str, str
     # A proof started by a rank of another job must not take part in it.
     clean = {name: value for name, value in inherited.items() if not name.startswith("TFDP_")}
     kept = {name: inherited[name] for name in ("TFDP_TRANSPORT", "TFDP_SHM_BYTES") if name in inherited}
-    defaults = {"TF_CPP_MIN_LOG_LEVEL": "2", "MPLBACKEND": "Agg"}
+    # NCCL, which is chosen by itself on GPUs, would need TensorFlow untouched when the script joins its job.
+    defaults = {"TF_CPP_MIN_LOG_LEVEL": "2", "MPLBACKEND": "Agg", "TFDP_TRANSPORT": "shared_memory"}
     stall = inherited.get("TFDP_STALL_SECONDS", STALL_SECONDS)
     return {**defaults, **clean, **kept, "TFDP_STALL_SECONDS": stall, "TMPDIR": str(temporary)}
 

@@ -8,6 +8,7 @@ the stall limit is over, and breaks it off.
 
 import atexit
 import contextlib
+import os
 import sys
 import threading
 import time
@@ -38,7 +39,7 @@ class Lane:
         self._call: Call | None = None
         self._waited = 0.0
         self._ended: TfdpError | None = None
-        self.entered = 0
+        self._pid = os.getpid()
         threading.Thread(target=self._watch, name="tfdp-lane", daemon=True).start()
         atexit.register(self._last_words)
 
@@ -59,7 +60,6 @@ class Lane:
                 numbers = [self._meeting.numbers(rank) for rank in range(self._size)]
             with self._changed:
                 self._call, self._waited = call, 0.0
-                self.entered += 1
         return numbers
 
     def leave(self) -> None:
@@ -139,7 +139,7 @@ class Lane:
     def _last_words(self) -> None:
         # TensorFlow's own error for a lost connection, in a graph, names neither the rank nor the place of the call.
         call = self._call
-        if call is not None and self._ended is None:
+        if call is not None and self._ended is None and self._pid == os.getpid():
             reason = self._reason()
             if reason is not None:
                 with contextlib.suppress(OSError, ValueError):
