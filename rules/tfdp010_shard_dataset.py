@@ -64,7 +64,8 @@ def _of_arrays(context: Context) -> Iterator[Outcome]:
     per_worker = context.batch == "per-worker"
     size = f"{dp}.global_batch_size" if per_worker else f"{dp}.even_batch_size"
     for take in batches.open:
-        yield Edit(take.node, _wrapped(f"{dp}.local_rows"), "deal the rows of the batch to the workers")
+        deal = f"{dp}.local_batches" if take.each else f"{dp}.local_rows"
+        yield Edit(take.node, _wrapped(deal), "deal the rows of the batch to the workers")
     for node in (*batches.sizes, *batches.divisors) if per_worker else batches.last_sizes:
         yield Edit(node, _wrapped(size), "take the batch of all workers")
     for node in batches.lengths:

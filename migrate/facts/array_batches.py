@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import libcst as cst
 
 from tfdp.migrate.catalogue import Kind
 from tfdp.migrate.facts.flow import reaching
+from tfdp.migrate.facts.index import Definition
 from tfdp.migrate.facts.loops import TrainingLoop
 from tfdp.migrate.facts.origins import Origins
 from tfdp.migrate.facts.parts import nodes, parts
@@ -30,7 +31,63 @@ class ArrayBatches:
     @cached_property
     def takes(self) -> tuple[Take, ...]:
         """Each batch once; also those that are dealt already."""
-        return tuple({t.node: t for loop in self.loops for t in loop.takes}.values())
+        found = {t.node: t for loop in self.loops for t in loop.takes}
+        lifted = {n: self._lifted(t) for n, t in found.items()}
+        return tuple({t.node: t for n, inside in found.items() for t in lifted[n] or [inside]}.values())
+
+    @cached_property
+    def _training(self) -> set[cst.CSTNode]:
+        return {c for loop in self.loops for c in (*loop.calls, *loop.taking)}
+
+    def _others(self, function: cst.FunctionDef | None) -> list[cst.Call]:
+        """Calls of a function that makes training batches, by code that does not train."""
+        if function is None or not any(self.origins.function(c.func) is function for c in _calls(self._training)):
+            return []
+        return [c for c in self.origins.calls_of(function) if c not in self._training]
+
+    def _lifted(self, take: Take) -> list[Take]:
+        """Of a function that makes batches for others too: what its training calls give, in place of the batch."""
+        index = self.origins.index
+        function = index.enclosing_function(take.node)
+        if take.dealt or function is None or not self._others(function) or not isinstance(take.size, Definition):
+            return []
+        if take.size.kind != "param" or take.size.scope is not function or not self._gives_rows(function):
+            return []
+        generates = function in index.generators
+        lifted = []
+        for call in (c for c in self.origins.calls_of(function) if c in self._training):
+            size = self.origins.bind(call, function).get(take.size.name)
+            if size is None or not any(a.value is size for a in call.args) or (generates and not self._consumed(call)):
+                return []
+            lifted.append(
+                replace(take, node=call, sizes=(size,), header=(), steps=(), lengths=(), array=None, each=generates)
+            )
+        return lifted
+
+    def _consumed(self, call: cst.Call) -> bool:
+        """Whether a loop runs over what the call gives."""
+        for node in self.origins.index.ancestors(call):
+            if isinstance(node, cst.For):
+                return True
+            known = isinstance(node, cst.Call) and self.origins.names.api(node.func) == "builtins.enumerate"
+            if not isinstance(node, cst.Arg) and not known:
+                return False
+        return False
+
+    def _gives_rows(self, function: cst.FunctionDef) -> bool:
+        """Whether all that a function gives are batches."""
+        index = self.origins.index
+        if function in index.generators:
+            yields = [n for n in nodes(function.body) if isinstance(n, cst.Yield)]
+            given = [n.value for n in yields if index.enclosing_function(n) is function]
+        else:
+            given = [r.value for r in index.returns[function]]
+        members = [m for g in given for m in ([e.value for e in g.elements] if isinstance(g, cst.Tuple) else [g])]
+        return bool(members) and all(isinstance(m, cst.BaseExpression) and self._is_rows(m) for m in members)
+
+    def _is_rows(self, node: cst.BaseExpression) -> bool:
+        made = [o.node for o in self.origins.of(node) if not o.path]
+        return node in self.rows or (bool(made) and all(m in self.rows for m in made))
 
     @property
     def open(self) -> tuple[Take, ...]:
@@ -143,21 +200,17 @@ class ArrayBatches:
 
     def _shared(self) -> Iterable[Problem]:
         """Helpers that give batches to other code too: that would get a worker's rows only."""
-        index = self.origins.index
-        training = {c for loop in self.loops for c in (*loop.calls, *loop.taking)}
         for take in self.open:
-            function = index.enclosing_function(take.node)
-            if function is None or not any(self.origins.function(c.func) is function for c in _calls(training)):
-                continue
-            for call in self.origins.calls_of(function):
-                if call not in training:
-                    yield Problem(
-                        "TFDP010",
-                        call,
-                        f"{function.name.value}() makes the training batches, which are dealt to the workers, and "
-                        "other batches, which have to stay whole",
-                        "give the training data a function of their own",
-                    )
+            function = self.origins.index.enclosing_function(take.node)
+            for call in self._others(function) if function is not None else ():
+                assert function is not None
+                yield Problem(
+                    "TFDP010",
+                    call,
+                    f"{function.name.value}() makes the training batches, which are dealt to the workers, and other "
+                    "batches, which have to stay whole",
+                    "give the training data a function of their own",
+                )
 
     def _drawn_by_rank(self) -> Iterable[Problem]:
         """Draws of TensorFlow while training differ by rank: they must not choose the rows."""

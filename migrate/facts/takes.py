@@ -44,7 +44,8 @@ class Take:
     node: what its rows are dealt of. size: what says how many rows, where that is one thing; sizes: the places that say
     it within the batch; header: those in its loop's range. steps: a number of steps, in which the size has no part;
     lengths: numbers of records up to which the loop runs. loops: the loops around it, from the innermost outwards,
-    through the calls on the way. counted: a counter chooses the rows, else a draw. array: what it is taken from.
+    through the calls on the way. counted: a counter chooses the rows, else a draw. array: what it is taken from. each:
+    the node gives one batch after the other.
     """
 
     node: cst.BaseExpression
@@ -57,6 +58,7 @@ class Take:
     counted: bool = False
     dealt: bool = False
     array: cst.BaseExpression | None = None
+    each: bool = False
 
 
 @dataclass

@@ -18,6 +18,7 @@ class Seeds:
         self._seed = seed
         self._rank = rank
         self._unseeded = 0
+        self.agreed: set[int] = set()
         self.given: list[int] = []
 
     def install(self) -> None:
@@ -32,11 +33,12 @@ class Seeds:
             set_seed(seed)
 
         def generator(seed: Any = None) -> np.random.Generator:
-            if seed is not None:
+            agreed = isinstance(seed, int) and seed in self.agreed
+            if seed is not None and not agreed:
                 return default_rng(seed)
-            # As in life: nothing makes unseeded generators of two ranks alike.
+            # As in life: nothing makes unseeded generators of two ranks alike, but a seed that all ranks share.
             self._unseeded += 1
-            return default_rng([self._seed, self._unseeded, self._rank])
+            return default_rng([self._seed, self._unseeded, 0 if agreed else self._rank])
 
         tf.random.set_seed = watched
         np.random.default_rng = generator
@@ -95,6 +97,7 @@ class Order:
         def remembered() -> int | None:
             seed = shuffle_seed()
             self._common |= set() if seed is None else {seed}
+            self._seeds.agreed |= set() if seed is None else {seed}
             return seed
 
         return remembered

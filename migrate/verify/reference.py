@@ -45,6 +45,14 @@ def tfdp_rows(batch):
     return batch[: rows - rows % {size}]
 
 
+def tfdp_batches(batches):
+    """The rows of each batch that {size} workers share evenly; smaller batches are left out."""
+    for batch in batches:
+        first = batch[0] if isinstance(batch, tuple) else batch
+        if len(first) >= {size}:
+            yield tfdp_rows(batch)
+
+
 def tfdp_length(records):
     """The records of a pass that {size} workers share evenly."""
     return records - records % {size}
@@ -120,7 +128,7 @@ def _outcomes(context: Context, size: int) -> Iterator[Outcome]:
 
 def _of_arrays(script: Script) -> Iterator[Outcome]:
     for take in script.array_batches.open:
-        yield Edit(take.node, lambda n: build.call("tfdp_rows", n), "drop what the workers drop")
+        yield Edit(take.node, _called("tfdp_batches" if take.each else "tfdp_rows", {}), "drop what the workers drop")
     for node in script.array_batches.lengths:
         yield Edit(node, lambda n: build.call("tfdp_length", n), "drop what the workers drop")
 
