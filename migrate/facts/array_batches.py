@@ -134,7 +134,7 @@ class ArrayBatches:
     @property
     def arrays(self) -> tuple[cst.BaseExpression, ...]:
         """What batches are taken from."""
-        return tuple(t.array for t in self.open if t.array is not None)
+        return tuple(dict.fromkeys(a for loop in self.loops for a in loop.arrays))
 
     # --- draws --------------------------------------------------------------------------------------------------------
 
@@ -195,7 +195,11 @@ class ArrayBatches:
 
     def problems(self, batch: str) -> list[Problem]:
         """What keeps the batches from being dealt."""
-        found = [*self._shared(), *self._drawn_by_rank()]
+        found = [*self._shared(), *self._without_training(), *self._drawn_by_rank()]
+        next_step = "take batches of whole examples, whose first axis is the batch's all the way to the model"
+        for node in dict.fromkeys(n for loop in self.loops for n in loop.turned if self.open):
+            reason = "here the rows taken out of an array become something else than the examples of a batch"
+            found.append(Problem("TFDP010", node, reason, next_step))
         return [*found, *(self._drawn[2] if batch == "per-worker" else ())]
 
     def _shared(self) -> Iterable[Problem]:
@@ -212,6 +216,29 @@ class ArrayBatches:
                     "give the training data a function of their own",
                 )
 
+    def _without_training(self) -> Iterable[Problem]:
+        """Loops that also run without training: what they would measure then are a worker's rows only."""
+        index = self.origins.index
+        for loop in self.loops:
+            function = index.enclosing_function(loop.loop)
+            if function is None or not loop.takes or len(self.origins.calls_of(function)) < 2:
+                continue
+            params = {d for ds in index.definitions[function].values() for d in ds if d.kind == "param"}
+            for step in loop.calls:
+                for parent in index.ancestors(step):
+                    if parent is loop.loop:
+                        break
+                    names = (
+                        [n for n in nodes(parent.test) if isinstance(n, cst.Name)] if isinstance(parent, cst.If) else []
+                    )
+                    if any(d in params for n in names for d in reaching(index, n)):
+                        yield Problem(
+                            "TFDP010",
+                            parent,
+                            "this loop runs with and without training, and its batches are dealt to the workers",
+                            "write the evaluation, whose batches stay whole, as a loop of its own",
+                        )
+
     def _drawn_by_rank(self) -> Iterable[Problem]:
         """Draws of TensorFlow while training differ by rank: they must not choose the rows."""
         for loop in self.loops:
@@ -219,7 +246,8 @@ class ArrayBatches:
             for take in loop.takes:
                 if take.dealt:
                     continue
-                for node in parts(self.origins, take.node):
+                made = [take.node, *loop.arrays]
+                for node in (n for m in made for n in parts(self.origins, m)):
                     api = self.origins.names.api(node.func) if isinstance(node, cst.Call) else None
                     inside = any(p in around for p in self.origins.index.ancestors(node))
                     if (api or "").startswith(_TENSORFLOW_DRAWS) and inside:

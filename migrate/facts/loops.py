@@ -16,7 +16,7 @@ from tfdp.migrate.facts.index import Index
 from tfdp.migrate.facts.origins import Origins
 from tfdp.migrate.facts.problem import Problem
 from tfdp.migrate.facts.taken import Takings
-from tfdp.migrate.facts.takes import Take, Taken, Takes
+from tfdp.migrate.facts.takes import Take, Takes
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,8 @@ class TrainingLoop:
 
     `calls` lead from the loop's body to the gradient; `before` is the statement before which nothing has been trained:
     the outermost loop, or the call that leads to it. `takes` are the batches taken out of arrays, `taking` the calls of
-    the file's own functions that take them, `rows` the expressions whose first axis is such a batch's.
+    the file's own functions that take them, `rows` the expressions whose first axis is such a batch's, `arrays` what
+    the rows are taken of, `turned` what makes something else than examples of them.
     """
 
     gradient: Gradient
@@ -38,6 +39,8 @@ class TrainingLoop:
     takes: tuple[Take, ...] = ()
     taking: tuple[cst.Call, ...] = ()
     rows: frozenset[cst.CSTNode] = frozenset()
+    arrays: tuple[cst.BaseExpression, ...] = ()
+    turned: tuple[cst.CSTNode, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -137,14 +140,16 @@ class Loops:
         mine = {n: t for n, t in taken.takes.items() if any(loop in loops for loop in t.loops)}
         if not mine:
             return None
-        taken = self._takes.others(Taken(mine, taken.rows, taken.calls), way)
+        taken = self._takes.others(replace(taken, takes=mine), way)
         place = min(loops.index(loop) for t in mine.values() for loop in t.loops if loop in loops)
         loop = loops[place]
         if not isinstance(loop, cst.For):
             return None
         start = self._before(loops[-1])
         found = TrainingLoop(gradient, loop, (), calls, start, tuple(loops[place + 1 :]))
-        return replace(found, takes=tuple(taken.takes.values()), taking=tuple(taken.calls), rows=frozenset(taken.rows))
+        takes, arrays = tuple(taken.takes.values()), tuple(taken.arrays)
+        found = replace(found, takes=takes, taking=tuple(taken.calls), rows=frozenset(taken.rows), arrays=arrays)
+        return replace(found, turned=tuple(taken.turned))
 
     def _callers(self, gradient: Gradient, node: cst.CSTNode) -> list[cst.Call]:
         """The calls that lead to the step.

@@ -33,6 +33,7 @@ _SIZES = {  # position of the argument that says how many are drawn
     "integers": 2,
 }
 _INDICES = frozenset({"randint", "choice", "integers", "sample"})
+_NEW_AXIS = frozenset({"builtins.None", "tensorflow.newaxis", "numpy.newaxis"})
 _GENERATORS = frozenset({"numpy.random.default_rng", "numpy.random.RandomState"})
 _Loop = cst.For | cst.While
 
@@ -83,12 +84,15 @@ class Way:
 class Taken:
     """What a step takes.
 
-    rows: expressions whose first axis is the batch's; calls: calls of the file's own functions in which it is taken.
+    rows: expressions whose first axis is the batch's; calls: calls of the file's own functions in which it is taken;
+    arrays: what the rows are taken of; turned: what makes something else than examples of the rows.
     """
 
     takes: dict[cst.BaseExpression, Take] = field(default_factory=dict)
     rows: set[cst.CSTNode] = field(default_factory=set)
     calls: set[cst.Call] = field(default_factory=set)
+    arrays: set[cst.BaseExpression] = field(default_factory=set)
+    turned: set[cst.CSTNode] = field(default_factory=set)
 
 
 class Takes:
@@ -279,7 +283,10 @@ class _Walk:
             if take is not None:
                 self.found.takes[take.node] = take
                 self.found.rows.add(take.node)
+                self.found.arrays |= {take.array} if take.array is not None else set()
             self._known[key] = take is not None or self._parts(node, way)
+            if self._known[key] and take is None and not way.indexing and self._turns(node):
+                self.found.turned.add(node)
         return self._known[key]
 
     def _any(self, each: Iterable[cst.CSTNode], way: Way) -> bool:
@@ -310,6 +317,7 @@ class _Walk:
             case cst.Subscript():
                 if self._any([e.slice.value for e in node.slice if isinstance(e.slice, cst.Index)], way.index()):
                     self.found.rows.add(node)
+                    self.found.arrays.add(node.value)
                     return True
                 return self.follow(node.value, way)
             case cst.Attribute():
@@ -355,12 +363,41 @@ class _Walk:
         api = self._origins.names.api(node.func) or ""
         place = _GATHERS.get(api)
         if place is not None and (chosen := argument(node, "indices", place)) is not None:
-            return self._marked(node, self.follow(chosen.value, way.index())) or self._any(node.args[:1], way)
+            if self._marked(node, self.follow(chosen.value, way.index())):
+                self.found.arrays.add(node.args[0].value)
+                return True
+            return self._any(node.args[:1], way)
         receiver = isinstance(node.func, cst.Attribute) and not api and self.follow(node.func.value, way)
         given_rows = self._any([a.value for a in node.args], way)
         if api in _CONVERTS and node.args and self._is_rows(node.args[0].value):
             self.found.rows.add(node)
         return receiver or given_rows
+
+    def _turns(self, node: cst.CSTNode) -> bool:
+        """Whether an expression of a batch gives it another first axis: `x[None]`, `tf.reshape(x, [1, -1])`, `x.T`."""
+        if isinstance(node, cst.Attribute):
+            return node.attr.value == "T"
+        if isinstance(node, cst.Subscript):
+            first = node.slice[0].slice
+            return isinstance(first, cst.Index) and self._origins.names.api(first.value) in _NEW_AXIS
+        if not isinstance(node, cst.Call):
+            return False
+        api = self._origins.names.api(node.func)
+        method = isinstance(node.func, cst.Attribute) and api is None
+        name = cst.ensure_type(node.func, cst.Attribute).attr.value if method else (api or "").rpartition(".")[2]
+        if name in {"transpose", "swapaxes"}:
+            return True
+        if name == "expand_dims":
+            axis = argument(node, "axis", 1)
+            return axis is None or (isinstance(axis.value, cst.Integer) and axis.value.value == "0")
+        if name == "reshape":
+            shape = node.args[0] if method and node.args else argument(node, "shape", 1)
+            shape = shape or argument(node, "newshape", 1)
+            value = shape.value if shape is not None else None
+            value = value.elements[0].value if isinstance(value, cst.Tuple | cst.List) and value.elements else value
+            return isinstance(value, cst.Integer)
+        packs = api in _CONVERTS or api in {"tensorflow.stack", "tensorflow.constant", "tensorflow.convert_to_tensor"}
+        return packs and bool(node.args) and isinstance(node.args[0].value, cst.List | cst.Tuple)
 
     def _is_rows(self, node: cst.BaseExpression) -> bool:
         made = [o.node for o in self._origins.of(node) if not o.path]
