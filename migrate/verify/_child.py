@@ -22,6 +22,7 @@ import tensorflow as tf
 from tfdp.migrate.verify import scratch
 from tfdp.migrate.verify._data import Order, Seeds
 from tfdp.migrate.verify._draws import Draws
+from tfdp.migrate.verify._layers import Layers
 from tfdp.migrate.verify._recorder import Recorder
 from tfdp.migrate.verify._tapes import SHARES, WEIGHT, Tapes
 from tfdp.migrate.verify._variables import Registry
@@ -50,6 +51,7 @@ class Session:
         place = (self.rank, int(os.environ[local.SIZE])) if reference else None
         folder = reference.folder if reference else self.trace.folder
         self.draws = Draws(Path(spec.path), folder, place, self.recorder.moment)
+        self.layers = Layers()
         self.tapes = Tapes(self.recorder, self.registry, self.guard)
 
     def install(self) -> None:
@@ -60,6 +62,7 @@ class Session:
         self.registry.install()
         self.order.install()
         self.draws.install()
+        self.layers.install()
         self.tapes.install()
         if self.spec.reference:
             os.environ[local.SEED] = str(self.spec.seed % 2**32)
@@ -106,7 +109,7 @@ class Session:
     def _write_header(self, outcome: str) -> None:
         if not self.spec.reference:
             self.trace.write_start(self.recorder.start())
-        given = tuple(self.seeds.given), tuple(self.order.given)
+        given = tuple(self.seeds.given), tuple(self.order.given), self.layers.neutralised
         self.trace.write_header(Header(outcome, self.registry.names(), _compute_dtype(), *given))
 
     def _watch_tape(self) -> None:

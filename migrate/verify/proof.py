@@ -12,6 +12,7 @@ class Proof:
     batch: `per-worker` or `global`. loss, gradient, update: largest relative differences over all compared steps, ranks
     and variables, dimensionless. failure: the first criterion missed, None where all hold or where the run failed
     before any was missed. reason: one sentence, empty when proved. table: the same differences by variable.
+    neutralised: what computes otherwise in both runs than in life, because it differs by worker by its nature.
     """
 
     script: str
@@ -26,6 +27,7 @@ class Proof:
     failure: Failure | None
     reason: str
     table: tuple[Row, ...]
+    neutralised: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         verdict = "trains the same model" if self.proved else "DOES NOT train the same model"
@@ -37,6 +39,7 @@ class Proof:
             parts = [f"{name} {value:.1e} (limit {limit:.0e})" for name, value, limit in measured]
             lines.append(f"  largest relative difference: {', '.join(parts)}")
             lines.extend(_table(self.table))
+        lines.extend(f"  neutralised: {what}" for what in self.neutralised)
         return "\n".join(lines)
 
 

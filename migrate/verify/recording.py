@@ -83,6 +83,7 @@ class Recording:
             failure=None if crashed else found.failure,
             reason=failed if crashed else missed,
             table=found.rows(header.names if header else {}),
+            neutralised=header.neutralised if header else (),
         )
 
     def _require(self, ended: Ended) -> None:

@@ -53,7 +53,7 @@ class Header:
     (more gradient calls in a step than the reference).
 
     names: key -> readable name. compute: dtype in which the model computes. seeded, shuffled: the seeds that the script
-    gave to `tf.random.set_seed` and to `shuffle`, in order.
+    gave to `tf.random.set_seed` and to `shuffle`, in order. neutralised: what computes otherwise than in life.
     """
 
     outcome: str
@@ -61,6 +61,10 @@ class Header:
     compute: str = "float32"
     seeded: tuple[int, ...] = ()
     shuffled: tuple[int, ...] = ()
+    neutralised: tuple[str, ...] = ()
+
+
+_LISTS = ("seeded", "shuffled", "neutralised")
 
 
 @dataclass(frozen=True)
@@ -111,16 +115,15 @@ class Trace:
     def write_header(self, header: Header) -> None:
         """Write `header.json`: the last thing a process does."""
         facts = {"outcome": header.outcome, "names": dict(header.names), "compute": header.compute}
-        seeds = {"seeded": list(header.seeded), "shuffled": list(header.shuffled)}
-        self._write_text(HEADER, json.dumps({**facts, **seeds}))
+        lists = {name: list(getattr(header, name)) for name in _LISTS}
+        self._write_text(HEADER, json.dumps({**facts, **lists}))
 
     def header(self) -> Header | None:
         """The header, None for a process that was killed."""
         if not (self.folder / HEADER).exists():
             return None
         facts = json.loads((self.folder / HEADER).read_text("utf-8"))
-        seeds = tuple(facts["seeded"]), tuple(facts["shuffled"])
-        return Header(facts["outcome"], facts["names"], facts["compute"], *seeds)
+        return Header(facts["outcome"], facts["names"], facts["compute"], *(tuple(facts[name]) for name in _LISTS))
 
     def write_start(self, initial: Arrays) -> None:
         """Write the values the variables were created with."""

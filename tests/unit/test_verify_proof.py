@@ -41,6 +41,10 @@ def test_the_text_of_a_proof() -> None:
     ]
 
 
+def test_the_text_names_what_was_neutralised() -> None:
+    assert str(proof(neutralised=("batch statistics: so",))).splitlines()[-1] == "  neutralised: batch statistics: so"
+
+
 def test_the_text_of_a_failed_proof_has_the_reason() -> None:
     failure = Failure(1, 0, "w (3)", "gradient", 0.5, 1e-5, "differs by 0.5")
     reason = "step 1, rank 0: gradient of w (3) differs by 0.5"

@@ -1,0 +1,50 @@
+"""A model whose layers look at the whole batch, and draw at random, is proved; the proof says what it changed."""
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("tensorflow")
+
+from tfdp.migrate.verify import prove
+
+SCRIPT = """
+import numpy as np
+import tensorflow as tf
+
+x = np.random.default_rng(0).normal(size=(48, 4)).astype("float32")
+dataset = tf.data.Dataset.from_tensor_slices((x, x[:, :1] ** 2)).shuffle(48).batch(8)
+model = tf.keras.Sequential([
+    tf.keras.layers.Dense(8),
+    tf.keras.layers.BatchNormalization(),
+    tf.keras.layers.ReLU(),
+    tf.keras.layers.Dropout(0.5),
+    tf.keras.layers.Dense(1),
+])
+optimizer = tf.keras.optimizers.Adam(0.01)
+
+
+@tf.function
+def train_step(x, y):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(tf.square(model(x, training=True) - y))
+    gradients = tape.gradient(loss, model.trainable_variables)
+    optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+    return loss
+
+
+for x, y in dataset.repeat(2):
+    train_step(x, y)
+"""
+
+
+def test_batch_normalization_and_dropout(tmp_path: Path) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(SCRIPT)
+    proof = prove(path, np=2, steps=3)
+    assert proof.proved, proof
+    assert [what.split(":")[0] for what in proof.neutralised] == ["batch statistics"]
+    path.write_text(SCRIPT.replace("    tf.keras.layers.BatchNormalization(),\n", ""))
+    proof = prove(path, np=2, steps=3)
+    assert proof.proved, proof
+    assert proof.neutralised == ()
