@@ -371,6 +371,8 @@ class _Walk:
         given_rows = self._any([a.value for a in node.args], way)
         if api in _CONVERTS and node.args and self._is_rows(node.args[0].value):
             self.found.rows.add(node)
+        if receiver and isinstance(node.func, cst.Attribute) and self._is_rows(node.func.value) and _keeps_rows(node):
+            self.found.rows.add(node)
         return receiver or given_rows
 
     def _turns(self, node: cst.CSTNode) -> bool:
@@ -402,3 +404,13 @@ class _Walk:
     def _is_rows(self, node: cst.BaseExpression) -> bool:
         made = [o.node for o in self._origins.of(node) if not o.path]
         return bool(made) and all(m in self.found.rows for m in made)
+
+
+def _keeps_rows(call: cst.Call) -> bool:
+    """`.astype(…)`, and `.reshape(-1, …)`, whose rows each come from one example."""
+    assert isinstance(call.func, cst.Attribute)
+    if call.func.attr.value != "reshape":
+        return call.func.attr.value in {"astype", "copy"}
+    first = call.args[0].value if call.args else None
+    first = first.elements[0].value if isinstance(first, cst.Tuple | cst.List) and first.elements else first
+    return isinstance(first, cst.UnaryOperation) and isinstance(first.operator, cst.Minus)
