@@ -41,6 +41,7 @@ class Kind(Enum):
     SEED_ALL = "sets the seeds of Python, NumPy and TensorFlow"
     GENERATOR = "random generator of its own, unseeded where it has no argument"
     COMPILER = "returns the function it is given, compiled"
+    LOSS_SCALE = "optimizer around another, which scales the loss"
     PROGRESS = "progress bar around an iterable"
 
 
@@ -180,6 +181,7 @@ KINDS: dict[str, Kind] = {
     "numpy.random.default_rng": Kind.GENERATOR,
     "numpy.random.RandomState": Kind.GENERATOR,
     "random.Random": Kind.GENERATOR,
+    "keras.mixed_precision.LossScaleOptimizer": Kind.LOSS_SCALE,
     "tqdm.tqdm": Kind.PROGRESS,
     "tqdm.auto.tqdm": Kind.PROGRESS,
     "tqdm.notebook.tqdm": Kind.PROGRESS,

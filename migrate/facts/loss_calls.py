@@ -20,6 +20,7 @@ _LAYERS = ("keras.layers.", "keras.applications.")
 _KEPT_BY_PYTHON = frozenset({"builtins.float", "builtins.int", "builtins.abs", "builtins.max", "builtins.min"})
 _SAME_NUMBER = frozenset({"builtins.float", "builtins.int", "numpy.float32", "numpy.float64", "numpy.int32"})
 _LOSS_METHODS = frozenset({"compiled_loss", "compute_loss", "loss", "evaluate", "train_on_batch", "result"})
+_SCALES_LOSS = frozenset({"scale_loss", "get_scaled_loss"})  # times a number that is the same on all workers
 _MAKES_VARIABLE = frozenset({"add_weight", "add_variable"})
 _STATISTICS = frozenset(
     {
@@ -76,6 +77,8 @@ class LossCalls:
                 return self._gradient(call)
             if call.func.attr.value in _MAKES_VARIABLE:
                 return batch.CONSTANT
+            if call.func.attr.value in _SCALES_LOSS and self._origins.kinds(call.func.value) == {Kind.OPTIMIZER}:
+                return self._value(call.args[0].value) if call.args else batch.UNKNOWN
         return self._function(call, call.func)
 
     def _of_numbers(self, call: cst.Call, api: str) -> Value | None:

@@ -131,8 +131,11 @@ class Origins:
 
     def _call(self, node: cst.Call, path: tuple[int, ...]) -> Iterable[Origin]:
         """A call of the file's own function is what that returns; of tf.function(f), f; anything else is itself."""
-        if self.kind(node.func) is Kind.COMPILER and node.args:
+        kind = self.kind(node.func)
+        if kind is Kind.COMPILER and node.args:
             return self.of(node.args[0].value, path)
+        if kind is Kind.LOSS_SCALE and (inner := argument(node, "inner_optimizer", 0) or argument(node, "optimizer")):
+            return self.of(inner.value, path)  # its rate, its updates
         function = self.function(node.func)
         if function is None or function in self.index.generators:
             return [Origin(node, path)]
