@@ -16,7 +16,8 @@ import tempfile
 import time
 
 LIMIT_SECONDS = 15.0
-STALL_SECONDS = 2.0
+# The ranks start one after the other, and that must not be taken for a stall.
+STALL_SECONDS, STALL_SECONDS_WITH_TENSORFLOW = 4.0, 20.0
 PATIENCE = 120.0
 
 JOIN = """
@@ -100,7 +101,7 @@ ABORTED = rf"JobAborted: rank {{r}} {IN_CALL}.*: "
 DIED = ABORTED + "rank {bad} ended with "
 RAISED = DIED + r"ValueError: bad data \(at \S+:\d+\)"
 ABSENT = rf"(RankFinishedError: rank {{r}} {IN_CALL}.* rank {{bad}}, which has |{ABORTED})"
-STALLED = rf"(StallError: rank {{r}} has waited \d+ s in allreduce .* at \S+:\d+ for .*rank {{bad}}|{ABORTED})"
+STALLED = rf"(StallError: rank {{r}} has waited \d+ s in allreduce .* at \S+:\d+.* for .*rank {{bad}}|{ABORTED})"
 ELSEWHERE = r"JobAborted: rank {r} was at \S+:\d+ when the job ended: rank {bad} "
 PARTED = r"CollectiveMismatchError: the ranks met in different collectives: .*rank {bad} called .*at \S+:\d+"
 
@@ -185,8 +186,8 @@ def run(fault, size, head=JOIN, **environ):
         temporary = pathlib.Path(folder, "tmp")
         temporary.mkdir()
         base = {name: value for name, value in os.environ.items() if name == "TFDP_TRANSPORT" or "TFDP_" not in name}
-        limit = STALL_SECONDS if fault.waits else 60
-        own = {"TF_CPP_MIN_LOG_LEVEL": "3", "TFDP_STALL_SECONDS": f"{limit:g}", "TMPDIR": str(temporary)}
+        seconds = stall(head) if fault.waits else 60
+        own = {"TF_CPP_MIN_LOG_LEVEL": "3", "TFDP_STALL_SECONDS": f"{seconds:g}", "TMPDIR": str(temporary)}
         memory = set(os.listdir("/dev/shm"))
         done = subprocess.run(
             [sys.executable, "-m", "tfdp.runtime.launch", "-np", str(size), str(path), folder],
@@ -234,9 +235,14 @@ def _command_line(process):
         return ""
 
 
-def limit(fault):
+def stall(head):
+    """The stall limit of a script."""
+    return STALL_SECONDS if head == JOIN else STALL_SECONDS_WITH_TENSORFLOW
+
+
+def limit(fault, head=JOIN):
     """The seconds in which all must be over."""
-    return LIMIT_SECONDS + (STALL_SECONDS if fault.waits else 0)
+    return LIMIT_SECONDS + (stall(head) if fault.waits else 0)
 
 
 def first_words(fault, bad, outcome):
@@ -253,18 +259,19 @@ def main():
     parser.add_argument("-np", type=int, nargs="+", default=[2, 3, 4])
     parser.add_argument("-k", default="", help="only faults whose name contains this")
     asked = parser.parse_args()
+    head = JOIN if asked.join else TENSORFLOW
     transport = os.environ.get("TFDP_TRANSPORT", "shared_memory")
     print("| fault | transport | N | seconds | limit | status | what another rank says | missing |")
     print("|---|---|---|---|---|---|---|---|")
     failed = False
     for fault in FAULTS:
         for size in asked.np if asked.k in fault.name else ():
-            outcome = run(fault, size, JOIN if asked.join else TENSORFLOW)
-            failed |= bool(outcome.problems) or outcome.seconds > limit(fault)
+            outcome = run(fault, size, head)
+            failed |= bool(outcome.problems) or outcome.seconds > limit(fault, head)
             said = first_words(fault, fault.rank % size, outcome)
             print(
-                f"| {fault.name} | {transport} | {size} | {outcome.seconds:.1f} | {limit(fault):g} | {outcome.status} "
-                f"| {said} | {'; '.join(outcome.problems) or '-'} |",
+                f"| {fault.name} | {transport} | {size} | {outcome.seconds:.1f} | {limit(fault, head):g} "
+                f"| {outcome.status} | {said} | {'; '.join(outcome.problems) or '-'} |",
                 flush=True,
             )
     return int(failed)

@@ -1,4 +1,4 @@
-"""Every row of the fault table on 2, 3 and 4 ranks: the others end in time and say why, and nothing is left behind."""
+"""The rows of the fault table: the others end in time and say why, and nothing is left behind."""
 
 import importlib.util
 import pathlib
@@ -16,10 +16,13 @@ sys.modules["fault_table"] = fault_table
 SPECIFICATION.loader.exec_module(fault_table)
 
 
-@pytest.mark.parametrize("size", [2, 3, 4])
-@pytest.mark.parametrize("fault", fault_table.FAULTS, ids=lambda fault: fault.name)
+# The ones that wait for a limit take seconds: `make faults` has them on 2 and 4 ranks too.
+ROWS = [(fault, size) for fault in fault_table.FAULTS for size in ([3] if fault.waits else [2, 3, 4])]
+
+
+@pytest.mark.parametrize(("fault", "size"), ROWS, ids=[f"{fault.name}-{size}" for fault, size in ROWS])
 def test_a_fault(fault, size):
-    outcome = fault_table.run(fault, size, TFDP_GRACE_SECONDS="4")
+    outcome = fault_table.run(fault, size, TFDP_GRACE_SECONDS="3")
     assert outcome.problems == [], outcome.stderr
     assert outcome.seconds < fault_table.limit(fault)
 
