@@ -203,9 +203,7 @@ class Datasets:
         origins = self._origins
         kind = origins.kind(node.func)
         if kind in {Kind.DATASET, Kind.BATCHED_DATASET}:
-            batched = (
-                kind is Kind.BATCHED_DATASET or argument(node, "batch_size") is not None or self._batched_parts(node)
-            )
+            batched = self._batches_itself(node, kind) or self._batched_parts(node)
             if (parts := self._zipped_batches(node)) is not None:
                 return parts
             link = Link(None, node, () if path else (node,))
@@ -234,6 +232,13 @@ class Datasets:
             return []
         return [Chain((Link(None, node, () if path else (node,)),), generated=True, foreign=True)]
 
+    def _batches_itself(self, node: cst.Call, kind: Kind | None) -> bool:
+        """Whether a maker is told to make batches, or does so by itself."""
+        size = argument(node, "batch_size")
+        if size is not None:
+            return self._origins.names.api(size.value) != "builtins.None"
+        return kind is Kind.BATCHED_DATASET
+
     def _source(self, chain: Chain, node: cst.Call) -> Chain:
         """What is particular to the maker of a record stream."""
         api = self._origins.names.api(node.func) or ""
@@ -244,6 +249,10 @@ class Datasets:
         if api == "tensorflow_datasets.load" and (files := argument(node, "shuffle_files", 4)) is not None:
             ordered = self._origins.names.api(files.value) == "builtins.False"
             return chain if ordered else replace(chain, drawn=(node,))
+        if self._origins.kind(node.func) is Kind.BATCHED_DATASET:  # these shuffle unless told not to
+            given = argument(node, "shuffle")
+            ordered = given is not None and self._origins.names.api(given.value) == "builtins.False"
+            return chain if ordered else replace(chain, drawn=(node,), generated=True)
         if api in _MIXES:
             own = () if api.endswith(".zip") else (node,)
             chain = replace(chain, generated=any(c.generated for c in self._parts(node)))

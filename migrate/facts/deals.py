@@ -36,7 +36,7 @@ def find_deal(chain: Chain, shared: frozenset[cst.BaseExpression]) -> Deal | Pro
             "TFDP010",
             source,
             "the records reach this point in batches, and records, not batches, are dealt to the workers",
-            "build the dataset from single records and batch it afterwards",
+            "build the dataset from single records (batch_size=None, where it has one) and batch it afterwards",
         )
     if chain.one_of_several is not None:
         return Problem(
