@@ -245,8 +245,11 @@ class Loops:
 
 
 _CALL = "call the training step in a `for batch in dataset:` loop of this file"
-_NO_DATA = "this loop trains, but not over a tf.data dataset that can be followed"
-_DATA = "iterate a tf.data.Dataset: `for batch in dataset:`, or take its batches by `next(iterator)`"
+_NO_DATA = "this loop trains, but neither over a tf.data dataset nor on batches of arrays that can be followed"
+_DATA = (
+    "iterate a tf.data.Dataset: `for batch in dataset:`, take its batches by `next(iterator)`, or slice arrays by the "
+    "loop's counter: `x[i:i + size]`"
+)
 
 
 def _roots(sources: cst.BaseExpression | None) -> list[cst.BaseExpression]:

@@ -66,6 +66,18 @@ def _with(call: cst.Call, **keywords: str) -> cst.BaseExpression:
     return call.with_changes(args=[*kept, *new])
 
 
+def _first_rows(call: cst.Call) -> cst.BaseExpression:
+    rows = cst.parse_expression("(lambda batch: batch[: len(batch) // dp.size()])(None)")
+    return cst.ensure_type(rows, cst.Call).with_changes(args=[cst.Arg(_first(call))])
+
+
+def _rolled(call: cst.Call) -> cst.BaseExpression:
+    rolled = cst.parse_expression("np.roll(None, dp.rank(), axis=0)")
+    inner = cst.ensure_type(rolled, cst.Call)
+    first = inner.args[0].with_changes(value=_first(call))
+    return call.with_changes(args=[cst.Arg(inner.with_changes(args=[first, *inner.args[1:]]))])
+
+
 def _other_reduction(call: cst.Call) -> cst.BaseExpression:
     sums = any(a.keyword is not None and a.keyword.value == "op" for a in call.args)
     return _with(call, op="dp.Average" if sums else "dp.Sum")
@@ -130,4 +142,8 @@ _CHANGES: tuple[tuple[str, Callable[[cst.Module], cst.Module]], ...] = (
     ("skip the learning-rate scale", _calls("scale_lr", _first)),
     ("scale twice", _calls("scale_lr", _wrapped("dp.scale_lr"))),
     ("batch not divided", _calls("local_batch_size", _first)),
+    ("rows of a batch dealt twice", _calls("local_rows", _wrapped("dp.local_rows"))),
+    ("the same rows for all", _calls("local_rows", _first_rows)),
+    ("rows of batches that differ by rank", _calls("local_rows", _rolled)),
+    ("batch of one worker dealt", _calls("global_batch_size", _first)),
 )

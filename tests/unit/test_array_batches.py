@@ -1,0 +1,75 @@
+"""Which rows a step takes out of arrays, as facts: what the batch size is, and what the numbers around it count."""
+
+from __future__ import annotations
+
+import pytest
+
+from tfdp.migrate.facts import read
+
+SCRIPT = """
+import numpy as np
+import tensorflow as tf
+
+x, y, size = np.load("x.npy"), np.load("y.npy"), 32
+model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+optimizer = tf.keras.optimizers.SGD(0.1)
+for {header}:
+    {take}
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(tf.square(model(xb) - yb))
+    gradients = tape.gradient(loss, model.trainable_variables)
+    optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+"""
+
+
+def batches(header, take):
+    script = read(SCRIPT.format(header=header, take=take))
+    assert not script.problems("per-worker"), script.problems("per-worker")
+    found = script.array_batches
+
+    def texts(nodes):
+        return [script.module.code_for_node(node) for node in nodes]
+
+    return [texts(t.node for t in found.open), texts(found.divisors), texts(found.steps), texts(found.lengths)]
+
+
+SLICES = "xb, yb = x[i:i + size], y[i:i + size]"
+NUMBERED = "xb, yb = x[i * size:(i + 1) * size], y[i * size:i * size + size]"
+SHIFTED = "xb, yb = x[(i - 1) * size:i * size], y[i * size - size:i * size]"
+DRAWN = "k = np.random.randint(0, 100, {}); xb, yb = x[k], y[k]"
+
+
+@pytest.mark.parametrize(
+    ("header", "take", "divisors", "steps", "lengths"),
+    [
+        ("i in range(0, len(x), size)", SLICES, ["size"], [], ["len(x)"]),
+        ("i in range(0, len(x) - size + 1, size)", SLICES, ["size", "size"], [], []),
+        ("n, i in enumerate(range(0, 1000, size))", SLICES, ["size"], [], ["1000"]),
+        ("i in range(0, 64, 32)", "xb, yb = x[i:i + 32], y[i:i + 32]", ["32"], [], ["64"]),
+        ("i in range(len(x) // size)", NUMBERED, ["size"], [], []),
+        ("i in range(1875)", NUMBERED, [], ["1875"], []),
+        ("i in range(1, len(x) // size + 1)", SHIFTED, ["size"], [], []),
+        ("i in range(500)", DRAWN.format("size"), [], ["500"], []),
+        ("i in range(len(x) // size * 3)", DRAWN.format("(size,)"), ["size"], [], []),
+    ],
+)  # fmt: skip
+def test_sizes_steps_and_lengths(header, take, divisors, steps, lengths):
+    found = batches(header, take)
+    assert len(found[0]) == (1 if "k =" in take else 2)
+    assert found[1:] == [divisors, steps, lengths]
+
+
+@pytest.mark.parametrize(
+    ("header", "take"),
+    [
+        ("i in range(0, len(x), size)", "xb, yb = x[i:i + 16], y[i:i + 16]"),  # another step than the batch
+        ("i in range(0, len(x), size)", "xb, yb = x[i], y[i]"),
+        ("i in range(size)", NUMBERED),  # as many batches as examples in one
+        ("i in range(1, 1876)", "xb, yb = x[(i - 1) * size:i * size], y[(i - 1) * size:i * size]"),
+        ("i in [0, 32, 64]", SLICES),
+        ("i in range(500)", "k = np.random.randint(0, 100); xb, yb = x[k:k + size], y[k:k + size]"),
+    ],
+)
+def test_what_is_not_understood_is_refused(header, take):
+    script = read(SCRIPT.format(header=header, take=take))
+    assert "TFDP010" in {p.code for p in script.problems("per-worker")}
