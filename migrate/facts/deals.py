@@ -8,6 +8,7 @@ import libcst as cst
 
 from tfdp.migrate.catalogue import BATCHING, STAGES
 from tfdp.migrate.facts.datasets import Chain
+from tfdp.migrate.facts.origins import argument
 from tfdp.migrate.facts.problem import Problem
 
 _ANYTHING = frozenset({"apply", "rejection_resample"})  # may change the order, which is therefore checked
@@ -82,7 +83,16 @@ def find_deal(chain: Chain, shared: frozenset[cst.BaseExpression]) -> Deal | Pro
         link.call for link in dealt_after if link.call is not None and link.stage == "shuffle"
     )
     applied = any(link.stage in _ANYTHING for link in dealt_after)
-    return _place(chain, position, shuffles, shared, applied)
+    return _padded(chain) or _place(chain, position, shuffles, shared, applied)
+
+
+def _padded(chain: Chain) -> Problem | None:
+    for link in chain.links:
+        padded = link.call is not None and link.stage == "padded_batch"
+        if padded and link.call is not None and not _fixed(argument(link.call, "padded_shapes", 1)):
+            reason = "this pads each batch to its longest record, and the longest differs by worker"
+            return Problem("TFDP010", link.call, reason, "give padded_shapes= with the lengths written out")
+    return None
 
 
 def _place(
@@ -118,3 +128,16 @@ def _place(
             "give the training dataset a name of its own",
         )
     return Deal(nodes[0], position, shuffles, bool(shuffles) or chain.generated or applied)
+
+
+def _fixed(shapes: cst.Arg | None) -> bool:
+    """Whether the lengths to which records are padded are numbers, or names of them within a list."""
+    return shapes is not None and _is_fixed(shapes.value)
+
+
+def _is_fixed(shape: cst.BaseExpression) -> bool:
+    if isinstance(shape, cst.List | cst.Tuple):
+        values = [e.value for e in shape.elements]
+        named = isinstance(shape, cst.List)
+        return all(_is_fixed(v) or (named and isinstance(v, cst.Name) and v.value != "None") for v in values)
+    return isinstance(shape, cst.Integer)

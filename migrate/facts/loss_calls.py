@@ -190,7 +190,9 @@ class LossCalls:
             guessed = inner is None or not understood or inner.guessed
             return inner if scalar else Value(Reduction.PER_EXAMPLE, deep=not flat, opaque=True, guessed=guessed)
         if owner.bases and any(self._origins.names.api(b.value) is not None for b in owner.bases):
-            return batch.UNKNOWN  # a loss of Keras reduces once more
+            origin = self._origins.one(call.func)
+            made = origin.node if origin is not None and not path else None
+            return self._objects.of_own(call, made, owner, inner) if isinstance(made, cst.Call) else batch.UNKNOWN
         return inner or batch.UNKNOWN
 
     # --- sums of terms ------------------------------------------------------------------------------------------------

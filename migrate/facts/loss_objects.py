@@ -38,6 +38,35 @@ class LossObjects:
             return over
         return self._reduced(made, over)
 
+    def of_own(self, call: cst.Call, made: cst.Call, owner: cst.ClassDef, inner: Value | None) -> Value | None:
+        """The result of calling an object of a subclass of `tf.keras.losses.Loss`, whose `call` gives `inner`.
+
+        Keras takes the mean of one value per example; of a number, that is the number.
+        """
+        bases = [self._origins.names.api(b.value) for b in owner.bases]
+        plainly_called = len(call.args) == 2 and not any(a.star for a in call.args)
+        if inner is None or bases != ["keras.losses.Loss"] or not plainly_called or self._masks:
+            return batch.UNKNOWN if inner is not None else None
+        over = batch.elementwise(self._value(a.value) for a in call.args)
+        if over is None or over.reduction is not Reduction.PER_EXAMPLE or not self._keeps_reduction(owner, made):
+            return batch.UNKNOWN if over is not None else None
+        if inner.reduction is Reduction.PER_EXAMPLE:
+            return batch.MEAN if not inner.power and not inner.opaque else batch.UNKNOWN
+        return inner if inner.reduction in {Reduction.MEAN, Reduction.SUM} else batch.UNKNOWN
+
+    def _keeps_reduction(self, owner: cst.ClassDef, made: cst.Call) -> bool:
+        """Whether the class and what constructs it leave the reduction as it is: a mean."""
+        own = self._origins.method(owner, "__init__")
+        if own is None:
+            return all(a.keyword is not None and a.keyword.value == "name" for a in made.args)
+        index = self._origins.index
+        for call in index.calls:
+            inside = index.enclosing_function(call) is own
+            if inside and isinstance(call.func, cst.Attribute) and call.func.attr.value == "__init__":
+                kept = all(a.keyword is not None and a.keyword.value == "name" for a in call.args)
+                return kept and self._origins.names.api(getattr(call.func.value, "func", call)) == "builtins.super"
+        return False
+
     def _reduced(self, made: cst.Call, over: Value) -> Value:
         """The reduction with which a loss object is made, named or at any position."""
         ignored, axis = argument(made, "ignore_class"), argument(made, "axis")

@@ -57,7 +57,7 @@ class Losses:
         found = self.value(node)
         if found is None:
             return Reduction.UNKNOWN
-        if found.reduction is Reduction.PER_EXAMPLE and found.opaque:
+        if found.reduction is Reduction.PER_EXAMPLE and (found.opaque or found.guessed):
             return Reduction.UNKNOWN  # it may be a tuple, or a mean already
         if found.reduction is Reduction.PER_EXAMPLE and found.power:  # a tape takes the sum of what it is given
             return batch.total(found, found.power + 1, found.given).reduction

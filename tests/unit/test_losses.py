@@ -258,7 +258,25 @@ own = Own()
         (CLASS.format("", "__call__", "tf.reduce_mean(tf.square(y - p))"), "own(y, p)", MEAN),
         (CLASS.format("", "__call__", "tf.reduce_sum(tf.square(y - p))"), "tf.reduce_mean(own(y, p))", SUM),
         (CLASS.format("tf.Module", "__call__", "tf.reduce_sum(y - p)"), "tf.reduce_mean(own(y, p))", SUM),
-        (CLASS.format("tf.keras.losses.Loss", "call", "tf.reduce_sum(y)"), "tf.reduce_mean(own(y, p))", UNKNOWN),
+        (CLASS.format("tf.keras.losses.Loss", "call", "tf.reduce_sum(y)"), "tf.reduce_mean(own(y, p))", SUM),
+        (CLASS.format("tf.keras.losses.Loss", "call", "tf.reduce_mean(y - p, axis=-1)"), "own(y, p)", UNKNOWN),
+        (CLASS.format("tf.keras.losses.Loss", "call", "tf.keras.losses.mse(y, p)"), "own(y, p)", MEAN),
+        (CLASS.format("tf.keras.losses.Loss", "call", "tf.reduce_mean(tf.square(y - p))"), "own(y, p)", MEAN),
+        (CLASS.format("tf.keras.losses.Loss", "call", "tf.reduce_sum(tf.square(y - p))"), "own(y, p)", SUM),
+        (CLASS.format("tf.keras.losses.Loss", "call", "tf.keras.losses.mse(y, p)"), "own(y, p, y)", UNKNOWN),
+        (
+            "class Own(tf.keras.losses.Loss):\n    def __init__(self, margin):\n        super().__init__(name='own')\n"
+            "        self.margin = margin\n    def call(self, y, p):\n        return tf.abs(y - p)\nown = Own(2)\n",
+            "own(y, p)",
+            MEAN,
+        ),
+        (
+            "class Own(tf.keras.losses.Loss):\n    def __init__(self):\n        super().__init__(reduction='sum')\n"
+            "    def call(self, y, p):\n        return tf.abs(y - p)\nown = Own()\n",
+            "own(y, p)",
+            UNKNOWN,
+        ),
+        (CLASS.format("tf.keras.Model", "call", "helper.losses(y, p)"), "a, b = own(x, y)\nloss = a + b", UNKNOWN),
         (CLASS.format("tf.keras.Model", "call", "helper.layers(y, p)"), "tf.reduce_mean(own(y, p))", MEAN),
         ("own = tf.keras.layers.Dense(1)", "tf.reduce_mean(own(p))", MEAN),
         ("own = helper.build()", "tf.reduce_mean(own(p))", MEAN),
