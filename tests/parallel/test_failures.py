@@ -146,9 +146,9 @@ for step in range(100):
     assert counts.tolist() == list(range(size)) and rows.sum() == 2 * sum(r * r for r in range(size))
 print("done")
 """
-    done = run(6, script, TFDP_SHM_BYTES="65536")
+    done = run(8, script, TFDP_SHM_BYTES="65536")
     assert done.returncode == 0, done.stderr
-    assert sorted(done.stdout.splitlines()) == [f"[{rank}] done" for rank in range(6)]
+    assert sorted(done.stdout.splitlines()) == [f"[{rank}] done" for rank in range(8)]
 
 
 def test_a_child_of_a_rank_cannot_join_in_its_place(run):
