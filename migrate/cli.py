@@ -41,6 +41,20 @@ def main() -> None:
     "global: the script's batch is split over the workers.",
 )
 @click.option(
+    "--lr-scale",
+    type=click.Choice(["linear", "sqrt", "none"]),
+    default="linear",
+    show_default=True,
+    help="The factor of learning rates for N workers: N, its square root, or 1. For --batch per-worker.",
+)
+@click.option(
+    "--warmup-steps",
+    metavar="K",
+    type=click.IntRange(min=0),
+    default=0,
+    help="Raise the factor of learning rates from 1 over the first K steps. For --batch per-worker.",
+)
+@click.option(
     "--partial",
     is_flag=True,
     help="Also write files in which something is refused, with a TODO(tfdp) comment at each such place.",
@@ -56,6 +70,8 @@ def migrate(
     style: Literal["text", "markdown", "github"],
     output: str | None,
     batch: Literal["per-worker", "global"],
+    lr_scale: Literal["linear", "sqrt", "none"],
+    warmup_steps: int,
     partial: bool,
     verbose: bool,
 ) -> None:
@@ -71,7 +87,11 @@ def migrate(
         raise click.UsageError("-o writes a file, --diff and --check never do: leave one of them out", ctx)
     if style != "text" and not (show_diff or check_only):
         raise click.UsageError(f"--format {style} is for --diff and --check", ctx)
-    order = Order(batch, show_diff, check_only, output, partial, style)
+    if batch == "global" and (lr_scale != "linear" or warmup_steps):
+        raise click.UsageError("--lr-scale and --warmup-steps are for --batch per-worker: global keeps all rates", ctx)
+    if lr_scale == "none" and warmup_steps:
+        raise click.UsageError("--warmup-steps needs a factor to rise to: --lr-scale linear or sqrt", ctx)
+    order = Order(batch, show_diff, check_only, output, partial, style, lr_scale, warmup_steps)
     try:
         ctx.exit(several_files.migrate(paths, order, verbose))
     except several_files.SeveralInputs as error:

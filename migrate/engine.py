@@ -13,7 +13,22 @@ import libcst as cst
 from tfdp.migrate import build, files, imports
 from tfdp.migrate.facts.script import Script
 from tfdp.rules import RULES
-from tfdp.rules._base import Batch, Context, Drop, Edit, Guard, Insert, Outcome, Parameter, Refuse, Rule, SetArg, place
+from tfdp.rules._base import (
+    LINEAR,
+    Batch,
+    Context,
+    Drop,
+    Edit,
+    Guard,
+    Insert,
+    Outcome,
+    Parameter,
+    Refuse,
+    Rule,
+    Scaling,
+    SetArg,
+    place,
+)
 
 # A file without any of these trains nothing that tfdp knows, whatever it imports: its facts are not worth computing.
 _TRAINING_MARKS = (
@@ -65,7 +80,13 @@ class Migration:
         return any(f.refusal for f in self.findings)
 
 
-def migrate(path: str, source: bytes, batch: Batch = "per-worker", partial: bool = False) -> Migration:
+def migrate(
+    path: str,
+    source: bytes,
+    batch: Batch = "per-worker",
+    partial: bool = False,
+    scaling: Scaling = LINEAR,
+) -> Migration:
     """Migrate one file's bytes; with `partial` also where something is refused, which a `TODO(tfdp)` comment then says.
 
     Raises files.UnreadableSource for what is no Python source, EngineError for a defect of tfdp.
@@ -77,7 +98,7 @@ def migrate(path: str, source: bytes, batch: Batch = "per-worker", partial: bool
     script = parse(path, text.source)
     if not script.trains:
         return unchanged
-    plan = make_plan(script, batch, RULES, partial)
+    plan = make_plan(script, batch, RULES, partial, scaling)
     if (plan.refused and not partial) or not (plan.outcomes or plan.refusals):
         return replace(unchanged, findings=plan.findings)
     after = files.encode(text, apply(script, plan))
@@ -127,10 +148,16 @@ class Plan:
         return tuple(sorted(set(found), key=lambda f: (f.line, f.column, f.code, f.message)))
 
 
-def make_plan(script: Script, batch: Batch, rules: Iterable[Rule], partial: bool = False) -> Plan:
+def make_plan(
+    script: Script,
+    batch: Batch,
+    rules: Iterable[Rule],
+    partial: bool = False,
+    scaling: Scaling = LINEAR,
+) -> Plan:
     """Ask every rule; all of them read the same untouched tree."""
     name, imported = imports.alias(script.index)
-    plan = Plan(Context(script, batch, name), imported, partial)
+    plan = Plan(Context(script, batch, name, scaling), imported, partial)
     for rule in rules:
         for outcome in rule.run(plan.context):
             if isinstance(outcome, Refuse):

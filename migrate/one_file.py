@@ -32,6 +32,8 @@ class Order:
     output: str | None = None
     partial: bool = False
     style: Literal["text", "markdown", "github"] = "text"
+    scale: Literal["linear", "sqrt", "none"] = "linear"
+    warmup_steps: int = 0
 
     @property
     def writes(self) -> bool:
@@ -98,12 +100,13 @@ def _os_reason(error: OSError, path: str) -> str:
 
 def _migrate(item: Input, name: str, order: Order) -> Outcome:
     from tfdp.migrate import engine
+    from tfdp.rules._base import Scaling
 
     before = _read(item.path)
     if item.named:
         # Nobody asks for a file by name that is no Python source: say so, where a walk passes over it.
         files.decode(name, before)
-    migration = engine.migrate(name, before, order.batch, order.partial)
+    migration = engine.migrate(name, before, order.batch, order.partial, Scaling(order.scale, order.warmup_steps))
     if migration.refused and not order.partial:
         return Outcome(name, Verdict.REFUSED, migration.findings)
     if order.writes:

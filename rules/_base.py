@@ -12,6 +12,18 @@ if TYPE_CHECKING:
     from tfdp.migrate.facts.script import Script
 
 Batch = Literal["per-worker", "global"]
+Scale = Literal["linear", "sqrt", "none"]
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """How learning rates grow with the workers: by which factor, and over how many of the job's first steps."""
+
+    scale: Scale = "linear"
+    warmup_steps: int = 0
+
+
+LINEAR = Scaling()
 
 
 @dataclass(frozen=True)
@@ -21,6 +33,7 @@ class Context:
     script: Script
     batch: Batch
     dp: str
+    scaling: Scaling = LINEAR
 
 
 @dataclass(frozen=True)

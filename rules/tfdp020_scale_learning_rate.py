@@ -7,7 +7,8 @@ What it does
     out in the step, `w.assign_sub(rate * gradient)`, the factor that is a number. A rate that is assigned during
     training is scaled there; one in proportion to the present rate (`optimizer.learning_rate * 0.5`) is scaled already
     and stays, the floor beside it does not. In the `global` batch mode all rates stay, and so they do where the loss is
-    a sum over the batch: the gradients of N workers are N times as large already.
+    a sum over the batch: the gradients of N workers are N times as large already. `--lr-scale sqrt` or `none` changes
+    the factor, `--warmup-steps K` lets it rise over the first K steps.
 
 Why
     N workers take steps over N times as many examples; the linear scaling rule (Goyal et al. 2017) keeps the training
@@ -32,8 +33,9 @@ from collections.abc import Callable, Iterator
 import libcst as cst
 
 from tfdp.migrate import build
+from tfdp.migrate.catalogue import Kind
 from tfdp.migrate.facts.rates import Rate
-from tfdp.rules._base import Context, Edit, Outcome, SetArg
+from tfdp.rules._base import LINEAR, Context, Edit, Outcome, Refuse, SetArg
 
 _REASON = "scale the learning rate by the workers"
 
@@ -41,25 +43,48 @@ _REASON = "scale the learning rate by the workers"
 def outcomes(context: Context) -> Iterator[Outcome]:
     if context.batch == "global" or context.script.migrated:
         return
+    if context.scaling != LINEAR:
+        yield from _unscalable(context)
+    if context.scaling.scale == "none":
+        return
     for value in context.script.rate_changes.scale:
-        yield Edit(value, lambda n: build.call(f"{context.dp}.scale_lr", n), "scale the rate that is assigned here")
+        yield Edit(value, _called(context, "scale_lr"), "scale the rate that is assigned here")
     for rate in context.script.rates:
         if rate.scaled or context.script.reductions.keeps(rate):
             continue
         if rate.hidden:
-            yield Edit(rate.call, _called(f"{context.dp}.scale_optimizer"), _REASON)
+            yield Edit(rate.call, _called(context, "scale_optimizer"), _REASON)
         elif rate.factor is not None:
-            yield Edit(rate.factor, _called(f"{context.dp}.scale_lr"), _REASON)
+            yield Edit(rate.factor, _called(context, "scale_lr"), _REASON)
         else:
-            yield SetArg(rate.call, rate.keyword, _scaled(context.dp, rate), _REASON, rate.position)
+            yield SetArg(rate.call, rate.keyword, _scaled(context, rate), _REASON, rate.position)
 
 
-def _called(function: str) -> Callable[[cst.BaseExpression], cst.BaseExpression]:
-    return lambda value: build.call(function, value)
+def _unscalable(context: Context) -> Iterator[Refuse]:
+    """What a factor other than the number of workers, or one that rises, cannot be given to."""
+    script = context.script
+    for rate in script.rates:
+        place: cst.CSTNode = rate.factor or rate.call
+        if script.reductions.keeps(rate):
+            reason = "the loss is a sum over the batch: its gradients grow by the number of workers, by no other factor"
+            yield Refuse(place, reason, "divide the loss by the number of examples, or leave --lr-scale out")
+        elif context.scaling.warmup_steps and script.origins.kind(rate.call.func) is not Kind.OPTIMIZER:
+            reason = "--warmup-steps makes a schedule of the rate, which an update written by hand does not take"
+            yield Refuse(place, reason, "use a Keras optimizer, or leave --warmup-steps out")
+    for place in script.rate_changes.places if context.scaling.warmup_steps else ():
+        reason = "--warmup-steps makes a schedule of the rate, and Keras assigns nothing to a schedule"
+        yield Refuse(place, reason, "leave --warmup-steps out, or raise the rate here")
 
 
-def _scaled(dp: str, rate: Rate) -> Callable[[cst.BaseExpression | None], cst.BaseExpression]:
-    def change(value: cst.BaseExpression | None) -> cst.BaseExpression:
-        return build.call(f"{dp}.scale_lr", value or cst.parse_expression(rate.default))
+def _called(context: Context, function: str) -> Callable[[cst.BaseExpression], cst.BaseExpression]:
+    keywords = {}
+    if context.scaling.scale != "linear":
+        keywords["scale"] = f'"{context.scaling.scale}"'
+    if context.scaling.warmup_steps:
+        keywords["warmup_steps"] = str(context.scaling.warmup_steps)
+    return lambda value: build.call(f"{context.dp}.{function}", value, **keywords)
 
-    return change
+
+def _scaled(context: Context, rate: Rate) -> Callable[[cst.BaseExpression | None], cst.BaseExpression]:
+    called = _called(context, "scale_lr")
+    return lambda value: called(value or cst.parse_expression(rate.default))

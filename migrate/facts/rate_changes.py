@@ -38,6 +38,7 @@ class Changes:
 
     scale: tuple[cst.BaseExpression, ...]
     differing: tuple[Problem, ...]  # by worker
+    places: tuple[cst.CSTNode, ...]
     unscaled: tuple[Problem, ...]  # not understood, or by the step: where rates are scaled and steps are fewer
 
 
@@ -53,13 +54,15 @@ class RateChanges:
         scale: list[cst.BaseExpression] = []
         differing: list[Problem] = []
         unscaled: list[Problem] = []
-        for change in self._changes():
+        changes = self._changes()
+        for change in changes:
             value = self._values.of(change.value) if change.value is not None else RateValue(Made.UNKNOWN)
             thresholds = [self._threshold(c) for c in self._comparisons(change)]
             scale += [*value.scale, *(node for t in thresholds if t is not None for node in t.scale)]
             differing += self._differing(change)
             unscaled += self._unscaled(change, Made.UNKNOWN if None in thresholds else value.made)
-        return Changes(tuple(dict.fromkeys(scale)), tuple(differing), tuple(unscaled))
+        places = tuple(c.place for c in changes)
+        return Changes(tuple(dict.fromkeys(scale)), tuple(differing), places, tuple(unscaled))
 
     def _comparisons(self, change: Change) -> list[cst.Comparison]:
         """Comparisons of the rate itself, on which the change depends: `if rate > 1e-5:`."""

@@ -13,6 +13,7 @@ from pathlib import Path
 from tfdp.migrate.verify.compare import Failure, Row
 from tfdp.migrate.verify.proof import Proof
 from tfdp.migrate.verify.recording import SEED, TIMEOUT, Batch, CouldNotRun, Recording, record
+from tfdp.rules._base import Scale, Scaling
 
 __all__ = ["CouldNotRun", "Failure", "Proof", "Recording", "Row", "prove", "record"]
 
@@ -28,10 +29,13 @@ def prove(
     reference: bytes | None = None,
     args: Sequence[str] = (),
     timeout: float = TIMEOUT,
+    lr_scale: Scale = "linear",
+    warmup_steps: int = 0,
 ) -> Proof:
     """Compare the script at `path`, migrated, on `np` processes with its reference for `steps` updates.
 
     migrated, reference: source texts to use instead of what the tool makes of `path`. seed: start of all generators.
+    lr_scale, warmup_steps: as in `tfdp migrate`.
     args: the script's own arguments. timeout: seconds for each of the two runs.
 
     Raises:
@@ -39,26 +43,27 @@ def prove(
         OSError: `path` cannot be read.
     """
     source = Path(path).read_bytes()
-    after = _migrated(str(path), source, batch) if migrated is None else migrated
-    before = _reference(str(path), source, np, batch) if reference is None else reference
+    scaling = Scaling(lr_scale, warmup_steps)
+    after = _migrated(str(path), source, batch, scaling) if migrated is None else migrated
+    before = _reference(str(path), source, np, batch, scaling) if reference is None else reference
     with record(path, np, steps, reference=before, batch=batch, seed=seed, args=args, timeout=timeout) as recording:
         return recording.prove(after)
 
 
-def _migrated(path: str, source: bytes, batch: Batch) -> bytes:
+def _migrated(path: str, source: bytes, batch: Batch, scaling: Scaling) -> bytes:
     from tfdp.migrate.engine import migrate
 
-    migration = migrate(path, source, batch)
+    migration = migrate(path, source, batch, scaling=scaling)
     if migration.refused:
         refusals = [f"{path}:{one.line}:{one.column}: {one.message}" for one in migration.findings if one.refusal]
         raise CouldNotRun("\n".join(["the script is not migrated:", *refusals]))
     return migration.after
 
 
-def _reference(path: str, source: bytes, size: int, batch: Batch) -> bytes:
+def _reference(path: str, source: bytes, size: int, batch: Batch, scaling: Scaling) -> bytes:
     from tfdp.migrate.verify.reference import NoReferenceError, reference
 
     try:
-        return reference(path, source, size, batch)
+        return reference(path, source, size, batch, scaling)
     except NoReferenceError as error:
         raise CouldNotRun(str(error)) from error

@@ -15,7 +15,7 @@ from tfdp.migrate.facts.script import Script
 from tfdp.migrate.facts.sharing import Switches
 from tfdp.migrate.facts.step_bounds import StepBound, divided
 from tfdp.migrate.verify import reference_rates
-from tfdp.rules._base import Batch, Context, Edit, Insert, Outcome, Parameter, Rule, SetArg
+from tfdp.rules._base import LINEAR, Batch, Context, Edit, Insert, Outcome, Parameter, Rule, Scaling, SetArg
 
 _HEADER = '''\
 import tensorflow as tfdp_tf
@@ -72,7 +72,7 @@ class NoReferenceError(Exception):
     """The facts do not suffice for a reference: the message says which, with place and next step."""
 
 
-def reference(path: str, source: bytes, size: int, batch: Batch) -> bytes:
+def reference(path: str, source: bytes, size: int, batch: Batch, scaling: Scaling = LINEAR) -> bytes:
     """The reference of an original script for `size` workers.
 
     Raises NoReferenceError, and files.UnreadableSource for what is no Python.
@@ -93,7 +93,7 @@ def reference(path: str, source: bytes, size: int, batch: Batch) -> bytes:
         first = script.batch_uses.problems[0]
         raise NoReferenceError(f"{path}:{script.position(first.node)[0]}: {first.reason}")
     rule = Rule("reference", "reference", "", lambda context: _outcomes(context, size))
-    plan = engine.make_plan(script, batch, [rule])
+    plan = engine.make_plan(script, batch, [rule], scaling=scaling)
     plan.imported = True  # a reference does not import the runtime
     after = files.encode(text, engine.apply(script, plan))
     engine.check(path, after)
@@ -109,7 +109,7 @@ def _outcomes(context: Context, size: int) -> Iterator[Outcome]:
     parts += [_ROWS] if arrays.open else []
     divides = script.step_takes or script.step_counts or script.step_bounds or arrays.steps
     parts += [_STEPS] if per_worker and divides else []
-    parts += reference_rates.helpers(script) if per_worker else []
+    parts += reference_rates.helpers(script, context.scaling, size) if per_worker else []
     header = "\n\n".join(parts)
     yield Insert(
         place.anchor, "before" if place.first else "after", header.format(size=size), "helpers of the reference"
@@ -123,7 +123,7 @@ def _outcomes(context: Context, size: int) -> Iterator[Outcome]:
         yield SetArg(call, switches.name, _always(value), "these are training data")
     yield from _of_arrays(script)
     if per_worker:
-        yield from _per_worker(script, size, switches)
+        yield from _per_worker(context, size, switches)
 
 
 def _of_arrays(script: Script) -> Iterator[Outcome]:
@@ -133,11 +133,12 @@ def _of_arrays(script: Script) -> Iterator[Outcome]:
         yield Edit(node, lambda n: build.call("tfdp_length", n), "drop what the workers drop")
 
 
-def _per_worker(script: Script, size: int, switches: Switches) -> Iterator[Outcome]:
+def _per_worker(context: Context, size: int, switches: Switches) -> Iterator[Outcome]:
+    script = context.script
     for batch in script.batches:
         factor = f"({size} if {switches.name} else 1)" if switches.keywords(batch) else str(size)
         yield SetArg(batch, "batch_size", _times(factor), "the global batch", position=0)
-    yield from reference_rates.outcomes(script, size)
+    yield from reference_rates.outcomes(script, size, context.scaling)
     for site in script.batch_uses.sites:
         yield Edit(site, _global_size(size), "the global batch")
     for take in script.step_takes:

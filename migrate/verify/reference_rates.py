@@ -9,17 +9,32 @@ import libcst as cst
 from tfdp.migrate import build
 from tfdp.migrate.facts.rates import Rate
 from tfdp.migrate.facts.script import Script
-from tfdp.rules._base import Edit, Outcome, SetArg
+from tfdp.rules._base import Edit, Outcome, Scaling, SetArg
 
 _SCALED_SCHEDULE = '''\
 class TfdpScaled(tfdp_tf.keras.optimizers.schedules.LearningRateSchedule):
-    """A schedule whose values are multiplied by {size}."""
+    """A schedule whose values are multiplied by FACTOR."""
 
     def __init__(self, schedule):
         self.schedule = schedule
 
     def __call__(self, step):
-        return self.schedule(step) * {size}
+        return self.schedule(step) * FACTOR
+
+    def get_config(self):
+        return {{"schedule": self.schedule}}
+'''
+_WARM_SCHEDULE = '''\
+class TfdpScaled(tfdp_tf.keras.optimizers.schedules.LearningRateSchedule):
+    """A rate, or a schedule, times a factor that rises from 1 to FACTOR over WARMUP steps."""
+
+    def __init__(self, schedule):
+        self.schedule = schedule
+
+    def __call__(self, step):
+        rate = self.schedule(step) if callable(self.schedule) else self.schedule
+        risen = tfdp_tf.minimum(tfdp_tf.cast(step, "float32") / WARMUP, 1.0)
+        return rate * (1.0 + risen * (FACTOR - 1.0))
 
     def get_config(self):
         return {{"schedule": self.schedule}}
@@ -39,54 +54,72 @@ class TfdpSteps(tfdp_tf.keras.optimizers.schedules.LearningRateSchedule):
 '''
 _SCALED_OPTIMIZER = '''\
 def tfdp_scaled(optimizer):
-    """The optimizer with {size} times its learning rate."""
+    """The optimizer with its learning rate scaled."""
     config = optimizer.get_config()
-    return type(optimizer).from_config({{**config, "learning_rate": float(config["learning_rate"]) * {size}}})
+    rate = float(config["learning_rate"])
+    return type(optimizer).from_config({{**config, "learning_rate": RATE}})
 '''
 
 
-def helpers(script: Script) -> list[str]:
+def helpers(script: Script, scaling: Scaling, size: int) -> list[str]:
     """What the reference needs above it: format strings of `size`."""
-    parts = [_SCALED_SCHEDULE] if any(r.schedules for r in script.rates) or script.own_schedules else []
+    factor, warm = _factor(scaling, size), bool(scaling.warmup_steps)
+    rates = script.rates if scaling.scale != "none" else ()
+    parts = [_WARM_SCHEDULE] if warm else [_SCALED_SCHEDULE] if any(r.schedules for r in rates) else []
     parts += [_OWN_SCHEDULE] if script.own_schedules else []
-    return [*parts, *([_SCALED_OPTIMIZER] if any(r.hidden for r in script.rates) else [])]
+    parts += [_SCALED_OPTIMIZER] if any(r.hidden for r in rates) else []
+    rate = "TfdpScaled(rate)" if warm else f"rate * {factor}"
+    named = {"FACTOR": factor, "WARMUP": str(scaling.warmup_steps), "RATE": rate}
+    for name, value in named.items():
+        parts = [part.replace(name, value) for part in parts]
+    return parts
 
 
-def outcomes(script: Script, size: int) -> Iterator[Outcome]:
+def outcomes(script: Script, size: int, scaling: Scaling) -> Iterator[Outcome]:
     """The same rates and schedules as in the migrated script, by plain means."""
+    if scaling.scale != "none":
+        yield from _rates(script, _factor(scaling, size), bool(scaling.warmup_steps))
+    for own in script.own_schedules:
+        yield Edit(own.call, lambda n: build.call("TfdpSteps", n), "the steps of the original")
+        for share in own.shares:
+            yield Edit(share, lambda v: build.times(v, str(size)), "a number of steps of the original")
+    for decay in script.decays:
+        yield SetArg(decay.call, decay.keyword, _times(str(size)), "the decay of as many steps")
+
+
+_Change = Callable[[cst.BaseExpression | None], cst.BaseExpression]
+
+
+def _times(factor: str) -> _Change:
+    def change(value: cst.BaseExpression | None) -> cst.BaseExpression:
+        assert value is not None
+        return build.times(value, factor)
+
+    return change
+
+
+def _rates(script: Script, factor: str, warm: bool) -> Iterator[Outcome]:
+    for value in script.rate_changes.scale:
+        yield Edit(value, _times(factor), "the scaled learning rate")
     for rate in script.rates:
         if script.reductions.keeps(rate):
             continue  # the loss is a sum, which has grown with the batch
         if rate.hidden:
             yield Edit(rate.call, lambda n: build.call("tfdp_scaled", n), "the scaled learning rate")
         elif rate.factor is not None:
-            yield Edit(rate.factor, _times(size), "the scaled learning rate")
+            yield Edit(rate.factor, _times(factor), "the scaled learning rate")
         else:
-            yield SetArg(rate.call, rate.keyword, _scaled(rate, size), "the scaled learning rate", rate.position)
-    for value in script.rate_changes.scale:
-        yield Edit(value, lambda v: build.times(v, str(size)), "the scaled learning rate")
-    for own in script.own_schedules:
-        yield Edit(own.call, lambda n: build.call("TfdpSteps", n), "the steps of the original")
-        for share in own.shares:
-            yield Edit(share, lambda v: build.times(v, str(size)), "a number of steps of the original")
-    for decay in script.decays:
-        yield SetArg(decay.call, decay.keyword, _times(size), "the decay of as many steps")
+            change = _scaled(rate, factor, warm or bool(rate.schedules))
+            yield SetArg(rate.call, rate.keyword, change, "the scaled learning rate", rate.position)
 
 
-_Change = Callable[[cst.BaseExpression | None], cst.BaseExpression]
+def _factor(scaling: Scaling, size: int) -> str:
+    return {"linear": str(size), "sqrt": f"{size} ** 0.5", "none": "1"}[scaling.scale]
 
 
-def _times(size: int) -> _Change:
-    def change(value: cst.BaseExpression | None) -> cst.BaseExpression:
-        assert value is not None
-        return build.times(value, str(size))
-
-    return change
-
-
-def _scaled(rate: Rate, size: int) -> _Change:
+def _scaled(rate: Rate, factor: str, scheduled: bool) -> _Change:
     def change(value: cst.BaseExpression | None) -> cst.BaseExpression:
         value = value or cst.parse_expression(rate.default)
-        return build.call("TfdpScaled", value) if rate.schedules else build.times(value, str(size))
+        return build.call("TfdpScaled", value) if scheduled else build.times(value, factor)
 
     return change
