@@ -76,6 +76,8 @@ class StepBounds:
         for body in (loop.loop, *loop.outer):
             if isinstance(body, cst.While):
                 yield from self._of_while(body, loop, step_loop, down)
+            elif body is step_loop and loop.taken and any(body in o.outer and not o.taken for o in self._training):
+                yield self._not_counted(body)  # its runs are epochs of another loop in it
             elif body is step_loop and loop.taken:
                 yield from self._of_range(body, body.iter, down)
             elif body is loop.loop:
