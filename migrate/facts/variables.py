@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from tfdp.migrate.catalogue import Kind
+from tfdp.migrate.catalogue import VARIABLE_COLLECTIONS, Kind
 from tfdp.migrate.facts.index import ITER
 from tfdp.migrate.facts.origins import Origin, Origins, argument
 
@@ -18,9 +18,11 @@ _STEPS = 300
 
 @dataclass(frozen=True)
 class Made:
-    """calls: the `tf.Variable(…)` calls found. others: whether there are variables that come from elsewhere."""
+    """calls: the `tf.Variable(…)` calls found. collected: whether there are variables that a model collects. others:
+    whether there are any that come from elsewhere."""
 
     calls: frozenset[cst.Call]
+    collected: bool
     others: bool
 
 
@@ -34,7 +36,7 @@ class Variables:
     def made(self, node: cst.CSTNode) -> Made:
         """The variables that an expression is, or that are in it."""
         calls: set[cst.Call] = set()
-        others, seen = False, set[Origin]()
+        collected, others, seen = False, False, set[Origin]()
         todo = list(self._origins.of(node))
         while todo:
             origin = todo.pop()
@@ -44,11 +46,13 @@ class Variables:
             made = origin.node
             if isinstance(made, cst.Call) and self._origins.names.api(made.func) == _MAKES:
                 calls.add(made)
+            elif isinstance(made, cst.Attribute) and made.attr.value in VARIABLE_COLLECTIONS:
+                collected = True
             elif len(seen) > _STEPS or (inner := self._inside(origin)) is None:
                 others = True
             else:
                 todo += inner
-        return Made(frozenset(calls), others)
+        return Made(frozenset(calls), collected, others)
 
     def is_accumulator(self, node: cst.CSTNode) -> frozenset[cst.Call]:
         """The calls that make the variables, where none of them is certainly trained; else nothing.
@@ -57,9 +61,11 @@ class Variables:
         """
         found = self.made(node)
         trained = self._of_gradients()
-        if found.others or found.calls & trained.calls:
+        if found.others or found.collected or found.calls & trained.calls:
             return frozenset()
-        if trained.others and not all(self._stands_alone(call) for call in found.calls):
+        if trained.others and not all(self._is_untrainable(call) for call in found.calls):
+            return frozenset()
+        if trained.collected and not all(self._stands_alone(call) for call in found.calls):
             return frozenset()
         return found.calls
 
@@ -68,13 +74,17 @@ class Variables:
         if self._trained is None:
             sources = [argument(c, "sources", 1) for c in self._origins.index.calls if _asks_gradient(c)]
             found = [self.made(s.value) for s in sources if s is not None]
-            self._trained = Made(frozenset[cst.Call]().union(*(m.calls for m in found)), any(m.others for m in found))
+            calls = frozenset[cst.Call]().union(*(m.calls for m in found))
+            self._trained = Made(calls, any(m.collected for m in found), any(m.others for m in found))
         return self._trained
+
+    def _is_untrainable(self, call: cst.Call) -> bool:
+        trainable = argument(call, "trainable", 1)
+        return trainable is not None and self._origins.names.api(trainable.value) == "builtins.False"
 
     def _stands_alone(self, call: cst.Call) -> bool:
         """Whether a variable is no trainable one of a model."""
-        trainable = argument(call, "trainable", 1)
-        if trainable is not None and self._origins.names.api(trainable.value) == "builtins.False":
+        if self._is_untrainable(call):
             return True
         index = self._origins.index
         function = index.enclosing_function(call)
