@@ -82,8 +82,21 @@ class Chain:
 
     @property
     def batches(self) -> list[cst.Call]:
-        """The calls that make batches."""
-        return [link.call for link in self.links if link.stage in BATCHING and link.call is not None]
+        """The call that makes the batches: the last one. Earlier ones make records, such as sequences."""
+        calls = [link.call for link in self.links if link.stage in BATCHING and link.call is not None]
+        return calls[-1:]
+
+    @property
+    def numbered(self) -> bool:
+        """Whether the elements are (number of the batch, batch)."""
+        stages = [link.stage for link, of_batches in self.stages if of_batches and link.stage != "prefetch"]
+        return stages[-1:] == ["enumerate"]
+
+    @property
+    def stages(self) -> list[tuple[Link, bool]]:
+        """The stages after the source, and whether each makes or handles batches, rather than records."""
+        last = max((i for i, link in enumerate(self.links) if link.stage in BATCHING), default=len(self.links))
+        return [(link, i >= last) for i, link in enumerate(self.links[1:], 1)]
 
 
 class Datasets:

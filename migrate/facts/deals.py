@@ -49,7 +49,7 @@ def find_deal(chain: Chain, shared: frozenset[cst.BaseExpression]) -> Deal | Pro
     position, batched = 0, False
     while position + 1 < len(chain.links) and chain.links[position + 1].stage == "repeat":
         position += 1
-    for i, link in enumerate(chain.links[1:], 1):
+    for i, (link, of_batches) in enumerate(chain.stages, 1):
         assert link.call is not None
         facts = STAGES.get(link.stage or "")
         if facts is None or link.stage == "shard":
@@ -59,13 +59,11 @@ def find_deal(chain: Chain, shared: frozenset[cst.BaseExpression]) -> Deal | Pro
                 f".{link.stage}() is not understood in a training dataset, so the records cannot be dealt safely",
                 "deal the records by hand with dp.shard(…), or write the stage with map, shuffle, batch and the like",
             )
-        if link.stage in BATCHING:
-            if batched:
-                return Problem("TFDP010", link.call, "the dataset is batched twice", "batch the training dataset once")
+        if link.stage in BATCHING and of_batches:
             batched = True
-        elif link.stage == "take" and batched:
-            continue  # counts steps: TFDP011
-        elif facts.counts:
+        elif link.stage in {"take", "enumerate"} and batched:
+            continue  # `take` counts steps: TFDP011; `enumerate` numbers them
+        elif facts.counts or link.stage in BATCHING:
             if batched and link.stage != "unbatch":
                 return Problem(
                     "TFDP010",

@@ -13,6 +13,7 @@ from tfdp.migrate.facts.index import Definition, Index
 from tfdp.migrate.facts.names import Names
 
 _CALLED_OBJECTS = frozenset({"__call__", "call"})
+_COMPILED = {"optimizer": 0, "loss": 1}  # arguments of Keras' compile, and their positions
 _DEPTH = 40  # definitions followed one after another; real scripts stay below ten
 _STEPS = 1000  # definitions followed for one question; real scripts stay below a hundred
 
@@ -88,6 +89,8 @@ class Origins:
             return [o for value, stored_path in stored for o in self.of(value, (*stored_path, *path))]
         if isinstance(node, cst.Attribute) and (methods := self._named_methods(node)):
             return [Origin(method, path) for method in methods]
+        if isinstance(node, cst.Attribute) and (compiled := self._compiled(node)):
+            return [o for value in compiled for o in self.of(value, path)]
         if isinstance(node, cst.Call):
             return self._call(node, path)
         return [Origin(node, path)]
@@ -167,6 +170,23 @@ class Origins:
 
     def _names_class(self, node: cst.CSTNode) -> bool:
         return isinstance(node, cst.Name) and any(d.kind == "class" for d in reaching(self.index, node))
+
+    def _compiled(self, node: cst.Attribute) -> list[cst.CSTNode]:
+        """What `model.compile(optimizer=…, loss=…)` gave to the model whose attribute this is."""
+        if node.attr.value not in _COMPILED:
+            return []
+        owners = self._objects(node.value)
+        return [
+            given.value
+            for call in self.index.calls
+            if isinstance(call.func, cst.Attribute) and call.func.attr.value == "compile"
+            if owners and owners == self._objects(call.func.value)
+            if (given := argument(call, node.attr.value, _COMPILED[node.attr.value])) is not None
+        ]
+
+    def _objects(self, node: cst.CSTNode) -> set[cst.CSTNode]:
+        """The calls that made a value; for an instance of a class of the file, the class."""
+        return {self.constructed(o.node) or o.node for o in self.of(node) if not o.path}
 
     def stored(self, node: cst.Attribute) -> list[tuple[cst.CSTNode, tuple[int, ...]]]:
         """What the file's own class stores in the attribute: (value, path) of each `self.name = value`."""

@@ -164,10 +164,12 @@ class Sameness:
                 return self._element(iterable.args[path[0]].value, path[1:], calls)
         if isinstance(iterable, cst.Call) and self._origins.names.api(iterable.func) == "builtins.range":
             return self.of(iterable, calls)
-        if self._origins.index.parents.get(iterable) in self._loops:
-            return frozenset({Mark.LOCAL})
         assert isinstance(iterable, cst.BaseExpression)
         chains = self._datasets.chains(self._datasets.unwrap(iterable))
+        if path[:1] == (0,) and chains and all(c.numbered for c in chains):
+            return _NONE
+        if self._origins.index.parents.get(iterable) in self._loops:
+            return frozenset({Mark.LOCAL})
         return self._batch(chains) if chains else self.of(iterable, calls)
 
     def _batch(self, chains: tuple[Chain, ...]) -> Marks:

@@ -223,7 +223,7 @@ class StepCounts:
 
     def _deals_batches(self, chain: Chain) -> bool:
         places = [i for i, link in enumerate(chain.links) if any(n in self._dealt for n in link.nodes)]
-        return len(places) == 1 and any(link.stage in BATCHING for link in chain.links[places[0] :])
+        return len(places) == 1 and any(link.call in chain.batches for link in chain.links[places[0] :])
 
     # --- attributes ---------------------------------------------------------------------------------------------------
 
@@ -300,13 +300,13 @@ def _takes(chain: Chain) -> list[cst.Call]:
     """The `.take(k)` of batches after the last stage that the deal has to follow."""
     takes: list[cst.Call] = []
     batched = False
-    for link in chain.links:
+    for link, of_batches in chain.stages:
         facts = STAGES.get(link.stage or "")
         if link.stage in BATCHING:
-            batched = True
+            batched = of_batches
         elif link.stage == "take" and batched and link.call is not None:
             takes.append(link.call)
-        elif facts is not None and facts.counts:
+        elif facts is not None and facts.counts and not (link.stage == "enumerate" and batched):
             takes.clear()
             batched = False
     return takes

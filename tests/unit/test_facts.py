@@ -129,7 +129,6 @@ def test_where_the_records_are_dealt(stages: str, around: str) -> None:
     "stages",
     [
         "",
-        ".batch(8).batch(2)",
         ".batch(8).skip(3)",
         ".batch(8).filter(f)",
         ".shard(2, 0).batch(8)",
