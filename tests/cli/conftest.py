@@ -12,7 +12,8 @@ from click.testing import CliRunner
 
 from tfdp.migrate.cli import main
 
-SCRIPTS = sorted((Path(__file__).parents[2] / "fixtures" / "scripts").glob("*/before.py"))
+FIXTURES = Path(__file__).parents[2] / "fixtures" / "scripts"
+SCRIPTS = [FIXTURES / name / "before.py" for name in ("dtensor_mlp", "smddp_mnist")]
 COMMAND = [sys.executable, "-m", "tfdp.migrate"]
 
 # Trained by Keras, which this version recognises and turns down.
