@@ -187,7 +187,7 @@ class _Judge:
         self._hold(_Place(index), "loss", value, LOSS)
 
     def _gradients(self, index: int, call: Call, calls: Sequence[Call]) -> None:
-        whole = math.sqrt(sum(_norm(gradient) ** 2 for gradient in call.gradients.values()))
+        whole = _whole(call)
         for key, gradient in call.gradients.items():
             scale = max(_norm(gradient), whole * CANCELLED / GRADIENT, 1e-30)
             for rank, ours in enumerate(calls):
@@ -196,6 +196,9 @@ class _Judge:
                 self._hold(_Place(index, rank, key), "gradient", value, GRADIENT)
 
     def _updates(self, index: int, rank: int, expected: Step, step: Step) -> None:
+        # Slots keep gradients; those of a variable whose gradient cancels wholly hold nothing but rounding errors.
+        noise = CANCELLED * math.hypot(*(_whole(call) for call in expected.calls if not call.inner))
+        trained = set(self._lock.trained)
         for key in (*self._lock.trained, *self._lock.slots):
             if key not in expected.after:
                 continue
@@ -207,7 +210,8 @@ class _Judge:
                 continue
             known = _determined(key, expected.calls, step.calls, self._limit("update", UPDATE) / 10)
             wanted, change = (np.where(known, _change(one, key), 0.0) for one in (expected, step))
-            scale = max(_norm(wanted), _norm(expected.after[key]) * EPSILON / UPDATE, 1e-30)
+            least = max(_norm(expected.after[key]) * EPSILON, 0.0 if key in trained else noise)
+            scale = max(_norm(wanted), least / UPDATE, 1e-30)
             value = _norm(change, wanted) / scale
             self.found.updates[key] = _larger(self.found.updates.get(key, 0.0), value)
             self._hold(_Place(index, rank, key), "update", value, UPDATE)
@@ -258,6 +262,11 @@ def _determined(key: str, expected: Sequence[Call], calls: Sequence[Call], preci
                 close = np.abs(call.gradients[key] - gradient) <= precision * np.abs(gradient)
             known = known & (close | ~np.isfinite(gradient))
     return known
+
+
+def _whole(call: Call) -> float:
+    """The norm of all gradients of a call together."""
+    return math.hypot(*(_norm(gradient) for gradient in call.gradients.values()))
 
 
 def _norm(value: Array, other: Array | None = None) -> float:

@@ -103,6 +103,22 @@ def test_a_gradient_of_cancelled_rounding_is_measured_against_the_whole(tmp_path
     assert traces.compared().failure is None
 
 
+@pytest.mark.parametrize(("size", "passes"), [(1e-9, True), (1e-4, False)])
+def test_a_slot_that_holds_rounding_is_measured_against_the_whole_gradient(
+    tmp_path: Path, size: float, passes: bool
+) -> None:
+    slot = "bias_momentum|1|float32|0"
+    traces = Traces(tmp_path)
+    for trace, value in ((traces.reference, size), (traces.ranks[0], size), (traces.ranks[1], -size)):
+        for index in range(STEPS):
+            step = honest(index)
+            before, after = {**step.before, slot: array(0)}, {**step.after, slot: array(value)}
+            trace.write_step(index, replace(step, before=before, after=after))
+    lock = traces.reference.lock()
+    traces.reference.write_lock(replace(lock, slots=(*lock.slots, slot)))
+    assert (traces.compared().failure is None) == passes
+
+
 def test_the_loss_is_the_mean_over_ranks(traces: Traces) -> None:
     for rank, loss in enumerate((1.5, 2.5)):
         traces.change(0, rank, calls=(replace(honest(0).calls[0], loss=loss),))
