@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator
 
 import libcst as cst
 
-from tfdp.migrate.facts.conditions import alike
+from tfdp.migrate.facts.conditions import alike, exits_before
 from tfdp.migrate.facts.datasets import Datasets
 from tfdp.migrate.facts.decisions import loop_exits
 from tfdp.migrate.facts.effects import Effect, repeated
@@ -47,13 +47,8 @@ class Agreement:
         self._linear = Linear(origins, self._sameness)
         self._writers = Writers(origins)
         self._region = repeated(origins, loops)
-        self._order = {n: i for i, n in enumerate(nodes(origins.index.module))} if loops else {}
-        tests = [n for n in self._order if isinstance(n, cst.If | cst.While)]
+        tests = [n for n in origins.index.order if isinstance(n, cst.If | cst.While)] if loops else []
         self._tests = [n for n in tests if not self._asks_rank(n.test)]
-        self._leaving: dict[cst.FunctionDef | None, list[cst.CSTNode]] = {}
-        for each in self._order:
-            if isinstance(each, cst.Return | cst.Break | cst.Continue):
-                self._leaving.setdefault(origins.index.enclosing_function(each), []).append(each)
         self.results: tuple[cst.Call, ...] = ()
         self.averages: dict[cst.BaseExpression, None] = {}
         self._plan()
@@ -152,7 +147,7 @@ class Agreement:
         """Whether all ranks reach the node alike, also through the calls that lead to it."""
         if node in calls or len(calls) > 8:
             return len(calls) <= 8
-        if not all(self._around_alike(e) for e in self._exits(node)):
+        if not all(self._around_alike(e) for e in exits_before(node, self._origins)):
             return False
         child = node
         for parent in self._index.ancestors(node):
@@ -170,19 +165,6 @@ class Agreement:
                 return self._called_alike(parent, (*calls, node))
             child = parent
         return True
-
-    def _exits(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-        """What can end the node's function, or a loop of it, before the node is reached."""
-        function, place = self._index.enclosing_function(node), self._order.get(node, 0)
-        around = [loop for loop in self._index.loops_around(node) if loop is not node]
-        for each in self._leaving.get(function, ()):
-            earlier, own = self._order[each] < place, self._index.loops_around(each)
-            if isinstance(each, cst.Return):
-                leaves = earlier or any(loop in around for loop in own)
-            else:
-                leaves = bool(own) and own[0] in around and (earlier or isinstance(each, cst.Break))
-            if leaves:
-                yield each
 
     def _around_alike(self, node: cst.CSTNode) -> bool:
         child = node

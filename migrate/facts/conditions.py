@@ -11,7 +11,6 @@ import libcst as cst
 from tfdp.migrate.catalogue import Kind
 from tfdp.migrate.facts.flow import reaching, within
 from tfdp.migrate.facts.origins import Origin, Origins
-from tfdp.migrate.facts.parts import nodes
 
 _COUNTERS = frozenset(
     {
@@ -41,23 +40,16 @@ def differing(node: cst.CSTNode, origins: Origins) -> cst.CSTNode | None:
 def exits_before(node: cst.CSTNode, origins: Origins) -> list[cst.CSTNode]:
     """`return`, `break` and `continue` of the node's own function that can keep it from being reached."""
     index = origins.index
-    function = index.enclosing_function(node)
     around = [each for each in index.loops_around(node) if each is not node]
+    place = index.order.get(node, len(index.order))
     found: list[cst.CSTNode] = []
-    earlier = True
-    for each in nodes(function.body if function is not None else index.module):
-        earlier = earlier and each is not node
-        if (
-            not isinstance(each, cst.Return | cst.Break | cst.Continue)
-            or index.enclosing_function(each) is not function
-        ):
-            continue
-        own = next(iter(index.loops_around(each)), None)
+    for each in index.exits.get(index.enclosing_function(node), ()):
+        own, earlier = index.loops_around(each), index.order[each] < place
         if isinstance(each, cst.Return):
-            counts = earlier or any(within(index, each, loop) for loop in around)
+            leaves = earlier or any(loop in around for loop in own)
         else:
-            counts = own in around and (earlier or isinstance(each, cst.Break))
-        found += [each] if counts else []
+            leaves = bool(own) and own[0] in around and (earlier or isinstance(each, cst.Break))
+        found += [each] if leaves else []
     return found
 
 

@@ -279,14 +279,12 @@ class Effects:
 
     def _may_follow(self, first: cst.CSTNode, second: cst.CSTNode) -> bool:
         """Whether `second` can run after `first`: by the text, or by a loop around both, where their ways part."""
-        if not hasattr(self, "_order"):
-            self._order = {node: place for place, node in enumerate(nodes(self._index.module))}
         return any(self._follows(a, b) for a in self._ways(first) for b in self._ways(second))
 
     def _follows(self, first: tuple[cst.CSTNode, ...], second: tuple[cst.CSTNode, ...]) -> bool:
         a, b = next(((a, b) for a, b in zip(first, second, strict=False) if a is not b), (first[-1], second[-1]))
         common = set(self._index.loops_around(a)) & set(self._index.loops_around(b))
-        return bool(common) or self._order[a] < self._order[b]
+        return bool(common) or self._index.order[a] < self._index.order[b]
 
     def _ways(self, node: cst.CSTNode, depth: int = 0) -> list[tuple[cst.CSTNode, ...]]:
         """The calls that lead to a node, the outermost first, for each way through the script's own functions."""

@@ -104,11 +104,6 @@ def _older_systems(script: Script) -> list[Problem]:
     return found
 
 
-def _known_model(script: Script, receiver: cst.BaseExpression, compiles: list[cst.Call]) -> bool:
-    """An unknown object that is also compiled is a Keras model."""
-    return any((r := _receiver(c)) is not None and r.deep_equals(receiver) for c in compiles) or bool(script.trained)
-
-
 def escaped(script: Script) -> list[Problem]:
     """Gradients of variables that no update of this file receives, but code outside it may."""
     found = []
@@ -215,13 +210,6 @@ def general(script: Script, batch: str) -> list[Problem]:
         if batch == "global":
             found += script.batch_uses.problems
     return found
-
-
-def _text(node: cst.CSTNode) -> str | None:
-    """A string, or the name of a keyword."""
-    if isinstance(node, cst.Arg):
-        return node.keyword.value if node.keyword is not None else None
-    return str(node.evaluated_value) if isinstance(node, cst.SimpleString) else None
 
 
 def _method(call: cst.Call) -> str | None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import libcst as cst
 
 Scope = cst.Module | cst.FunctionDef | cst.ClassDef | cst.Lambda
-Body = Sequence[cst.BaseStatement | cst.BaseSmallStatement]
+Exit = cst.Return | cst.Break | cst.Continue
 ITER = -1  # a path element: "an element of iterating over"
 
 
@@ -69,6 +69,8 @@ class Index(_Nodes):
     )
     subscript_stores: dict[cst.Subscript, cst.CSTNode] = field(default_factory=dict)
     returns: dict[Scope, list[cst.Return]] = field(default_factory=lambda: defaultdict(list))
+    exits: dict[cst.FunctionDef | None, list[Exit]] = field(default_factory=lambda: defaultdict(list))
+    order: dict[cst.CSTNode, int] = field(default_factory=dict)  # of the nodes in the file
     generators: set[Scope] = field(default_factory=set)
     reaching: dict[cst.Name, list[Definition]] = field(default_factory=dict)  # answers of facts.flow
     _stores: set[cst.Name] = field(default_factory=set)
@@ -76,6 +78,7 @@ class Index(_Nodes):
     def __post_init__(self) -> None:
         super().__init__()
         self.module.visit(_Parents(self.parents))  # first: a binding asks for the scope of its own target
+        self.order = {node: place for place, node in enumerate((self.module, *self.parents))}
         self.module.visit(self)
 
     # --- the walk -----------------------------------------------------------------------------------------------------
@@ -187,6 +190,13 @@ class Index(_Nodes):
 
     def visit_Return(self, node: cst.Return) -> None:
         self.returns[self.scope_of(node)].append(node)
+        self.exits[self.enclosing_function(node)].append(node)
+
+    def visit_Break(self, node: cst.Break) -> None:
+        self.exits[self.enclosing_function(node)].append(node)
+
+    def visit_Continue(self, node: cst.Continue) -> None:
+        self.exits[self.enclosing_function(node)].append(node)
 
     def visit_Yield(self, node: cst.Yield) -> None:
         self.generators.add(self.scope_of(node))

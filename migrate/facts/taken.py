@@ -12,7 +12,6 @@ from tfdp.migrate.facts.datasets import Chain, Datasets
 from tfdp.migrate.facts.flow import reaching, within
 from tfdp.migrate.facts.index import Definition
 from tfdp.migrate.facts.origins import Origins
-from tfdp.migrate.facts.parts import nodes
 
 _METHODS = frozenset({"get_next", "next", "__next__"})
 
@@ -106,8 +105,3 @@ def _endless(chain: Chain) -> bool:
         elif link.stage in {"take", "take_while"}:
             forever = False
     return forever
-
-
-def calls_in(node: cst.CSTNode) -> list[cst.Call]:
-    """Every call below a node."""
-    return [n for n in nodes(node) if isinstance(n, cst.Call)]
