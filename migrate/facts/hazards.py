@@ -10,7 +10,6 @@ import libcst as cst
 from tfdp.migrate.catalogue import STRATEGY_PREFIXES, TF1_PREFIXES, UPDATES, VARIABLE_COLLECTIONS, Kind
 from tfdp.migrate.facts.decisions import local_decisions
 from tfdp.migrate.facts.gradients import changes_its_sources
-from tfdp.migrate.facts.origins import argument
 from tfdp.migrate.facts.problem import Problem
 
 if TYPE_CHECKING:
@@ -21,25 +20,24 @@ _TF1_TRAINS = re.compile(
     r"tensorflow\.(compat\.v1\.)?(train\.\w*Optimizer|estimator\.(\w*Estimator|\w*Classifier|\w*Regressor))$"
 )
 _OTHER_STARTS = re.compile(r"(horovod|smdistributed|byteps)\b.*\.init$")
-_FITS = frozenset({"fit", "fit_generator", "train_on_batch"})
-_FIT_ARGUMENTS = ("epochs", "steps_per_epoch", "validation_data", "validation_split", "callbacks")
 _BY_HAND = "migrate this part by hand with tfdp.runtime; the automatic rule for it does not exist yet"
 
 
 def untaught(script: Script) -> list[Problem]:
     """Ways to train that are recognised but not migrated."""
+    fits = [
+        Problem("TFDP031", f.call, f"training by model.{f.method}() is not migrated yet", _BY_HAND) for f in script.fits
+    ]
     found = [p for call in script.index.calls if (p := _untaught(script, call)) is not None]
-    return [*found, *_older_systems(script), *_unknown_tapes(script), *_tensor_updates(script)]
+    return [*fits, *found, *_older_systems(script), *_unknown_tapes(script), *_tensor_updates(script)]
 
 
 def _untaught(script: Script, call: cst.Call) -> Problem | None:
     name, receiver = _method(call), _receiver(call)
-    if name not in {*_FITS, "minimize", *UPDATES} or receiver is None or script.origins.function(call.func) is not None:
+    if name not in {"minimize", *UPDATES} or receiver is None or script.origins.function(call.func) is not None:
         return None
     kinds = script.origins.kinds(receiver)
     unknown = None in kinds and script.names.api(call.func) is None
-    if name in _FITS and (Kind.MODEL in kinds or (unknown and _fits_as_keras_does(script, call, receiver))):
-        return Problem("TFDP031", call, f"training by model.{name}() is not migrated yet", _BY_HAND)
     if name == "minimize" and (Kind.OPTIMIZER in kinds or unknown):
         next_step = "write the step with tf.GradientTape and apply_gradients"
         return Problem("TFDP031", call, "optimizer.minimize() is not migrated yet", next_step)
@@ -48,15 +46,6 @@ def _untaught(script: Script, call: cst.Call) -> Problem | None:
         reason = "where the gradients of this update come from is not understood"
         return Problem("TFDP030", call, reason, "take them with tf.GradientTape in this file")
     return None
-
-
-def _fits_as_keras_does(script: Script, call: cst.Call, receiver: cst.BaseExpression) -> bool:
-    """An unknown object that is compiled too, or is fitted with Keras' own arguments, is a Keras model."""
-    compiled = any(
-        _method(c) == "compile" and (r := _receiver(c)) is not None and r.deep_equals(receiver)
-        for c in script.index.calls
-    )
-    return compiled or any(argument(call, k) is not None for k in _FIT_ARGUMENTS)
 
 
 def _unknown_tapes(script: Script) -> list[Problem]:

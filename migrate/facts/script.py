@@ -25,6 +25,7 @@ from tfdp.migrate.facts.entry import Entry, entry
 from tfdp.migrate.facts.gradients import Gradient, gradients
 from tfdp.migrate.facts.ignores import Ignores, lines_of
 from tfdp.migrate.facts.index import Index
+from tfdp.migrate.facts.keras_training import Compile, Fit, KerasTraining
 from tfdp.migrate.facts.loops import Loops, TrainingLoop
 from tfdp.migrate.facts.losses import Losses
 from tfdp.migrate.facts.names import Names
@@ -61,6 +62,7 @@ class Script:
         self.origins = Origins(self.index, self.names)
         self._datasets = Datasets(self.origins)
         self._loops = Loops(self.origins, self._datasets)
+        self._keras = KerasTraining(self.origins)
         self._problems: dict[str, tuple[Problem, ...]] = {}
 
     # --- training -----------------------------------------------------------------------------------------------------
@@ -75,10 +77,20 @@ class Script:
         """The gradient calls whose result reaches an update."""
         return tuple(g for g in self.gradients if g.updates)
 
+    @property
+    def compiles(self) -> tuple[Compile, ...]:
+        """Calls of Keras' `compile`."""
+        return self._keras.compiles
+
+    @property
+    def fits(self) -> tuple[Fit, ...]:
+        """Calls of Keras' `fit`, or what looks like it, each with the compiles of its model."""
+        return self._keras.fits
+
     @cached_property
     def trains(self) -> bool:
         """Whether the file trains anything, by means understood here or not."""
-        return bool(self.trained or hazards.untaught(self) or hazards.escaped(self))
+        return bool(self.trained or self.fits or hazards.untaught(self) or hazards.escaped(self))
 
     @cached_property
     def _found_loops(self) -> tuple[TrainingLoop | Problem, ...]:

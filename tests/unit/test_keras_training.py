@@ -1,0 +1,103 @@
+"""Which models a script compiles and fits, and what belongs together."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from tfdp.migrate.facts import Script, read
+
+
+def script(body: str) -> Script:
+    return read("import tensorflow as tf\nfrom tensorflow import keras\n" + textwrap.dedent(body))
+
+
+def fits(body: str) -> list[list[str]]:
+    """For each fit the code of the optimizers of its model's compiles."""
+    found = script(body)
+    code = found.module.code_for_node
+    return [[code(c.optimizer) if c.optimizer is not None else "" for c in f.compiles] for f in found.fits]
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        pytest.param("m = keras.Sequential()\nm.compile('adam')\nm.fit(x, y)\n", [["'adam'"]], id="positional"),
+        pytest.param("m = keras.Sequential()\nm.compile(loss='mse')\nm.fit(x)\n", [[""]], id="omitted"),
+        pytest.param(
+            "m = keras.Model(a, b)\nm.compile(optimizer='sgd')\nm.fit(x)\nm.compile(optimizer='adam')\nm.fit(x)\n",
+            [["'sgd'", "'adam'"], ["'sgd'", "'adam'"]],
+            id="two compiles",
+        ),
+        pytest.param(
+            """
+            def build(rate):
+                m = keras.Sequential()
+                m.compile(optimizer=keras.optimizers.Adam(rate))
+                return m
+            build(0.1).fit(x, y)
+            other = build(0.2)
+            other.fit(x, y)
+            """,
+            [["keras.optimizers.Adam(rate)"]] * 2,
+            id="made and compiled in a function",
+        ),
+        pytest.param(
+            """
+            class Trainer:
+                def __init__(self):
+                    self.model = keras.Sequential()
+                    self.model.compile(optimizer='adam')
+                def run(self):
+                    self.model.fit(x)
+                def fit(self):
+                    self.run()
+            Trainer().fit()
+            """,
+            [["'adam'"]],
+            id="attribute",
+        ),
+        pytest.param(
+            "a = keras.Sequential()\nb = keras.Sequential()\na.compile('sgd')\nb.compile('adam')\nb.fit(x)\n",
+            [["'adam'"]],
+            id="two models",
+        ),
+        pytest.param(
+            "from models import build\nm = build()\nm.compile('adam')\nm.fit(x)\n", [["'adam'"]], id="imported model"
+        ),
+        pytest.param("from models import build\nbuild().fit(x, epochs=3)\n", [[]], id="imported and compiled"),
+        pytest.param("from sklearn.svm import SVC\nc = SVC()\nc.fit(x, y)\n", [], id="not Keras'"),
+        pytest.param("m = keras.Sequential()\nm.compile('adam')\nm.evaluate(x)\n", [], id="never fitted"),
+    ],
+)
+def test_each_fit_knows_what_its_model_was_compiled_with(body: str, expected: list[list[str]]) -> None:
+    assert fits(body) == expected
+
+
+def test_a_train_step_and_a_compile_of_the_models_own_class_are_found() -> None:
+    found = script(
+        """
+        class Gan(keras.Model):
+            def compile(self, d_optimizer, g_optimizer):
+                super().compile()
+                self.d_optimizer = d_optimizer
+            def train_step(self, data):
+                return {}
+        gan = Gan()
+        gan.compile(keras.optimizers.Adam(), keras.optimizers.Adam())
+        gan.fit(x)
+        """
+    )
+    (fit,) = found.fits
+    assert fit.step is not None
+    (compiled,) = fit.compiles
+    assert compiled.own is not None
+    assert compiled.optimizer is None
+
+
+@pytest.mark.parametrize("call", ["re.compile('a')", "builtins.compile('a', 'b', 'exec')", "np.polynomial.fit(x, y)"])
+def test_functions_of_modules_are_no_models_methods(call: str) -> None:
+    found = script(f"import re, builtins\nimport numpy as np\n{call}\n")
+    assert not found.compiles
+    assert not found.fits
