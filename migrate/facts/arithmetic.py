@@ -31,8 +31,9 @@ class Polynomial:
         """With like terms put together."""
         total: Multiset[tuple[Atom, ...]] = Multiset()
         for atoms, factor in terms:
-            total[tuple(sorted(atoms, key=lambda a: a if isinstance(a, str) else f"\0{id(a)}"))] += factor
-        return Polynomial(tuple(sorted(((a, f) for a, f in total.items() if f), key=repr)))
+            total[tuple(sorted(atoms, key=_key))] += factor
+        terms = ((atoms, factor) for atoms, factor in total.items() if factor)
+        return Polynomial(tuple(sorted(terms, key=lambda term: [_key(atom) for atom in term[0]])))
 
     def plus(self, other: Polynomial, sign: int = 1) -> Polynomial:
         """The sum, or with sign -1 the difference."""
@@ -56,6 +57,11 @@ class Polynomial:
         if not atoms:
             return factor if factor > 1 else None
         return atoms[0] if len(atoms) == 1 and factor == 1 else None
+
+
+def _key(atom: Atom) -> str:
+    """The place of an atom in the one order that makes equal polynomials the same."""
+    return atom if isinstance(atom, str) else f"\0{id(atom)}"
 
 
 class Arithmetic:
