@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import click
 
@@ -110,6 +110,54 @@ def run(ctx: click.Context, np: int, command: tuple[str, ...]) -> None:
     from tfdp.runtime import launch
 
     ctx.exit(launch.main(np, list(command)))
+
+
+@main.command(short_help="Prove that a migrated script trains the same model.")
+@click.argument("script", metavar="SCRIPT")
+@click.argument("args", metavar="[-- ARGS]...", nargs=-1, type=click.UNPROCESSED)
+@click.option("-np", "np", metavar="N", type=click.IntRange(min=2), default=2, show_default=True, help="Processes.")
+@click.option(
+    "--steps",
+    metavar="K",
+    type=click.IntRange(min=1),
+    default=20,
+    show_default=True,
+    help="Updates to compare; both runs are stopped after them.",
+)
+@click.option(
+    "--batch",
+    type=click.Choice(["per-worker", "global"]),
+    help="As in tfdp migrate.  [default: per-worker, or what SCRIPT was migrated for]",
+)
+@click.option("--lr-scale", type=click.Choice(["linear", "sqrt", "none"]), default="linear", help="As in tfdp migrate.")
+@click.option("--warmup-steps", metavar="K", type=click.IntRange(min=0), default=0, help="As in tfdp migrate.")
+@click.option("--against", metavar="ORIGINAL", help="SCRIPT is migrated already, and was made from this one.")
+@click.option(
+    "--timeout",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0, min_open=True),
+    default=600.0,
+    show_default=True,
+    help="Time for each of the two runs.",
+)
+@click.option("--show-reference", is_flag=True, help="Print the script that the migrated one must equal; run nothing.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON on stdout.")
+@click.option("--html", metavar="FILE", help="Write a page with curves, differences and the diff.")
+@click.option("--png", metavar="FILE", help="Write the curves as an image; needs matplotlib.")
+@click.pass_context
+def verify(ctx: click.Context, **asked: Any) -> None:
+    """Run SCRIPT and its migration, and compare loss, gradients and every variable at each of K updates.
+
+    SCRIPT is the original, which is migrated in memory; nothing on disk changes, and what the script writes goes to a
+    scratch folder. The migrated script on N processes must train what one process trains with the same global batch.
+    After -- come the script's own arguments. Exit status: 0 proved, 1 not proved, 2 nothing could be compared.
+    """
+    from tfdp.migrate import verification
+
+    order = verification.Order(**asked)
+    if contradiction := order.contradiction():
+        raise click.UsageError(contradiction, ctx)
+    ctx.exit(verification.verify(order))
 
 
 @main.command()

@@ -10,6 +10,7 @@ imported by those processes only.
 from collections.abc import Sequence
 from pathlib import Path
 
+from tfdp.migrate.verify import texts
 from tfdp.migrate.verify.compare import Failure, Row
 from tfdp.migrate.verify.proof import Proof
 from tfdp.migrate.verify.recording import SEED, TIMEOUT, Batch, CouldNotRun, Recording, record
@@ -44,26 +45,8 @@ def prove(
     """
     source = Path(path).read_bytes()
     scaling = Scaling(lr_scale, warmup_steps)
-    after = _migrated(str(path), source, batch, scaling) if migrated is None else migrated
-    before = _reference(str(path), source, np, batch, scaling) if reference is None else reference
+    after = texts.migrated(str(path), source, batch, scaling) if migrated is None else migrated
+    before = texts.reference(str(path), source, np, batch, scaling) if reference is None else reference
     with record(path, np, steps, reference=before, batch=batch, seed=seed, args=args, timeout=timeout) as recording:
         return recording.prove(after)
 
-
-def _migrated(path: str, source: bytes, batch: Batch, scaling: Scaling) -> bytes:
-    from tfdp.migrate.engine import migrate
-
-    migration = migrate(path, source, batch, scaling=scaling)
-    if migration.refused:
-        refusals = [f"{path}:{one.line}:{one.column}: {one.message}" for one in migration.findings if one.refusal]
-        raise CouldNotRun("\n".join(["the script is not migrated:", *refusals]))
-    return migration.after
-
-
-def _reference(path: str, source: bytes, size: int, batch: Batch, scaling: Scaling) -> bytes:
-    from tfdp.migrate.verify.reference import NoReferenceError, reference
-
-    try:
-        return reference(path, source, size, batch, scaling)
-    except NoReferenceError as error:
-        raise CouldNotRun(str(error)) from error

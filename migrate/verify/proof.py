@@ -13,6 +13,8 @@ class Proof:
     and variables, dimensionless. failure: the first criterion missed, None where all hold or where the run failed
     before any was missed. reason: one sentence, empty when proved. table: the same differences by variable.
     neutralised: what computes otherwise in both runs than in life, because it differs by worker by its nature.
+    diagnosis: the likely cause of the failure, where the pattern of the differences tells it. timed_out: the migrated
+    run was not done in time, and had missed no criterion before: neither proved nor disproved.
     """
 
     script: str
@@ -28,12 +30,16 @@ class Proof:
     reason: str
     table: tuple[Row, ...]
     neutralised: tuple[str, ...] = ()
+    diagnosis: str | None = None
+    timed_out: bool = False
 
     def __str__(self) -> str:
         verdict = "trains the same model" if self.proved else "DOES NOT train the same model"
         lines = [f"{self.script} on {self.np} processes ({self.batch} batch, {self.steps} steps): {verdict}"]
         if self.reason:
             lines.append(f"  {self.reason}")
+        if self.diagnosis:
+            lines.append(f"  {self.diagnosis}")
         measured = (("loss", self.loss, LOSS), ("gradient", self.gradient, GRADIENT), ("update", self.update, UPDATE))
         if self.table:
             parts = [f"{name} {value:.1e} (limit {limit:.0e})" for name, value, limit in measured]

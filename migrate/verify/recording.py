@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 
 from tfdp.migrate.verify import compare, runs
 from tfdp.migrate.verify.proof import Proof
-from tfdp.migrate.verify.runs import Ended
+from tfdp.migrate.verify.runs import Ended, Watch
 from tfdp.migrate.verify.spec import TRACER_LOG, Spec
 from tfdp.migrate.verify.trace import Trace
 
@@ -26,12 +26,15 @@ class CouldNotRun(Exception):  # noqa: N818 - says what happened, and is neither
 class Recording:
     """The reference's trace. Made by `record`, valid until its `with` block ends."""
 
-    def __init__(self, folder: Path, spec: Spec, np: int, batch: Batch, timeout: float) -> None:
+    def __init__(
+        self, folder: Path, spec: Spec, np: int, batch: Batch, *, timeout: float, watch: Watch | None
+    ) -> None:
         self._folder = folder
         self._spec = spec
         self._np = np
         self._batch = batch
         self._timeout = timeout
+        self._watch = watch
         self._number = itertools.count(1)
         self._trace = Trace(Path(spec.out) / "rank0")
 
@@ -41,7 +44,7 @@ class Recording:
         Raises:
             CouldNotRun: with the end of its output.
         """
-        ended = runs.run(self._folder, self._spec, 0, self._timeout)
+        ended = runs.run(self._folder, self._spec, 0, self._timeout, self._watch)
         self._require(ended)
         self._trace.write_lock(compare.lock(self._trace, self._spec.steps))
         drawn = compare.drawn(self._trace.start(), self._trace.lock().trained)
@@ -59,7 +62,7 @@ class Recording:
         source.write_bytes(migrated)
         names = {"source": str(source), "out": str(folder / "trace"), "scratch": str(folder / "scratch")}
         spec = Spec(**{**vars(self._spec), **names, "reference": str(self._trace.folder)})
-        ended = runs.run(folder, spec, self._np, self._timeout)
+        ended = runs.run(folder, spec, self._np, self._timeout, self._watch)
         _refuse_tracer_error(spec)
         ranks = [Trace(Path(spec.out) / f"rank{rank}") for rank in range(self._np)]
         return self._judged(compare.compare(self._trace, ranks, self._spec.steps), ended)
@@ -84,6 +87,7 @@ class Recording:
             reason=failed if crashed else missed,
             table=found.rows(header.names if header else {}),
             neutralised=header.neutralised if header else (),
+            timed_out=bool(crashed) and ended.code is None,
         )
 
     def _require(self, ended: Ended) -> None:
@@ -119,11 +123,13 @@ def record(
     seed: int = SEED,
     args: Sequence[str] = (),
     timeout: float = TIMEOUT,
+    watch: Watch | None = None,
 ) -> Iterator[Recording]:
     """Run `reference` under the name of `path`, in one process, for `steps` updates.
 
     np: processes of the migrated runs to come. seed: what the generators of reference and rank 0 start from. args: the
-    script's own. timeout: seconds for each run, the reference's and every migrated one.
+    script's own. timeout: seconds for each run, the reference's and every migrated one. watch: told a few times a
+    second which run is under way, and how many steps it has done.
 
     Raises:
         CouldNotRun: the reference fails, or ends before `steps` updates.
@@ -144,7 +150,7 @@ def record(
             seed=seed,
             args=tuple(args),
         )
-        recording = Recording(folder, spec, np, batch, timeout)
+        recording = Recording(folder, spec, np, batch, timeout=timeout, watch=watch)
         recording.make()
         yield recording
 

@@ -7,11 +7,14 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 from tfdp.migrate.verify.scratch import mirror
 from tfdp.migrate.verify.spec import Spec
+from tfdp.migrate.verify.trace import steps_in
 
 # Without the working directory in front of the path, where a file may have the name of any module.
 CHILD = "import sys; sys.path.remove(''); from tfdp.migrate.verify._child import main; main()"
@@ -19,6 +22,10 @@ CHILD = "import sys; sys.path.remove(''); from tfdp.migrate.verify._child import
 STALL_SECONDS = "120"
 GRACE_SECONDS = 15.0
 TAIL_LINES, TAIL_BYTES = 25, 2**16
+LOOK_SECONDS = 0.2
+
+# Called with a run's name and the steps it has done.
+Watch: TypeAlias = Callable[[str, int], None]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,7 +36,7 @@ class Ended:
     output: str
 
 
-def run(folder: Path, spec: Spec, ranks: int, timeout: float) -> Ended:
+def run(folder: Path, spec: Spec, ranks: int, timeout: float, watch: Watch | None = None) -> Ended:
     """Run the child of `spec` under `folder`: alone for `ranks` 0, else on that many processes.
 
     timeout: seconds for the whole run. The processes are gone when this returns.
@@ -49,13 +56,24 @@ def run(folder: Path, spec: Spec, ranks: int, timeout: float) -> Ended:
             start_new_session=True,
         )
         try:
-            code: int | None = process.wait(timeout)
-        except subprocess.TimeoutExpired:
-            code = None
+            code = _wait(process, timeout, spec, ranks, watch)
         finally:
             _end(process)
         output.seek(max(0, output.seek(0, os.SEEK_END) - TAIL_BYTES))
         return Ended(code, _tail(output.read().decode("utf-8", "replace").splitlines()))
+
+
+def _wait(process: subprocess.Popen[bytes], timeout: float, spec: Spec, ranks: int, watch: Watch | None) -> int | None:
+    """The exit status, None when the time is up."""
+    end = time.monotonic() + timeout
+    name = f"the migrated script on {ranks} processes" if ranks else "the reference in one process"
+    folders = [Path(spec.out) / f"rank{rank}" for rank in range(max(1, ranks))]
+    while (left := end - time.monotonic()) > 0:
+        if watch is not None:
+            watch(name, min(map(steps_in, folders)))
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return process.wait(min(left, LOOK_SECONDS) if watch is not None else left)
+    return None
 
 
 def _environment(inherited: Mapping[str, str], temporary: Path) -> dict[str, str]:

@@ -160,6 +160,11 @@ class Trace:
         os.replace(part, self.folder / name)
 
 
+def steps_in(folder: Path) -> int:
+    """How many steps a process that records into `folder` has written so far."""
+    return sum(1 for _ in folder.glob("step-*.npz"))
+
+
 def _about(call: Call) -> dict[str, Any]:
     return {"loss": call.loss, "weight": call.weight, "inner": call.inner, "sources": list(call.sources)}
 

@@ -12,7 +12,9 @@ import pytest
 COMMAND = [sys.executable, "-m", "tfdp.migrate"]
 
 
-@pytest.mark.parametrize("args", [["--help"], ["--version"], ["migrate", "--help"], ["run", "--help"], ["migrate"]])
+@pytest.mark.parametrize(
+    "args", [["--help"], ["--version"], ["migrate", "--help"], ["run", "--help"], ["verify", "--help"], ["migrate"]]
+)
 def test_help_imports_neither_tensorflow_nor_libcst(args: list[str]) -> None:
     probe = """
 import sys
