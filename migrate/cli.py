@@ -145,7 +145,7 @@ def run(ctx: click.Context, np: int, command: tuple[str, ...]) -> None:
 @click.option("--html", metavar="FILE", help="Write a page with curves, differences and the diff.")
 @click.option("--png", metavar="FILE", help="Write the curves as an image; needs matplotlib.")
 @click.pass_context
-def verify(ctx: click.Context, **asked: Any) -> None:
+def verify(ctx: click.Context, /, **asked: Any) -> None:
     """Run SCRIPT and its migration, and compare loss, gradients and every variable at each of K updates.
 
     SCRIPT is the original, which is migrated in memory; nothing on disk changes, and what the script writes goes to a

@@ -6,6 +6,7 @@ Imports nothing that takes time before the order is known to make sense.
 from __future__ import annotations
 
 import importlib.util
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -81,8 +82,20 @@ def _verify(order: Order) -> int:
     if order.show_reference:
         give(made.reference)
         return PROVED
-    options = {"reference": made.reference, "batch": batch, "args": order.args, "timeout": order.timeout}
-    with Steps(order.steps) as steps, record(made.path, order.np, order.steps, watch=steps.at, **options) as recording:
+    with ExitStack() as stack:
+        watch = stack.enter_context(Steps(order.steps)).at
+        recording = stack.enter_context(
+            record(
+                made.path,
+                order.np,
+                order.steps,
+                reference=made.reference,
+                batch=batch,
+                args=order.args,
+                timeout=order.timeout,
+                watch=watch,
+            )
+        )
         proof = recording.prove(made.migrated)
     give(f"{proof}\n")
     if proof.timed_out:
