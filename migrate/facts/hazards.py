@@ -20,16 +20,16 @@ _TF1_TRAINS = re.compile(
     r"tensorflow\.(compat\.v1\.)?(train\.\w*Optimizer|estimator\.(\w*Estimator|\w*Classifier|\w*Regressor))$"
 )
 _OTHER_STARTS = re.compile(r"(horovod|smdistributed|byteps)\b.*\.init$")
+FIT_IS_MIGRATED = False  # the rules for `fit` are not complete; their cases set it (tests/unit/test_rules.py)
 _BY_HAND = "migrate this part by hand with tfdp.runtime; the automatic rule for it does not exist yet"
 
 
 def untaught(script: Script) -> list[Problem]:
     """Ways to train that are recognised but not migrated."""
-    fits = [
-        Problem("TFDP031", f.call, f"training by model.{f.method}() is not migrated yet", _BY_HAND) for f in script.fits
-    ]
+    fits = () if FIT_IS_MIGRATED else script.fits
+    fitted = [Problem("TFDP031", f.call, f"training by model.{f.method}() is not migrated yet", _BY_HAND) for f in fits]
     found = [p for call in script.index.calls if (p := _untaught(script, call)) is not None]
-    return [*fits, *found, *_older_systems(script), *_unknown_tapes(script), *_tensor_updates(script)]
+    return [*fitted, *found, *_older_systems(script), *_unknown_tapes(script), *_tensor_updates(script)]
 
 
 def _untaught(script: Script, call: cst.Call) -> Problem | None:
