@@ -9,9 +9,11 @@ the precision asked of the update: elements whose own gradient differs by more t
 norm. Their gradient has been judged.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -51,6 +53,26 @@ class Row:
     update: float | None
 
 
+@dataclass(frozen=True)
+class Point:
+    """One step.
+
+    losses: of each outermost gradient, the reference's and the mean over the ranks. loss, gradient, update: the largest
+    relative differences in the step. weights: that of the trained variables after it, by their norm; decides nothing.
+    """
+
+    step: int
+    losses: tuple[tuple[float, float], ...] = ()
+    loss: float = 0.0
+    gradient: float = 0.0
+    update: float = 0.0
+    weights: float = 0.0
+
+    def grown(self, kind: str, value: float) -> Point:
+        """With a difference taken into account."""
+        return replace(self, **{kind: _larger(getattr(self, kind), value)})
+
+
 @dataclass
 class Comparison:
     """Everything found; `failure` is the first in order of steps."""
@@ -59,6 +81,7 @@ class Comparison:
     loss: float = 0.0
     gradients: dict[str, float] = field(default_factory=dict)
     updates: dict[str, float] = field(default_factory=dict)
+    points: list[Point] = field(default_factory=list)
 
     def rows(self, names: Mapping[str, str]) -> tuple[Row, ...]:
         """One row per variable, in the order in which they were first compared."""
@@ -123,6 +146,7 @@ class _Judge:
         self._coarse = max(EPSILONS.get(dtype, EPSILON) / EPSILON for dtype in dtypes)
         self._largest = _largest_losses(reference, steps)
         self.found = Comparison()
+        self._point = Point(0)
 
     def judge(self) -> Comparison:
         for index, expected in enumerate(_steps(self._reference, self._steps)):
@@ -141,6 +165,7 @@ class _Judge:
         """Compare one step; False where going on makes no sense."""
         if not all(self._calls(index, rank, expected, step) for rank, step in enumerate(steps)):
             return False
+        self._point = Point(index)
         if index == 0:
             self._start(expected, steps)
         for number, call in enumerate(expected.calls):
@@ -150,6 +175,8 @@ class _Judge:
                 self._gradients(index, call, calls)
         for rank, step in enumerate(steps):
             self._updates(index, rank, expected, step)
+            self._weights(expected, step)
+        self.found.points.append(self._point)
         return True
 
     def _calls(self, index: int, rank: int, expected: Step, step: Step) -> bool:
@@ -184,6 +211,7 @@ class _Judge:
         scale = max(abs(call.loss), SMALL_LOSS * self._largest.get(number, 0.0), 1e-30)
         value = abs(mean - call.loss) / scale
         self.found.loss = _larger(self.found.loss, value)
+        self._point = replace(self._point, losses=(*self._point.losses, (call.loss, mean))).grown("loss", value)
         self._hold(_Place(index), "loss", value, LOSS)
 
     def _gradients(self, index: int, call: Call, calls: Sequence[Call]) -> None:
@@ -193,6 +221,7 @@ class _Judge:
             for rank, ours in enumerate(calls):
                 value = _norm(ours.gradients[key], gradient) / scale
                 self.found.gradients[key] = _larger(self.found.gradients.get(key, 0.0), value)
+                self._point = self._point.grown("gradient", value)
                 self._hold(_Place(index, rank, key), "gradient", value, GRADIENT)
 
     def _updates(self, index: int, rank: int, expected: Step, step: Step) -> None:
@@ -214,7 +243,14 @@ class _Judge:
             scale = max(_norm(wanted), least / UPDATE, 1e-30)
             value = _norm(change, wanted) / scale
             self.found.updates[key] = _larger(self.found.updates.get(key, 0.0), value)
+            self._point = self._point.grown("update", value)
             self._hold(_Place(index, rank, key), "update", value, UPDATE)
+
+    def _weights(self, expected: Step, step: Step) -> None:
+        for key in self._lock.trained:
+            if key in expected.after and key in step.after:
+                scale = max(_norm(expected.after[key]), EPSILON)
+                self._point = self._point.grown("weights", _norm(step.after[key], expected.after[key]) / scale)
 
     def _hold(self, place: _Place, kind: str, value: float, limit: float) -> None:
         limit = self._limit(kind, limit)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from tfdp.migrate.verify.compare import GRADIENT, LOSS, UPDATE, Failure, Row
+from tfdp.migrate.verify.compare import GRADIENT, LOSS, UPDATE, Failure, Point, Row
 
 
 @dataclass(frozen=True)
@@ -14,7 +14,8 @@ class Proof:
     before any was missed. reason: one sentence, empty when proved. table: the same differences by variable.
     neutralised: what computes otherwise in both runs than in life, because it differs by worker by its nature.
     diagnosis: the likely cause of the failure, where the pattern of the differences tells it. timed_out: the migrated
-    run was not done in time, and had missed no criterion before: neither proved nor disproved.
+    run was not done in time, and had missed no criterion before: neither proved nor disproved. points: the steps that
+    both runs came to, in order.
     """
 
     script: str
@@ -32,6 +33,7 @@ class Proof:
     neutralised: tuple[str, ...] = ()
     diagnosis: str | None = None
     timed_out: bool = False
+    points: tuple[Point, ...] = ()
 
     def __str__(self) -> str:
         verdict = "trains the same model" if self.proved else "DOES NOT train the same model"

@@ -88,6 +88,7 @@ class Recording:
             table=found.rows(header.names if header else {}),
             neutralised=header.neutralised if header else (),
             timed_out=bool(crashed) and ended.code is None,
+            points=tuple(found.points),
         )
 
     def _require(self, ended: Ended) -> None:

@@ -255,3 +255,16 @@ def test_limits_grow_with_the_dtype_but_half_a_gradient_always_fails(traces: Tra
 def test_initial_values_taken_over_are_the_drawn_ones() -> None:
     start = {W: array(0, 0, 0), M: array(0, 0, 0), RATE: np.float32(0.1), "frozen|2|float32|0": array(1, 2)}
     assert set(compare.drawn(start, [W])) == {W, "frozen|2|float32|0"}
+
+
+def test_each_step_is_a_point_with_the_losses_of_both_runs(traces: Traces) -> None:
+    louder = replace(honest(1).calls[0], loss=1.5)
+    traces.change(1, rank=0, calls=(louder,), after={W: array(1, 2, 3), M: array(2, 0, 3)})
+    points = traces.compared().points
+    assert [point.step for point in points] == [0, 1, 2]
+    assert [point.losses for point in points] == [((2.0, 2.0),), ((1.0, 1.25),), ((0.0, 0.0),)]
+    assert [point.loss for point in points] == [0, 0.25, 0]
+    assert points[0] == compare.Point(0, ((2.0, 2.0),))
+    moved = honest(1).after[W]
+    assert points[1].weights == pytest.approx(float(np.linalg.norm(array(1, 2, 3) - moved) / np.linalg.norm(moved)))
+    assert points[1].update > 1
