@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -70,7 +71,8 @@ class Point:
 
     def grown(self, kind: str, value: float) -> Point:
         """With a difference taken into account."""
-        return replace(self, **{kind: _larger(getattr(self, kind), value)})
+        larger: dict[str, Any] = {kind: _larger(getattr(self, kind), value)}
+        return replace(self, **larger)
 
 
 @dataclass
