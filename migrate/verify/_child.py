@@ -23,8 +23,9 @@ from tfdp.migrate.verify import scratch
 from tfdp.migrate.verify._data import Order, Seeds
 from tfdp.migrate.verify._draws import Draws
 from tfdp.migrate.verify._layers import Layers
+from tfdp.migrate.verify._notes import Notes
 from tfdp.migrate.verify._recorder import Recorder
-from tfdp.migrate.verify._tapes import SHARES, WEIGHT, Tapes
+from tfdp.migrate.verify._tapes import COMBINED, SHARES, WEIGHT, Tapes
 from tfdp.migrate.verify._variables import Registry
 from tfdp.migrate.verify.spec import DIVERGED, TRACER_FAILED, TRACER_LOG, Spec
 from tfdp.migrate.verify.trace import Header, Trace
@@ -46,13 +47,14 @@ class Session:
         self.registry = Registry(forced, scatter=self.rank or None)
         self.seeds = Seeds(spec.seed, self.rank)
         header = reference.header() if reference else None
-        self.order = Order(self.seeds, self.rank, header)
+        self.notes = Notes()
+        self.order = Order(self.seeds, self.rank, header, self.notes)
         self.recorder = Recorder(self.registry, self.trace, spec.steps, self.stop, reference)
         place = (self.rank, int(os.environ[local.SIZE])) if reference else None
         folder = reference.folder if reference else self.trace.folder
         self.draws = Draws(Path(spec.path), folder, place, self.recorder.moment)
         self.layers = Layers()
-        self.tapes = Tapes(self.recorder, self.registry, self.guard)
+        self.tapes = Tapes(self.recorder, self.registry, self.guard, self.notes)
 
     def install(self) -> None:
         """Put all instruments in place: before anything of the script, or of the runtime, is imported."""
@@ -69,6 +71,8 @@ class Session:
             _replace("init", self.seeds.keeping)
             _replace("shard", self.order.dealing)
             _replace("shuffle_seed", self.order.agreed)
+            _replace("local_rows", self.notes.rows)
+            _replace("scale_lr", self.notes.rates)
             self._watch_tape()
 
     def run(self) -> None:
@@ -110,7 +114,7 @@ class Session:
         if not self.spec.reference:
             self.trace.write_start(self.recorder.start())
         given = tuple(self.seeds.given), tuple(self.order.given), self.layers.neutralised
-        self.trace.write_header(Header(outcome, self.registry.names(), _compute_dtype(), *given))
+        self.trace.write_header(Header(outcome, self.registry.names(), _compute_dtype(), *given, self.notes.all))
 
     def _watch_tape(self) -> None:
         tape = _runtime("DistributedGradientTape")
@@ -119,7 +123,10 @@ class Session:
         def __init__(this: Any, *args: Any, **options: Any) -> None:  # noqa: N807
             start(this, *args, **options)
             setattr(this, WEIGHT, options.get("batch_size"))
-            setattr(this, SHARES, _runtime("size")() if options.get("op") is _runtime("Sum") else 1)
+            summed = options.get("op") is _runtime("Sum")
+            setattr(this, SHARES, _runtime("size")() if summed else 1)
+            weighted = "mean" if options.get("batch_size") is None else "weighted"
+            setattr(this, COMBINED, "sum" if summed else weighted)
 
         tape.__init__ = tf.autograph.experimental.do_not_convert(__init__)
         self.tapes.watch(tape)

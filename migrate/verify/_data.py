@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfdp.migrate.verify.trace import Header
+from tfdp.migrate.verify._notes import Notes
+from tfdp.migrate.verify.trace import DEALT, DEALT_AGAIN, ORDERS_DIFFER, SAME_BATCH, Header
 
 
 class Seeds:
@@ -59,11 +60,13 @@ class Seeds:
 class Order:
     """`shuffle` keeps the order, except where it would give each rank another order of the records they share out."""
 
-    def __init__(self, seeds: Seeds, rank: int, reference: Header | None) -> None:
+    def __init__(self, seeds: Seeds, rank: int, reference: Header | None, notes: Notes) -> None:
         self._seeds = seeds
+        self._notes = notes
         self._rank = rank
         self._reference = reference
         self._dealt: list[Any] = []
+        self._disordered: list[Any] = []
         self._common: set[int] = set(reference.shuffled) if reference else set()
         self.given: list[int] = []
 
@@ -76,20 +79,46 @@ class Order:
             shuffle(this, *args, **options)  # wrong arguments must fail as they do in life
             arguments = signature.bind(this, *args, **options).arguments
             seed = self._order(this, arguments.get("seed"))
-            return this if seed is None else shuffle(this, arguments["buffer_size"], seed=seed)
+            if seed is None:
+                return this
+            shuffled = shuffle(this, arguments["buffer_size"], seed=seed)
+            self._disordered.append(shuffled)
+            return shuffled
 
         tf.data.Dataset.shuffle = ordered
+        for name in ("batch", "padded_batch"):
+            setattr(tf.data.Dataset, name, self._batching(getattr(tf.data.Dataset, name)))
         tf.data.Dataset.shard = self.dealing(tf.data.Dataset.shard)
 
     def dealing(self, shard: Callable[..., Any]) -> Callable[..., Any]:
         """`shard`, remembering the datasets it returns."""
 
-        def dealt(*args: Any, **options: Any) -> Any:
-            dataset = shard(*args, **options)
-            self._dealt.append(dataset)
+        def dealt(source: Any, *args: Any, **options: Any) -> Any:
+            dataset = shard(source, *args, **options)
+            if dataset is not source:
+                self._note(source)
+                self._dealt.append(dataset)
             return dataset
 
         return dealt
+
+    def _note(self, source: Any) -> None:
+        again = _descends(source, self._dealt)
+        self._notes.add(DEALT_AGAIN if again else DEALT)
+        if _descends(source, self._disordered) and not again:
+            self._notes.add(ORDERS_DIFFER)
+
+    def _batching(self, batch: Callable[..., Any]) -> Callable[..., Any]:
+        """`batch`, noting how many records the training data's have; in the reference all datasets'."""
+        signature = inspect.signature(batch)
+
+        def batched(this: Any, *args: Any, **options: Any) -> Any:
+            size = signature.bind(this, *args, **options).arguments["batch_size"]
+            if isinstance(size, (int, np.integer)) and (self._reference is None or _descends(this, self._dealt)):
+                self._notes.add(SAME_BATCH, str(size))
+            return batch(this, *args, **options)
+
+        return batched
 
     def agreed(self, shuffle_seed: Callable[[], int | None]) -> Callable[[], int | None]:
         """`dp.shuffle_seed`, remembering the seeds it gives to all ranks alike."""
@@ -106,7 +135,7 @@ class Order:
         """The seed of a shuffle of `dataset`, None to keep the order."""
         if seed is not None:
             self.given.append(int(seed))
-        if self._reference is None or any(_descends(dataset, dealt) for dealt in self._dealt):
+        if self._reference is None or _descends(dataset, self._dealt):
             return None
         if seed is None:
             return 1 + self._rank
@@ -117,13 +146,14 @@ class Order:
         return None if last is None or last in self._reference.seeded else last
 
 
-def _descends(dataset: Any, ancestor: Any) -> bool:
-    """Whether `ancestor` is `dataset` or one of the datasets it reads from."""
+def _descends(dataset: Any, ancestors: list[Any]) -> bool:
+    """Whether one of `ancestors` is `dataset` or one of the datasets it reads from."""
+    known = {id(ancestor) for ancestor in ancestors}
     # `_inputs` is the only way TensorFlow offers from a dataset to its inputs (2.15 to 2.21).
     pending = [dataset]
     while pending:
         one = pending.pop()
-        if one is ancestor:
+        if id(one) in known:
             return True
         pending.extend(one._inputs())
     return False

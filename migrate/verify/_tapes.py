@@ -6,13 +6,16 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 import tensorflow as tf
 
+from tfdp.migrate.verify._notes import Notes
 from tfdp.migrate.verify._recorder import Recorder
 from tfdp.migrate.verify._variables import Registry, wide_dtype
-from tfdp.migrate.verify.trace import Call
+from tfdp.migrate.verify.trace import INPUT_AVERAGED, Call
+from tfdp.runtime.call_site import call_site
 
 T = TypeVar("T")
 WEIGHT = "_verify_batch_size"
 SHARES = "_verify_shares"
+COMBINED = "_verify_combined"
 
 
 class Guard(Protocol):
@@ -25,8 +28,9 @@ class Guard(Protocol):
 class Tapes:
     """Wraps `tf.GradientTape`, and the runtime's tape where one is given."""
 
-    def __init__(self, recorder: Recorder, registry: Registry, guard: Guard) -> None:
+    def __init__(self, recorder: Recorder, registry: Registry, guard: Guard, notes: Notes) -> None:
         self._recorder = recorder
+        self._notes = notes
         self._registry = registry
         self._guard = guard
         self._open: list[tuple[Any, Any]] = []
@@ -67,8 +71,7 @@ class Tapes:
                 self._asking -= 1
                 asked, self._asked = self._asked, None
             inner = any(entered is not asked for entered, _ in self._open)
-            how = getattr(this, WEIGHT, None), getattr(this, SHARES, 1)
-            return self._record(target, sources, result, *how, inner)
+            return self._record(target, sources, result, this, inner)
 
         kind.gradient = tf.autograph.experimental.do_not_convert(recorded)
 
@@ -134,18 +137,21 @@ class Tapes:
 
         return tf.numpy_function(run, list(inputs), tf.int64)
 
-    def _record(self, target: Any, sources: Any, result: Any, weight: Any, shares: int, inner: bool) -> Any:  # noqa: PLR0917
+    def _record(self, target: Any, sources: Any, result: Any, tape: Any, inner: bool) -> Any:
         keys = self._registry.keys_of(tf.nest.flatten(sources))
+        weight, combined, site = getattr(tape, WEIGHT, None), getattr(tape, COMBINED, ""), call_site()
         if not any(keys):
+            if combined:
+                self._notes.add(INPUT_AVERAGED, site)
             return result
         gradients = tf.nest.flatten(result)
         pairs = {key: _dense(g) for key, g in zip(keys, gradients, strict=True) if key and g is not None}
-        head = [_sum(target) * shares, tf.cast(-1 if weight is None else weight, tf.float64)]
+        head = [_sum(target) * getattr(tape, SHARES, 1), tf.cast(-1 if weight is None else weight, tf.float64)]
 
         def note(loss: Any, count: Any, *values: Any) -> None:
             known = None if weight is None else float(count)
             arrays = dict(zip(pairs, (np.array(value) for value in values), strict=True))
-            self._recorder.call(Call(float(loss), known, inner, tuple(filter(None, keys)), arrays))
+            self._recorder.call(Call(float(loss), known, inner, tuple(filter(None, keys)), arrays, combined, site))
 
         inputs = [*head, *pairs.values()]
         if tf.executing_eagerly():

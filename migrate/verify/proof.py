@@ -13,9 +13,9 @@ class Proof:
     and variables, dimensionless. failure: the first criterion missed, None where all hold or where the run failed
     before any was missed. reason: one sentence, empty when proved. table: the same differences by variable.
     neutralised: what computes otherwise in both runs than in life, because it differs by worker by its nature.
-    diagnosis: the likely cause of the failure, where the pattern of the differences tells it. timed_out: the migrated
-    run was not done in time, and had missed no criterion before: neither proved nor disproved. points: the steps that
-    both runs came to, in order.
+    diagnosis: the likely cause of the failure in one sentence, where the pattern of the differences tells it. cause:
+    its short name, one of `diagnosis.Cause`. timed_out: the migrated run was not done in time, and had missed no
+    criterion before: neither proved nor disproved. points: the steps that both runs came to, in order.
     """
 
     script: str
@@ -32,6 +32,7 @@ class Proof:
     table: tuple[Row, ...]
     neutralised: tuple[str, ...] = ()
     diagnosis: str | None = None
+    cause: str | None = None
     timed_out: bool = False
     points: tuple[Point, ...] = ()
 

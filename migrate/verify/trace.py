@@ -27,7 +27,8 @@ class Call:
     loss: sum of the target's elements, local to the process; times the number of processes where their gradients are
     added up, not averaged. weight: the examples it counts for, where the script gives them. inner: asked
     while another tape was open (a penalty). sources: keys in order; those without a gradient are not in `gradients`,
-    which are dense, float32 or float64.
+    which are dense, float32 or float64. combined: how the tape itself combined the gradients of the ranks: `mean`,
+    `sum`, `weighted`, or empty. site: the line that asked.
     """
 
     loss: float
@@ -35,6 +36,25 @@ class Call:
     inner: bool
     sources: tuple[str, ...]
     gradients: Arrays
+    combined: str = ""
+    site: str = ""
+
+
+@dataclass(frozen=True)
+class Note:
+    """Something that a script did which may explain a difference, and never decides about one. site: the line."""
+
+    what: str
+    site: str
+
+
+DEALT = "dealt"  # records or rows were shared out over the ranks
+DEALT_AGAIN = "dealt again"  # ... of which a rank had its share already
+ORDERS_DIFFER = "orders differ"  # ... after a shuffle that gave each rank another order
+SAME_BATCH = "batch"  # each of a rank's batches has this many records: the site is the number
+RATE_SCALED = "rate scaled"
+RATE_SCALED_AGAIN = "rate scaled again"
+INPUT_AVERAGED = "input averaged"  # a gradient for something that is no variable was combined over the ranks
 
 
 @dataclass(frozen=True)
@@ -53,7 +73,8 @@ class Header:
     (more gradient calls in a step than the reference).
 
     names: key -> readable name. compute: dtype in which the model computes. seeded, shuffled: the seeds that the script
-    gave to `tf.random.set_seed` and to `shuffle`, in order. neutralised: what computes otherwise than in life.
+    gave to `tf.random.set_seed` and to `shuffle`, in order. neutralised: what computes otherwise than in life. notes:
+    each once.
     """
 
     outcome: str
@@ -62,6 +83,7 @@ class Header:
     seeded: tuple[int, ...] = ()
     shuffled: tuple[int, ...] = ()
     neutralised: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
 
 _LISTS = ("seeded", "shuffled", "neutralised")
@@ -116,14 +138,17 @@ class Trace:
         """Write `header.json`: the last thing a process does."""
         facts = {"outcome": header.outcome, "names": dict(header.names), "compute": header.compute}
         lists = {name: list(getattr(header, name)) for name in _LISTS}
-        self._write_text(HEADER, json.dumps({**facts, **lists}))
+        notes = [[note.what, note.site] for note in header.notes]
+        self._write_text(HEADER, json.dumps({**facts, **lists, "notes": notes}))
 
     def header(self) -> Header | None:
         """The header, None for a process that was killed."""
         if not (self.folder / HEADER).exists():
             return None
         facts = json.loads((self.folder / HEADER).read_text("utf-8"))
-        return Header(facts["outcome"], facts["names"], facts["compute"], *(tuple(facts[name]) for name in _LISTS))
+        lists = {name: tuple(facts[name]) for name in _LISTS}
+        notes = tuple(Note(what, site) for what, site in facts["notes"])
+        return Header(facts["outcome"], facts["names"], facts["compute"], notes=notes, **lists)
 
     def write_start(self, initial: Arrays) -> None:
         """Write the values the variables were created with."""
@@ -165,9 +190,13 @@ def steps_in(folder: Path) -> int:
     return sum(1 for _ in folder.glob("step-*.npz"))
 
 
+_FACTS = ("loss", "weight", "inner", "combined", "site")
+
+
 def _about(call: Call) -> dict[str, Any]:
-    return {"loss": call.loss, "weight": call.weight, "inner": call.inner, "sources": list(call.sources)}
+    return {**{name: getattr(call, name) for name in _FACTS}, "sources": list(call.sources)}
 
 
 def _call(facts: Mapping[str, Any], gradients: Arrays) -> Call:
-    return Call(facts["loss"], facts["weight"], facts["inner"], tuple(facts["sources"]), gradients)
+    named = {name: facts[name] for name in _FACTS}
+    return Call(sources=tuple(facts["sources"]), gradients=gradients, **named)
