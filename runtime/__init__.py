@@ -7,6 +7,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tfdp.runtime.array_shares import held_out as held_out
     from tfdp.runtime.arrays import dealt_length as dealt_length
     from tfdp.runtime.arrays import even_batch_size as even_batch_size
     from tfdp.runtime.arrays import global_batch_size as global_batch_size
@@ -72,6 +73,7 @@ if TYPE_CHECKING:
     from tfdp.runtime.tape import DistributedGradientTape as DistributedGradientTape
 
 _MODULES = {
+    "array_shares": ("held_out",),
     "arrays": (
         "dealt_length",
         "even_batch_size",

@@ -33,7 +33,7 @@ class _BatchLog(Log):
 
     def see(self, parts: list[Any]) -> None:
         self._count += 1
-        self._running = _digest(self._running, parts)
+        self._running = digest(self._running, parts)
         if self._count & (self._count - 1) == 0 or self._count % _EVERY == 0:
             self.check(0, self._count, self._running)
 
@@ -158,14 +158,15 @@ def _parts(batch: Any) -> Iterator[Any]:
 
 def _rows(parts: list[Any]) -> Any:
     """The number of rows that all parts have: an int, or a scalar tensor in a graph that does not know it yet."""
-    found = [_length(part) for part in parts]
+    found = [length(part) for part in parts]
     known = {rows for rows in found if not tf.is_tensor(rows)}
     if len(known) > 1 or not found:
         raise ValueError(f"the parts of the batch at {call_site()} have {sorted(known)} rows: equally many are needed")
     return known.pop() if known else found[0]
 
 
-def _length(part: Any) -> Any:
+def length(part: Any) -> Any:
+    """The number of rows: an int, or a scalar tensor in a graph that does not know it yet."""
     if isinstance(part, str | bytes):
         raise TypeError(f"a batch at {call_site()} holds {part!r}, which has no rows")
     shape = getattr(part, "shape", None)
@@ -191,15 +192,20 @@ def _dealt(batch: Any, end: Any, topology: Topology) -> Any:
     return rows[topology.rank : end : topology.size]
 
 
-def _digest(before: int, parts: list[Any]) -> int:
-    digest = hashlib.blake2b(before.to_bytes(8, "little"), digest_size=7)
+def digest(before: int, parts: list[Any]) -> int:
+    """A hash of 56 bits over `before` and a sample of each part's rows."""
+    found = hashlib.blake2b(before.to_bytes(8, "little"), digest_size=7)
     for part in parts:
+        if hasattr(part, "tocsr"):
+            part = part.tocsr().data  # noqa: PLW2901 - the entries of a SciPy matrix stand for it
         listed = isinstance(part, list | tf.RaggedTensor)
         array = np.empty(0, object) if listed else np.asarray(part)
         if array.dtype.kind in "OSU":
-            digest.update(repr(part.to_list() if isinstance(part, tf.RaggedTensor) else list(part)).encode())
+            every = max(1, int(length(part)) // _LOOKED_AT)
+            rows = getattr(part, "iloc", part)[::every]
+            found.update(repr(rows.to_list() if isinstance(rows, tf.RaggedTensor) else list(rows)).encode())
         else:
-            digest.update(f"{array.dtype}{array.shape}".encode())
+            found.update(f"{array.dtype}{array.shape}".encode())
             every = max(1, array.nbytes // _LOOKED_AT)
-            digest.update(np.ascontiguousarray(array[::every]).tobytes())
-    return int.from_bytes(digest.digest(), "little")
+            found.update(np.ascontiguousarray(array[::every]).tobytes())
+    return int.from_bytes(found.digest(), "little")

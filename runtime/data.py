@@ -27,14 +27,18 @@ def shard(
     order_check: bool = False,
     source_check: bool = True,
     only_if: bool = True,
+    validation_split: float = 0.0,
 ) -> Dataset:
-    """This rank's records: record `i` of the stream goes to rank `i mod N`.
+    """This rank's records: record `i` of the stream, or row `i` of the arrays, goes to rank `i mod N`.
 
     Deal records, not batches, before an unseeded shuffle and after a leading `repeat`: then the ranks' `k`-th batches
     together are the `k`-th batch of one process with N times the batch size.
 
     Args:
-        dataset: the same stream of records on every rank; any structure, ragged shapes too.
+        dataset: the same stream of records on every rank; any structure, ragged shapes too. Or whole arrays, as `fit`
+            takes them: NumPy arrays, tensors, data frames, lists of numbers or strings, and tuples, lists and
+            dictionaries of arrays with equally many rows; None stays None. What yields batches goes to
+            `dp.shard_batches`.
         remainder: "drop" leaves out the last `n mod N` records of a pass, so that all ranks get equally many, and says
             so on stderr. "weight" deals them too; use `count_examples` and `DistributedGradientTape(batch_size=…)`
             with it.
@@ -46,24 +50,26 @@ def shard(
             has shuffled by itself is found so. Set it to False for records that are made different on purpose.
         only_if: False returns the dataset itself: for functions that make training data and others. The same on every
             rank.
+        validation_split: of arrays, the part that `dp.held_out` gives to validation; only the rows before it are dealt.
 
     Returns:
-        A dataset of the same structure; with one worker the dataset itself.
+        A dataset of the same structure; with one worker the dataset itself. Of arrays the same structure with `n // N`
+        rows, views where the arrays have views.
 
     Raises:
-        TypeError: it is no `tf.data.Dataset`.
-        ValueError: fewer records than ranks; an unknown `remainder`; datasets inside the records of a checked stream.
+        TypeError: it is neither a `tf.data.Dataset` nor arrays.
+        ValueError: fewer records than ranks; an unknown `remainder`; datasets inside the records of a checked stream;
+            arrays with different numbers of rows; `remainder` or `validation_split` where they cannot be.
         TfdpError: the ranks' streams differ, by the source check; on every rank.
         TfdpError: while iterating, where the order check finds another record than on rank 0 (TensorFlow raises it as
             `tf.errors.UnknownError` with the message).
     """
-    if not isinstance(dataset, tf.data.Dataset):
-        raise TypeError(
-            f"dp.shard at {call_site()} takes a tf.data.Dataset, not a {type(dataset).__name__}: "
-            "use tf.data.Dataset.from_tensor_slices for arrays"
-        )
     if remainder not in ("drop", "weight"):
         raise ValueError(f"remainder is {remainder!r} at {call_site()}: it must be 'drop' or 'weight'")
+    if not isinstance(dataset, tf.data.Dataset):
+        return _shard_arrays(dataset, remainder, source_check, only_if, validation_split)
+    if validation_split:
+        raise ValueError(f"dp.shard at {call_site()}: validation_split is for arrays, not for a tf.data.Dataset")
     topology = current().topology
     if topology.size == 1 or not only_if:
         return dataset
@@ -79,6 +85,15 @@ def shard(
     if records == tf.data.UNKNOWN_CARDINALITY:
         return _deal_whole_groups(dataset, topology)
     return _deal_known(dataset, records, topology)
+
+
+def _shard_arrays(data: Any, remainder: str, source_check: bool, only_if: bool, validation_split: float) -> Any:
+    if remainder != "drop":
+        raise ValueError(f"remainder is {remainder!r} at {call_site()}: that is for a tf.data.Dataset, not for arrays")
+    # Imported here because what it needs is built upon this module.
+    from tfdp.runtime.array_shares import dealt_arrays
+
+    return dealt_arrays(data, validation_split, source_check) if only_if else data
 
 
 def _cardinality(dataset: Dataset) -> int:

@@ -166,7 +166,8 @@ def case_what_cannot_be_dealt():
     whole = tf.data.Dataset.range(9)
     assert dp.shard(whole, only_if=False) is whole
     assert dp.local_batch_size(9, only_if=False) == dp.local_steps(9, only_if=False) == 9
-    raises(TypeError, "not a list", lambda: dp.shard([1, 2]))
+    raises(TypeError, "use dp.shard_batches", lambda: dp.shard(iter([1, 2])))
+    raises(TypeError, "which has no rows", lambda: dp.shard("rows"))
     raises(ValueError, "'all'", lambda: dp.shard(tf.data.Dataset.range(9), remainder="all"))
     raises(ValueError, "1 record(s)", lambda: dp.shard(tf.data.Dataset.range(1)))
     raises(ValueError, "1 record(s)", lambda: dp.shard(tf.data.Dataset.range(1), remainder="weight"))
