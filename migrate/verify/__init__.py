@@ -49,4 +49,3 @@ def prove(
     before = texts.reference(str(path), source, np, batch, scaling) if reference is None else reference
     with record(path, np, steps, reference=before, batch=batch, seed=seed, args=args, timeout=timeout) as recording:
         return recording.prove(after)
-

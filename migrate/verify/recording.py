@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from tfdp.migrate.verify import compare, runs
+from tfdp.migrate.verify.diagnosis import diagnose
 from tfdp.migrate.verify.proof import Proof
 from tfdp.migrate.verify.runs import Ended, Watch
 from tfdp.migrate.verify.spec import TRACER_LOG, Spec
@@ -26,9 +27,7 @@ class CouldNotRun(Exception):  # noqa: N818 - says what happened, and is neither
 class Recording:
     """The reference's trace. Made by `record`, valid until its `with` block ends."""
 
-    def __init__(
-        self, folder: Path, spec: Spec, np: int, batch: Batch, *, timeout: float, watch: Watch | None
-    ) -> None:
+    def __init__(self, folder: Path, spec: Spec, np: int, batch: Batch, *, timeout: float, watch: Watch | None) -> None:
         self._folder = folder
         self._spec = spec
         self._np = np
@@ -65,14 +64,18 @@ class Recording:
         ended = runs.run(folder, spec, self._np, self._timeout, self._watch)
         _refuse_tracer_error(spec)
         ranks = [Trace(Path(spec.out) / f"rank{rank}") for rank in range(self._np)]
-        return self._judged(compare.compare(self._trace, ranks, self._spec.steps), ended)
+        return self._judged(compare.compare(self._trace, ranks, self._spec.steps), ranks, ended)
 
-    def _judged(self, found: compare.Comparison, ended: Ended) -> Proof:
+    def _judged(self, found: compare.Comparison, ranks: Sequence[Trace], ended: Ended) -> Proof:
         header = self._trace.header()
         failed = _run_failure(ended, self._timeout)
         missed = _sentence(found.failure) if found.failure else ""
         # A crash ends the steps too early: then it is the reason, and not the steps that are missing.
         crashed = failed and (found.failure is None or found.failure.kind == "steps")
+        known = None
+        if (failed or found.failure) and not (crashed and ended.code is None):
+            reason = failed if crashed else ""
+            known = diagnose(found, self._trace, ranks, self._spec.steps, batch=self._batch, reason=reason)
         return Proof(
             script=self._spec.path,
             np=self._np,
@@ -89,6 +92,8 @@ class Recording:
             neutralised=header.neutralised if header else (),
             timed_out=bool(crashed) and ended.code is None,
             points=tuple(found.points),
+            diagnosis=known.text if known else None,
+            cause=known.cause.value if known else None,
         )
 
     def _require(self, ended: Ended) -> None:

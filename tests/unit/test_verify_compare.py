@@ -24,7 +24,7 @@ def honest(index: int) -> Step:
     w, m, gradient = array(1, 2, 3) * (index + 1), array(1, 1, 1) * index, array(0.5, -1, 2)
     return Step(
         before={W: w, M: m, RATE: np.float32(0.1)},
-        calls=(Call(2.0 - index, None, False, (W,), {W: gradient}),),
+        calls=(Call(2.0 - index, None, False, (W,), {W: gradient}, combined="mean"),),
         after={W: w - 0.1 * gradient, M: m + gradient, RATE: np.float32(0.1)},
         closed=True,
     )

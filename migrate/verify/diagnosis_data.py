@@ -1,0 +1,66 @@
+"""Losses that are wrong because the ranks' examples are not, together, those of the reference."""
+
+from tfdp.migrate.verify.causes import Cause, Diagnosis, places
+from tfdp.migrate.verify.diagnosis_gradient import first_wrong
+from tfdp.migrate.verify.patterns import Scene, Taken
+from tfdp.migrate.verify.trace import DEALT, DEALT_AGAIN, ORDERS_DIFFER, SAME_BATCH
+
+
+def read_otherwise(seen: Scene) -> Diagnosis | None:
+    """From the losses of the failing step, and what was done to the data before."""
+    taken = first_wrong(seen)
+    if taken is None or seen.failure is None or seen.failure.kind != "loss":
+        return None
+    if any(seen.headers):
+        found = _dealt(seen, taken) or _batch(seen)
+        if found:
+            return found
+    if seen.failure.step:
+        return _later(seen)
+    text = "the ranks' examples together are not those of the reference, or their losses are made otherwise of them"
+    return Diagnosis(Cause.EXAMPLES, text)
+
+
+def _dealt(seen: Scene, taken: Taken) -> Diagnosis | None:
+    """Records dealt not at all, twice, or of different orders."""
+    again, apart, dealt = (seen.noted(what) for what in (DEALT_AGAIN, ORDERS_DIFFER, DEALT))
+    if again:
+        text = f"what is dealt at {places(again)} is a rank's own share already: most examples are never seen"
+        return Diagnosis(Cause.DEALT_TWICE, text)
+    if apart:
+        text = f"each rank has shuffled for itself before the deal at {places(apart)}: examples are seen twice or never"
+        return Diagnosis(Cause.ORDERS, text)
+    if taken.same_losses:
+        but = f", though {places(dealt)} deals records" if dealt else ""
+        return Diagnosis(Cause.NOT_DEALT, f"all ranks have the same loss: they train on the same examples{but}")
+    # Draws that differ by rank make losses differ on the same examples too.
+    if not dealt and seen.draws:
+        text = "nothing shares out the data: dp.shard or dp.local_rows was never called, so all ranks read the same"
+        return Diagnosis(Cause.NOT_DEALT, text)
+    return None
+
+
+def _batch(seen: Scene) -> Diagnosis | None:
+    """Batches of the reference's size on each rank."""
+    ours = {int(size) for size in seen.noted(SAME_BATCH)}
+    theirs = {int(note.site) for note in seen.reference.notes if note.what == SAME_BATCH}
+    same = sorted(size for size in ours if size in theirs and size * seen.size not in theirs)
+    if not same:
+        return None
+    text = (
+        f"each rank's batches have {same[0]} examples, as many as the reference's: they must have 1/{seen.size} of that"
+    )
+    return Diagnosis(Cause.BATCH, text)
+
+
+def _later(seen: Scene) -> Diagnosis | None:
+    """All is equal until a step."""
+    step = seen.failure.step if seen.failure else 0
+    if seen.right_again():
+        text = (
+            f"all is equal until step {step}, and again after it: there the ranks' batches have unequal numbers of "
+            "examples, as at the end of an epoch, and count the same"
+        )
+        return Diagnosis(Cause.TAIL, text)
+    text = f"all is equal until step {step}, and not after it: from there a rank is ahead of the others, or behind them"
+    return Diagnosis(Cause.DECISION, text)
