@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from tfdp.runtime.ops import Product as Product
     from tfdp.runtime.ops import ReduceOp as ReduceOp
     from tfdp.runtime.ops import Sum as Sum
+    from tfdp.runtime.optimizer import DistributedOptimizer as DistributedOptimizer
     from tfdp.runtime.root import on_root as on_root
     from tfdp.runtime.root import report as report
     from tfdp.runtime.root import root_first as root_first
@@ -142,6 +143,7 @@ _MODULES = {
         "ReduceOp",
         "Sum",
     ),
+    "optimizer": ("DistributedOptimizer",),
     "root": (
         "on_root",
         "report",

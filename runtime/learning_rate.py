@@ -4,7 +4,7 @@ import math
 import numbers
 from typing import Any, Literal
 
-from tfdp.runtime import schedules
+from tfdp.runtime import keras_optimizers, schedules
 from tfdp.runtime.autograph import as_written
 from tfdp.runtime.call_site import call_site
 from tfdp.runtime.job import current
@@ -86,16 +86,20 @@ def scale_optimizer(optimizer: Any, scale: Scale = "linear", warmup_steps: int =
     """The Keras optimizer with its learning rate scaled: for one whose rate is not written where it is made.
 
     Args:
-        optimizer: a Keras optimizer that has updated nothing yet, and whose rate is a number.
+        optimizer: a Keras optimizer that has updated nothing yet, and whose rate is a number; its name, such as
+            "adam"; or its configuration, a dict with "class_name" and "config".
         scale, warmup_steps: as in `scale_lr`.
 
     Returns:
-        A new optimizer of the same class and configuration. With one worker: `optimizer` itself.
+        A new optimizer of the same class and configuration. With one worker: `optimizer` itself, or the one that the
+        name or the configuration means.
 
     Raises:
         TypeError: it has no `get_config` with a learning rate, or its rate is a schedule: scale that where it is made.
     """
     factor = _factor(scale, warmup_steps)
+    if isinstance(optimizer, (str, dict)):
+        optimizer = keras_optimizers.optimizer_of(optimizer)
     config: dict[str, Any] = optimizer.get_config() if hasattr(optimizer, "get_config") else {}
     rate: Any = config.get("learning_rate")
     if not isinstance(rate, numbers.Number) and not hasattr(rate, "dtype"):

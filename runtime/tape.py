@@ -1,7 +1,6 @@
 """The gradient tape whose gradients are averaged over all ranks."""
 
 import operator
-from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -9,10 +8,12 @@ import tensorflow as tf
 from tfdp.runtime.autograph import as_written
 from tfdp.runtime.call_site import call_site
 from tfdp.runtime.compression import Compression
+from tfdp.runtime.gradient_options import check_kinds, check_options
 from tfdp.runtime.gradients import Exchange
 from tfdp.runtime.job import current
-from tfdp.runtime.ops import Average, ReduceOp, Sum
+from tfdp.runtime.ops import Average, ReduceOp
 from tfdp.runtime.same_start import check_same_start
+from tfdp.runtime.tape_marks import mark
 from tfdp.runtime.variables import is_variable, name_of
 
 
@@ -64,7 +65,8 @@ class DistributedGradientTape:
             raise TypeError(f"the tape at {call_site()} is a DistributedGradientTape already: wrap a tape once")
         if not isinstance(tape, tf.GradientTape):
             raise TypeError(f"DistributedGradientTape at {call_site()} takes a tf.GradientTape, not {tape!r}")
-        _check_options(op, batch_size, compression, gradient_predivide_factor)
+        check_options(op, compression, gradient_predivide_factor)
+        _check_weighted(op, batch_size, compression, gradient_predivide_factor)
         self._job = current()
         self._tape = tape
         self._exchange = Exchange(
@@ -119,7 +121,8 @@ class DistributedGradientTape:
             return tf.nest.pack_sequence_as(local, self._exchange.alone(flat)) if self._exchange.acts_alone else local
         given, site = tf.nest.flatten(sources), call_site()
         names = [_name(each, index) for index, each in enumerate(given)]
-        _check_kinds(flat, names, site)
+        check_kinds(flat, names, site)
+        mark(given)
         with tf.name_scope("distributed_gradient"):
             compared = check_same_start([each for each in given if is_variable(each)], self._job)
             # Also what is sent for a gradient that is none, and depends on nothing, comes after the comparison.
@@ -141,20 +144,7 @@ class DistributedGradientTape:
         )
 
 
-def _check_options(op: Any, batch_size: Any, compression: Any, factor: Any) -> None:
-    if op not in (Average, Sum):
-        raise ValueError(f"op is {op} at {call_site()}: gradients are combined with dp.Average or dp.Sum")
-    if not callable(getattr(compression, "compress", None)) or not callable(getattr(compression, "decompress", None)):
-        raise TypeError(
-            f"compression is {compression!r} at {call_site()}: it must be dp.Compression.none, dp.Compression.fp16 or "
-            "dp.Compression.bf16"
-        )
-    if not isinstance(factor, (int, float)) or not 0 < factor < float("inf"):
-        raise ValueError(f"gradient_predivide_factor is {factor!r} at {call_site()}: a number greater than 0 is needed")
-    if factor != 1 and op is not Average:
-        raise ValueError(
-            f"gradient_predivide_factor at {call_site()} splits the division of an average; it does not go with op={op}"
-        )
+def _check_weighted(op: Any, batch_size: Any, compression: Any, factor: Any) -> None:
     if batch_size is None:
         return
     if op is not Average:
@@ -164,15 +154,6 @@ def _check_options(op: Any, batch_size: Any, compression: Any, factor: Any) -> N
             f"batch_size at {call_site()} makes a weighted mean, whose terms are sums over examples: it does not go "
             "with compression or gradient_predivide_factor"
         )
-
-
-def _check_kinds(gradients: Sequence[Any], names: Sequence[str], site: str) -> None:
-    for gradient, name in zip(gradients, names, strict=True):
-        if gradient is not None and not isinstance(gradient, (tf.Tensor, tf.IndexedSlices)):
-            raise TypeError(
-                f"the gradient for {name} at {site} is a {type(gradient).__name__}, which cannot be combined over the "
-                "ranks: take the gradient for its parts, such as ragged.flat_values"
-            )
 
 
 def _name(source: Any, index: int) -> str:
