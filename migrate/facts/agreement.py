@@ -14,7 +14,7 @@ from tfdp.migrate.facts.datasets import Datasets
 from tfdp.migrate.facts.decisions import loop_exits
 from tfdp.migrate.facts.effects import Effect, repeated
 from tfdp.migrate.facts.flow import reaching, within
-from tfdp.migrate.facts.index import Index
+from tfdp.migrate.facts.index import Definition, Index
 from tfdp.migrate.facts.linear import Linear
 from tfdp.migrate.facts.loops import Loops, TrainingLoop
 from tfdp.migrate.facts.metrics import Metrics, Seen
@@ -118,8 +118,12 @@ class Agreement:
             return
         if isinstance(node, cst.Name | cst.Attribute | cst.Call):
             yield node
+        if node in self._sameness.equal:
+            return
+        named = node.target if isinstance(node, cst.NamedExpr | cst.CompFor) else None
         for child in node.children:
-            yield from self._local(child)
+            if child is not named and not isinstance(child, cst.Parameters):
+                yield from self._local(child)
 
     def _places(self, name: cst.BaseExpression, statement: cst.If | cst.While) -> Iterator[cst.BaseExpression]:
         """Where a value is averaged: at its definition, or where it is asked if that comes less often."""
@@ -133,9 +137,26 @@ class Agreement:
             seldom = len(self._index.loops_around(definition.statement)) <= around
             if local and seldom and self._linear.of(value) and self.certain(definition.statement):
                 yield value
-        self._sameness.forget()
+            self._sameness.forget()
+        for definition in definitions:
+            yield from self._given(definition)
+        if any(d.kind == "comp" for d in definitions) or not self.certain(name):
+            return
         if Mark.LOCAL in self._sameness.of(name) and self._is_whole(name) and self._linear.of(name):
             yield name
+
+    def _given(self, definition: Definition) -> Iterator[cst.BaseExpression]:
+        """What is given for a parameter where its function is called."""
+        function = definition.scope
+        if definition.kind != "param" or not isinstance(function, cst.FunctionDef):
+            return
+        for call in self._origins.calls_of(function):
+            value = self._origins.bind(call, function).get(definition.name)
+            if value is None or Mark.LOCAL not in self._sameness.of(value) or self._metrics.in_graph(call):
+                continue
+            if self._linear.of(value) and self.certain(value):
+                yield value
+                self._sameness.forget()
 
     def _is_whole(self, name: cst.BaseExpression) -> bool:
         """Whether nothing around it in the test is a part of the same value, as in `float(loss)`."""
@@ -158,6 +179,8 @@ class Agreement:
             if isinstance(parent, cst.IfExp) and child is not parent.test and self._open(parent.test):
                 return False
             if isinstance(parent, cst.BooleanOperation) and child is parent.right and self._open(parent.left):
+                return False
+            if isinstance(parent, cst.BaseComp) and child is not parent.for_in and self._chooses(parent):
                 return False
             if isinstance(parent, cst.FunctionDef):
                 if child is not parent.body:
@@ -199,6 +222,14 @@ class Agreement:
 
     def _open(self, test: cst.BaseExpression) -> bool:
         return bool(self._sameness.of(test)) and not alike(test, self._origins)
+
+    def _chooses(self, comprehension: cst.BaseComp) -> bool:
+        """Whether an element may be asked for on some ranks alone."""
+        if isinstance(comprehension, cst.GeneratorExp):  # as `any` and `next` do
+            return True
+        inner = [n for n in nodes(comprehension.for_in) if isinstance(n, cst.CompFor)]
+        tests = [test.test for each in inner for test in each.ifs]
+        return any(self._open(t) for t in tests) or any(self._sameness.length(each.iter) for each in inner)
 
     def _may_ask(self, statement: cst.If | cst.While) -> bool:
         """Whether all ranks come to the test, outside any graph, so that rank 0's answer can be given to all."""

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import libcst as cst
 
 from tfdp.migrate.catalogue import Kind
 from tfdp.migrate.facts.conditions import exits_before, parses_arguments
+from tfdp.migrate.facts.flow import reaching
+from tfdp.migrate.facts.grown import Addition, additions, attribute_additions
 from tfdp.migrate.facts.index import ITER
 from tfdp.migrate.facts.origins import Origin, Origins
 
@@ -144,7 +148,16 @@ class Alike:
             found += [m for m in made if m is not node]
             if not isinstance(origin.node, cst.FunctionDef | cst.ClassDef):
                 found += self.controls(origin.node)
+        for added in self._additions(node):
+            if added.values is None:
+                return None
+            found += [*added.values, *self.controls(added.place)]
         return found if self._origins.of(node) else None
+
+    def _additions(self, node: cst.Name | cst.Attribute) -> Iterator[Addition]:
+        if isinstance(node, cst.Attribute):
+            return attribute_additions(self._origins, node.attr.value)
+        return additions(self._origins, node, reaching(self._origins.index, node))
 
     def _origin(self, origin: Origin) -> list[cst.CSTNode] | None:
         node = origin.node

@@ -7,7 +7,7 @@ for the moment at which it was read (a validation loss over whole data, a clock,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from enum import Enum
 
 import libcst as cst
@@ -16,19 +16,25 @@ from tfdp.migrate.catalogue import SAVES, Kind
 from tfdp.migrate.facts.conditions import alike, parses_arguments
 from tfdp.migrate.facts.datasets import Chain, Datasets
 from tfdp.migrate.facts.flow import reaching
+from tfdp.migrate.facts.grown import Addition, additions, attribute_additions
 from tfdp.migrate.facts.index import ITER, Definition
+from tfdp.migrate.facts.lengths import Lengths
 from tfdp.migrate.facts.loops import TrainingLoop
 from tfdp.migrate.facts.origins import Origins, argument
+from tfdp.migrate.facts.parts import nodes
 from tfdp.migrate.facts.taken import Takings
 
 _DP = "tfdp.runtime."
-_CHANCE = ("time.", "datetime.", "random.", "numpy.random.", "tensorflow.random.", "os.", "glob.", "pathlib.")
-_PURE = ("builtins.", "numpy.", "tensorflow.", "keras.", "math.", "statistics.", "collections.", "itertools.", "copy.")
-_COUNTED = frozenset({"builtins.len", "builtins.isinstance", "builtins.hasattr", "builtins.type", "builtins.id"})
-_SIZES = frozenset({"shape", "ndim", "dtype", "size", "name"})
-_GROWS = frozenset(
-    {"append", "extend", "insert", "add", "update", "appendleft", "setdefault", "assign", "assign_add", "assign_sub"}
+_CHANCE = (
+    *("time.", "datetime.", "random.", "numpy.random.", "tensorflow.random.", "keras.random.", "os.", "glob."),
+    *("pathlib.", "tensorflow.train.", "tensorflow.io.", "tensorflow.timestamp", "builtins.id", "builtins.open"),
+    *("keras.backend.random", "uuid.", "secrets.", "socket.", "tempfile.", "threading."),
 )
+_PURE = ("builtins.", "numpy.", "tensorflow.", "keras.", "math.", "statistics.", "collections.", "itertools.", "copy.")
+_KINDS = frozenset({"builtins.isinstance", "builtins.hasattr", "builtins.type", "builtins.callable"})
+_COUNTS = frozenset({"builtins.len", "numpy.shape", "numpy.size", "tensorflow.shape", "tensorflow.size"})
+_DESCRIBES = frozenset({"ndim", "dtype", "name"})
+_ENDINGS = ("KeyboardInterrupt", "StopIteration", "OutOfRangeError", "ImportError", "ModuleNotFoundError")
 _STEPS = 4000
 _Calls = tuple[tuple[cst.FunctionDef, cst.Call], ...]
 
@@ -64,6 +70,7 @@ class Sameness:
         self._stepping = {call for loop in loops for call in loop.calls} - self._averaged
         self._taken = {t.call: t.chains for t in Takings(origins, datasets).all}
         targets = [loop.gradient.target for loop in loops if loop.gradient.target is not None]
+        self._lengths = Lengths(origins, lambda node: bool(datasets.chains(node)))
         self._losses = {o.node for target in targets for o in origins.of(target)}
         self._known: dict[tuple[cst.CSTNode, _Calls], Marks] = {}
         self._busy: set[tuple[cst.CSTNode, _Calls]] = set()
@@ -130,7 +137,7 @@ class Sameness:
             return _NONE
         definitions = reaching(self._origins.index, node)
         found = _NONE.union(*(self._definition(d, calls) for d in definitions))
-        return found | self._grown(node, definitions, calls)
+        return found | self._grown(additions(self._origins, node, definitions), calls)
 
     def _definition(self, definition: Definition, calls: _Calls) -> Marks:
         if definition.kind in {"import", "def", "class"} or definition.value in self.equal:
@@ -147,7 +154,7 @@ class Sameness:
             found = self._element(value, definition.path[1:], calls)
         else:
             found = self._component(value, definition.path, calls)
-        return found | self._control(definition.statement, calls)
+        return found | self.control(definition.statement, calls)
 
     def _component(self, value: cst.CSTNode, path: tuple[int, ...], calls: _Calls) -> Marks:
         if path and isinstance(value, cst.Tuple | cst.List) and 0 <= path[0] < len(value.elements):
@@ -193,7 +200,7 @@ class Sameness:
             return frozenset({Mark.UNKNOWN})
         return _NONE.union(*(self.of(value) for value in found if value is not None))
 
-    def _control(self, statement: cst.CSTNode, calls: _Calls) -> Marks:
+    def control(self, statement: cst.CSTNode, calls: _Calls) -> Marks:
         """What decides whether a statement runs; chance alone is settled by asking rank 0 there."""
         child, found = statement, _NONE
         for parent in self._origins.index.ancestors(statement):
@@ -201,35 +208,39 @@ class Sameness:
                 break
             if isinstance(parent, cst.If | cst.While) and child is not parent.test:
                 found |= self.of(parent.test, calls) - {Mark.CHANCE}
+            elif isinstance(parent, cst.For) and child is parent.body and parent not in self._loops:
+                found |= self.length(parent.iter, calls) & {Mark.LOCAL}
+            elif isinstance(parent, cst.ExceptHandler) and not self._ends(parent):
+                tried = cst.ensure_type(self._origins.index.parents[parent], cst.Try).body
+                found |= self._all([n for n in nodes(tried) if isinstance(n, cst.Call | cst.Assert)], calls)
             child = parent
         return found
 
-    def _grown(self, node: cst.Name, definitions: list[Definition], calls: _Calls) -> Marks:
-        """What is put into a list or dictionary after it was made."""
-        if not any(isinstance(d.value, cst.List | cst.Dict | cst.Set | cst.Call | cst.ListComp) for d in definitions):
-            return _NONE
-        index, found = self._origins.index, _NONE
-        for use in index.names[node.value]:
-            holder = index.parents.get(use)
-            if not any(d in definitions for d in reaching(index, use)):
-                continue
-            if isinstance(holder, cst.Arg) and self._handed_on(index.parents[holder]):
-                found |= {Mark.UNKNOWN}
-            if isinstance(holder, cst.Subscript) and holder in index.subscript_stores:
-                found |= self.of(index.subscript_stores[holder], calls) | self._control(index.statement_of(use), calls)
-            call = index.parents.get(holder) if isinstance(holder, cst.Attribute) and holder.value is use else None
-            if isinstance(call, cst.Call) and isinstance(holder, cst.Attribute) and holder.attr.value in _GROWS:
-                found |= self._all([a.value for a in call.args], calls)
-                found |= self._control(index.statement_of(call), calls)
+    def _ends(self, handler: cst.ExceptHandler) -> bool:
+        """Whether the exception says that there is no more, or that somebody stopped the script."""
+        named = list(nodes(handler.type)) if handler.type is not None else []
+        return any(isinstance(n, cst.Name) and n.value in _ENDINGS for n in named)
+
+    def length(self, node: cst.CSTNode, calls: _Calls = ()) -> Marks:
+        """How many elements there are; batches have as many rows on each rank."""
+        found = _NONE
+        for each in self._lengths.of(node):
+            found |= self.control(each.node, calls) if each.reached else self.of(each.node, calls)
         return found
 
-    def _handed_on(self, call: cst.CSTNode) -> bool:
-        """Whether a list that is an argument may be added to by a function of the file."""
-        return isinstance(call, cst.Call) and self._origins.function(call.func) is not None
+    def _grown(self, added: Iterator[Addition], calls: _Calls) -> Marks:
+        """What is put into a list or dictionary after it was made."""
+        found = _NONE
+        for each in added:
+            found |= self._all(each.values, calls) if each.values is not None else {Mark.UNKNOWN}
+            found |= self.control(each.place, calls)
+        return found
 
     def _attribute(self, node: cst.Attribute, calls: _Calls) -> Marks:
-        if self._origins.names.api(node) is not None or node.attr.value in _SIZES:
+        if self._origins.names.api(node) is not None or node.attr.value in _DESCRIBES:
             return _NONE
+        if node.attr.value in {"shape", "size"}:
+            return self.length(node.value, calls)
         if stored := self._origins.stored(node):
             return self._stores(node, stored, calls)
         kinds = self._origins.kinds(node.value)
@@ -253,16 +264,8 @@ class Sameness:
                 found |= self.of(value.value, calls)
             elif ITER not in path:
                 found |= self._component(value, path, calls)
-            found |= self._control(index.statement_of(value), calls)
-        for place, kept in index.subscript_stores.items():
-            if isinstance(place.value, cst.Attribute) and place.value.attr.value == node.attr.value:
-                found |= self.of(kept, calls)
-        for other in index.attributes.get(node.attr.value, ()):
-            method = index.parents.get(other)
-            call = index.parents.get(method) if isinstance(method, cst.Attribute) and method.value is other else None
-            if isinstance(call, cst.Call) and isinstance(method, cst.Attribute) and method.attr.value in _GROWS:
-                found |= self._all([a.value for a in call.args], calls)
-        return found
+            found |= self.control(index.statement_of(value), calls)
+        return found | self._grown(attribute_additions(self._origins, node.attr.value), calls)
 
     # --- calls --------------------------------------------------------------------------------------------------------
 
@@ -279,10 +282,14 @@ class Sameness:
         function = self._origins.function(node.func)
         if function is not None:
             inside = (*calls, (function, node))
-            returned = [r.value for r in self._origins.index.returns[function] if r.value is not None]
-            return self._all(returned, inside)
-        if parses_arguments(node, self._origins) or self._origins.constructed(node) is not None:
+            given = self._given(function)
+            return self._all(given, inside).union(*(self.control(value, inside) for value in given))
+        if parses_arguments(node, self._origins):
             return _NONE
+        made_of = self._origins.constructed(node)
+        if made_of is not None:  # what `__init__` keeps is asked attribute by attribute
+            kept = self._origins.method(made_of, "__init__") is not None
+            return _NONE if kept else self._all(arguments, calls)
         made = self._origins.of(node.func)
         if isinstance(node.func, cst.Attribute):
             receiver = self._attribute_receiver(node.func, calls)
@@ -290,6 +297,14 @@ class Sameness:
             opaque = not made or any(not isinstance(o.node, cst.Call) for o in made)
             receiver = frozenset({Mark.UNKNOWN}) if opaque else _NONE
         return receiver | self._all(arguments, calls)
+
+    def _given(self, function: cst.FunctionDef) -> list[cst.BaseExpression]:
+        """What a function returns, or yields."""
+        index = self._origins.index
+        yields = [n for n in nodes(function.body) if isinstance(n, cst.Yield)] if function in index.generators else []
+        own = [n.value for n in yields if index.enclosing_function(n) is function]
+        values = [*(r.value for r in index.returns[function]), *own]
+        return [v.item if isinstance(v, cst.From) else v for v in values if v is not None]
 
     def _attribute_receiver(self, func: cst.Attribute, calls: _Calls) -> Marks:
         kinds = self._origins.kinds(func.value)
@@ -302,13 +317,15 @@ class Sameness:
     def _named(self, api: str, arguments: list[cst.BaseExpression], calls: _Calls) -> Marks:
         if api.startswith(_DP):
             return frozenset({Mark.LOCAL}) if api in {f"{_DP}rank", f"{_DP}local_rank", f"{_DP}rank_seed"} else _NONE
-        if api in _COUNTED:
+        if api in _KINDS:
             return _NONE
+        if api in _COUNTS and arguments:
+            return self.length(arguments[0], calls)
         if api == "tensorflow.Variable":  # whatever changes it may be out of sight
             return self._all(arguments, calls) | {Mark.CHANCE}
         if api in {"builtins.input", "builtins.next", "builtins.iter"}:
             return frozenset({Mark.UNKNOWN})
         found = self._all(arguments, calls)
-        if api.startswith(_CHANCE) or api.startswith("tensorflow.train."):
+        if api.startswith(_CHANCE):
             return found | {Mark.CHANCE}
         return found if api.startswith(_PURE) else found | {Mark.UNKNOWN}
