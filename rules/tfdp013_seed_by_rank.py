@@ -6,9 +6,12 @@ What it does
     itself draws the training data, the seed stays common until the training loop (without any, `dp.common_seed()` sets
     one), and `dp.seed_by_rank()` goes before the loop. Rank 0, and a run with one worker, keep the seed as it is.
 
+    What NumPy draws for the examples of a training step is drawn for those of all workers, and each keeps its rows:
+    `dp.local_rows(np.random.normal(size=(dp.global_batch_size(batch_size), 100)))`.
+
 Why
     With one seed every worker drops the same units and draws the same noise. Decisions about data must be common to
-    all workers: else their shares are shares of different data.
+    all workers: else their shares are shares of different data. NumPy's generators make them, and are common.
 
 Example
     tf.random.set_seed(42)
@@ -16,8 +19,7 @@ Example
     tf.random.set_seed(dp.rank_seed(42))
 
 When it refuses
-    Where NumPy draws what goes into the model, as `np.random.normal(size=(batch, 100))` in a training step: NumPy's
-    generators are common to all workers.
+    Where NumPy draws what goes into the model, and whether that is one row for each example is not understood.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ from tfdp.rules._base import Context, Edit, Insert, Outcome, SetArg
 
 
 def outcomes(context: Context) -> Iterator[Outcome]:
+    yield from _rows_of_noise(context)
     if context.script.data_draws:
         yield from _common_until_training(context)
         return
@@ -46,6 +49,15 @@ def outcomes(context: Context) -> Iterator[Outcome]:
         else:
             replaced = cst.parse_expression(f"{context.dp}.set_random_seed")
             yield Edit(call.func, lambda _, new=replaced: new, "seed draws inside the model by rank")  # type: ignore[misc]
+
+
+def _rows_of_noise(context: Context) -> Iterator[Outcome]:
+    for draw in () if context.script.migrated else context.script.noise.draws:
+        rows = f"{context.dp}.local_rows"
+        yield Edit(draw.call, lambda n, rows=rows: build.call(rows, n), "draw for all workers, and keep one's own rows")  # type: ignore[misc]
+        if draw.at_hand or context.batch == "per-worker":
+            size = f"{context.dp}.global_batch_size"
+            yield Edit(draw.size, lambda n, size=size: build.call(size, n), "the examples of all workers")  # type: ignore[misc]
 
 
 def _common_until_training(context: Context) -> Iterator[Outcome]:

@@ -11,6 +11,7 @@ import libcst as cst
 from tfdp.migrate.catalogue import BATCHING, Kind
 from tfdp.migrate.facts.batch_sizes import BatchSizes
 from tfdp.migrate.facts.batch_values import Reduction
+from tfdp.migrate.facts.draws import numpy_draw
 from tfdp.migrate.facts.flow import reaching
 from tfdp.migrate.facts.literals import number
 from tfdp.migrate.facts.losses import Losses
@@ -131,6 +132,8 @@ class BatchUses:
             return Use.WHOLE
         if self._origins.function(call.func) is not None or self._origins.constructed(call) is not None:
             return Use.PASSED
+        if numpy_draw(self._origins, call) is not None:
+            return Use.WHOLE  # all workers draw for the whole batch
         if self._makes(call) and arg is (argument(call, "shape", 0) or argument(call, "dims", 0)):
             return Use.LOCAL
         keyword = arg.keyword.value if arg.keyword is not None else None
@@ -174,6 +177,8 @@ class BatchUses:
             return Use.WHOLE  # a layer takes its weights' shapes from the other axes
         first = next(iter(call.args)) is arg
         named = keyword in _SHAPE_ARGUMENTS
+        if numpy_draw(self._origins, call) is not None:
+            return Use.WHOLE
         if self._makes(call):
             return Use.LOCAL if named or first else Use.UNKNOWN
         if api in _SHAPES:

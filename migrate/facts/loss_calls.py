@@ -10,6 +10,7 @@ from tfdp.migrate.catalogue import Kind
 from tfdp.migrate.facts import batch_values as batch
 from tfdp.migrate.facts import shapes
 from tfdp.migrate.facts.batch_values import Reduction, Value
+from tfdp.migrate.facts.draws import Draw, numpy_draw
 from tfdp.migrate.facts.index import ITER
 from tfdp.migrate.facts.loss_objects import LossObjects
 from tfdp.migrate.facts.origins import Origin, Origins, argument
@@ -18,6 +19,12 @@ from tfdp.migrate.facts.tensor_calls import Evaluate, Quotient, TensorCalls
 _FRAMEWORKS = ("tensorflow.", "keras.", "numpy.", "math.", "builtins.")
 _LAYERS = ("keras.layers.", "keras.applications.")
 _KEPT_BY_PYTHON = frozenset({"builtins.float", "builtins.int", "builtins.abs", "builtins.max", "builtins.min"})
+_KNOWN = {
+    "builtins.next": Value(Reduction.PER_EXAMPLE, opaque=True, given=True),
+    "tfdp.runtime.local_batch_size": batch.COUNT,
+    "tfdp.runtime.global_batch_size": batch.COUNT,
+    "tfdp.runtime.local_rows": batch.GIVEN_ROWS,
+}
 _SAME_NUMBER = frozenset({"builtins.float", "builtins.int", "numpy.float32", "numpy.float64", "numpy.int32"})
 _LOSS_METHODS = frozenset({"compiled_loss", "compute_loss", "loss", "evaluate", "train_on_batch", "result"})
 _SCALES_LOSS = frozenset({"scale_loss", "get_scaled_loss"})  # times a number that is the same on all workers
@@ -62,12 +69,12 @@ class LossCalls:
             return self._summed(call)
         if api == "tensorflow.nn.compute_average_loss":
             return self._tensors.average_loss(call)
-        if api == "builtins.next":
-            return Value(Reduction.PER_EXAMPLE, opaque=True, given=True)
+        if api in _KNOWN:
+            return _KNOWN[api]
         if (size := shapes.size(self._origins, call)) is not None:
             return shapes.dimension(self._value(size), 0)
-        if api == "tfdp.runtime.local_batch_size":
-            return batch.COUNT
+        if (drawn := numpy_draw(self._origins, call)) is not None:
+            return self._drawn(drawn)
         if api == "tfdp.runtime.allreduce" and len(call.args) == 1:
             return shapes.shared(self._value(call.args[0].value))
         if api.startswith(("numpy.", "math.")) or api in _KEPT_BY_PYTHON:
@@ -87,6 +94,15 @@ class LossCalls:
             return batch.UNKNOWN
         values = [self._value(a.value) for a in call.args]
         return values[0] if api in _SAME_NUMBER and len(values) == 1 else batch.elementwise(values)
+
+    def _drawn(self, draw: Draw) -> Value | None:
+        """NumPy's random numbers: one row for each example, or the same for all."""
+        if not draw.known:
+            return batch.UNKNOWN
+        rows = None if draw.size is None else self._value(draw.size)
+        if draw.size is None or (rows is not None and rows.reduction is Reduction.CONSTANT and not rows.power):
+            return batch.NUMBER
+        return batch.GIVEN_ROWS if rows is not None and rows.power == 1 else batch.UNKNOWN
 
     @property
     def adds_losses(self) -> bool:

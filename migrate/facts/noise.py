@@ -1,50 +1,76 @@
-"""NumPy's random numbers inside the model: all workers would have the same ones."""
+"""NumPy's random numbers inside the model: all workers draw the same ones, and each needs those of its examples."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import libcst as cst
 
-from tfdp.migrate.catalogue import Kind
+from tfdp.migrate.facts.batch_sizes import BatchSizes
+from tfdp.migrate.facts.batch_values import Reduction
+from tfdp.migrate.facts.draws import numpy_draw
+from tfdp.migrate.facts.literals import number
+from tfdp.migrate.facts.losses import Losses
 from tfdp.migrate.facts.origins import Origins
 from tfdp.migrate.facts.problem import Problem
 
-# Not those that choose examples, as permutation, choice and randint do: these must be the same on all workers.
-_NUMBERS = frozenset(
-    {
-        "exponential",
-        "gamma",
-        "laplace",
-        "multivariate_normal",
-        "normal",
-        "rand",
-        "randn",
-        "random",
-        "random_sample",
-        "standard_normal",
-        "uniform",
-    }
-)
+_DEALT = "tfdp.runtime.local_rows"
 
 
-def common_noise(origins: Origins, reached: Iterable[cst.Call]) -> list[Problem]:
-    """Draws among the calls that run for a trained loss."""
-    return [
-        Problem(
-            "TFDP013",
-            call,
-            "all workers draw the same numbers here: NumPy's generators are common to them, for decisions about data",
-            "draw what goes into the model by TensorFlow, as tf.random.normal(shape) does",
-        )
-        for call in reached
-        if _draws(origins, call)
-    ]
+@dataclass(frozen=True)
+class NoiseDraw:
+    """A draw of one row for each example of the batch.
+
+    size: the expression that says how many. at_hand: it counts the examples that the process has, else it is the
+    script's batch size.
+    """
+
+    call: cst.Call
+    size: cst.BaseExpression
+    at_hand: bool
 
 
-def _draws(origins: Origins, call: cst.Call) -> bool:
-    api = origins.names.api(call.func)
-    if api is not None:
-        return api.startswith("numpy.random.") and api.rpartition(".")[2] in _NUMBERS
-    method = call.func if isinstance(call.func, cst.Attribute) else None
-    return method is not None and method.attr.value in _NUMBERS and origins.kinds(method.value) == {Kind.GENERATOR}
+class Noise:
+    """The draws among the calls that run for a trained loss.
+
+    One whose first axis is no batch's stays: it is the same for all examples, hence for all workers.
+    """
+
+    def __init__(self, origins: Origins, sizes: BatchSizes, losses: Losses, reached: Iterable[cst.Call]) -> None:
+        self._origins, self._sizes, self._losses = origins, sizes, losses
+        found = [f for call in reached if (f := self._of(call)) is not None]
+        self.draws = tuple(f for f in found if isinstance(f, NoiseDraw))
+        self.problems = tuple(f for f in found if isinstance(f, Problem))
+
+    def _of(self, call: cst.Call) -> NoiseDraw | Problem | None:
+        found = numpy_draw(self._origins, call)
+        if found is None or self._dealt(call):
+            return None
+        if not found.known:
+            return _problem(call)
+        size = found.size
+        if size is None or number(size) == 1:
+            return None
+        if self._sizes.stands(size) or (isinstance(size, cst.Integer) and number(size) in self._sizes.literals):
+            return NoiseDraw(call, size, at_hand=False)
+        value = None if self._sizes.may_stand(size) else self._losses.value(size)
+        if value is not None and value.reduction is Reduction.CONSTANT and value.power == 1:
+            return NoiseDraw(call, size, at_hand=True)
+        return _problem(call)
+
+    def _dealt(self, call: cst.Call) -> bool:
+        arg = self._origins.index.parents.get(call)
+        user = self._origins.index.parents.get(arg) if isinstance(arg, cst.Arg) else None
+        return isinstance(user, cst.Call) and self._origins.names.api(user.func) == _DEALT
+
+
+def _problem(call: cst.Call) -> Problem:
+    return Problem(
+        "TFDP013",
+        call,
+        "all workers draw the same numbers here, and whether these are one row for each example of the batch is not "
+        "understood",
+        "give the size as `(batch_size, …)` or `(x.shape[0], …)`, or draw what goes into the model by TensorFlow, as "
+        "tf.random.normal(shape) does",
+    )

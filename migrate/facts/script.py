@@ -29,7 +29,7 @@ from tfdp.migrate.facts.keras_training import Compile, Fit, KerasTraining
 from tfdp.migrate.facts.loops import Loops, TrainingLoop
 from tfdp.migrate.facts.losses import Losses
 from tfdp.migrate.facts.names import Names
-from tfdp.migrate.facts.noise import common_noise
+from tfdp.migrate.facts.noise import Noise
 from tfdp.migrate.facts.origins import Origins, argument
 from tfdp.migrate.facts.parts import parts
 from tfdp.migrate.facts.problem import Problem
@@ -364,7 +364,7 @@ class Script:
             *hazards.escaped(self),
             *hazards.unwrapped(self),
             *self.reductions.problems(),
-            *common_noise(self.origins, self._reached),
+            *(() if self.migrated else self.noise.problems),
             *hazards.general(self, batch),
         ]
         named = {p.node for p in found}
@@ -381,6 +381,11 @@ class Script:
     @cached_property
     def _reached(self) -> frozenset[cst.Call]:
         return reached(self.origins, self.loops)
+
+    @cached_property
+    def noise(self) -> Noise:
+        """What NumPy draws for the examples of a training step."""
+        return Noise(self.origins, self._sizes, self.losses, self._reached)
 
     @cached_property
     def losses(self) -> Losses:

@@ -141,6 +141,9 @@ def _per_worker(context: Context, size: int, switches: Switches) -> Iterator[Out
     yield from reference_rates.outcomes(script, size, context.scaling)
     for site in script.batch_uses.sites:
         yield Edit(site, _global_size(size), "the global batch")
+    for draw in script.noise.draws:
+        if not draw.at_hand:
+            yield Edit(draw.size, _global_size(size), "the global batch")
     for take in script.step_takes:
         change = _called("tfdp_steps", switches.keywords(take))
         yield SetArg(take, "count", change, "the divided number of steps", position=0)
