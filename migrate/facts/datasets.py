@@ -13,7 +13,7 @@ from tfdp.migrate.facts.origins import Origins, argument
 
 _PASSES = frozenset({"builtins.enumerate", "builtins.iter", "tensorflow_datasets.as_numpy"})
 _ITERATES = frozenset({"as_numpy_iterator", "make_one_shot_iterator", "__iter__"})
-_DEALT = "tfdp.runtime.shard"
+_DEALT = frozenset({"tfdp.runtime.shard", "tfdp.runtime.shard_batches"})
 _ZIPS = frozenset({"tensorflow.data.Dataset.zip"})
 _MIXES = _ZIPS | {
     f"tensorflow.data.{place}.{name}_from_datasets"
@@ -223,7 +223,7 @@ class Datasets:
             return [self._source(Chain((link,), batched_source=batched), node)]
         if (inside := self.iterated(node)) is not None:
             return list(self._chains(inside, path, calls))
-        if origins.names.api(node.func) == _DEALT and node.args:
+        if origins.names.api(node.func) in _DEALT and node.args:
             return [replace(c.named(node), dealt=len(c.links)) for c in self._chains(node.args[0].value, (), calls)]
         if isinstance(node.func, cst.Attribute) and origins.function(node.func) is None:
             name = node.func.attr.value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import libcst as cst
 
@@ -16,12 +16,16 @@ _ANYTHING = frozenset({"apply", "rejection_resample"})  # may change the order, 
 
 @dataclass(frozen=True)
 class Deal:
-    """Where the records of one chain are dealt to the ranks, and the shuffles that all ranks must then draw alike."""
+    """Where the records of one chain are dealt to the ranks, and the shuffles that all ranks must then draw alike.
+
+    With `batches` whole batches are dealt there, and not records.
+    """
 
     node: cst.BaseExpression
     position: int
     shuffles: tuple[cst.Call, ...]
     order_check: bool
+    batches: bool = False
 
 
 def find_deal(chain: Chain, shared: frozenset[cst.BaseExpression]) -> Deal | Problem:
@@ -32,23 +36,16 @@ def find_deal(chain: Chain, shared: frozenset[cst.BaseExpression]) -> Deal | Pro
     """
     source = chain.links[0].call
     assert source is not None
-    if chain.batched_source:
+    if chain.batched_source and not any(link.stage == "unbatch" for link in chain.links):
         return Problem(
             "TFDP010",
             source,
             "the records reach this point in batches, and records, not batches, are dealt to the workers",
             "build the dataset from single records (batch_size=None, where it has one) and batch it afterwards",
         )
-    if chain.one_of_several is not None:
-        return Problem(
-            "TFDP010",
-            chain.one_of_several,
-            "the training data are kept in an object of a class that has others too, not certainly in which",
-            "keep the training dataset in a variable of its own",
-        )
-    position, batched = 0, False
-    while position + 1 < len(chain.links) and chain.links[position + 1].stage == "repeat":
-        position += 1
+    if (unknown := _of_several(chain)) is not None:
+        return unknown
+    position, batched = _after_repeats(chain), False
     for i, (link, of_batches) in enumerate(chain.stages, 1):
         assert link.call is not None
         facts = STAGES.get(link.stage or "")
@@ -76,12 +73,42 @@ def find_deal(chain: Chain, shared: frozenset[cst.BaseExpression]) -> Deal | Pro
         return Problem("TFDP010", source, "the records are windows, which are datasets", "put .flat_map(…) after it")
     if not batched:
         return Problem("TFDP010", source, "the training dataset is never batched", "add .batch(…) to the dataset")
-    dealt_after = chain.links[: position + 1]
-    shuffles = chain.drawn + tuple(
-        link.call for link in dealt_after if link.call is not None and link.stage == "shuffle"
+    return _padded(chain) or _place(chain, position, shared)
+
+
+def find_batch_deal(chain: Chain, shared: frozenset[cst.BaseExpression]) -> Deal | Problem:
+    """Where the batches are dealt that a chain's source gives: by the same rules, with batches for records."""
+    source = chain.links[0].call
+    assert source is not None
+    if (unknown := _of_several(chain)) is not None:
+        return unknown
+    position = _after_repeats(chain)
+    for i, link in enumerate(chain.links[1:], 1):
+        facts = STAGES.get(link.stage or "")
+        if facts is None or link.stage in {"shard", "unbatch", "window"} or link.stage in BATCHING:
+            reason = f".{link.stage}() is not understood after batches, so they cannot be dealt before it"
+            return Problem("TFDP010", link.call or source, reason, "deal the batches where they are used")
+        position = i if facts.counts else position
+    found = _place(chain, position, shared)
+    return replace(found, order_check=True, batches=True) if isinstance(found, Deal) else found
+
+
+def _of_several(chain: Chain) -> Problem | None:
+    if chain.one_of_several is None:
+        return None
+    return Problem(
+        "TFDP010",
+        chain.one_of_several,
+        "the training data are kept in an object of a class that has others too, not certainly in which",
+        "keep the training dataset in a variable of its own",
     )
-    applied = any(link.stage in _ANYTHING for link in dealt_after)
-    return _padded(chain) or _place(chain, position, shuffles, shared, applied)
+
+
+def _after_repeats(chain: Chain) -> int:
+    position = 0
+    while position + 1 < len(chain.links) and chain.links[position + 1].stage == "repeat":
+        position += 1
+    return position
 
 
 def _padded(chain: Chain) -> Problem | None:
@@ -93,15 +120,14 @@ def _padded(chain: Chain) -> Problem | None:
     return None
 
 
-def _place(
-    chain: Chain,
-    position: int,
-    shuffles: tuple[cst.Call, ...],
-    shared: frozenset[cst.BaseExpression],
-    applied: bool,
-) -> Deal | Problem:
+def _place(chain: Chain, position: int, shared: frozenset[cst.BaseExpression]) -> Deal | Problem:
     source = chain.links[0].call
     assert source is not None
+    dealt_after = chain.links[: position + 1]
+    shuffles = chain.drawn + tuple(
+        link.call for link in dealt_after if link.call is not None and link.stage == "shuffle"
+    )
+    applied = any(link.stage in _ANYTHING for link in dealt_after)
     for link in chain.links[position + 1 :]:
         if (read := next((n for n in link.nodes if n in shared), None)) is not None:
             return Problem(

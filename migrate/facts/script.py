@@ -18,10 +18,12 @@ from tfdp.migrate.facts.array_batches import ArrayBatches
 from tfdp.migrate.facts.batch_sizes import BatchSizes
 from tfdp.migrate.facts.batch_uses import BatchUses
 from tfdp.migrate.facts.datasets import Chain, Datasets
-from tfdp.migrate.facts.deals import Deal, find_deal
+from tfdp.migrate.facts.dealing import Dealing, dealing
+from tfdp.migrate.facts.deals import Deal
 from tfdp.migrate.facts.devices import Devices
 from tfdp.migrate.facts.effects import Effect, Effects, unplaced
 from tfdp.migrate.facts.entry import Entry, entry
+from tfdp.migrate.facts.fit_data import FitCalls, FitData
 from tfdp.migrate.facts.gradients import Gradient, gradients
 from tfdp.migrate.facts.ignores import Ignores, lines_of
 from tfdp.migrate.facts.index import Index
@@ -110,12 +112,13 @@ class Script:
     @cached_property
     def chains(self) -> tuple[Chain, ...]:
         """The training datasets' chains, each once."""
-        return tuple(dict.fromkeys(c for loop in self.loops for c in loop.chains))
+        return self._dealing.chains
 
     @cached_property
     def migrated(self) -> bool:
         """Whether the script deals its training data already."""
         dealt = [*(c.dealt is not None for c in self.chains), *(t.dealt for t in self.array_batches.takes)]
+        dealt += [f.dealt for f in self.fit_data]
         return bool(dealt) and all(dealt)
 
     @cached_property
@@ -124,26 +127,18 @@ class Script:
         return ArrayBatches(self.origins, self.loops)
 
     @cached_property
-    def _deals(self) -> tuple[tuple[Deal, ...], tuple[Problem, ...]]:
-        shared = self._sharing.read_by_others(self.chains)
-        found = [find_deal(c, shared) for c in self.chains if c.dealt is None]
-        deals = tuple({d.node: d for d in found if isinstance(d, Deal)}.values())
-        problems = [p for p in found if isinstance(p, Problem)]
-        wrapped = {d.node for d in deals}
-        for chain in self.chains:
-            times = sum(n in wrapped for link in chain.links for n in link.nodes)
-            if chain.dealt is None and times > 1 and not problems:
-                source = chain.links[0].call
-                assert source is not None
-                problems.append(
-                    Problem(
-                        "TFDP010",
-                        source,
-                        "on some ways through the script the records would be dealt twice",
-                        "build each training dataset in one chain",
-                    )
-                )
-        return deals, tuple(dict.fromkeys(problems))
+    def _fit_data(self) -> tuple[FitData | Problem, ...]:
+        calls = FitCalls(self.origins, self._datasets)
+        return tuple(calls.of(f) for f in self.fits)
+
+    @property
+    def fit_data(self) -> tuple[FitData, ...]:
+        """What each call of Keras' fit trains on."""
+        return tuple(f for f in self._fit_data if isinstance(f, FitData))
+
+    @cached_property
+    def _dealing(self) -> Dealing:
+        return dealing(self._sharing, (c for loop in self.loops for c in loop.chains), self.fit_data)
 
     @cached_property
     def _sharing(self) -> Sharing:
@@ -164,11 +159,11 @@ class Script:
     @property
     def deals(self) -> tuple[Deal, ...]:
         """Where each training dataset's records are dealt."""
-        return self._deals[0]
+        return self._dealing.deals
 
     @cached_property
     def _steps(self) -> StepCounts:
-        return StepCounts(self.origins, self._datasets, self.deals)
+        return StepCounts(self.origins, self._datasets, self.deals, self.fit_data)
 
     @cached_property
     def _step_takes(self) -> tuple[StepCount | Problem, ...]:
@@ -352,7 +347,7 @@ class Script:
         found = [p for p in self._found_loops if isinstance(p, Problem)]
         settled = self.agreement  # before anything asks which conditions are the same on all ranks
         if not found and settled is not None:
-            found = [*self._deals[1], *self.array_batches.problems(batch), *hazards.in_loops(self)]
+            found = [*self._dealing.problems, *self.array_batches.problems(batch), *hazards.in_loops(self)]
             found += self._rate_problems if batch == "per-worker" else ()
             found += [p for p in self._step_bounds if type(p) is Problem]
             steps = [

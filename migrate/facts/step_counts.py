@@ -15,6 +15,7 @@ from tfdp.migrate.facts.arrays import Arrays
 from tfdp.migrate.facts.conditions import parses_arguments
 from tfdp.migrate.facts.datasets import Chain, Datasets
 from tfdp.migrate.facts.deals import Deal
+from tfdp.migrate.facts.fit_data import FitData
 from tfdp.migrate.facts.index import ITER
 from tfdp.migrate.facts.origins import Origin, Origins, argument
 from tfdp.migrate.facts.parts import nodes, parts
@@ -31,6 +32,7 @@ _COMPUTES = re.compile(r"(builtins\.(max|min|abs|pow)|math\.\w+|numpy\.(maximum|
 _FROM_OUTSIDE = frozenset({"os.getenv", "os.environ.get"})
 _GIVEN = frozenset({"os.environ", "sys.argv"})
 _FRAMEWORK = ("tensorflow", "keras", "builtins.")
+_OF_FLOWS = frozenset({"samples", "n", "batch_size"})  # of what an ImageDataGenerator flows
 _OPERATORS = (cst.Add, cst.Subtract, cst.Multiply, cst.Divide, cst.FloorDivide, cst.Modulo, cst.Power)
 
 
@@ -64,10 +66,15 @@ class PerStep:
 class StepCounts:
     """Answers for the training chains and for the schedules of their optimizers."""
 
-    def __init__(self, origins: Origins, datasets: Datasets, deals: Iterable[Deal]) -> None:
+    def __init__(
+        self, origins: Origins, datasets: Datasets, deals: Iterable[Deal], fitted: Iterable[FitData] = ()
+    ) -> None:
+        """fitted: data of Keras' fit, which are dealt where they are given to it, and stay whole elsewhere."""
         self._origins, self._datasets = origins, datasets
         self._arrays = Arrays(origins, datasets)
-        self._dealt = {d.node for d in deals}
+        self._dealt = {d.node: d.batches for d in deals}
+        given = [v for f in fitted for v in (*(value for _, value in f.arrays), f.batches) if v is not None]
+        self._whole = {o.node for value in given for o in origins.of(value)}
         self._busy: set[Origin] = set()
 
     def of_takes(self, chains: Iterable[Chain]) -> tuple[StepCount | Problem, ...]:
@@ -217,13 +224,26 @@ class StepCounts:
         """A dataset's length follows the workers where its batches hold dealt records; an array's never does."""
         chains = self._datasets.chains(node)
         if chains:
-            return Extent.SHARE if all(self._deals_batches(c) for c in chains) else Extent.UNKNOWN
-        whole = self._arrays.is_array(node) and self._arrays.independent(node)
+            return Extent.SHARE if all(self._deals_batches(c) for c in chains) else self._undealt(chains)
+        fitted = {o.node for o in self._origins.of(node)}
+        whole = self._arrays.is_array(node) or (bool(fitted) and fitted <= self._whole)
+        whole = whole and self._arrays.independent(node)
         return Extent.WHOLE if whole else Extent.UNKNOWN
 
+    def _undealt(self, chains: tuple[Chain, ...]) -> Extent:
+        """A dataset that `fit` is given, and that is dealt there only."""
+        fitted = any(self._dealt.values()) and not any(self._places(c) for c in chains)
+        return Extent.WHOLE if fitted else Extent.UNKNOWN
+
+    def _places(self, chain: Chain) -> list[tuple[int, bool]]:
+        return [(i, self._dealt[n]) for i, link in enumerate(chain.links) for n in link.nodes if n in self._dealt]
+
     def _deals_batches(self, chain: Chain) -> bool:
-        places = [i for i, link in enumerate(chain.links) if any(n in self._dealt for n in link.nodes)]
-        return len(places) == 1 and any(link.call in chain.batches for link in chain.links[places[0] :])
+        places = self._places(chain)
+        if len(places) != 1:
+            return False
+        place, of_batches = places[0]
+        return of_batches or any(link.call in chain.batches for link in chain.links[place:])
 
     # --- attributes ---------------------------------------------------------------------------------------------------
 
@@ -234,6 +254,8 @@ class StepCounts:
         made = self._origins.of(node.value)
         if node.attr.value == "num_examples":  # of tfds' description of a data set, which is no dataset itself
             return Extent.WHOLE if self._arrays.independent(node, described=True) else Extent.UNKNOWN
+        if node.attr.value in _OF_FLOWS and made and {o.node for o in made} <= self._whole:
+            return Extent.WHOLE
         if made and all(isinstance(o.node, cst.Call) and parses_arguments(o.node, self._origins) for o in made):
             return self._unchanged(node.attr.value, [], None)
         owner = self._origins.class_of(node.value) or next(
