@@ -264,6 +264,9 @@ class _Apply(cst.CSTTransformer):
                 index = positional[setting.position]
             value = setting.change(updated.args[index].value if index is not None else None)
             updated = build.with_argument(updated, index, build.keyword(keyword, value))
+            if setting.becomes is not None and index is not None:
+                renamed = updated.args[index].with_changes(keyword=cst.Name(setting.becomes))
+                updated = updated.with_changes(args=[*updated.args[:index], renamed, *updated.args[index + 1 :]])
         return updated
 
     # --- statements ---------------------------------------------------------------------------------------------------

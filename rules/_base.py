@@ -57,13 +57,17 @@ class Parameter:
 
 @dataclass(frozen=True)
 class SetArg:
-    """Set one argument of a call: `change` gets its present value, or None where it is omitted."""
+    """Set one argument of a call: `change` gets its present value, or None where it is omitted.
+
+    `becomes` is another keyword for an argument that is given by keyword.
+    """
 
     call: cst.Call
     keyword: str
     change: Callable[[cst.BaseExpression | None], cst.BaseExpression]
     message: str
     position: int | None = None
+    becomes: str | None = None
 
 
 @dataclass(frozen=True)

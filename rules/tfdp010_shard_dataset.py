@@ -11,6 +11,11 @@ What it does
     `dp.local_rows(…)` of the batch of all workers: each takes the same one and keeps its rows of it. The batch size
     around it becomes `dp.global_batch_size(…)`; with `--batch global` it stays, and `dp.even_batch_size(…)` checks it.
 
+    Arrays that `model.fit` is given become `dp.shard(…)` there; what `validation_split` holds out is held out before
+    that, whole. What gives batches (a `Sequence`, a generator, a folder's images, a dataset in whose stages no place is
+    right) becomes `dp.shard_batches(…)`: batch k goes to rank k mod N, or with `--batch global` each rank takes its rows
+    of every batch.
+
 Why
     Without it every worker trains on the same examples. Dealing records, not batches or blocks, makes each global
     step cover exactly the examples of the one-process script's batch.
@@ -34,6 +39,7 @@ from collections.abc import Callable, Iterator
 import libcst as cst
 
 from tfdp.migrate import build
+from tfdp.migrate.facts.fit_data import POSITIONS, FitData
 from tfdp.rules._base import Context, Edit, Outcome, Parameter, SetArg
 
 
@@ -43,12 +49,18 @@ def outcomes(context: Context) -> Iterator[Outcome]:
     switches = script.switches(context.batch)
     for deal in script.deals:
         keywords = {"order_check": "True"} if deal.order_check else {}
-        change = _called(f"{dp}.shard", {**keywords, **switches.keywords(deal.node)})
-        yield Edit(deal.node, change, "deal the records to the workers")
+        if deal.batches:
+            keywords = {"split": "True"} if context.batch == "global" else {}
+        function = f"{dp}.shard_batches" if deal.batches else f"{dp}.shard"
+        change = _called(function, {**keywords, **switches.keywords(deal.node)})
+        yield Edit(deal.node, change, f"deal the {'batches' if deal.batches else 'records'} to the workers")
     for call in batches:
         change = _called(f"{dp}.local_batch_size", switches.keywords(call))
         yield SetArg(call, "batch_size", change, "split the global batch over the workers", position=0)
     yield from _of_arrays(context)
+    for fit in script.fit_data:
+        if not fit.dealt:
+            yield from _of_fit(context, fit)
     for call in script.cache_files:
         yield SetArg(call, "filename", _called(f"{dp}.rank_path", {}), "a cache file for each worker", position=0)
     for function in switches.functions:
@@ -70,6 +82,34 @@ def _of_arrays(context: Context) -> Iterator[Outcome]:
         yield Edit(node, _wrapped(size), "take the batch of all workers")
     for node in batches.lengths:
         yield Edit(node, _wrapped(f"{dp}.dealt_length"), "end where all workers have equally many records")
+
+
+def _of_fit(context: Context, fit: FitData) -> Iterator[Outcome]:
+    """Arrays that a model is fitted to; what `validation_split` holds out is taken before the deal."""
+    call, dp = fit.fit.call, context.dp
+    code = cst.Module([]).code_for_node
+    split = code(fit.split.value) if fit.split is not None else None
+    keywords = {"validation_split": split} if split is not None else {}
+    for name, _ in fit.arrays:
+        change = _called(f"{dp}.shard", keywords)
+        yield SetArg(call, name, change, "deal the records to the workers", position=POSITIONS[name])
+    if split is not None:
+        held = [f"{dp}.held_out({code(value)}, {split})" for _, value in fit.arrays]
+        held_out = cst.parse_expression(f"({', '.join(held)})" if len(held) > 1 else held[0])
+        message = "hold out whole what validation_split holds out"
+        yield SetArg(call, "validation_split", lambda _: held_out, message, becomes="validation_data")
+    if context.batch == "global" and fit.arrays:
+        yield SetArg(call, "batch_size", _local(dp), "split the global batch over the workers", position=2)
+
+
+def _local(dp: str) -> Callable[[cst.BaseExpression | None], cst.BaseExpression]:
+    """Keras' own batch size is 32."""
+
+    def change(value: cst.BaseExpression | None) -> cst.BaseExpression:
+        omitted = value is None or (isinstance(value, cst.Name) and value.value == "None")
+        return build.call(f"{dp}.local_batch_size", cst.Integer("32") if omitted or value is None else value)
+
+    return change
 
 
 def _wrapped(function: str) -> Callable[[cst.BaseExpression], cst.BaseExpression]:

@@ -3,7 +3,7 @@
 What it does
     With the `per-worker` batch mode, `dataset.batch(…).take(k)` becomes `.take(dp.local_steps(k))`, and so do the
     numbers in `range(k)`, `while step < k` and `if step >= k: break` of loops that take one batch at a time (of a
-    dataset, or drawn at random out of arrays), and the
+    dataset, or drawn at random out of arrays), `steps_per_epoch` of `fit`, and the
     step-counting arguments of learning-rate schedules (`decay_steps` and the like). A schedule of the script's own
     class becomes `dp.local_schedule(…)`, which calls it with N times the step. A number in proportion to the length of
     the dealt dataset (`len(dataset) * 10`) is divided already: it stays, and is multiplied for an own schedule. With
@@ -46,6 +46,11 @@ def outcomes(context: Context) -> Iterator[Outcome]:
     for call in context.script.step_takes:
         change = _divided(context.dp, switches.keywords(call))
         yield SetArg(call, "count", change, "divide the number of steps by the workers", position=0)
+    for steps in context.script.fit_steps:
+        change = _divided(context.dp, {"down": "True"} if steps.down else {})
+        yield SetArg(
+            steps.call, steps.keyword, change, "divide the number of steps by the workers", position=steps.position
+        )
     for bound in context.script.step_bounds:
         yield Edit(bound.node, _bound(context.dp, bound), "divide the number of steps by the workers")
     for steps in context.script.step_counts:

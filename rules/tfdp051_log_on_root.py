@@ -5,7 +5,8 @@ What it does
     called from them, and before `plt.savefig`/`plt.show`. Neighbouring statements share one `if`. Where the arguments
     hold what every worker must do (a training step, a metric over all workers), `dp.report(print, …)` computes them
     everywhere and prints once. A `tf.summary.create_file_writer(…)` becomes a writer that writes nothing on the other
-    ranks; `tqdm(…)` gets `disable=dp.rank() != 0`, `Progbar(…)` its `verbose=`.
+    ranks; `tqdm(…)` gets `disable=dp.rank() != 0`, `Progbar(…)` and a model's `fit`, `evaluate` and `predict` their
+    `verbose=`. What Keras' callbacks print is printed in training, and so is what is printed after a `fit`.
 
 Why
     N workers print every line N times, and write one plot N times into one file.
@@ -25,7 +26,7 @@ When it refuses
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import libcst as cst
 
@@ -48,6 +49,16 @@ def outcomes(context: Context) -> Iterator[Outcome]:
             yield SetArg(call, argument, lambda _, value=value: value, "show progress on rank 0 only")  # type: ignore[misc]
         elif effect.kind == "events":
             yield Edit(call, lambda n: _silent_elsewhere(context.dp, n), "write summaries on rank 0 only")
+    for called, place in context.script.shown:
+        yield SetArg(called, "verbose", _shown(context.dp), "show progress on rank 0 only", position=place)
+
+
+def _shown(dp: str) -> Callable[[cst.BaseExpression | None], cst.BaseExpression]:
+    def change(value: cst.BaseExpression | None) -> cst.BaseExpression:
+        body = value or cst.parse_expression('"auto"')
+        return cst.IfExp(test=cst.parse_expression(f"{dp}.rank() == 0"), body=body, orelse=cst.Integer("0"))
+
+    return change
 
 
 def _silent_elsewhere(dp: str, node: cst.BaseExpression) -> cst.BaseExpression:

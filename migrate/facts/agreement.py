@@ -40,14 +40,16 @@ class Agreement:
         loops: tuple[TrainingLoop, ...],
         finder: Loops,
         dealt: Collection[cst.CSTNode],
+        fits: Collection[cst.CSTNode] = (),
     ) -> None:
-        self._origins, self._loops = origins, loops
+        """`fits` are calls of Keras' fit: all ranks make them together."""
+        self._origins, self._loops, self._fits = origins, loops, fits
         self._metrics = Metrics(origins, datasets, loops, finder, dealt)
         self._sameness = Sameness(origins, datasets, loops, dealt, self._of_metric)
         self._linear = Linear(origins, self._sameness)
         self._writers = Writers(origins)
         self._region = repeated(origins, loops)
-        tests = [n for n in origins.index.order if isinstance(n, cst.If | cst.While)] if loops else []
+        tests = [n for n in origins.index.order if isinstance(n, cst.If | cst.While)] if loops or fits else []
         self._tests = [n for n in tests if not self._asks_rank(n.test)]
         self.results: tuple[cst.Call, ...] = ()
         self.averages: dict[cst.BaseExpression, None] = {}
@@ -70,7 +72,7 @@ class Agreement:
     # --- the plan -----------------------------------------------------------------------------------------------------
 
     def _plan(self) -> None:
-        if not self._loops:
+        if not self._loops and not self._fits:
             return
         found = [r for call in self._index.calls if (r := self._metrics.result(call)) is not None]
         summed = [r.call for r in found if r.summed]
@@ -275,7 +277,7 @@ class Agreement:
 
     def _shared(self, effects: tuple[Effect, ...], waits: tuple[cst.CSTNode, ...]) -> set[cst.CSTNode]:
         """What all ranks must do together, and the calls that lead to it."""
-        found: set[cst.CSTNode] = {*self.collectives, *waits}
+        found: set[cst.CSTNode] = {*self.collectives, *waits, *self._fits}
         found.update(e.call for e in effects if e.kind == "latest" or (e.guard is None and e.kind in {"save", "fetch"}))
         found.update(node for loop in self._loops for node in (loop.loop, *loop.calls))
         todo = [*found]

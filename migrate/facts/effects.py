@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 import libcst as cst
 
 from tfdp.migrate import outputs
+from tfdp.migrate.facts.fit_calls import around, callback_functions
+from tfdp.migrate.facts.fit_data import given_to
 from tfdp.migrate.facts.flow import reaching, within
 from tfdp.migrate.facts.index import Index
+from tfdp.migrate.facts.keras_training import Fit
 from tfdp.migrate.facts.loops import TrainingLoop
 from tfdp.migrate.facts.origins import Origins, argument
 from tfdp.migrate.facts.parts import nodes
@@ -47,10 +50,16 @@ class Effect:
 class Effects:
     """Finds writers and shows them with what uses their value."""
 
-    def __init__(self, origins: Origins, loops: tuple[TrainingLoop, ...], collectives: Collection[cst.CSTNode]) -> None:
-        """`collectives` are nodes that become collective calls."""
-        self._origins, self._loops, self._collectives = origins, loops, collectives
-        self._writers = Writers(origins)
+    def __init__(
+        self,
+        origins: Origins,
+        loops: tuple[TrainingLoop, ...],
+        collectives: Collection[cst.CSTNode],
+        fits: tuple[Fit, ...] = (),
+    ) -> None:
+        """`collectives` are nodes that become collective calls, `fits` calls of Keras' fit."""
+        self._origins, self._loops, self._collectives, self._fits = origins, loops, collectives, fits
+        self._writers = Writers(origins, {o.node for f in fits for o in origins.of(f.model)})
         self._repeated: set[cst.CSTNode] | None = None
         self._taking: set[cst.CSTNode] | None = None
 
@@ -148,10 +157,14 @@ class Effects:
     # --- what every rank must do --------------------------------------------------------------------------------------
 
     def _repeats(self, node: cst.CSTNode) -> bool:
-        """Whether the node is in a training loop, or in a function that is called from one."""
+        """Whether the node is in a training loop, in a function that is called from one or by Keras' fit, or after a
+        fit."""
         if self._repeated is None:
-            self._repeated = repeated(self._origins, self._loops)
-        return any(parent in self._repeated for parent in self._index.ancestors(node))
+            called = callback_functions(self._origins) if self._fits else []
+            others = [*called, *(loop for f in self._fits for loop in around(self._origins, f.call))]
+            self._repeated = repeated(self._origins, self._loops, others)
+        inside = any(parent in self._repeated for parent in self._index.ancestors(node))
+        return inside or any(self._may_follow(f.call, node) for f in self._fits)
 
     def acts(self, node: cst.CSTNode) -> bool:
         """Whether something inside is for every rank: training, taking data, a collective, a name, another writer."""
@@ -175,7 +188,7 @@ class Effects:
     def _training(self) -> set[cst.CSTNode]:
         """Gradient calls and collectives, and all calls of functions that lead to one."""
         if self._taking is None:
-            steps = {step for loop in self._loops for step in loop.calls}
+            steps = {step for loop in self._loops for step in loop.calls} | {f.call for f in self._fits}
             self._taking = set(steps)
             todo: list[cst.CSTNode] = [*steps, *(loop.loop for loop in self._loops), *self._collectives]
             while todo:
@@ -248,6 +261,7 @@ class Effects:
         guarded = {e.guard for e in effects if e.guard is not None and not e.shared}
         latest = {self._index.statement_of(e.call) for e in effects if e.kind == "latest"}
         writes = [e.call for e in effects if e.kind == "open" or (e.guard is not None and e.kind in {"save", "format"})]
+        writes += [f.call for f in self._fits if given_to(f.call, "callbacks") is not None]
         found: dict[cst.CSTNode, None] = {}
         for call in self._index.calls if writes else ():
             statement = self._index.statement_of(call)
@@ -294,9 +308,11 @@ class Effects:
         return ways[:64] or [(node,)]
 
 
-def repeated(origins: Origins, loops: tuple[TrainingLoop, ...]) -> set[cst.CSTNode]:
-    """The training loops, those around them, and the functions called from there."""
-    found: set[cst.CSTNode] = {outer for loop in loops for outer in (loop.loop, *loop.outer)}
+def repeated(
+    origins: Origins, loops: tuple[TrainingLoop, ...], others: Iterable[cst.CSTNode] = ()
+) -> set[cst.CSTNode]:
+    """The training loops, those around them, other places of that kind, and the functions called from there."""
+    found: set[cst.CSTNode] = {*others, *(outer for loop in loops for outer in (loop.loop, *loop.outer))}
     todo = [*found]
     while todo:
         for call in nodes(todo.pop()):

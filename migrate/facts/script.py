@@ -12,7 +12,7 @@ import libcst as cst
 from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 
 from tfdp.migrate.catalogue import Kind
-from tfdp.migrate.facts import hazards
+from tfdp.migrate.facts import fit_calls, hazards
 from tfdp.migrate.facts.agreement import Agreement
 from tfdp.migrate.facts.array_batches import ArrayBatches
 from tfdp.migrate.facts.batch_sizes import BatchSizes
@@ -135,6 +135,26 @@ class Script:
     def fit_data(self) -> tuple[FitData, ...]:
         """What each call of Keras' fit trains on."""
         return tuple(f for f in self._fit_data if isinstance(f, FitData))
+
+    @cached_property
+    def _fit_steps(self) -> tuple[StepCount | Problem, ...]:
+        found = [] if self.migrated else [fit_calls.steps_of(f, self.deals, self._steps) for f in self.fit_data]
+        return tuple(f for f in found if f is not None)
+
+    @property
+    def fit_steps(self) -> tuple[StepCount, ...]:
+        """Numbers of steps in an epoch of Keras' fit that have to be divided."""
+        return tuple(f for f in self._fit_steps if isinstance(f, StepCount))
+
+    @property
+    def shown(self) -> tuple[tuple[cst.Call, int], ...]:
+        """Calls of a Keras model that show their progress on every rank, with the position of `verbose`."""
+        return tuple((c, p) for c, p in fit_calls.shown(self.origins, self.fits) if not self._effects.on_root(c))
+
+    @property
+    def open_callbacks(self) -> tuple[cst.Call, ...]:
+        """Calls of Keras' fit whose callbacks are not put in order for several ranks yet."""
+        return tuple(f.fit.call for f in self.fit_data if fit_calls.open_callbacks(self.origins, f))
 
     @cached_property
     def _dealing(self) -> Dealing:
@@ -262,11 +282,11 @@ class Script:
     @cached_property
     def effects(self) -> tuple[Effect, ...]:
         """What is written and shown, outside any guard."""
-        return self._effects.all(self.agreement.certain) if self.trained else ()
+        return self._effects.all(self.agreement.certain) if self.trained or self.fits else ()
 
     @cached_property
     def _effects(self) -> Effects:
-        return Effects(self.origins, self.loops, self.agreement.collectives)
+        return Effects(self.origins, self.loops, self.agreement.collectives, self.fits)
 
     @cached_property
     def devices(self) -> Devices:
@@ -277,7 +297,8 @@ class Script:
     def agreement(self) -> Agreement:
         """What makes decisions equal on all ranks."""
         dealt = {d.node for d in self.deals}
-        return Agreement(self.origins, self._datasets, self.loops, self._loops, dealt)
+        fits = [f.call for f in self.fits]
+        return Agreement(self.origins, self._datasets, self.loops, self._loops, dealt, fits)
 
     @cached_property
     def waiting_reads(self) -> tuple[cst.CSTNode, ...]:
@@ -291,6 +312,8 @@ class Script:
             link.call for chain in self.chains for link in chain.links[:1] if link.call is not None
         ]
         sources += self.array_batches.arrays
+        sources += [value for f in self.fit_data for _, value in f.arrays]
+        sources += [link.call for f in self.fit_data for c in f.chains for link in c.links[:1] if link.call is not None]
         drawn = [n for s in sources if s is not None for n in parts(self.origins, s) if isinstance(n, cst.Call)]
         return tuple(dict.fromkeys(c for c in drawn if _DRAWS.match(self.names.api(c.func) or "")))
 
@@ -347,12 +370,12 @@ class Script:
         found = [p for p in self._found_loops if isinstance(p, Problem)]
         settled = self.agreement  # before anything asks which conditions are the same on all ranks
         if not found and settled is not None:
-            found = [*self._dealing.problems, *self.array_batches.problems(batch), *hazards.in_loops(self)]
+            found = [p for p in self._fit_data if isinstance(p, Problem)]
+            found += [*self._dealing.problems, *self.array_batches.problems(batch), *hazards.in_loops(self)]
             found += self._rate_problems if batch == "per-worker" else ()
             found += [p for p in self._step_bounds if type(p) is Problem]
-            steps = [
-                f for f in (*self._step_takes, *self._step_counts, *self._bound_problems) if isinstance(f, Problem)
-            ]
+            counted = (*self._step_takes, *self._step_counts, *self._bound_problems, *self._fit_steps)
+            steps = [f for f in counted if isinstance(f, Problem)]
             found += [p for p in steps if batch == "per-worker" or self._steps.counts_records(p.node)]
         found += [
             *hazards.untaught(self),

@@ -47,12 +47,13 @@ class Extent(Enum):
 
 @dataclass(frozen=True)
 class StepCount:
-    """An argument that counts optimizer steps."""
+    """An argument that counts optimizer steps; `down` where a part of one must not be rounded up."""
 
     call: cst.Call
     keyword: str
     position: int
     value: cst.BaseExpression
+    down: bool = False
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import libcst as cst
 
 from tfdp.migrate import outputs
@@ -14,8 +16,9 @@ _WRITING = frozenset("wax+")
 class Writers:
     """Tells the kind of each call, by what the names in it are."""
 
-    def __init__(self, origins: Origins) -> None:
-        self._origins = origins
+    def __init__(self, origins: Origins, models: Collection[cst.CSTNode] = ()) -> None:
+        """models: what made the models that are fitted, where only that tells that they are models."""
+        self._origins, self._models = origins, models
 
     def kind(self, call: cst.Call) -> str | None:
         """save, show, print, events, progress, folder (of os), path (a folder of pathlib), open, format (a file that
@@ -63,7 +66,7 @@ class Writers:
             return None
         name, holder = call.func.attr.value, call.func.value
         if any(name in methods for methods in SAVES.values()) and self._origins.function(call.func) is None:
-            kinds = self._origins.kinds(holder)
+            kinds = self._kinds(holder)
             if any(name in methods and kind in kinds for kind, methods in SAVES.items()):
                 return "save"
         makers = self._makers(holder)
@@ -124,4 +127,8 @@ class Writers:
             return self.is_path(call.func.value) and self.kind(call) is None
         if call.func.attr.value not in outputs.READS:
             return False
-        return bool(self._origins.kinds(call.func.value) & {Kind.MODEL, Kind.CHECKPOINT})
+        return bool(self._kinds(call.func.value) & {Kind.MODEL, Kind.CHECKPOINT})
+
+    def _kinds(self, holder: cst.BaseExpression) -> set[Kind | None]:
+        fitted = any(o.node in self._models for o in self._origins.of(holder))
+        return self._origins.kinds(holder) | ({Kind.MODEL} if fitted else set())

@@ -1,0 +1,144 @@
+"""What around the data of a `fit` has to follow the workers: steps, callbacks, what is shown; where the calls are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import libcst as cst
+
+from tfdp.migrate.catalogue import Kind
+from tfdp.migrate.facts.deals import Deal
+from tfdp.migrate.facts.fit_data import FitData, given_to
+from tfdp.migrate.facts.keras_training import Fit
+from tfdp.migrate.facts.origins import Origins, argument
+from tfdp.migrate.facts.parts import nodes
+from tfdp.migrate.facts.problem import Problem
+from tfdp.migrate.facts.step_counts import StepCount, StepCounts
+
+_STEPS = ("steps_per_epoch", 12)
+_VERBOSE = {"fit": ("verbose", 4), "evaluate": ("verbose", 3), "predict": ("verbose", 2)}
+_TAKE_FUNCTIONS = ("keras.callbacks.LambdaCallback", "keras.callbacks.LearningRateScheduler")
+_ENDLESS = frozenset({"repeat"})
+
+
+# --- steps ------------------------------------------------------------------------------------------------------------
+
+
+def steps_of(fit: FitData, deals: Iterable[Deal], counts: StepCounts) -> StepCount | Problem | None:
+    """`steps_per_epoch`, where it is to be divided; rounded down where the data end by themselves."""
+    call = fit.fit.call
+    found = counts.count(call, *_STEPS, "fit()")
+    if not isinstance(found, StepCount):
+        return found
+    given = found.value
+    if fit.arrays:
+        return _unneeded(given, "the arrays' own length")
+    by_batches = fit.batches is not None or any(d.batches for d in _of(fit, deals))
+    if by_batches or not fit.chains:
+        return StepCount(call, found.keyword, found.position, given, down=True)
+    if all(any(link.stage in _ENDLESS for link in chain.links) for chain in fit.chains):
+        return found
+    if all(_drops(chain.batches) for chain in fit.chains):
+        return StepCount(call, found.keyword, found.position, given, down=True)
+    return _unneeded(given, "the dataset's own length, or add .repeat() to it")
+
+
+def _of(fit: FitData, deals: Iterable[Deal]) -> Iterator[Deal]:
+    own = {n for chain in fit.chains for link in chain.links for n in link.nodes} | {fit.data}
+    return (d for d in deals if d.node in own)
+
+
+def _drops(batches: list[cst.Call]) -> bool:
+    given = [argument(call, "drop_remainder", 1) for call in batches]
+    return bool(given) and all(g is not None and isinstance(g.value, cst.Name) and g.value.value == "True" for g in given)
+
+
+def _unneeded(node: cst.CSTNode, instead: str) -> Problem:
+    reason = "the data end after a number of steps of their own, which a divided number of steps may miss by one"
+    return Problem("TFDP011", node, reason, f"leave steps_per_epoch out: an epoch is then {instead}")
+
+
+# --- calls that show their progress -----------------------------------------------------------------------------------
+
+
+def shown(origins: Origins, fits: Iterable[Fit]) -> list[tuple[cst.Call, int]]:
+    """Calls of `fit`, `evaluate` and `predict` of the fitted models, with the position of `verbose`, that show their
+    progress on every rank."""
+    fits = tuple(fits)
+    models = {o.node for f in fits for o in origins.of(f.model)}
+    calls = [f.call for f in fits if f.method == "fit"]
+    for call in origins.index.calls:
+        func = call.func
+        if not isinstance(func, cst.Attribute) or func.attr.value not in {"evaluate", "predict"}:
+            continue
+        if origins.function(func) is None and (_is_model(origins, func.value) or _made(origins, func.value) & models):
+            calls.append(call)
+    found = [(c, _VERBOSE[cst.ensure_type(c.func, cst.Attribute).attr.value]) for c in calls]
+    return [(c, place) for c, (name, place) in found if _shows(origins, c, name, place)]
+
+
+def _is_model(origins: Origins, node: cst.BaseExpression) -> bool:
+    return origins.kinds(node) == {Kind.MODEL}
+
+
+def _made(origins: Origins, node: cst.BaseExpression) -> set[cst.CSTNode]:
+    return {o.node for o in origins.of(node)}
+
+
+def _shows(origins: Origins, call: cst.Call, name: str, place: int) -> bool:
+    if any(a.star for a in call.args):
+        return False
+    given = argument(call, name, place)
+    if given is None:
+        return True
+    silent = isinstance(given.value, cst.Integer) and given.value.value == "0"
+    silent = silent or origins.names.api(given.value) == "builtins.False"
+    asks = any(isinstance(n, cst.Call) and origins.names.api(n.func) == "tfdp.runtime.rank" for n in nodes(given.value))
+    return not silent and not asks
+
+
+# --- callbacks --------------------------------------------------------------------------------------------------------
+
+
+def open_callbacks(origins: Origins, fit: FitData) -> bool:
+    """Whether a fit's callbacks do not go through `dp.fit_callbacks(…)` yet."""
+    given = given_to(fit.fit.call, "callbacks")
+    found = [given, *(o.node for o in origins.of(given))] if given is not None else []
+    return not any(isinstance(n, cst.Call) and origins.names.api(n.func) == "tfdp.runtime.fit_callbacks" for n in found)
+
+
+def callback_functions(origins: Origins) -> list[cst.FunctionDef]:
+    """Methods of the file's own callbacks, and functions that Keras' callbacks are given."""
+    index = origins.index
+    methods = [
+        s for c in index.classes if _is_callback(origins, c) for s in c.body.body if isinstance(s, cst.FunctionDef)
+    ]
+    given = [
+        origins.function(a.value)
+        for c in index.calls
+        if (origins.names.api(c.func) or "").startswith(_TAKE_FUNCTIONS)
+        for a in c.args
+    ]
+    return [*methods, *(f for f in given if f is not None)]
+
+
+def _is_callback(origins: Origins, owner: cst.ClassDef) -> bool:
+    for base in owner.bases:
+        if (origins.names.api(base.value) or "").startswith("keras.callbacks."):
+            return True
+        found = origins.one(base.value)
+        if found is not None and isinstance(found.node, cst.ClassDef) and found.node is not owner:
+            return _is_callback(origins, found.node)
+    return False
+
+
+# --- places -----------------------------------------------------------------------------------------------------------
+
+
+def around(origins: Origins, node: cst.CSTNode, depth: int = 0) -> list[cst.CSTNode]:
+    """The loops in which a model is fitted again and again, also through the calls that lead there."""
+    found: list[cst.CSTNode] = list(origins.index.loops_around(node))
+    function = origins.index.enclosing_function(node)
+    if function is not None and depth < 8:
+        found += [n for c in origins.calls_of(function) for n in around(origins, c, depth + 1)]
+    return found

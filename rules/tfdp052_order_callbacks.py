@@ -1,0 +1,45 @@
+"""Put the callbacks of `fit` in the order that several workers need.
+
+What it does
+    `callbacks=…` of `model.fit` becomes `callbacks=dp.fit_callbacks(…)`; where it is omitted, `dp.fit_callbacks()`. At
+    the start of training that brings the model and its optimizer into step with rank 0's; at the end of each epoch it
+    combines the metrics over all workers before any of the script's own callbacks sees them, lets those that write
+    files do so on rank 0 only, and makes all workers stop where one does.
+
+Why
+    `EarlyStopping`, `ReduceLROnPlateau` and `ModelCheckpoint(save_best_only=True)` decide by metrics: by those of one
+    worker's share they would decide otherwise on each, and a worker that stops early leaves the others waiting for it.
+
+Example
+    model.fit(x, y, callbacks=[keras.callbacks.EarlyStopping("loss")])
+    # becomes
+    model.fit(x, y, callbacks=dp.fit_callbacks([keras.callbacks.EarlyStopping("loss")]))
+
+When it refuses
+    Never by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import libcst as cst
+
+from tfdp.migrate import build
+from tfdp.migrate.facts.fit_data import POSITIONS
+from tfdp.rules._base import Context, Outcome, SetArg
+
+
+def outcomes(context: Context) -> Iterator[Outcome]:
+    for call in context.script.open_callbacks:
+        change = _ordered(context.dp)
+        yield SetArg(call, "callbacks", change, "put the callbacks in order", position=POSITIONS["callbacks"])
+
+
+def _ordered(dp: str) -> Callable[[cst.BaseExpression | None], cst.BaseExpression]:
+    def change(value: cst.BaseExpression | None) -> cst.BaseExpression:
+        if value is None or (isinstance(value, cst.Name) and value.value == "None"):
+            return cst.parse_expression(f"{dp}.fit_callbacks()")
+        return build.call(f"{dp}.fit_callbacks", value)
+
+    return change
