@@ -185,5 +185,17 @@ READERS = frozenset(
         "PIL.Image.open",
     }
 )
+# What Keras' callbacks write: models, checkpoints, a table of the epochs.
+READERS_OF_CALLBACKS = frozenset(
+    {
+        "keras.models.load_model",
+        "keras.saving.load_model",
+        "tensorflow.saved_model.load",
+        "tensorflow.train.latest_checkpoint",
+        "tensorflow.train.load_checkpoint",
+        "tensorflow.train.get_checkpoint_state",
+        "pandas.read_csv",
+    }
+)
 READS = frozenset({"restore", "read", "load_weights", "restore_or_initialize"})
 BUFFERS = frozenset({"io.BytesIO", "io.StringIO"})

@@ -13,8 +13,8 @@ What it does
 
     Arrays that `model.fit` is given become `dp.shard(…)` there; what `validation_split` holds out is held out before
     that, whole. What gives batches (a `Sequence`, a generator, a folder's images, a dataset in whose stages no place is
-    right) becomes `dp.shard_batches(…)`: batch k goes to rank k mod N, or with `--batch global` each rank takes its rows
-    of every batch.
+    right) becomes `dp.shard_batches(…)`: batch k goes to rank k mod N, or with `--batch global` each rank takes its
+    rows of every batch.
 
 Why
     Without it every worker trains on the same examples. Dealing records, not batches or blocks, makes each global

@@ -50,12 +50,16 @@ def outcomes(context: Context) -> Iterator[Outcome]:
         elif effect.kind == "events":
             yield Edit(call, lambda n: _silent_elsewhere(context.dp, n), "write summaries on rank 0 only")
     for called, place in context.script.shown:
-        yield SetArg(called, "verbose", _shown(context.dp), "show progress on rank 0 only", position=place)
+        in_text = any(isinstance(p, cst.FormattedString) for p in context.script.index.ancestors(called))
+        change = _shown(context.dp, "1" if in_text else '"auto"')
+        yield SetArg(called, "verbose", change, "show progress on rank 0 only", position=place)
 
 
-def _shown(dp: str) -> Callable[[cst.BaseExpression | None], cst.BaseExpression]:
+def _shown(dp: str, default: str) -> Callable[[cst.BaseExpression | None], cst.BaseExpression]:
+    """`default` is Keras' own, or what that means where no quotation mark can stand."""
+
     def change(value: cst.BaseExpression | None) -> cst.BaseExpression:
-        body = value or cst.parse_expression('"auto"')
+        body = value or cst.parse_expression(default)
         return cst.IfExp(test=cst.parse_expression(f"{dp}.rank() == 0"), body=body, orelse=cst.Integer("0"))
 
     return change

@@ -40,6 +40,7 @@ class Agreement:
         loops: tuple[TrainingLoop, ...],
         finder: Loops,
         dealt: Collection[cst.CSTNode],
+        *,
         fits: Collection[cst.CSTNode] = (),
     ) -> None:
         """`fits` are calls of Keras' fit: all ranks make them together."""

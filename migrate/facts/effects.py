@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import libcst as cst
 
 from tfdp.migrate import outputs
-from tfdp.migrate.facts.fit_calls import around, callback_functions
-from tfdp.migrate.facts.fit_data import given_to
+from tfdp.migrate.facts.callbacks import callback_functions, has_callbacks
+from tfdp.migrate.facts.fit_calls import around
 from tfdp.migrate.facts.flow import reaching, within
 from tfdp.migrate.facts.index import Index
 from tfdp.migrate.facts.keras_training import Fit
@@ -261,16 +261,17 @@ class Effects:
         guarded = {e.guard for e in effects if e.guard is not None and not e.shared}
         latest = {self._index.statement_of(e.call) for e in effects if e.kind == "latest"}
         writes = [e.call for e in effects if e.kind == "open" or (e.guard is not None and e.kind in {"save", "format"})]
-        writes += [f.call for f in self._fits if given_to(f.call, "callbacks") is not None]
+        fits = [f.call for f in self._fits if has_callbacks(self._origins, f)]
         found: dict[cst.CSTNode, None] = {}
-        for call in self._index.calls if writes else ():
+        for call in self._index.calls if writes or fits else ():
             statement = self._index.statement_of(call)
             apart = (
                 statement in latest or statement in guarded or any(p in guarded for p in self._index.ancestors(call))
             )
             if apart or not self._writers.reads(call) or self.on_root(call):
                 continue
-            if any(self._may_follow(write, call) for write in writes):
+            earlier = [*writes, *(fits if self._writers.reads_model(call) else ())]
+            if any(self._may_follow(write, call) for write in earlier):
                 found[self._anchor(statement, certain)] = None
         return tuple(s for s in found if self._index.previous(s) not in found)
 

@@ -1,4 +1,4 @@
-"""What around the data of a `fit` has to follow the workers: steps, callbacks, what is shown; where the calls are."""
+"""What around the data of a `fit` has to follow the workers: steps, and what is shown; where the calls are."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import libcst as cst
 
 from tfdp.migrate.catalogue import Kind
 from tfdp.migrate.facts.deals import Deal
-from tfdp.migrate.facts.fit_data import FitData, given_to
+from tfdp.migrate.facts.fit_data import FitData
 from tfdp.migrate.facts.keras_training import Fit
 from tfdp.migrate.facts.origins import Origins, argument
 from tfdp.migrate.facts.parts import nodes
@@ -17,7 +17,6 @@ from tfdp.migrate.facts.step_counts import StepCount, StepCounts
 
 _STEPS = ("steps_per_epoch", 12)
 _VERBOSE = {"fit": ("verbose", 4), "evaluate": ("verbose", 3), "predict": ("verbose", 2)}
-_TAKE_FUNCTIONS = ("keras.callbacks.LambdaCallback", "keras.callbacks.LearningRateScheduler")
 _ENDLESS = frozenset({"repeat"})
 
 
@@ -49,8 +48,8 @@ def _of(fit: FitData, deals: Iterable[Deal]) -> Iterator[Deal]:
 
 
 def _drops(batches: list[cst.Call]) -> bool:
-    given = [argument(call, "drop_remainder", 1) for call in batches]
-    return bool(given) and all(g is not None and isinstance(g.value, cst.Name) and g.value.value == "True" for g in given)
+    given = [g.value if (g := argument(call, "drop_remainder", 1)) is not None else None for call in batches]
+    return bool(given) and all(isinstance(g, cst.Name) and g.value == "True" for g in given)
 
 
 def _unneeded(node: cst.CSTNode, instead: str) -> Problem:
@@ -95,41 +94,6 @@ def _shows(origins: Origins, call: cst.Call, name: str, place: int) -> bool:
     silent = silent or origins.names.api(given.value) == "builtins.False"
     asks = any(isinstance(n, cst.Call) and origins.names.api(n.func) == "tfdp.runtime.rank" for n in nodes(given.value))
     return not silent and not asks
-
-
-# --- callbacks --------------------------------------------------------------------------------------------------------
-
-
-def open_callbacks(origins: Origins, fit: FitData) -> bool:
-    """Whether a fit's callbacks do not go through `dp.fit_callbacks(…)` yet."""
-    given = given_to(fit.fit.call, "callbacks")
-    found = [given, *(o.node for o in origins.of(given))] if given is not None else []
-    return not any(isinstance(n, cst.Call) and origins.names.api(n.func) == "tfdp.runtime.fit_callbacks" for n in found)
-
-
-def callback_functions(origins: Origins) -> list[cst.FunctionDef]:
-    """Methods of the file's own callbacks, and functions that Keras' callbacks are given."""
-    index = origins.index
-    methods = [
-        s for c in index.classes if _is_callback(origins, c) for s in c.body.body if isinstance(s, cst.FunctionDef)
-    ]
-    given = [
-        origins.function(a.value)
-        for c in index.calls
-        if (origins.names.api(c.func) or "").startswith(_TAKE_FUNCTIONS)
-        for a in c.args
-    ]
-    return [*methods, *(f for f in given if f is not None)]
-
-
-def _is_callback(origins: Origins, owner: cst.ClassDef) -> bool:
-    for base in owner.bases:
-        if (origins.names.api(base.value) or "").startswith("keras.callbacks."):
-            return True
-        found = origins.one(base.value)
-        if found is not None and isinstance(found.node, cst.ClassDef) and found.node is not owner:
-            return _is_callback(origins, found.node)
-    return False
 
 
 # --- places -----------------------------------------------------------------------------------------------------------

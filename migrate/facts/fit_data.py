@@ -23,6 +23,14 @@ DEALT = frozenset({"tfdp.runtime.shard", "tfdp.runtime.shard_batches"})
 _PARTS = ("x", "y", "sample_weight")
 _CHANGES = ("random", "shuffle", "permutation", "choice", "sample", "rand", "randint", "randn", "pop", "next")
 
+_OTHERS = {
+    "fit_generator": ("fit_generator is gone from Keras", "write model.fit(generator, …), with the same arguments"),
+    "train_on_batch": (
+        "training by train_on_batch is not migrated yet",
+        "use model.fit, or a loop with tf.GradientTape and apply_gradients",
+    ),
+}
+
 
 @dataclass(frozen=True)
 class FitData:
@@ -63,6 +71,8 @@ class FitCalls:
     def of(self, fit: Fit) -> FitData | Problem:
         """What the model is fitted to; a Problem where that cannot be told, or not be dealt."""
         call = fit.call
+        if fit.method != "fit":
+            return _problem(call, *_OTHERS[fit.method])
         if any(a.star for a in call.args):
             return _problem(call, "the arguments of fit are given by * or **", "write the arguments of fit out")
         x = given_to(call, "x")
@@ -77,7 +87,7 @@ class FitCalls:
         if self._given(call, "y"):
             return _problem(call, "fit is given a dataset, and y besides", "put the targets into the dataset")
         if chains and len(chains) < len(self._origins.of(x)):
-            return _problem(call, "what these data are differs, and not all of it is understood", "use two calls of fit")
+            return _problem(call, "these data are not the same each time, nor always understood", "call fit twice")
         dealt = bool(chains) and all(c.dealt is not None for c in chains)
         return FitData(fit, chains=chains, batches=None if chains else x, dealt=dealt)
 

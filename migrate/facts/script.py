@@ -17,6 +17,7 @@ from tfdp.migrate.facts.agreement import Agreement
 from tfdp.migrate.facts.array_batches import ArrayBatches
 from tfdp.migrate.facts.batch_sizes import BatchSizes
 from tfdp.migrate.facts.batch_uses import BatchUses
+from tfdp.migrate.facts.callbacks import open_callbacks
 from tfdp.migrate.facts.datasets import Chain, Datasets
 from tfdp.migrate.facts.dealing import Dealing, dealing
 from tfdp.migrate.facts.deals import Deal
@@ -154,7 +155,7 @@ class Script:
     @property
     def open_callbacks(self) -> tuple[cst.Call, ...]:
         """Calls of Keras' fit whose callbacks are not put in order for several ranks yet."""
-        return tuple(f.fit.call for f in self.fit_data if fit_calls.open_callbacks(self.origins, f))
+        return tuple(f.fit.call for f in self.fit_data if open_callbacks(self.origins, f))
 
     @cached_property
     def _dealing(self) -> Dealing:
@@ -183,7 +184,7 @@ class Script:
 
     @cached_property
     def _steps(self) -> StepCounts:
-        return StepCounts(self.origins, self._datasets, self.deals, self.fit_data)
+        return StepCounts(self.origins, self._datasets, self.deals, self.fit_data, bool(self.loops))
 
     @cached_property
     def _step_takes(self) -> tuple[StepCount | Problem, ...]:
@@ -298,7 +299,7 @@ class Script:
         """What makes decisions equal on all ranks."""
         dealt = {d.node for d in self.deals}
         fits = [f.call for f in self.fits]
-        return Agreement(self.origins, self._datasets, self.loops, self._loops, dealt, fits)
+        return Agreement(self.origins, self._datasets, self.loops, self._loops, dealt, fits=fits)
 
     @cached_property
     def waiting_reads(self) -> tuple[cst.CSTNode, ...]:

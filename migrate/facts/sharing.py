@@ -13,7 +13,12 @@ from tfdp.migrate.facts.index import Definition
 from tfdp.migrate.facts.origins import Origins
 
 _LOOKS = frozenset({"element_spec", "cardinality", "__len__"})
-_TAKES_NOTHING = frozenset({"builtins.len", "builtins.print", "builtins.iter", "builtins.type", "tfdp.runtime.shard", "tfdp.runtime.shard_batches"})
+_TAKES_NOTHING = frozenset(
+    {
+        *("builtins.len", "builtins.print", "builtins.iter", "builtins.type"),
+        *("tfdp.runtime.shard", "tfdp.runtime.shard_batches"),
+    }
+)
 
 
 @dataclass(frozen=True)

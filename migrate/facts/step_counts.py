@@ -68,12 +68,21 @@ class StepCounts:
     """Answers for the training chains and for the schedules of their optimizers."""
 
     def __init__(
-        self, origins: Origins, datasets: Datasets, deals: Iterable[Deal], fitted: Iterable[FitData] = ()
+        self,
+        origins: Origins,
+        datasets: Datasets,
+        deals: Iterable[Deal],
+        fitted: Iterable[FitData] = (),
+        looped: bool = False,
     ) -> None:
-        """fitted: data of Keras' fit, which are dealt where they are given to it, and stay whole elsewhere."""
+        """fitted: data of Keras' fit, which are dealt where they are given to it, and stay whole elsewhere; looped:
+        whether there are training loops besides."""
         self._origins, self._datasets = origins, datasets
         self._arrays = Arrays(origins, datasets)
         self._dealt = {d.node: d.batches for d in deals}
+        fitted = tuple(fitted)
+        # Where all data are dealt as fit is given them, nothing else in the file knows of the workers.
+        self._all_at_fit = bool(fitted) and set(self._dealt) <= {f.data for f in fitted} and not looped
         given = [v for f in fitted for v in (*(value for _, value in f.arrays), f.batches) if v is not None]
         self._whole = {o.node for value in given for o in origins.of(value)}
         self._busy: set[Origin] = set()
@@ -140,7 +149,8 @@ class StepCounts:
 
     def extent(self, node: cst.CSTNode) -> Extent:
         """What the number covers, by every value that it can have."""
-        return _same(self._of_origin(o) for o in self._origins.of(node))
+        found = _same(self._of_origin(o) for o in self._origins.of(node))
+        return Extent.WHOLE if self._all_at_fit and found is Extent.UNKNOWN else found
 
     def independent(self, node: cst.CSTNode) -> bool:
         """Whether no dataset has part in a number, however it is computed."""

@@ -8,6 +8,7 @@ import libcst as cst
 
 from tfdp.migrate import outputs
 from tfdp.migrate.catalogue import SAVES, Kind
+from tfdp.migrate.facts.callbacks import is_fitted_model
 from tfdp.migrate.facts.origins import Origins, argument
 
 _WRITING = frozenset("wax+")
@@ -129,6 +130,12 @@ class Writers:
             return False
         return bool(self._kinds(call.func.value) & {Kind.MODEL, Kind.CHECKPOINT})
 
+    def reads_model(self, call: cst.Call) -> bool:
+        """Whether the call may read what Keras' callbacks write."""
+        api = self._origins.names.api(call.func) or ""
+        method = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
+        return api in outputs.READERS_OF_CALLBACKS or (not api and method in outputs.READS and self.reads(call))
+
     def _kinds(self, holder: cst.BaseExpression) -> set[Kind | None]:
-        fitted = any(o.node in self._models for o in self._origins.of(holder))
+        fitted = any(o.node in self._models for o in self._origins.of(holder)) or is_fitted_model(self._origins, holder)
         return self._origins.kinds(holder) | ({Kind.MODEL} if fitted else set())
