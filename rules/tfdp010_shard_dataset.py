@@ -51,8 +51,8 @@ def outcomes(context: Context) -> Iterator[Outcome]:
         keywords = {"order_check": "True"} if deal.order_check else {}
         if deal.batches:
             keywords = {"split": "True"} if context.batch == "global" else {}
-        function = f"{dp}.shard_batches" if deal.batches else f"{dp}.shard"
-        change = _called(function, {**keywords, **switches.keywords(deal.node)})
+        shard = f"{dp}.shard_batches" if deal.batches else f"{dp}.shard"
+        change = _called(shard, {**keywords, **switches.keywords(deal.node)})
         yield Edit(deal.node, change, f"deal the {'batches' if deal.batches else 'records'} to the workers")
     for call in batches:
         change = _called(f"{dp}.local_batch_size", switches.keywords(call))
