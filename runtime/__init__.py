@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from tfdp.runtime.errors import TfdpError as TfdpError
     from tfdp.runtime.errors import TopologyError as TopologyError
     from tfdp.runtime.errors import TransportError as TransportError
+    from tfdp.runtime.fitting import fit_callbacks as fit_callbacks
     from tfdp.runtime.job import cross_rank as cross_rank
     from tfdp.runtime.job import cross_size as cross_size
     from tfdp.runtime.job import init as init
@@ -119,6 +120,7 @@ _MODULES = {
         "TopologyError",
         "TransportError",
     ),
+    "fitting": ("fit_callbacks",),
     "job": (
         "cross_rank",
         "cross_size",
@@ -160,10 +162,14 @@ _MODULES = {
     "state": ("broadcast_state",),
     "tape": ("DistributedGradientTape",),
 }
+# Reached as in Horovod: `dp.callbacks.MetricAverageCallback()`.
+_SUBMODULES = ("callbacks",)
 _WHERE = {name: module for module, names in _MODULES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
+    if name in _SUBMODULES:
+        return importlib.import_module(f"{__name__}.{name}")
     if name not in _WHERE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(importlib.import_module(f"{__name__}.{_WHERE[name]}"), name)
@@ -172,4 +178,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_WHERE})
+    return sorted({*globals(), *_WHERE, *_SUBMODULES})
