@@ -144,6 +144,7 @@ def run(ctx: click.Context, np: int, command: tuple[str, ...]) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON on stdout.")
 @click.option("--html", metavar="FILE", help="Write a page with curves, differences and the diff.")
 @click.option("--png", metavar="FILE", help="Write the curves as an image; needs matplotlib.")
+@click.option("-v", "--verbose", is_flag=True, help="List every variable, not only those that differ most.")
 @click.pass_context
 def verify(ctx: click.Context, /, **asked: Any) -> None:
     """Run SCRIPT and its migration, and compare loss, gradients and every variable at each of K updates.

@@ -5,17 +5,23 @@ Imports nothing that takes time before the order is known to make sense.
 
 from __future__ import annotations
 
+import datetime
 import importlib.util
-from contextlib import ExitStack
+import os
+import shlex
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tfdp.migrate.report.streams import give, say
 
 if TYPE_CHECKING:
+    from tfdp.migrate.report.proof.account import Account
+    from tfdp.migrate.verify.proof import Proof
+    from tfdp.migrate.verify.texts import Texts
     from tfdp.rules._base import Batch, Scale
 
-PROVED, NOT_PROVED, COULD_NOT_RUN = 0, 1, 2
+COULD_NOT_RUN = 2
 
 
 @dataclass(frozen=True)
@@ -39,6 +45,7 @@ class Order:
     as_json: bool = False
     html: str | None = None
     png: str | None = None
+    verbose: bool = False
 
     def contradiction(self) -> str:
         """What is wrong with the options together, in words; empty where nothing is."""
@@ -52,59 +59,121 @@ class Order:
 
 
 def verify(order: Order) -> int:
-    """Make the proof that is asked for and say what it shows. Raises OSError where a report cannot be written."""
-    missing = _missing()
-    if missing:
-        say(f"tfdp: error: {missing}")
+    """Make the proof that is asked for and say what it shows. Raises OSError where a file cannot be read or written."""
+    obstacle = _obstacle(order)
+    if obstacle:
+        say(f"tfdp: error: {obstacle}")
         return COULD_NOT_RUN
     from tfdp.migrate.verify import CouldNotRun
 
+    began = time.monotonic()
+    texts, proof, reason = None, None, ""
     try:
-        return _verify(order)
+        texts = _texts(order)
+        if order.show_reference:
+            give(texts.reference)
+            return 0
+        proof = _proof(order, texts)
     except CouldNotRun as error:
-        say(f"{error}\ncould not run: nothing is proved, and nothing is disproved")
-        return COULD_NOT_RUN
+        reason = str(error)
+    return _report(order, _account(order, texts, proof, reason, time.monotonic() - began))
 
 
-def _verify(order: Order) -> int:
-    from tfdp.migrate.report.steps import Steps
-    from tfdp.migrate.verify import CouldNotRun, record, texts
+def _obstacle(order: Order) -> str:
+    """What would make all work be in vain, told before any is done."""
+    if not (importlib.util.find_spec("tensorflow") and importlib.util.find_spec("numpy")):
+        return "verify runs the script, and TensorFlow is not installed here: pip install 'tfdp[cpu]' or 'tfdp[gpu]'"
+    for file in (order.html, order.png):
+        folder = os.path.dirname(os.path.abspath(file)) if file else "."
+        if not os.path.isdir(folder):
+            return f"{file} cannot be written: there is no folder {folder}"
+    if order.png:
+        from tfdp.migrate.report.proof import image
+
+        return "" if image.available() else image.MISSING
+    return ""
+
+
+def _batch(order: Order) -> Batch:
+    from tfdp.migrate.verify import texts
+
+    return order.batch or (texts.mode(order.script) if order.against else "per-worker")
+
+
+def _texts(order: Order) -> Texts:
+    from tfdp.migrate.verify import texts
     from tfdp.rules._base import Scaling
 
-    batch = order.batch or (texts.mode(order.script) if order.against else "per-worker")
-    scaling = Scaling(order.lr_scale, order.warmup_steps)
+    batch, scaling = _batch(order), Scaling(order.lr_scale, order.warmup_steps)
     if order.against:
-        made = texts.of_both(order.script, order.against, order.np, batch, scaling)
-    else:
-        made = texts.of_original(order.script, order.np, batch, scaling)
-    if order.as_json or order.html or order.png:
-        raise CouldNotRun("--json, --html and --png are not there yet")
-    if order.show_reference:
-        give(made.reference)
-        return PROVED
-    with ExitStack() as stack:
-        watch = stack.enter_context(Steps(order.steps)).at
-        recording = stack.enter_context(
-            record(
-                made.path,
-                order.np,
-                order.steps,
-                reference=made.reference,
-                batch=batch,
-                args=order.args,
-                timeout=order.timeout,
-                watch=watch,
-            )
-        )
-        proof = recording.prove(made.migrated)
-    give(f"{proof}\n")
-    if proof.timed_out:
-        return COULD_NOT_RUN
-    return PROVED if proof.proved else NOT_PROVED
+        return texts.of_both(order.script, order.against, order.np, batch, scaling)
+    return texts.of_original(order.script, order.np, batch, scaling)
 
 
-def _missing() -> str:
-    """What has to be installed first."""
-    if importlib.util.find_spec("tensorflow") and importlib.util.find_spec("numpy"):
-        return ""
-    return "verify runs the script, and TensorFlow is not installed here: pip install 'tfdp[cpu]' or 'tfdp[gpu]'"
+def _proof(order: Order, texts: Texts) -> Proof:
+    from tfdp.migrate.report.steps import Steps
+    from tfdp.migrate.verify import record
+
+    with (
+        Steps(order.steps) as steps,
+        record(
+            texts.path,
+            order.np,
+            order.steps,
+            reference=texts.reference,
+            batch=_batch(order),
+            args=order.args,
+            timeout=order.timeout,
+            watch=steps.at,
+        ) as recording,
+    ):
+        return recording.prove(texts.migrated)
+
+
+def _account(order: Order, texts: Texts | None, proof: Proof | None, reason: str, seconds: float) -> Account:
+    from tfdp.migrate.report.proof.account import Account, versions
+
+    return Account(
+        script=order.script,
+        against=order.against,
+        options=_options(order),
+        proof=proof,
+        reason=reason,
+        original=texts.original if texts else b"",
+        migrated=texts.migrated if texts else b"",
+        reference=texts.reference if texts else b"",
+        seconds=seconds,
+        made=f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d %H:%M} UTC",
+        versions=versions(),
+    )
+
+
+def _options(order: Order) -> dict[str, str]:
+    """What was asked for, in words, without what is as usual."""
+    said = {"processes": str(order.np), "batch": _batch(order), "steps": str(order.steps)}
+    if order.lr_scale != "linear":
+        said["learning-rate scale"] = order.lr_scale
+    if order.warmup_steps:
+        said["warm-up steps"] = str(order.warmup_steps)
+    if order.args:
+        said["arguments"] = shlex.join(order.args)
+    return said
+
+
+def _report(order: Order, account: Account) -> int:
+    """Write what is to be written, say the rest. stdout has the summary, or the JSON alone."""
+    from tfdp.migrate.report.proof import data, image, page, text
+
+    if order.html:
+        with open(order.html, "w", encoding="utf-8") as file:
+            file.write(page.render(account))
+    if order.png:
+        image.write(account, order.png)
+    if order.as_json:
+        give(data.render(account))
+    for line in text.lines(account, whole=order.verbose):
+        if order.as_json or account.proof is None:
+            say(line)
+        else:
+            give(f"{line}\n")
+    return account.verdict.exit_code

@@ -46,6 +46,18 @@ class Failure:
 
 
 @dataclass(frozen=True)
+class Limits:
+    """The largest relative differences that pass, for the dtypes of the script at hand."""
+
+    loss: float = LOSS
+    gradient: float = GRADIENT
+    update: float = UPDATE
+
+
+FLOAT32 = Limits()
+
+
+@dataclass(frozen=True)
 class Row:
     """Largest relative differences of one variable over all steps and ranks; None where nothing was compared."""
 
@@ -84,6 +96,7 @@ class Comparison:
     gradients: dict[str, float] = field(default_factory=dict)
     updates: dict[str, float] = field(default_factory=dict)
     points: list[Point] = field(default_factory=list)
+    limits: Limits = FLOAT32
 
     def rows(self, names: Mapping[str, str]) -> tuple[Row, ...]:
         """One row per variable, in the order in which they were first compared."""
@@ -147,7 +160,9 @@ class _Judge:
         dtypes = [header.compute, *(key.rsplit("|", 2)[1] for key in self._lock.trained)]
         self._coarse = max(EPSILONS.get(dtype, EPSILON) / EPSILON for dtype in dtypes)
         self._largest = _largest_losses(reference, steps)
-        self.found = Comparison()
+        limits = {"loss": LOSS, "gradient": GRADIENT, "update": UPDATE}
+        limits = {kind: self._limit(kind, limit) for kind, limit in limits.items()}
+        self.found = Comparison(limits=Limits(**limits))
         self._point = Point(0)
 
     def judge(self) -> Comparison:

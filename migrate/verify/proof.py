@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from tfdp.migrate.verify.compare import GRADIENT, LOSS, UPDATE, Failure, Point, Row
+from tfdp.migrate.verify.compare import FLOAT32, Failure, Limits, Point, Row
 
 
 @dataclass(frozen=True)
@@ -15,7 +15,8 @@ class Proof:
     neutralised: what computes otherwise in both runs than in life, because it differs by worker by its nature.
     diagnosis: the likely cause of the failure in one sentence, where the pattern of the differences tells it. cause:
     its short name, one of `diagnosis.Cause`. timed_out: the migrated run was not done in time, and had missed no
-    criterion before: neither proved nor disproved. points: the steps that both runs came to, in order.
+    criterion before: neither proved nor disproved. points: the steps that both runs came to, in order. limits: what
+    passes, for the script's dtypes.
     """
 
     script: str
@@ -35,6 +36,7 @@ class Proof:
     cause: str | None = None
     timed_out: bool = False
     points: tuple[Point, ...] = ()
+    limits: Limits = FLOAT32
 
     def __str__(self) -> str:
         verdict = "trains the same model" if self.proved else "DOES NOT train the same model"
@@ -43,7 +45,7 @@ class Proof:
             lines.append(f"  {self.reason}")
         if self.diagnosis:
             lines.append(f"  {self.diagnosis}")
-        measured = (("loss", self.loss, LOSS), ("gradient", self.gradient, GRADIENT), ("update", self.update, UPDATE))
+        measured = [(name, getattr(self, name), getattr(self.limits, name)) for name in ("loss", "gradient", "update")]
         if self.table:
             parts = [f"{name} {value:.1e} (limit {limit:.0e})" for name, value, limit in measured]
             lines.append(f"  largest relative difference: {', '.join(parts)}")

@@ -94,6 +94,7 @@ class Recording:
             points=tuple(found.points),
             diagnosis=known.text if known else None,
             cause=known.cause.value if known else None,
+            limits=found.limits,
         )
 
     def _require(self, ended: Ended) -> None:

@@ -1,0 +1,62 @@
+"""A verification as JSON: `format` is raised when a key changes its meaning or goes."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+from tfdp.migrate.report.proof.account import Account
+from tfdp.migrate.verify.compare import Point
+from tfdp.migrate.verify.proof import Proof
+
+FORMAT = 1
+
+
+def render(account: Account) -> str:
+    """One JSON object and a newline. A number that is not finite is a string: "inf", "nan"."""
+    facts = {
+        "format": FORMAT,
+        "verdict": account.verdict.word,
+        "exit": account.verdict.exit_code,
+        "script": account.script,
+        "against": account.against,
+        "options": dict(account.options),
+        "reason": account.why,
+        **(_proof(account.proof) if account.proof else {}),
+        "seconds": round(account.seconds, 1),
+        "made": account.made,
+        "versions": dict(account.versions),
+    }
+    return json.dumps(_finite(facts), indent=2, ensure_ascii=False) + "\n"
+
+
+def _proof(proof: Proof) -> dict[str, Any]:
+    failure = proof.failure
+    return {
+        "np": proof.np,
+        "batch": proof.batch,
+        "steps_compared": len(proof.points),
+        "seed": proof.seed,
+        "failure": vars(failure) if failure else None,
+        "cause": proof.cause,
+        "diagnosis": proof.diagnosis,
+        "largest": {"loss": proof.loss, "gradient": proof.gradient, "update": proof.update},
+        "limits": vars(proof.limits),
+        "variables": [vars(row) for row in proof.table],
+        "steps": [_point(point) for point in proof.points],
+        "neutralised": list(proof.neutralised),
+    }
+
+
+def _point(point: Point) -> dict[str, Any]:
+    losses = [{"reference": wanted, "migrated": mean} for wanted, mean in point.losses]
+    return {**vars(point), "losses": losses}
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(each) for each in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
