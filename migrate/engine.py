@@ -156,7 +156,7 @@ def make_plan(
     scaling: Scaling = LINEAR,
 ) -> Plan:
     """Ask every rule; all of them read the same untouched tree."""
-    name, imported = imports.alias(script.index)
+    name, imported = imports.alias(script.index, script.entry.imports.anchor)
     plan = Plan(Context(script, batch, name, scaling), imported, partial)
     for rule in rules:
         for outcome in rule.run(plan.context):

@@ -21,7 +21,7 @@ from tfdp.migrate.facts.metrics import Metrics, Seen
 from tfdp.migrate.facts.origins import Origins
 from tfdp.migrate.facts.parts import nodes
 from tfdp.migrate.facts.problem import Problem
-from tfdp.migrate.facts.sameness import Mark, Marks, Sameness
+from tfdp.migrate.facts.sameness import BY_CHANCE, Mark, Marks, Sameness
 from tfdp.migrate.facts.writers import Writers
 
 _CHANCE = frozenset({Mark.CHANCE})
@@ -61,6 +61,11 @@ class Agreement:
         return self._origins.index
 
     @property
+    def sameness(self) -> Sameness:
+        """Answers for values, with all that is made equal by this plan."""
+        return self._sameness
+
+    @property
     def collectives(self) -> frozenset[cst.CSTNode]:
         """Expressions that become collective calls, whatever is agreed."""
         return frozenset((*self.results, *self.averages))
@@ -97,7 +102,7 @@ class Agreement:
 
     def _will_be_equal(self, statement: cst.If | cst.While) -> bool:
         marks = self._sameness.of(statement.test)
-        return not marks or (marks == _CHANCE and self._may_ask(statement))
+        return not marks or (marks <= BY_CHANCE and self._may_ask(statement))
 
     def _of_metric(self, call: cst.Call) -> Marks | None:
         result = self._metrics.result(call)
@@ -273,8 +278,12 @@ class Agreement:
         return tuple(
             s.test
             for s in self._tests
-            if self._sameness.of(s.test) == _CHANCE and self._decides(s, effects, shared) and self._may_ask(s)
+            if self._by_chance(s.test) and self._decides(s, effects, shared) and self._may_ask(s)
         )
+
+    def _by_chance(self, test: cst.BaseExpression) -> bool:
+        marks = self._sameness.of(test)
+        return bool(marks) and marks <= BY_CHANCE
 
     def _shared(self, effects: tuple[Effect, ...], waits: tuple[cst.CSTNode, ...]) -> set[cst.CSTNode]:
         """What all ranks must do together, and the calls that lead to it."""

@@ -7,6 +7,7 @@ for the moment at which it was read (a validation loss over whole data, a clock,
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator
 from enum import Enum
 
@@ -26,10 +27,11 @@ from tfdp.migrate.facts.taken import Takings
 
 _DP = "tfdp.runtime."
 _CHANCE = (
-    *("time.", "datetime.", "random.", "numpy.random.", "tensorflow.random.", "keras.random.", "os.", "glob."),
-    *("pathlib.", "tensorflow.train.", "tensorflow.io.", "tensorflow.timestamp", "builtins.id", "builtins.open"),
-    *("keras.backend.random", "uuid.", "secrets.", "socket.", "tempfile.", "threading."),
+    *("time.", "datetime.", "random.", "numpy.random.", "os.", "glob.", "pathlib.", "tensorflow.train."),
+    *("tensorflow.io.", "tensorflow.timestamp", "builtins.id", "builtins.open"),
+    *("uuid.", "secrets.", "socket.", "tempfile.", "threading."),
 )
+_DRAWN = re.compile(r"(tensorflow\.random\.(?!stateless_)|keras\.random\.|keras\.backend\.random)")
 _PURE = ("builtins.", "numpy.", "tensorflow.", "keras.", "math.", "statistics.", "collections.", "itertools.", "copy.")
 _KINDS = frozenset({"builtins.isinstance", "builtins.hasattr", "builtins.type", "builtins.callable"})
 _COUNTS = frozenset({"builtins.len", "numpy.shape", "numpy.size", "tensorflow.shape", "tensorflow.size"})
@@ -43,11 +45,13 @@ class Mark(Enum):
     """Why a value may not be the same on all ranks."""
 
     CHANCE = "equal on all workers but for chance: rank 0's is as good as any"
+    DRAWN = "drawn by each worker for itself: rank 0's is as good as any"
     LOCAL = "made from this worker's examples"
     UNKNOWN = "not understood"
 
 
 Marks = frozenset[Mark]
+BY_CHANCE: Marks = frozenset({Mark.CHANCE, Mark.DRAWN})  # settled by asking rank 0
 _NONE: Marks = frozenset()
 
 
@@ -109,7 +113,7 @@ class Sameness:
     def _of(self, node: cst.CSTNode, calls: _Calls) -> Marks:
         if node in self._averaged:
             return _NONE
-        if node in self._stepping or node in self._losses or self._slices(node):
+        if self._steps_unseen(node) or node in self._losses or self._slices(node):
             return frozenset({Mark.LOCAL})
         if isinstance(node, cst.Call):
             return self._call(node, calls)
@@ -122,6 +126,10 @@ class Sameness:
         if isinstance(node, cst.Await | cst.Yield):
             return frozenset({Mark.UNKNOWN})
         return self._all(node.children, calls)
+
+    def _steps_unseen(self, node: cst.CSTNode) -> bool:
+        """Whether this takes a training step and gives something of which nothing is known."""
+        return node in self._stepping and not (isinstance(node, cst.Call) and self._origins.function(node.func))
 
     def _slices(self, node: cst.CSTNode) -> bool:
         """`x[i : i + batch]` in a training loop over numbers: its rows are dealt there."""
@@ -159,6 +167,12 @@ class Sameness:
     def _component(self, value: cst.CSTNode, path: tuple[int, ...], calls: _Calls) -> Marks:
         if path and isinstance(value, cst.Tuple | cst.List) and 0 <= path[0] < len(value.elements):
             return self._component(value.elements[path[0]].value, path[1:], calls)
+        function = self._origins.function(value.func) if path and isinstance(value, cst.Call) else None
+        if function is not None and isinstance(value, cst.Call) and value not in self._averaged and len(calls) < 8:
+            inside = (*calls, (function, value))
+            given = self._given(function)
+            found = _NONE.union(*(self._component(each, path, inside) for each in given))
+            return found.union(*(self.control(each, inside) for each in given))
         return self.of(value, calls)
 
     def _element(self, iterable: cst.CSTNode, path: tuple[int, ...], calls: _Calls) -> Marks:
@@ -207,7 +221,7 @@ class Sameness:
             if isinstance(parent, cst.FunctionDef | cst.Lambda | cst.ClassDef):
                 break
             if isinstance(parent, cst.If | cst.While) and child is not parent.test:
-                found |= self.of(parent.test, calls) - {Mark.CHANCE}
+                found |= self.of(parent.test, calls) - BY_CHANCE
             elif isinstance(parent, cst.For) and child is parent.body and parent not in self._loops:
                 found |= self.length(parent.iter, calls) & {Mark.LOCAL}
             elif isinstance(parent, cst.ExceptHandler) and not self._ends(parent):
@@ -322,10 +336,12 @@ class Sameness:
         if api in _COUNTS and arguments:
             return self.length(arguments[0], calls)
         if api == "tensorflow.Variable":  # whatever changes it may be out of sight
-            return self._all(arguments, calls) | {Mark.CHANCE}
+            return (self._all(arguments, calls) - BY_CHANCE) | {Mark.CHANCE}  # it starts as rank 0's
         if api in {"builtins.input", "builtins.next", "builtins.iter"}:
             return frozenset({Mark.UNKNOWN})
         found = self._all(arguments, calls)
+        if _DRAWN.match(api):
+            return found | {Mark.DRAWN}
         if api.startswith(_CHANCE):
             return found | {Mark.CHANCE}
         return found if api.startswith(_PURE) else found | {Mark.UNKNOWN}

@@ -22,6 +22,7 @@ from tfdp.migrate.facts.datasets import Chain, Datasets
 from tfdp.migrate.facts.dealing import Dealing, dealing
 from tfdp.migrate.facts.deals import Deal
 from tfdp.migrate.facts.devices import Devices
+from tfdp.migrate.facts.drift import drifting
 from tfdp.migrate.facts.effects import Effect, Effects, unplaced
 from tfdp.migrate.facts.entry import Entry, entry
 from tfdp.migrate.facts.fit_data import FitCalls, FitData
@@ -384,6 +385,7 @@ class Script:
             *hazards.unwrapped(self),
             *self.reductions.problems(),
             *(() if self.migrated else self.noise.problems),
+            *self._drifting(),
             *hazards.general(self, batch),
         ]
         named = {p.node for p in found}
@@ -396,6 +398,17 @@ class Script:
                 reason = "this reads what rank 0 writes, under a condition that may differ by worker"
                 found.append(Problem("TFDP050", statement, reason, "read the file outside the condition"))
         return tuple(dict.fromkeys(found))
+
+    def _drifting(self) -> list[Problem]:
+        running: set[cst.CSTNode] = {loop.loop for loop in self.loops}
+        running |= {f for call in self._reached if (f := self.index.enclosing_function(call)) is not None}
+        return drifting(self.origins, self.agreement.sameness, self.trained, running, self._sliced)
+
+    @cached_property
+    def _sliced(self) -> frozenset[cst.CSTNode]:
+        """Everything that the trained gradients are computed from."""
+        targets = [g.target for g in self.trained if g.target is not None]
+        return backward(self.origins, [*targets, *(g.sources for g in self.trained if g.sources is not None)])
 
     @cached_property
     def _reached(self) -> frozenset[cst.Call]:
@@ -420,10 +433,8 @@ class Script:
     @cached_property
     def batch_uses(self) -> BatchUses:
         """Where a training step uses the batch size as a number."""
-        targets = [g.target for g in self.trained if g.target is not None]
-        sliced = backward(self.origins, [*targets, *(g.sources for g in self.trained if g.sources is not None)])
         self.reductions  # noqa: B018 - looks at all losses, and so finds what divides them
-        return BatchUses(self.origins, self._sizes, self.losses, sliced - self.array_batches.counting)
+        return BatchUses(self.origins, self._sizes, self.losses, self._sliced - self.array_batches.counting)
 
     @cached_property
     def reductions(self) -> Reductions:
