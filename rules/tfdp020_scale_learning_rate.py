@@ -48,14 +48,17 @@ def outcomes(context: Context) -> Iterator[Outcome]:
     if context.scaling.scale == "none":
         return
     for value in context.script.rate_changes.scale:
-        yield Edit(value, _called(context, "scale_lr"), "scale the rate that is assigned here")
+        yield Edit(value, called(context, "scale_lr"), "scale the rate that is assigned here")
+    averaged = {u.given.value for u in context.script.averaging.updates if u.given.keyword is None}
     for rate in context.script.rates:
         if rate.scaled or context.script.reductions.keeps(rate):
             continue
+        if rate.omitted or (rate.hidden and rate.place in averaged):
+            continue  # written out, or scaled, where it is averaged (TFDP031)
         if rate.hidden:
-            yield Edit(rate.call, _called(context, "scale_optimizer"), _REASON)
+            yield Edit(rate.place, called(context, "scale_optimizer"), _REASON)
         elif rate.factor is not None:
-            yield Edit(rate.factor, _called(context, "scale_lr"), _REASON)
+            yield Edit(rate.factor, called(context, "scale_lr"), _REASON)
         else:
             yield SetArg(rate.call, rate.keyword, _scaled(context, rate), _REASON, rate.position)
 
@@ -64,11 +67,15 @@ def _unscalable(context: Context) -> Iterator[Refuse]:
     """What a factor other than the number of workers, or one that rises, cannot be given to."""
     script = context.script
     for rate in script.rates:
-        place: cst.CSTNode = rate.factor or rate.call
+        place: cst.CSTNode = rate.place
         if script.reductions.keeps(rate):
             reason = "the loss is a sum over the batch: its gradients grow by the number of workers, by no other factor"
             yield Refuse(place, reason, "divide the loss by the number of examples, or leave --lr-scale out")
-        elif context.scaling.warmup_steps and script.origins.kind(rate.call.func) is not Kind.OPTIMIZER:
+        elif (
+            context.scaling.warmup_steps
+            and not rate.hidden
+            and script.origins.kind(rate.call.func) is not Kind.OPTIMIZER
+        ):
             reason = "--warmup-steps makes a schedule of the rate, which an update written by hand does not take"
             yield Refuse(place, reason, "use a Keras optimizer, or leave --warmup-steps out")
     for place in script.rate_changes.places if context.scaling.warmup_steps else ():
@@ -76,7 +83,8 @@ def _unscalable(context: Context) -> Iterator[Refuse]:
         yield Refuse(place, reason, "leave --warmup-steps out, or raise the rate here")
 
 
-def _called(context: Context, function: str) -> Callable[[cst.BaseExpression], cst.BaseExpression]:
+def called(context: Context, function: str) -> Callable[[cst.BaseExpression], cst.BaseExpression]:
+    """Builds a call of one of the runtime's functions that scale, with the options of the command."""
     keywords = {}
     if context.scaling.scale != "linear":
         keywords["scale"] = f'"{context.scaling.scale}"'
@@ -86,5 +94,5 @@ def _called(context: Context, function: str) -> Callable[[cst.BaseExpression], c
 
 
 def _scaled(context: Context, rate: Rate) -> Callable[[cst.BaseExpression | None], cst.BaseExpression]:
-    called = _called(context, "scale_lr")
-    return lambda value: called(value or cst.parse_expression(rate.default))
+    scaled = called(context, "scale_lr")
+    return lambda value: scaled(value or cst.parse_expression(rate.default))

@@ -31,8 +31,8 @@ from tfdp.rules._base import Context, Edit, Outcome
 
 def outcomes(context: Context) -> Iterator[Outcome]:
     wrapper = f"{context.dp}.DistributedGradientTape"
-    for gradient in context.script.trained:
-        if not gradient.wrapped:
+    for gradient in (*context.script.trained, *context.script.averaging.taped):
+        if not gradient.wrapped and not gradient.minimized:
             if gradient in context.script.reductions.summed:
                 yield Edit(gradient.tape, _added(wrapper, f"{context.dp}.Sum"), "add up the gradients of all workers")
             else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import libcst as cst
 
@@ -31,6 +31,7 @@ def _lines(script: Script) -> Iterator[str]:
         yield f"gradient  {at(gradient.call)}: {text(gradient.call)} ({role})"
         for update in gradient.updates:
             yield f"  update  {at(update.call)}: {text(update.call)} ({update.kind})"
+    yield from _of_keras(script, at, text)
     for rate in script.rates:
         value = text(rate.value) if rate.value is not None else f"{rate.default} (default)"
         done = " (scaled)" if rate.scaled else ""
@@ -54,3 +55,15 @@ def _lines(script: Script) -> Iterator[str]:
         yield f"{effect.kind:<9} {at(effect.call)}: {text(effect.call)}"
     for problem in script.problems("per-worker"):
         yield f"problem   {at(problem.node)}: {problem.code} {problem.reason}"
+
+
+def _of_keras(
+    script: Script, at: Callable[[cst.CSTNode], str], text: Callable[[cst.CSTNode | None], str]
+) -> Iterator[str]:
+    for fit in script.fits:
+        yield f"fit       {at(fit.call)}: {text(fit.call)}"
+        yield from (f"  compile {at(c.call)}: {text(c.call)}" for c in fit.compiles)
+    for given in [u.given for u in script.averaging.updates]:
+        if (place := given.value or given.call) is not None:
+            shown = text(given.value) if given.value is not None else given.default
+            yield f"optimizer {at(place)}: {shown} ({'averaged' if given.done else 'trained'})"

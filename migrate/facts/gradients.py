@@ -17,6 +17,8 @@ _ASSIGNS = frozenset({"assign", "assign_sub", "assign_add", "scatter_sub", "scat
 _FILLS_LISTS, _FILLS_DICTS = frozenset({"append", "extend", "insert"}), frozenset({"update", "setdefault"})
 _KNOWN = ("tensorflow.", "keras.", "numpy.", "builtins.", "matplotlib.")
 _WRAPPER = "tfdp.runtime.DistributedGradientTape"
+AVERAGED = "tfdp.runtime.DistributedOptimizer"
+_DEPTH = 10  # names followed one after another
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,7 @@ class Gradient:
     escapes: tuple[
         cst.CSTNode, ...
     ]  # calls of functions that are not in this file, and returns that nothing here calls
+    minimized: bool = False  # by `optimizer.minimize(…)`: `tape` is the optimizer, which is averaged itself
 
 
 def gradients(origins: Origins) -> tuple[Gradient, ...]:
@@ -56,7 +59,48 @@ def gradients(origins: Origins) -> tuple[Gradient, ...]:
         found.append(
             Gradient(call, call.func.value, given[0], given[1], wrapped, tuple(flow.updates), tuple(flow.escapes))
         )
-    return tuple(found)
+    found += [_minimized(origins, c) for c in origins.index.calls if _minimizes(origins, c)]
+    place = {call: i for i, call in enumerate(origins.index.calls)}
+    return tuple(sorted(found, key=lambda g: place[g.call]))
+
+
+def _minimizes(origins: Origins, call: cst.Call) -> bool:
+    named = isinstance(call.func, cst.Attribute) and call.func.attr.value == "minimize"
+    return named and isinstance(call.func, cst.Attribute) and Kind.OPTIMIZER in origins.kinds(call.func.value)
+
+
+def _minimized(origins: Origins, call: cst.Call) -> Gradient:
+    """`optimizer.minimize(loss, variables)`, of a function that gives the loss or of a loss with its tape."""
+    assert isinstance(call.func, cst.Attribute)
+    loss, sources = argument(call, "loss", 0), argument(call, "var_list", 1)
+    target = loss.value if loss is not None else None
+    origin = origins.one(target) if target is not None else None
+    made = origin.node if origin is not None and not origin.path else None
+    if isinstance(made, cst.Lambda):
+        target = made.body
+    elif isinstance(made, cst.FunctionDef):
+        returned = [r.value for r in origins.index.returns[made] if r.value is not None]
+        target = returned[0] if len(returned) == 1 else None
+    receiver = call.func.value
+    known = origins.kinds(receiver) == {Kind.OPTIMIZER}
+    update = Update(call, receiver, "keras" if known else "unknown")
+    variables = sources.value if sources is not None else None
+    wrapped = is_averaged(origins, receiver)
+    return Gradient(call, receiver, target, variables, wrapped, (update,), (), minimized=True)
+
+
+def is_averaged(origins: Origins, node: cst.CSTNode, depth: int = 0) -> bool:
+    """Whether an expression is `dp.DistributedOptimizer(…)`, by whatever name."""
+    if isinstance(node, cst.Call) and origins.names.api(node.func) == AVERAGED:
+        return True
+    values: list[cst.CSTNode | None] = []
+    if isinstance(node, cst.Name):
+        values = [d.value if not d.path else None for d in reaching(origins.index, node)]
+    elif isinstance(node, cst.Attribute):
+        values = [value if not path else None for value, path in origins.stored(node)]
+    elif isinstance(node, cst.IfExp):
+        values = [node.body, node.orelse]
+    return bool(values) and depth < _DEPTH and all(v is not None and is_averaged(origins, v, depth + 1) for v in values)
 
 
 def _on_tape(origins: Origins, call: cst.Call) -> bool | None:

@@ -38,7 +38,7 @@ def _untaught(script: Script, call: cst.Call) -> Problem | None:
         return None
     kinds = script.origins.kinds(receiver)
     unknown = None in kinds and script.names.api(call.func) is None
-    if name == "minimize" and (Kind.OPTIMIZER in kinds or unknown):
+    if name == "minimize" and (unknown or (Kind.OPTIMIZER in kinds and not FIT_IS_MIGRATED)):
         next_step = "write the step with tf.GradientTape and apply_gradients"
         return Problem("TFDP031", call, "optimizer.minimize() is not migrated yet", next_step)
     taken = any(call is u.call for g in script.gradients for u in g.updates)

@@ -99,7 +99,7 @@ class KerasTraining:
         return inside and self._is_super(func.value)
 
     def _fit(self, call: cst.Call, func: cst.Attribute) -> Fit | None:
-        if self._origins.function(func) is not None or self._forwards(call, func):
+        if self._origins.function(func) is not None:
             return None
         kinds = self._origins.kinds(self._model(func.value))
         compiles = tuple(c for c in self.compiles if self._same(c.model, func.value))
@@ -128,8 +128,11 @@ class KerasTraining:
 
     def _same(self, one: cst.BaseExpression, other: cst.BaseExpression) -> bool:
         """Whether two expressions may be one model."""
-        if self._objects(one) & self._objects(other):
+        found = (self._objects(one), self._objects(other))
+        if found[0] & found[1]:
             return True
+        if all(made and all(isinstance(m, cst.Call | cst.ClassDef) for m in made) for made in found):
+            return False
         scopes = {self._origins.index.scope_of(node) for node in (one, other)}
         return len(scopes) == 1 and one.deep_equals(other)
 

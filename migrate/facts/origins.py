@@ -14,6 +14,7 @@ from tfdp.migrate.facts.names import Names
 
 _CALLED_OBJECTS = frozenset({"__call__", "call"})
 _COMPILED = {"optimizer": 0, "loss": 1}  # arguments of Keras' compile, and their positions
+_AVERAGED = "tfdp.runtime.DistributedOptimizer"
 _DEPTH = 40  # definitions followed one after another; real scripts stay below ten
 _STEPS = 1000  # definitions followed for one question; real scripts stay below a hundred
 
@@ -139,6 +140,8 @@ class Origins:
             return self.of(node.args[0].value, path)
         if kind is Kind.LOSS_SCALE and (inner := argument(node, "inner_optimizer", 0) or argument(node, "optimizer")):
             return self.of(inner.value, path)  # its rate, its updates
+        if node.args and self.names.api(node.func) == _AVERAGED:
+            return self.of(node.args[0].value, path)  # it is put on that very optimizer
         function = self.function(node.func)
         if function is None or function in self.index.generators:
             return [Origin(node, path)]
@@ -173,16 +176,16 @@ class Origins:
 
     def _compiled(self, node: cst.Attribute) -> list[cst.CSTNode]:
         """What `model.compile(optimizer=…, loss=…)` gave to the model whose attribute this is."""
-        if node.attr.value not in _COMPILED:
-            return []
-        owners = self._objects(node.value)
-        return [
-            given.value
-            for call in self.index.calls
-            if isinstance(call.func, cst.Attribute) and call.func.attr.value == "compile"
-            if owners and owners == self._objects(call.func.value)
-            if (given := argument(call, node.attr.value, _COMPILED[node.attr.value])) is not None
-        ]
+        name = node.attr.value
+        calls = self._compiles(node.value) if name in _COMPILED else []
+        return [given.value for c in calls if (given := argument(c, name, _COMPILED[name])) is not None]
+
+    def _compiles(self, model: cst.CSTNode) -> list[cst.Call]:
+        """The calls that compile a model."""
+        owners = self._objects(model)
+        calls = [(c, c.func) for c in self.index.calls if isinstance(c.func, cst.Attribute)]
+        named = [(c, func.value) for c, func in calls if func.attr.value == "compile"]
+        return [c for c, value in named if owners and owners == self._objects(value)]
 
     def _objects(self, node: cst.CSTNode) -> set[cst.CSTNode]:
         """The calls that made a value; for an instance of a class of the file, the class."""
@@ -283,6 +286,8 @@ class Origins:
         None stands for anything unknown, an empty set for nothing found.
         """
         found: set[Kind | None] = set()
+        if isinstance(node, cst.Attribute) and (set_by_keras := self._set_by_keras(node)) is not None:
+            return {set_by_keras}
         for origin in self.of(node):
             owner = self.constructed(origin.node)
             if isinstance(origin.node, cst.ClassDef):
@@ -293,6 +298,31 @@ class Origins:
                 found.add(
                     self.kind(origin.node.func) if isinstance(origin.node, cst.Call) and not origin.path else None
                 )
+        return found
+
+    def _set_by_keras(self, node: cst.Attribute) -> Kind | None:
+        """`self.model` in a callback, and the optimizer of a model that was compiled by a name."""
+        name = node.attr.value
+        if name not in {"model", "optimizer"} or self.stored(node):
+            return None
+        if name == "model":
+            owner = self.class_of(node.value)
+            above = self._bases(owner) if owner is not None else []
+            return Kind.MODEL if any((b or "").startswith("keras.callbacks.") for b in above) else None
+        made = [o for o in self.of(node) if isinstance(o.node, cst.Call)]
+        if made or self.kinds(node.value) != {Kind.MODEL}:
+            return None
+        known = self._compiles(node.value) or (isinstance(node.value, cst.Attribute) and self._set_by_keras(node.value))
+        return Kind.OPTIMIZER if known else None
+
+    def _bases(self, owner: cst.ClassDef) -> list[str | None]:
+        """The names of all classes from elsewhere that a class of this file descends from."""
+        found: list[str | None] = []
+        for base in owner.bases:
+            origin = self.one(base.value)
+            above = origin.node if origin is not None else None
+            inner = isinstance(above, cst.ClassDef) and above is not owner
+            found += self._bases(above) if inner and isinstance(above, cst.ClassDef) else [self.names.api(base.value)]
         return found
 
     def function(self, func: cst.CSTNode) -> cst.FunctionDef | None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import libcst as cst
 
 from tfdp.migrate.catalogue import MADE_BY_NAME, OPTIMIZERS, SCALED_OPTIMIZER, Kind
+from tfdp.migrate.facts.averaged import Given
 from tfdp.migrate.facts.gradients import Gradient, Update
+from tfdp.migrate.facts.named_optimizers import is_name
 from tfdp.migrate.facts.origins import Origins, argument
 from tfdp.migrate.facts.own_optimizers import OwnOptimizers, OwnRate
 from tfdp.migrate.facts.parts import nodes, parts
@@ -43,7 +46,17 @@ class Rate:
     position: int | None = None
     decay: cst.Arg | None = None  # Keras 2: by which the rate falls at each step
     factor: cst.BaseExpression | None = None  # of an update written out: the expression that is the rate
-    hidden: bool = False  # the call does not show it: the optimizer is scaled as it is
+    hidden: bool = False  # the call does not show it: the optimizer is scaled as it is, or what names it as `factor`
+
+    @property
+    def place(self) -> cst.BaseExpression:
+        """Where the rate is: by this two rates are told apart."""
+        return self.factor or self.call
+
+    @property
+    def omitted(self) -> bool:
+        """Whether `compile` is given no optimizer at all: the one that is written out is scaled there."""
+        return self.hidden and bool(self.keyword) and self.factor is None
 
 
 class Rates:
@@ -53,13 +66,17 @@ class Rates:
         self._origins = origins
         self._own = OwnOptimizers(origins)
 
-    def of(self, gradients: tuple[Gradient, ...]) -> tuple[tuple[Rate, ...], tuple[Problem, ...]]:
-        """The rates of all optimizers that get a gradient, each once, and what could not be found."""
+    def of(
+        self, gradients: tuple[Gradient, ...], given: Iterable[Given] = ()
+    ) -> tuple[tuple[Rate, ...], tuple[Problem, ...]]:
+        """The rates of all optimizers that get a gradient, or are given to Keras' `fit`, each once, and what could not
+        be found."""
         rates: dict[cst.CSTNode, Rate] = {}
         problems: dict[Problem, None] = {}
-        for found in [f for gradient in gradients for f in self._of(gradient)]:
+        found_here = [f for gradient in gradients for f in self._of(gradient)]
+        for found in [*found_here, *(f for g in given for f in self.of_given(g))]:
             if isinstance(found, Rate):
-                rates[found.factor or found.call] = found
+                rates[found.place] = found
             else:
                 problems[found] = None
         return tuple(rates.values()), tuple(problems)
@@ -77,6 +94,31 @@ class Rates:
             return [Problem("TFDP020", update.call, reason, next_step)]
         made = self._origins.of(update.receiver) if update.kind == "keras" else ()
         return [self._of_keras(o.node) for o in made if isinstance(o.node, cst.Call)]
+
+    def of_given(self, given: Given) -> list[Rate | Problem]:
+        """The rates of what a model is compiled with: an optimizer, or its name or configuration."""
+        if given.value is None:
+            omitted = given.call is not None and given.keyword is not None and not given.done
+            call, keyword = given.call, given.keyword
+            if not omitted or call is None or keyword is None:
+                return []
+            return [Rate(call, keyword, None, given.default, False, position=given.position or 0, hidden=True)]
+        if is_name(self._origins, given.value):
+            call = given.call or cst.Call(cst.Name("compile"))
+            return [Rate(call, given.keyword or "", given.value, "", False, factor=given.value, hidden=True)]
+        found: list[Rate | Problem] = []
+        for origin in self._origins.of(given.value):
+            if isinstance(origin.node, cst.Call) and not origin.path and self._is_optimizer(origin.node):
+                found.append(self._of_keras(origin.node))
+            elif self._origins.names.api(origin.node) != "builtins.None":
+                reason = "where this optimizer is made is not visible in the file"
+                next_step = "make the optimizer in this file, so that its learning rate can be scaled"
+                found.append(Problem("TFDP020", given.value, reason, next_step))
+        return found
+
+    def _is_optimizer(self, call: cst.Call) -> bool:
+        owner = self._origins.constructed(call)
+        return self._origins.kind(call.func) is Kind.OPTIMIZER or owner is not None
 
     def _of_keras(self, call: cst.Call) -> Rate | Problem:
         owner = self._origins.constructed(call)

@@ -31,11 +31,11 @@ class Reductions:
 
     def _rates(self, gradients: Iterable[Gradient]) -> set[cst.CSTNode]:
         """Where the rates are with which these gradients are applied."""
-        return {rate.factor or rate.call for rate in Rates(self._origins).of(tuple(gradients))[0]}
+        return {rate.place for rate in Rates(self._origins).of(tuple(gradients))[0]}
 
     def keeps(self, rate: Rate) -> bool:
         """Whether a rate stays what it is: the gradients of a sum grow with the batch themselves."""
-        return (rate.factor or rate.call) in self._unscaled
+        return rate.place in self._unscaled
 
     @property
     def shares(self) -> tuple[cst.BaseExpression, ...]:

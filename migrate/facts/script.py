@@ -29,6 +29,8 @@ from tfdp.migrate.facts.fit_data import FitCalls, FitData
 from tfdp.migrate.facts.gradients import Gradient, gradients
 from tfdp.migrate.facts.ignores import Ignores, lines_of
 from tfdp.migrate.facts.index import Index
+from tfdp.migrate.facts.keras_averaging import KerasAveraging
+from tfdp.migrate.facts.keras_steps import KerasSteps
 from tfdp.migrate.facts.keras_training import Compile, Fit, KerasTraining
 from tfdp.migrate.facts.loops import Loops, TrainingLoop
 from tfdp.migrate.facts.losses import Losses
@@ -78,8 +80,24 @@ class Script:
 
     @cached_property
     def trained(self) -> tuple[Gradient, ...]:
-        """The gradient calls whose result reaches an update."""
-        return tuple(g for g in self.gradients if g.updates)
+        """The gradient calls in loops of the file whose result reaches an update."""
+        kept = {id(g) for g in self._keras_steps.gradients}
+        return tuple(g for g in self.gradients if g.updates and id(g) not in kept)
+
+    @cached_property
+    def _keras_steps(self) -> KerasSteps:
+        return KerasSteps(self.origins, self.fits, self.gradients)
+
+    @property
+    def stepped(self) -> tuple[Gradient, ...]:
+        """The gradient calls in models' own `train_step`, which `fit` runs, whose result reaches an update."""
+        return self._keras_steps.gradients
+
+    @cached_property
+    def averaging(self) -> KerasAveraging:
+        """How the gradients of fitted models are averaged."""
+        minimized = tuple(g for g in self.trained if g.minimized)
+        return KerasAveraging(self.origins, self.fits, self._keras_steps, minimized)
 
     @property
     def compiles(self) -> tuple[Compile, ...]:
@@ -121,7 +139,8 @@ class Script:
         """Whether the script deals its training data already."""
         dealt = [*(c.dealt is not None for c in self.chains), *(t.dealt for t in self.array_batches.takes)]
         dealt += [f.dealt for f in self.fit_data]
-        return bool(dealt) and all(dealt)
+        done = [*dealt, *(u.given.done for u in self.averaging.updates)]
+        return bool(done) and all(done)
 
     @cached_property
     def array_batches(self) -> ArrayBatches:
@@ -232,7 +251,7 @@ class Script:
 
     @cached_property
     def _rates(self) -> tuple[tuple[Rate, ...], tuple[Problem, ...]]:
-        return Rates(self.origins).of(self.trained)
+        return Rates(self.origins).of(self.trained, [u.given for u in self.averaging.optimizers])
 
     @property
     def rates(self) -> tuple[Rate, ...]:
@@ -381,6 +400,7 @@ class Script:
             found += [p for p in steps if batch == "per-worker" or self._steps.counts_records(p.node)]
         found += [
             *hazards.untaught(self),
+            *(self.averaging.problems if hazards.FIT_IS_MIGRATED else ()),
             *hazards.escaped(self),
             *hazards.unwrapped(self),
             *self.reductions.problems(),

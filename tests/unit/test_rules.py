@@ -31,6 +31,10 @@ def split(path: Path) -> tuple[str, str | None, list[str]]:
     return before, after if marker else before, []
 
 
+def is_fit(source: str) -> bool:
+    return "# fit" in source.splitlines()[:2]
+
+
 def mode(source: str) -> str:
     return "global" if source.startswith("# batch: global") else "per-worker"
 
@@ -38,7 +42,7 @@ def mode(source: str) -> str:
 @pytest.mark.parametrize("path", CASES, ids=[f"{p.parent.name}-{p.stem}" for p in CASES])
 def test_case(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before, after, refusals = split(path)
-    monkeypatch.setattr(hazards, "FIT_IS_MIGRATED", "# fit" in before.splitlines()[:2])
+    monkeypatch.setattr(hazards, "FIT_IS_MIGRATED", is_fit(before))
     result = engine.migrate(path.name, before.encode(), mode(before))
     if refusals:
         assert [f"{f.code}:{f.line}" for f in result.findings] == refusals
@@ -119,7 +123,7 @@ def test_every_problem_has_a_rule_that_reports_it() -> None:
 def test_facts_are_described_for_a_case_of_every_rule(monkeypatch: pytest.MonkeyPatch) -> None:
     for path in {p.parent.name: p for p in CASES if mode(p.read_text()) == "per-worker"}.values():
         before, _, refusals = split(path)
-        monkeypatch.setattr(hazards, "FIT_IS_MIGRATED", "# fit" in before.splitlines()[:2])
+        monkeypatch.setattr(hazards, "FIT_IS_MIGRATED", is_fit(before))
         text = describe(read(before))
         assert ("problem" in text) == bool(refusals), path
 
