@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 # TensorFlow's own start-up notices would drown what the commands say.
 export TF_CPP_MIN_LOG_LEVEL ?= 2
+# Two files of tests at a time: many wait for processes to end, and each file's cases share theirs.
+TWO := -n 2 --dist loadfile
 
 .PHONY: help demo test prove faults lint matrix clean
 
@@ -28,9 +30,9 @@ demo: $(STAMP)
 
 test: $(STAMP)
 	@echo "== Rules, facts and other unit tests (no TensorFlow)"
-	@$(BIN)/python -m pytest -q tests/unit
+	@$(BIN)/python -m pytest -q $(TWO) tests/unit
 	@echo "== One process, real ranks, command line"
-	@$(BIN)/python -m pytest -q tests/single tests/parallel tests/cli
+	@$(BIN)/python -m pytest -q $(TWO) tests/single tests/parallel tests/cli
 	@echo "== Proofs of the fixture scripts, a sample (all of them: make prove)"
 	@$(BIN)/python -m pytest -q tests/proofs --sample
 
