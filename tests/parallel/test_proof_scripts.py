@@ -15,6 +15,7 @@ pytest.importorskip("tensorflow")
 
 from tfdp.migrate.engine import migrate
 from tfdp.migrate.verify import Recording, record
+from tfdp.migrate.verify.causes import Cause
 from tfdp.migrate.verify.reference import reference
 
 SCRIPTS = Path(__file__).parent.parent.parent / "fixtures" / "scripts"
@@ -67,6 +68,7 @@ class Case:
     """A variation of a migrated script.
 
     fails: the criterion that it must miss first, or the words with which the runtime must stop it; empty: it must pass.
+    cause: what the proof must name for it.
     """
 
     script: str
@@ -74,6 +76,7 @@ class Case:
     changes: tuple[Change, ...]
     fails: str = ""
     batch: Mode = "per-worker"
+    cause: Cause | None = None
 
     def __str__(self) -> str:
         return f"{self.script}: {self.name}"
@@ -82,8 +85,10 @@ class Case:
 def mnist() -> Iterator[Case]:
     """Variations of the Keras script, whose variables are made by the first call inside a graph."""
 
-    def case(name: str, *changes: Change, fails: str = "", batch: Mode = "per-worker") -> Case:
-        return Case("smddp_mnist", name, changes, fails, batch)
+    def case(
+        name: str, *changes: Change, fails: str = "", batch: Mode = "per-worker", cause: Cause | None = None
+    ) -> Case:
+        return Case("smddp_mnist", name, changes, fails, batch, cause)
 
     slices = "tf.data.Dataset.from_tensor_slices((images, labels))"
     deal, batches, adam = f"dp.shard({slices})", "dataset.shuffle(2000).batch(96)", "Adam(dp.scale_lr(0.001))"
@@ -94,18 +99,30 @@ def mnist() -> Iterator[Case]:
     late = "dp.shard(dataset.shuffle(2000), source_check=False).batch(96)"
     skip = "        if dp.rank() == 1 and batch == 2:\n            continue\n"
 
-    yield case("drop the shard", (deal, slices), fails="loss")
-    yield case("deal after an unseeded shuffle", (deal, slices), (batches, late), fails="loss")
-    yield case("shard twice", (deal, f"dp.shard({deal}, source_check=False)"), fails="loss")
+    yield case("drop the shard", (deal, slices), fails="loss", cause=Cause.NOT_DEALT)
+    yield case("deal after an unseeded shuffle", (deal, slices), (batches, late), fails="loss", cause=Cause.ORDERS)
+    yield case("shard twice", (deal, f"dp.shard({deal}, source_check=False)"), fails="loss", cause=Cause.DEALT_TWICE)
     # The model is built by its first call, after this broadcast; the runtime notices at the first gradient.
-    yield case("broadcast too early", ("dp.init()", "dp.init(same_start=False)"), fails="differ on rank(s) 1")
-    yield case("sum for mean", (wrapped, "dp.DistributedGradientTape(tape, op=dp.Sum)"), fails="loss")
-    yield case("tape not wrapped", (wrapped, "tape"), fails="gradient")
-    yield case("average divided again", (tape, f"{tape}    grads = [g / dp.size() for g in grads]\n"), fails="update")
-    yield case("skip the learning-rate scale", (adam, "Adam(0.001)"), fails="update")
-    yield case("one rank skips a batch", (step, f"{skip}{step}"), fails="loss")
-    yield case("batch not divided", ("dp.local_batch_size(96)", "96"), fails="loss", batch="global")
-    yield case("rate scaled in global mode", ("Adam(0.001)", adam), fails="update", batch="global")
+    yield case(
+        "broadcast too early",
+        ("dp.init()", "dp.init(same_start=False)"),
+        fails="differ on rank(s) 1",
+        cause=Cause.START,
+    )
+    yield case(
+        "sum for mean", (wrapped, "dp.DistributedGradientTape(tape, op=dp.Sum)"), fails="loss", cause=Cause.SUMMED
+    )
+    yield case("tape not wrapped", (wrapped, "tape"), fails="gradient", cause=Cause.NOT_AVERAGED)
+    yield case(
+        "average divided again",
+        (tape, f"{tape}    grads = [g / dp.size() for g in grads]\n"),
+        fails="update",
+        cause=Cause.DIVIDED,
+    )
+    yield case("skip the learning-rate scale", (adam, "Adam(0.001)"), fails="update", cause=Cause.RATE)
+    yield case("one rank skips a batch", (step, f"{skip}{step}"), fails="loss", cause=Cause.DECISION)
+    yield case("batch not divided", ("dp.local_batch_size(96)", "96"), fails="loss", batch="global", cause=Cause.BATCH)
+    yield case("rate scaled in global mode", ("Adam(0.001)", adam), fails="update", batch="global", cause=Cause.RATE)
     yield case("another print, another name", (step, f"{step}        tf.print(batch)\n"), (state, f"a = opt\n{state}"))
     yield case("common shuffle before the deal", (deal, f"dp.shard({slices}.shuffle(9, seed=dp.shuffle_seed()))"))
 
@@ -113,8 +130,10 @@ def mnist() -> Iterator[Case]:
 def mlp() -> Iterator[Case]:
     """Variations of the script with tf.Modules and an Adam of its own."""
 
-    def case(name: str, *changes: Change, fails: str = "", batch: Mode = "per-worker") -> Case:
-        return Case("dtensor_mlp", name, changes, fails, batch)
+    def case(
+        name: str, *changes: Change, fails: str = "", batch: Mode = "per-worker", cause: Cause | None = None
+    ) -> Case:
+        return Case("dtensor_mlp", name, changes, fails, batch, cause)
 
     slices = "tf.data.Dataset.from_tensor_slices((images[:train_size], labels[:train_size]))"
     tests = "tf.data.Dataset.from_tensor_slices((images[train_size:], labels[train_size:]))"
@@ -128,20 +147,40 @@ def mlp() -> Iterator[Case]:
     apart, state = ("dp.init()", "dp.init(same_start=False)"), "dp.broadcast_state(mlp_model, optimizer)"
     slot = "optimizer.v_dvar[0].assign_add(tf.fill(optimizer.v_dvar[0].shape, float(dp.rank())))"
 
-    yield case("drop the shard", (deal, slices), fails="loss")
-    yield case("deal after an unseeded shuffle", (deal, late), fails="loss")
-    yield case("test set dealt instead", (deal, slices), (tests, f"dp.shard({tests})"), fails="loss")
-    yield case("drop the broadcast", apart, (state, "pass"), fails="differ on rank(s) 1")
-    yield case("one rank starts from another slot", (state, slot), fails="start")
-    yield case("sum for mean", (wrapped, "dp.DistributedGradientTape(tape, op=dp.Sum)"), fails="loss")
-    yield case("tape not wrapped", (wrapped, "tape"), fails="gradient")
-    yield case("tape wrapped twice", (wrapped, f"dp.DistributedGradientTape({wrapped})"), fails="wrap a tape once")
-    yield case("averaged, then summed", (tape, again), fails="update")
-    yield case("average divided again", (tape, f"{tape}    grads = [g / dp.size() for g in grads]\n"), fails="update")
-    yield case("skip the learning-rate scale", (rate, "1e-3"), fails="update")
-    yield case("scale twice", (rate, f"dp.scale_lr({rate})"), fails="update")
-    yield case("one rank skips an update", (apply, skip), fails="calls")
-    yield case("batch not divided", ("dp.local_batch_size(batch_size)", "batch_size"), fails="loss", batch="global")
+    yield case("drop the shard", (deal, slices), fails="loss", cause=Cause.NOT_DEALT)
+    yield case("deal after an unseeded shuffle", (deal, late), fails="loss", cause=Cause.ORDERS)
+    yield case(
+        "test set dealt instead", (deal, slices), (tests, f"dp.shard({tests})"), fails="loss", cause=Cause.NOT_DEALT
+    )
+    yield case("drop the broadcast", apart, (state, "pass"), fails="differ on rank(s) 1", cause=Cause.START)
+    yield case("one rank starts from another slot", (state, slot), fails="start", cause=Cause.START)
+    yield case(
+        "sum for mean", (wrapped, "dp.DistributedGradientTape(tape, op=dp.Sum)"), fails="loss", cause=Cause.SUMMED
+    )
+    yield case("tape not wrapped", (wrapped, "tape"), fails="gradient", cause=Cause.NOT_AVERAGED)
+    yield case(
+        "tape wrapped twice",
+        (wrapped, f"dp.DistributedGradientTape({wrapped})"),
+        fails="wrap a tape once",
+        cause=Cause.AVERAGED_TWICE,
+    )
+    yield case("averaged, then summed", (tape, again), fails="update", cause=Cause.SUMMED)
+    yield case(
+        "average divided again",
+        (tape, f"{tape}    grads = [g / dp.size() for g in grads]\n"),
+        fails="update",
+        cause=Cause.DIVIDED,
+    )
+    yield case("skip the learning-rate scale", (rate, "1e-3"), fails="update", cause=Cause.RATE)
+    yield case("scale twice", (rate, f"dp.scale_lr({rate})"), fails="update", cause=Cause.RATE)
+    yield case("one rank skips an update", (apply, skip), fails="calls", cause=Cause.DECISION)
+    yield case(
+        "batch not divided",
+        ("dp.local_batch_size(batch_size)", "batch_size"),
+        fails="loss",
+        batch="global",
+        cause=Cause.BATCH,
+    )
     yield case("explicit broadcast alone", apart)
     yield case("another name", ("optimizer = Adam(", "adam = optimizer = Adam("), (tape, f"{tape}    g = grads\n"))
 
@@ -158,6 +197,7 @@ def test_variations(case: Case, references: References) -> None:
     print(proof)
     assert proof.proved == (not case.fails), proof.reason
     assert case.fails in (proof.failure.kind if proof.failure else proof.reason), proof.reason
+    assert proof.cause == (case.cause.value if case.cause else None), proof
 
 
 def test_gradients_are_averaged_before_they_are_clipped(references: References) -> None:
@@ -175,6 +215,7 @@ def test_gradients_are_averaged_before_they_are_clipped(references: References) 
     proof = recording.prove(changed(after, [("dp.DistributedGradientTape(tape)", "tape"), late]).encode())
     assert proof.failure is not None
     assert proof.update > 100 * 1e-4
+    assert proof.cause == Cause.LATE.value
 
 
 def test_an_uneven_tail_counts_by_examples(references: References) -> None:
@@ -187,6 +228,7 @@ def test_an_uneven_tail_counts_by_examples(references: References) -> None:
     proof = recording.prove(after.encode())
     assert proof.failure is not None
     assert (proof.failure.step, proof.failure.kind) == (2, "loss")
+    assert proof.cause == Cause.TAIL.value
 
 
 LABELS = 'labels = digits["labels"].astype(np.int64)\n'

@@ -6,9 +6,13 @@ from contextlib import ExitStack
 import pytest
 
 from tfdp.migrate.verify import Proof
+from tfdp.migrate.verify.causes import Cause
 
 _ROWS = pytest.StashKey[list[str]]()
-_HEAD = ("| script | mode | N | case | gradient | loss | update | result |", "|---|---|---|---|---|---|---|---|")
+_HEAD = (
+    "| script | mode | N | case | gradient | loss | update | result | cause |",
+    "|---|---|---|---|---|---|---|---|---|",
+)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -32,14 +36,16 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 @pytest.fixture
-def note(request: pytest.FixtureRequest) -> Callable[[str, Proof], None]:
-    """Put a proof into the table."""
+def note(request: pytest.FixtureRequest) -> Callable[..., None]:
+    """Put a proof into the table, with the cause that it names and, where that is another one, the true one."""
 
-    def add(case: str, proof: Proof) -> None:
+    def add(case: str, proof: Proof, cause: Cause | None = None) -> None:
         result = "proved" if proof.proved else (proof.failure.kind if proof.failure else proof.reason.splitlines()[-1])
         figures = [f"{value:.1e}" for value in (proof.gradient, proof.loss, proof.update)]
         script = proof.script.split("/")[-2]
-        row = (script, proof.batch, str(proof.np), case, *figures, result)
+        named = proof.cause or "-"
+        named += f" (WRONG: {cause.value})" if cause and proof.cause != cause.value else ""
+        row = (script, proof.batch, str(proof.np), case, *figures, result, named)
         request.config.stash[_ROWS].append(f"| {' | '.join(row)} |")
 
     return add

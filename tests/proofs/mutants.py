@@ -8,27 +8,33 @@ from dataclasses import dataclass
 import libcst as cst
 import libcst.matchers as m
 
+from tfdp.migrate.verify.causes import Cause
+
 _TAPE = "DistributedGradientTape"
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """A broken text; the proof must not pass it."""
+    """A broken text; the proof must not pass it, and names the cause."""
 
     name: str
     text: str
+    cause: Cause
 
 
-def mutants(text: str) -> Iterator[Mutant]:
-    """All that apply to a migrated script."""
+def mutants(text: str, wanted: Callable[[str], bool] = lambda name: True) -> Iterator[Mutant]:  # noqa: ARG005
+    """All that apply to a migrated script, of those whose names are wanted."""
     module = cst.parse_module(text)
-    for name, change in _CHANGES:
+    for name, change, cause in _CHANGES:
+        if not wanted(name):
+            continue
         found = change(module)
         if found.code != text:
-            yield Mutant(name, found.code)
+            yield Mutant(name, found.code, cause)
     tapes = len(m.findall(module, _dp(_TAPE)))
     for number in range(tapes if tapes > 1 else 0):
-        yield Mutant(f"forget tape {number + 1} of {tapes}", _replaced(module, _TAPE, _first, number).code)
+        if wanted(name := f"forget tape {number + 1} of {tapes}"):
+            yield Mutant(name, _replaced(module, _TAPE, argument, number).code, Cause.NOT_AVERAGED)
 
 
 # --- how one call changes ---------------------------------------------------------------------------------------------
@@ -38,7 +44,8 @@ def _dp(function: str) -> m.Call:
     return m.Call(func=m.Attribute(value=m.Name("dp"), attr=m.Name(function)))
 
 
-def _first(call: cst.Call) -> cst.BaseExpression:
+def argument(call: cst.Call) -> cst.BaseExpression:
+    """The first argument: what the call is done to."""
     return call.args[0].value
 
 
@@ -50,7 +57,7 @@ def _wrapped(function: str, **keywords: str) -> Callable[[cst.Call], cst.BaseExp
 
 
 def _shuffled(call: cst.Call) -> cst.BaseExpression:
-    source = cst.Call(cst.Attribute(_first(call), cst.Name("shuffle")), [cst.Arg(cst.Integer("1000"))])
+    source = cst.Call(cst.Attribute(argument(call), cst.Name("shuffle")), [cst.Arg(cst.Integer("1000"))])
     return _without_check(call.with_changes(args=[call.args[0].with_changes(value=source), *call.args[1:]]))
 
 
@@ -68,13 +75,13 @@ def _with(call: cst.Call, **keywords: str) -> cst.BaseExpression:
 
 def _first_rows(call: cst.Call) -> cst.BaseExpression:
     rows = cst.parse_expression("(lambda batch: batch[: len(batch) // dp.size()])(None)")
-    return cst.ensure_type(rows, cst.Call).with_changes(args=[cst.Arg(_first(call))])
+    return cst.ensure_type(rows, cst.Call).with_changes(args=[cst.Arg(argument(call))])
 
 
 def _rolled(call: cst.Call) -> cst.BaseExpression:
     rolled = cst.parse_expression("np.roll(None, dp.rank(), axis=0)")
     inner = cst.ensure_type(rolled, cst.Call)
-    first = inner.args[0].with_changes(value=_first(call))
+    first = inner.args[0].with_changes(value=argument(call))
     return call.with_changes(args=[cst.Arg(inner.with_changes(args=[first, *inner.args[1:]]))])
 
 
@@ -104,7 +111,8 @@ def _replaced(
     return module.visit(_Replace(function, change, only))
 
 
-def _calls(function: str, change: Callable[[cst.Call], cst.BaseExpression]) -> Callable[[cst.Module], cst.Module]:
+def calls(function: str, change: Callable[[cst.Call], cst.BaseExpression]) -> Callable[[cst.Module], cst.Module]:
+    """Change the calls of a function of the runtime."""
     return lambda module: _replaced(module, function, change)
 
 
@@ -114,36 +122,70 @@ def _own_starts(module: cst.Module) -> cst.Module:
     return _replaced(module, "broadcast_state", lambda _: cst.Name("None"))
 
 
-def _divided_again(module: cst.Module) -> cst.Module:
-    """The averaged gradients are averaged again."""
+def gradients(change: Callable[[cst.Call], cst.BaseExpression]) -> Callable[[cst.Module], cst.Module]:
+    """Change the calls that ask an averaging tape for gradients."""
     gradient = m.Call(func=m.Attribute(value=_dp(_TAPE), attr=m.Name("gradient")))
 
-    class Divide(cst.CSTTransformer):
+    class Change(cst.CSTTransformer):
         def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:  # noqa: N802
-            if not m.matches(original_node, gradient):
-                return updated_node
-            divide = cst.parse_expression("tf.nest.map_structure(lambda g: g / dp.size())")
-            call = cst.ensure_type(divide, cst.Call)
-            first = call.args[0].with_changes(comma=cst.Comma())
-            return call.with_changes(args=[first, cst.Arg(updated_node)])
+            return change(updated_node) if m.matches(original_node, gradient) else updated_node
 
-    return module.visit(Divide())
+    return lambda module: module.visit(Change())
 
 
-_CHANGES: tuple[tuple[str, Callable[[cst.Module], cst.Module]], ...] = (
-    ("drop the shard", _calls("shard", _first)),
-    ("shard twice", _calls("shard", lambda call: _wrapped("dp.shard", source_check="False")(_without_check(call)))),
-    ("deal after an unseeded shuffle", _calls("shard", _shuffled)),
-    ("drop the broadcast", _own_starts),
-    ("sum for mean, or mean for sum", _calls(_TAPE, _other_reduction)),
-    ("tapes not wrapped", _calls(_TAPE, _first)),
-    ("wrap the tape twice", _calls(_TAPE, _wrapped(f"dp.{_TAPE}"))),
-    ("average divided again", _divided_again),
-    ("skip the learning-rate scale", _calls("scale_lr", _first)),
-    ("scale twice", _calls("scale_lr", _wrapped("dp.scale_lr"))),
-    ("batch not divided", _calls("local_batch_size", _first)),
-    ("rows of a batch dealt twice", _calls("local_rows", _wrapped("dp.local_rows"))),
-    ("the same rows for all", _calls("local_rows", _first_rows)),
-    ("rows of batches that differ by rank", _calls("local_rows", _rolled)),
-    ("batch of one worker dealt", _calls("global_batch_size", _first)),
+def filled(pattern: str, **parts: cst.BaseExpression) -> cst.BaseExpression:
+    """An expression with names in it replaced."""
+
+    class Fill(cst.CSTTransformer):
+        def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.BaseExpression:  # noqa: N802
+            return parts.get(original_node.value, updated_node)
+
+    return cst.ensure_type(cst.parse_expression(pattern).visit(Fill()), cst.BaseExpression)
+
+
+def _divided_again(call: cst.Call) -> cst.BaseExpression:
+    """The averaged gradients are averaged again."""
+    return filled("tf.nest.map_structure(lambda g: g / dp.size(), CALL)", CALL=call)
+
+
+def own(call: cst.Call) -> cst.Call:
+    """The same gradients, of this rank only."""
+    method = cst.ensure_type(call.func, cst.Attribute)
+    return call.with_changes(func=method.with_changes(value=argument(cst.ensure_type(method.value, cst.Call))))
+
+
+def _clipped_first(call: cst.Call) -> cst.BaseExpression:
+    """Each rank clips its own gradients; what is averaged are those."""
+    clipped = "tf.nest.map_structure(lambda g: dp.allreduce(tf.clip_by_norm(g, 1e-3)), CALL)"
+    return filled(clipped, CALL=own(call))
+
+
+def _of_all(call: cst.Call) -> cst.BaseExpression:
+    """The loss is divided by a batch that is not the rank's own, but that of all."""
+    loss = filled("LOSS / dp.size()", LOSS=argument(call))
+    return call.with_changes(args=[call.args[0].with_changes(value=loss), *call.args[1:]])
+
+
+_CHANGES: tuple[tuple[str, Callable[[cst.Module], cst.Module], Cause], ...] = (
+    ("drop the shard", calls("shard", argument), Cause.NOT_DEALT),
+    (
+        "shard twice",
+        calls("shard", lambda call: _wrapped("dp.shard", source_check="False")(_without_check(call))),
+        Cause.DEALT_TWICE,
+    ),
+    ("deal after an unseeded shuffle", calls("shard", _shuffled), Cause.ORDERS),
+    ("drop the broadcast", _own_starts, Cause.START),
+    ("sum for mean, or mean for sum", calls(_TAPE, _other_reduction), Cause.SUMMED),
+    ("tapes not wrapped", calls(_TAPE, argument), Cause.NOT_AVERAGED),
+    ("wrap the tape twice", calls(_TAPE, _wrapped(f"dp.{_TAPE}")), Cause.AVERAGED_TWICE),
+    ("average divided again", gradients(_divided_again), Cause.DIVIDED),
+    ("clipped before the average", gradients(_clipped_first), Cause.LATE),
+    ("loss divided by the batch of all", gradients(_of_all), Cause.LOSS_SUM),
+    ("skip the learning-rate scale", calls("scale_lr", argument), Cause.RATE),
+    ("scale twice", calls("scale_lr", _wrapped("dp.scale_lr")), Cause.RATE),
+    ("batch not divided", calls("local_batch_size", argument), Cause.BATCH),
+    ("rows of a batch dealt twice", calls("local_rows", _wrapped("dp.local_rows")), Cause.DEALT_TWICE),
+    ("the same rows for all", calls("local_rows", _first_rows), Cause.NOT_DEALT),
+    ("rows of batches that differ by rank", calls("local_rows", _rolled), Cause.ORDERS),
+    ("batch of one worker dealt", calls("global_batch_size", argument), Cause.EXAMPLES),
 )
