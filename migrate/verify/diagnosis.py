@@ -108,6 +108,9 @@ def _counts(seen: Scene) -> Diagnosis | None:
         closed = [step is not None and step.closed and len(step.calls) == wanted for step in seen.steps]
         odd = [rank for rank, fine in enumerate(closed) if not fine]
         what = f"does not take its gradients and its update as the others in step {failure.step}"
+        if not any(closed) and all(step is not None and len(step.calls) == wanted for step in seen.steps):
+            text = f"no rank changes its variables with the gradient of step {failure.step}"
+            return Diagnosis(Cause.UPDATE, text)
     if 0 < len(odd) < seen.size:
         return _decision(odd, what)
     text = (

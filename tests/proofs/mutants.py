@@ -138,7 +138,10 @@ def filled(pattern: str, **parts: cst.BaseExpression) -> cst.BaseExpression:
 
     class Fill(cst.CSTTransformer):
         def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.BaseExpression:  # noqa: N802
-            return parts.get(original_node.value, updated_node)
+            part = parts.get(original_node.value)
+            if part is None:
+                return updated_node
+            return part.with_changes(lpar=[*updated_node.lpar, *part.lpar], rpar=[*part.rpar, *updated_node.rpar])
 
     return cst.ensure_type(cst.parse_expression(pattern).visit(Fill()), cst.BaseExpression)
 
@@ -160,10 +163,27 @@ def _clipped_first(call: cst.Call) -> cst.BaseExpression:
     return filled(clipped, CALL=own(call))
 
 
-def _of_all(call: cst.Call) -> cst.BaseExpression:
-    """The loss is divided by a batch that is not the rank's own, but that of all."""
-    loss = filled("LOSS / dp.size()", LOSS=argument(call))
-    return call.with_changes(args=[call.args[0].with_changes(value=loss), *call.args[1:]])
+def _of_all(module: cst.Module) -> cst.Module:
+    """Losses are divided by a batch that is not the rank's own, but that of all."""
+    asked = m.findall(module, m.Call(func=m.Attribute(value=_dp(_TAPE), attr=m.Name("gradient"))))
+    names = {a.value for call in asked if isinstance(a := argument(cst.ensure_type(call, cst.Call)), cst.Name)}
+    tape = m.With(items=[m.OneOf(m.WithItem(item=m.Call(func=m.Attribute(attr=m.Name("GradientTape")))))])
+
+    class Divide(cst.CSTTransformer):
+        def leave_With(self, original_node: cst.With, updated_node: cst.With) -> cst.With:  # noqa: N802
+            if not m.matches(original_node, tape):
+                return updated_node
+            return cst.ensure_type(updated_node.visit(DivideLoss()), cst.With)
+
+    class DivideLoss(cst.CSTTransformer):
+        def leave_Assign(self, original_node: cst.Assign, updated_node: cst.Assign) -> cst.Assign:  # noqa: N802
+            target = original_node.targets[0].target
+            if not (isinstance(target, cst.Name) and target.value in names):
+                return updated_node
+            return updated_node.with_changes(value=filled("(LOSS) / dp.size()", LOSS=updated_node.value))
+
+    # A loss that is added up would have to be divided as a whole.
+    return module if m.findall(module, m.AugAssign(target=m.OneOf(*map(m.Name, names)))) else module.visit(Divide())
 
 
 _CHANGES: tuple[tuple[str, Callable[[cst.Module], cst.Module], Cause], ...] = (
@@ -180,7 +200,7 @@ _CHANGES: tuple[tuple[str, Callable[[cst.Module], cst.Module], Cause], ...] = (
     ("wrap the tape twice", calls(_TAPE, _wrapped(f"dp.{_TAPE}")), Cause.AVERAGED_TWICE),
     ("average divided again", gradients(_divided_again), Cause.DIVIDED),
     ("clipped before the average", gradients(_clipped_first), Cause.LATE),
-    ("loss divided by the batch of all", gradients(_of_all), Cause.LOSS_SUM),
+    ("loss divided by the batch of all", _of_all, Cause.LOSS_SUM),
     ("skip the learning-rate scale", calls("scale_lr", argument), Cause.RATE),
     ("scale twice", calls("scale_lr", _wrapped("dp.scale_lr")), Cause.RATE),
     ("batch not divided", calls("local_batch_size", argument), Cause.BATCH),

@@ -186,7 +186,7 @@ def _by_hand(pattern: str) -> Callable[[cst.Call], cst.BaseExpression]:
 
 def _times_size(call: cst.Call) -> cst.BaseExpression:
     scheduled = m.findall(argument(call), m.Name("schedule"))
-    return call if scheduled else _written("IT * dp.size()")(call)
+    return call if scheduled else _written("(IT) * dp.size()")(call)
 
 
 _ORIGINALS: tuple[tuple[str, Change], ...] = (
@@ -207,9 +207,9 @@ _MIGRATED: tuple[tuple[str, Change], ...] = (
     ("gradients twice, halved", gradients(_result("tf.nest.map_structure(lambda g: (g + g) / 2, CALL)"))),
     ("mean as a sum over its size, backwards", lambda module: module.visit(_MeanAsSum())),
     ("rate times the number of ranks", calls("scale_lr", _times_size)),
-    ("dealt by TensorFlow", calls("shard", _written("IT.shard(dp.size(), dp.rank())"))),
-    ("dealt from a common order", calls("shard", _of("IT.shuffle(64, seed=dp.shuffle_seed())"))),
-    ("dealt from a cache", calls("shard", _of("IT.cache().map(lambda *parts: parts if parts[1:] else parts[0])"))),
+    ("dealt by TensorFlow", calls("shard", _written("(IT).shard(dp.size(), dp.rank())"))),
+    ("dealt from a common order", calls("shard", _of("(IT).shuffle(64, seed=dp.shuffle_seed())"))),
+    ("dealt from a cache", calls("shard", _of("(IT).cache().map(lambda *parts: parts if parts[1:] else parts[0])"))),
     ("shuffled once more after the deal", calls("shard", _result("CALL.shuffle(32)"))),
     ("explicit broadcast left out", calls("broadcast_state", lambda _: cst.Name("None"))),
     ("ranks meet, and talk", _after_state("dp.barrier()", "print(dp.rank(), dp.average_value(1.0))")),

@@ -311,6 +311,12 @@ def test_a_rank_that_does_not_update(traces: Traces) -> None:
     assert traces.cause() is Cause.DECISION
 
 
+def test_no_rank_updates(traces: Traces) -> None:
+    made = [step(0, share) for share in SHARES]
+    traces.change(0, [replace(each, after=each.before, closed=False) for each in made])
+    assert traces.cause() is Cause.UPDATE
+
+
 # --- the update -------------------------------------------------------------------------------------------------------
 
 
