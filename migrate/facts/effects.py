@@ -309,9 +309,7 @@ class Effects:
         return ways[:64] or [(node,)]
 
 
-def repeated(
-    origins: Origins, loops: tuple[TrainingLoop, ...], others: Iterable[cst.CSTNode] = ()
-) -> set[cst.CSTNode]:
+def repeated(origins: Origins, loops: tuple[TrainingLoop, ...], others: Iterable[cst.CSTNode] = ()) -> set[cst.CSTNode]:
     """The training loops, those around them, other places of that kind, and the functions called from there."""
     found: set[cst.CSTNode] = {*others, *(outer for loop in loops for outer in (loop.loop, *loop.outer))}
     todo = [*found]

@@ -185,11 +185,12 @@ class _Judge:
         self._point = Point(index)
         if index == 0:
             self._start(expected, steps)
+        steps = _as_averaged(steps)
         for number, call in enumerate(expected.calls):
             if not call.inner:
                 calls = [step.calls[number] for step in steps]
                 self._loss(index, number, call, calls)
-                self._gradients(index, call, _averaged(calls, steps))
+                self._gradients(index, call, calls)
         for rank, step in enumerate(steps):
             self._updates(index, rank, expected, step)
             self._weights(expected, step)
@@ -317,14 +318,21 @@ def _determined(key: str, expected: Sequence[Call], calls: Sequence[Call], preci
     return known
 
 
-def _averaged(calls: Sequence[Call], steps: Sequence[Step]) -> Sequence[Call]:
-    """The calls with the gradients that went on from them.
+def _as_averaged(steps: Sequence[Step]) -> Sequence[Step]:
+    """The steps with the gradients that went on from their calls.
 
     A script may average what its tape gives by hand, out of sight. That it has is known where the ranks' gradients
     differ, and their variables end the step alike to the last bit; whether it did so rightly, the update tells.
     """
+    by_call = [_averaged(calls, steps) for calls in zip(*(step.calls for step in steps), strict=True)]
+    return [replace(step, calls=tuple(calls[rank] for calls in by_call)) for rank, step in enumerate(steps)]
+
+
+def _averaged(calls: Sequence[Call], steps: Sequence[Step]) -> Sequence[Call]:
+    """One call of all ranks."""
     first, *others = calls
-    if first.combined or all(_alike(call.gradients, first.gradients, first.gradients) for call in others):
+    known = first.inner or first.combined
+    if known or all(_alike(call.gradients, first.gradients, first.gradients) for call in others):
         return calls
     after = steps[0].after
     if not all(_alike(step.after, after, [key for key in first.gradients if key in after]) for step in steps):

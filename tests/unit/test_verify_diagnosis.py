@@ -182,6 +182,14 @@ def test_gradients_averaged_by_hand_after_they_were_clipped(traces: Traces) -> N
     assert traces.cause() is Cause.LATE
 
 
+def test_what_is_used_of_gradients_averaged_by_hand_is_judged_without_slots_too(traces: Traces) -> None:
+    plain(traces, 1.0)
+    traces.all(lambda i, share: without_slots(by_hand(i, share, lambda gradient: gradient)))
+    assert compare.compare(traces.reference, traces.ranks, STEPS).failure is None
+    traces.all(lambda i, share: without_slots(by_hand(i, share, lambda gradient: np.clip(gradient, -0.5, 0.5))))
+    assert traces.cause() is Cause.LATE
+
+
 def test_gradients_added_up_by_hand(traces: Traces) -> None:
     traces.all(lambda i, share: by_hand(i, share, lambda gradient: 2 * gradient))
     traces.note(Note(facts.RATE_SCALED, SITE))
