@@ -4,6 +4,7 @@ A cause never decides whether a proof fails, and none is named where the pattern
 a wrong one. Causes are tried in an order: from those that make all other figures meaningless to those that are left.
 """
 
+import os
 import re
 from collections.abc import Callable, Sequence
 
@@ -17,16 +18,28 @@ from tfdp.migrate.verify.trace import Trace
 
 
 def diagnose(
-    found: Comparison, reference: Trace, traces: Sequence[Trace], steps: int, *, batch: str, reason: str = ""
+    found: Comparison,
+    reference: Trace,
+    traces: Sequence[Trace],
+    steps: int,
+    *,
+    batch: str,
+    reason: str = "",
+    script: str = "",
 ) -> Diagnosis | None:
     """The likely cause of what `compare` found, None where nothing is known.
 
     traces: of the ranks. steps: how many were compared. batch: `per-worker` or `global`. reason: why the migrated run
-    failed, with the end of its output; empty where it did not.
+    failed, with the end of its output; empty where it did not. script: the path under which the migrated text ran; its
+    lines are named as such, because the file there may hold another text.
     """
     seen = scene(found, reference, traces, steps, batch=batch, reason=reason)
     causes = _OF_AN_END if reason else _IN_ORDER
-    return next((said for said in (cause(seen) for cause in causes) if said), None)
+    known = next((said for said in (cause(seen) for cause in causes) if said), None)
+    if known is None or not script:
+        return known
+    site = re.compile(rf"(?<![\w.-]){re.escape(os.path.basename(script))}:(\d+( \(in [^)]*\))?)")
+    return Diagnosis(known.cause, site.sub(r"line \1 of the migrated script", known.text))
 
 
 def _diverged(seen: Scene) -> Diagnosis | None:

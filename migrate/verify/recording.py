@@ -75,7 +75,8 @@ class Recording:
         known = None
         if (failed or found.failure) and not (crashed and ended.code is None):
             reason = failed if crashed else ""
-            known = diagnose(found, self._trace, ranks, self._spec.steps, batch=self._batch, reason=reason)
+            spec = self._spec
+            known = diagnose(found, self._trace, ranks, spec.steps, batch=self._batch, reason=reason, script=spec.path)
         return Proof(
             script=self._spec.path,
             np=self._np,

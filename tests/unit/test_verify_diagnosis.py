@@ -76,10 +76,13 @@ class Traces:
         for index in range(start, STEPS):
             self.change(index, [make(index, share) for share in SHARES])
 
+    def compared(self) -> tuple[compare.Comparison, Trace, list[Trace], int]:
+        return compare.compare(self.reference, self.ranks, STEPS), self.reference, self.ranks, STEPS
+
     def diagnosis(self, batch: str = "per-worker", reason: str = "") -> Diagnosis | None:
-        found = compare.compare(self.reference, self.ranks, STEPS)
+        found, *rest = self.compared()
         assert found.failure or reason, "the proof does not fail"
-        return diagnose(found, self.reference, self.ranks, STEPS, batch=batch, reason=reason)
+        return diagnose(found, *rest, batch=batch, reason=reason)
 
     def cause(self, batch: str = "per-worker") -> Cause | None:
         found = self.diagnosis(batch)
@@ -142,6 +145,9 @@ def test_gradients_of_the_ranks_own_are_not_averaged(traces: Traces) -> None:
     found = traces.diagnosis()
     assert found is not None
     assert (found.cause, "train.py:12" in found.text) == (Cause.NOT_AVERAGED, True)
+    found = diagnose(*traces.compared(), batch="global", script="/home/me/train.py")
+    assert found is not None
+    assert found.text.startswith("the gradients at line 12 (in step) of the migrated script are each rank's own")
 
 
 def test_only_one_of_two_gradients_is_not_averaged(tmp_path: Path) -> None:
