@@ -15,8 +15,8 @@ Sum = tuple[Any, ...]
 class Accumulation:
     """Sums for each list of variables that gradients come for, made at the first pass."""
 
-    def __init__(self, passes: int) -> None:
-        self._passes = passes
+    def __init__(self, passes: int, mean: bool) -> None:
+        self._passes, self._divisor = passes, passes if mean else 1
         # With the variables themselves: an id is used again once its object is gone.
         self._sums: dict[tuple[int, ...], tuple[Any, list[Sum], list[Any]]] = {}
 
@@ -40,7 +40,7 @@ class Accumulation:
         counter.assign_add(1)
 
         def last() -> Any:
-            given = [_taken(gradient, held) for gradient, held in zip(gradients, sums, strict=True)]
+            given = [_taken(gradient, held, self._divisor) for gradient, held in zip(gradients, sums, strict=True)]
             counter.assign(0)
             complete(given)
             return tf.constant(True)
@@ -78,16 +78,17 @@ def _add(gradient: Gradient, held: Sum) -> None:
         variable.assign(variable + part if len(held) == 1 else tf.concat([variable, part], 0))
 
 
-def _taken(like: Gradient, held: Sum) -> Gradient:
-    """The sum, which becomes zero."""
+def _taken(like: Gradient, held: Sum, divisor: int) -> Gradient:
+    """The sum, divided; what is held becomes zero."""
     found = [variable.read_value() for variable in held]
     with tf.control_dependencies([tf.identity(each) for each in found]):
         for variable in held:
             empty = variable.shape.rank is not None and not variable.shape.is_fully_defined()
             variable.assign(tf.zeros([0, *variable.shape[1:]], variable.dtype) if empty else tf.zeros_like(variable))
-    if len(found) == 2:
-        return tf.IndexedSlices(found[0], found[1], like.dense_shape)
-    return found[0] if found else None
+    if not found:
+        return None
+    values = found[0] if divisor == 1 else found[0] / tf.cast(divisor, found[0].dtype)
+    return tf.IndexedSlices(values, found[1], like.dense_shape) if len(found) == 2 else values
 
 
 def _parts(gradient: Gradient) -> tuple[Any, ...]:

@@ -20,6 +20,7 @@ import tensorflow as tf
 
 from tfdp.runtime.accumulation import Accumulation
 from tfdp.runtime.autograph import as_written
+from tfdp.runtime.averaged import KEY, averaging_of
 from tfdp.runtime.call_site import call_site
 from tfdp.runtime.gradient_options import check_kinds
 from tfdp.runtime.gradients import Exchange, Gradient
@@ -28,8 +29,6 @@ from tfdp.runtime.same_start import check_same_start
 from tfdp.runtime.tape_marks import forget_marks, refuse_marked
 from tfdp.runtime.variables import is_variable, name_of, stream_element
 
-# In the dictionary of the instance, not by setattr: optimizers keep what they hold by setattr in their checkpoints.
-_KEY = "_tfdp_averaging"
 _ORIGINAL = "_tfdp_original"
 
 
@@ -38,7 +37,7 @@ class Averaging:
 
     def __init__(self, exchange: Exchange, passes: int, mean_of_passes: bool) -> None:
         self._exchange, self._passes, self._mean_of_passes = exchange, passes, mean_of_passes
-        self._accumulation = Accumulation(passes)
+        self._accumulation = Accumulation(passes, mean_of_passes)
 
     def for_a_copy(self) -> "Averaging":
         """The same for a copy of the optimizer, which adds up passes for itself."""
@@ -58,7 +57,7 @@ class Averaging:
         _build(optimizer, variables)
 
         def all_passes(sums: Sequence[Gradient]) -> None:
-            apply(self._combined(optimizer, self._divided(sums), variables, names, site))
+            apply(self._combined(optimizer, sums, variables, names, site))
 
         self._accumulation.add(given, variables, all_passes, lambda: optimizer.iterations.assign_add(1))
         return optimizer.iterations
@@ -76,15 +75,6 @@ class Averaging:
             with tf.control_dependencies(compared):
                 return self._exchange.combined(given, names, site)
 
-    def _divided(self, sums: Sequence[Gradient]) -> list[Gradient]:
-        return [each / self._passes if self._mean_of_passes and each is not None else each for each in sums]
-
-
-def averaging_of(optimizer: Any) -> Averaging | None:
-    """What was put on the optimizer itself; None for any other object."""
-    found: Averaging | None = getattr(optimizer, "__dict__", {}).get(_KEY)
-    return found
-
 
 def put_on(optimizer: Any, averaging: Averaging) -> None:
     """From now on the optimizer's gradients go through `averaging`."""
@@ -93,7 +83,7 @@ def put_on(optimizer: Any, averaging: Averaging) -> None:
     own = _averaged_apply if road == "apply" else _averaged_apply_gradients
     methods = {road: own, "__deepcopy__": _deep_copy}
     vars(optimizer).update({name: types.MethodType(method, optimizer) for name, method in methods.items()})
-    vars(optimizer)[_KEY] = averaging
+    vars(optimizer)[KEY] = averaging
     _cover_loss_scaling(optimizer, road)
     forget_marks()
 
@@ -106,7 +96,7 @@ def _deep_copy(optimizer: Any, memo: dict[int, Any]) -> Any:
     road, averaging = road_of(optimizer), averaging_of(optimizer)
     assert road is not None
     assert averaging is not None
-    put = {name: vars(optimizer).pop(name) for name in (road, "__deepcopy__", _KEY)}
+    put = {name: vars(optimizer).pop(name) for name in (road, "__deepcopy__", KEY)}
     try:
         found = copy.deepcopy(optimizer, memo)
     finally:

@@ -21,6 +21,17 @@ _HALF = (tf.float16, tf.bfloat16)
 Gradient = Any
 
 
+class _Count:
+    """How often gradients were combined in this process, as Python sees it: once where a function is traced."""
+
+    exchanges = 0
+
+
+def exchanges() -> int:
+    """How many exchanges of gradients were called or traced so far."""
+    return _Count.exchanges
+
+
 @dataclass(frozen=True)
 class Exchange:
     """How gradients are combined; the fields are the arguments of `DistributedGradientTape`."""
@@ -46,6 +57,7 @@ class Exchange:
 
     def combined(self, gradients: Sequence[Gradient], names: Sequence[str], site: str) -> list[Gradient]:
         """The gradients of several ranks. `names` are those of the sources, for messages."""
+        _Count.exchanges += 1
         given = [_dense(each) if self.sparse_as_dense else each for each in gradients]
         if self.count is not None:
             return self._weighted(given, names, site)

@@ -4,13 +4,14 @@ import operator
 from typing import Any
 
 from tfdp.runtime.autograph import as_written
-from tfdp.runtime.averaging import Averaging, averaging_of, put_on
+from tfdp.runtime.averaged import is_averaged
+from tfdp.runtime.averaging import Averaging, put_on
 from tfdp.runtime.call_site import call_site
 from tfdp.runtime.compression import Compression
 from tfdp.runtime.gradient_options import check_options
 from tfdp.runtime.gradients import Exchange
 from tfdp.runtime.job import current
-from tfdp.runtime.keras_optimizers import inner_of, optimizer_of
+from tfdp.runtime.keras_optimizers import optimizer_of
 from tfdp.runtime.ops import Average, ReduceOp
 
 
@@ -62,7 +63,7 @@ def DistributedOptimizer(  # noqa: N802 - as it is called in other systems, whos
     check_options(op, compression, gradient_predivide_factor)
     passes = _checked_passes(backward_passes_per_step)
     found = optimizer_of(optimizer)
-    if averaging_of(found) or averaging_of(inner_of(found)):
+    if is_averaged(found):
         raise TypeError(f"the optimizer at {call_site()} is distributed already: its gradients are averaged once")
     job = current()
     factor = float(gradient_predivide_factor)

@@ -18,6 +18,7 @@ from tfdp.runtime.autograph import as_written
 from tfdp.runtime.call_site import call_site
 from tfdp.runtime.errors import RankFinishedError, StoreError, TfdpError
 from tfdp.runtime.job import Job, current, is_initialized
+from tfdp.runtime.keras_models import watch_keras
 from tfdp.runtime.ops import Min
 from tfdp.runtime.seeds import stream_mask
 from tfdp.runtime.variables import Key, Keys, Variable, collect, is_followed, keyed, stream_element
@@ -48,6 +49,7 @@ class _Following:
     def create(self, next_creator: Callable[..., Variable], **arguments: Any) -> Variable:
         """A link in TensorFlow's chain of variable creators."""
         initial, name = arguments.get("initial_value"), arguments.get("name")
+        watch_keras()
         if initial is None or not is_initialized():
             return next_creator(**arguments)
         keys: list[Key] = []
