@@ -182,9 +182,33 @@ READERS = frozenset(
         "joblib.load",
         "cv2.imread",
         "imageio.imread",
+        "matplotlib.image.imread",
+        "matplotlib.pyplot.imread",
+        "skimage.io.imread",
         "PIL.Image.open",
+        "keras.utils.load_img",
+        "keras.preprocessing.image.load_img",
+        # of folders: one that is still filled has too few files
+        "glob.glob",
+        "glob.iglob",
+        "os.listdir",
+        "os.scandir",
+        "os.walk",
+        "tensorflow.data.Dataset.list_files",
+        "tensorflow.io.gfile.glob",
+        "tensorflow.io.gfile.listdir",
+        "tensorflow.io.gfile.walk",
+        "keras.utils.audio_dataset_from_directory",
+        "keras.utils.image_dataset_from_directory",
+        "keras.utils.text_dataset_from_directory",
+        "keras.preprocessing.image_dataset_from_directory",
+        "keras.preprocessing.text_dataset_from_directory",
+        "sklearn.datasets.load_files",
     }
 )
+# Of a path, and of a Keras generator of images.
+FOLDER_READERS = frozenset({"glob", "rglob", "iterdir"})
+READS_FOLDER = "flow_from_directory"
 # What Keras' callbacks write: models, checkpoints, a table of the epochs.
 READERS_OF_CALLBACKS = frozenset(
     {

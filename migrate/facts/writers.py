@@ -126,6 +126,10 @@ class Writers:
             return False
         if call.func.attr.value in {"open", "read_text", "read_bytes"}:
             return self.is_path(call.func.value) and self.kind(call) is None
+        if call.func.attr.value in outputs.FOLDER_READERS:
+            return self.is_path(call.func.value)
+        if call.func.attr.value == outputs.READS_FOLDER:
+            return True
         if call.func.attr.value not in outputs.READS:
             return False
         return bool(self._kinds(call.func.value) & {Kind.MODEL, Kind.CHECKPOINT})
