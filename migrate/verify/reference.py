@@ -14,7 +14,7 @@ from tfdp.migrate import build, engine, files
 from tfdp.migrate.facts.script import Script
 from tfdp.migrate.facts.sharing import Switches
 from tfdp.migrate.facts.step_bounds import StepBound, divided
-from tfdp.migrate.verify import reference_rates
+from tfdp.migrate.verify import reference_fit, reference_rates
 from tfdp.rules._base import LINEAR, Batch, Context, Edit, Insert, Outcome, Parameter, Rule, Scaling, SetArg
 
 _HEADER = '''\
@@ -79,8 +79,9 @@ def reference(path: str, source: bytes, size: int, batch: Batch, scaling: Scalin
     """
     text = files.decode(path, source)
     script = engine.parse(path, text.source)
-    if not script.trained:
-        raise NoReferenceError(f"{path}: no gradient of a tape reaches an update, so there is nothing to compare")
+    if not script.trained and not script.fits:
+        reason = "no gradient of a tape reaches an update and no model is fitted, so there is nothing to compare"
+        raise NoReferenceError(f"{path}: {reason}")
     if script.migrated:
         raise NoReferenceError(f"{path}: this script is migrated already; give the original it was made from")
     problems = script.problems(batch)
@@ -107,7 +108,8 @@ def _outcomes(context: Context, size: int) -> Iterator[Outcome]:
     parts = [_HEADER]
     arrays = script.array_batches
     parts += [_ROWS] if arrays.open else []
-    divides = script.step_takes or script.step_counts or script.step_bounds or arrays.steps
+    parts += reference_fit.helpers(script, per_worker)
+    divides = script.step_takes or script.step_counts or script.step_bounds or arrays.steps or script.fit_steps
     parts += [_STEPS] if per_worker and divides else []
     parts += reference_rates.helpers(script, context.scaling, size) if per_worker else []
     header = "\n\n".join(parts)
@@ -116,12 +118,14 @@ def _outcomes(context: Context, size: int) -> Iterator[Outcome]:
     )
     switches = script.switches(context.batch, reference=True)
     for deal in script.deals:
-        yield Edit(deal.node, _called("tfdp_shared", switches.keywords(deal.node)), "drop what the workers drop")
+        shared = "tfdp_batches_of_all" if deal.batches else "tfdp_shared"
+        yield Edit(deal.node, _called(shared, switches.keywords(deal.node)), "drop what the workers drop")
     for function in switches.functions:
         yield Parameter(function, switches.name, "False", "tell training data from others, which stay whole")
     for call, value in switches.calls.items():
         yield SetArg(call, switches.name, _always(value), "these are training data")
     yield from _of_arrays(script)
+    yield from reference_fit.outcomes(script, size, per_worker)
     if per_worker:
         yield from _per_worker(context, size, switches)
 

@@ -1,0 +1,183 @@
+"""The data of Keras' `fit` in the reference script: what the workers drop is dropped, N batches of a source make one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import libcst as cst
+
+from tfdp.migrate import build
+from tfdp.migrate.facts.fit_data import POSITIONS, FitData
+from tfdp.migrate.facts.script import Script
+from tfdp.rules._base import Outcome, SetArg
+
+_ARRAYS = '''\
+def tfdp_is_array(part):
+    """Whether a part of a list is an input of its own, not a row of one."""
+    return part is None or isinstance(part, (dict, tuple)) or len(getattr(part, "shape", ())) > 0
+
+
+def tfdp_each(data, change):
+    """A change made to each array of a structure."""
+    if data is None:
+        return None
+    if isinstance(data, dict):
+        return {{key: tfdp_each(part, change) for key, part in data.items()}}
+    if isinstance(data, tuple) or (isinstance(data, list) and all(map(tfdp_is_array, data))):
+        return type(data)([tfdp_each(part, change) for part in data])
+    return change(data)
+
+
+def tfdp_even(data, validation_split=0.0):
+    """The rows of arrays that {size} workers share evenly: the last n mod {size} are dropped."""
+
+    def change(rows):
+        end = int(len(rows) * (1.0 - validation_split))
+        return getattr(rows, "iloc", rows)[: end - end % {size}]
+
+    return tfdp_each(data, change)
+
+
+def tfdp_held_out(data, validation_split):
+    """The rows that Keras holds out for validation."""
+    return tfdp_each(data, lambda rows: getattr(rows, "iloc", rows)[int(len(rows) * (1.0 - validation_split)) :])
+'''
+_JOIN = '''\
+def tfdp_join(group):
+    """{size} batches as one; None where they are of unequal sizes."""
+    rows = {{len(tfdp_tf.nest.flatten(batch)[0]) for batch in group}}
+    if len(rows) > 1:
+        return None
+    return tfdp_tf.nest.map_structure(tfdp_rows_of_all, *group)
+
+
+def tfdp_rows_of_all(*parts):
+    if parts[0] is None or isinstance(parts[0], (tfdp_tf.Tensor, tfdp_tf.RaggedTensor)):
+        return None if parts[0] is None else tfdp_tf.concat(parts, 0)
+    return tfdp_np.concatenate(parts)
+
+
+TFDP_GROUP = {size}
+'''
+_SPLIT = '''\
+def tfdp_join(group):
+    """The rows of a batch that {size} workers share evenly; None where there are fewer than {size}."""
+    rows = len(tfdp_tf.nest.flatten(group[0])[0])
+    if rows < {size}:
+        return None
+    return tfdp_tf.nest.map_structure(lambda part: None if part is None else part[: rows - rows % {size}], group[0])
+
+
+TFDP_GROUP = 1
+'''
+_SOURCES = '''\
+def tfdp_groups(batches):
+    """What the workers take in one step, from one batch after the other."""
+    group = []
+    for batch in batches:
+        group.append(batch)
+        if len(group) == TFDP_GROUP:
+            joined = tfdp_join(group)
+            if joined is not None:
+                yield joined
+            group = []
+
+
+class TfdpSequence(tfdp_tf.keras.utils.Sequence):
+    """A sequence of batches as the workers take them."""
+
+    def __init__(self, source):
+        super().__init__()
+        self.source = source
+        self.groups = len(source) // TFDP_GROUP
+        if self.groups and self.group(self.groups - 1) is None:
+            self.groups -= 1
+
+    def group(self, index):
+        return tfdp_join([self.source[index * TFDP_GROUP + i] for i in range(TFDP_GROUP)])
+
+    def __len__(self):
+        return self.groups
+
+    def __getitem__(self, index):
+        return self.group(index)
+
+    def on_epoch_end(self):
+        self.source.on_epoch_end()
+
+
+def tfdp_any_rows(spec):
+    shape = None if spec.shape.rank is None else [None, *spec.shape[1:]]
+    if isinstance(spec, tfdp_tf.RaggedTensorSpec):
+        return tfdp_tf.RaggedTensorSpec(shape, spec.dtype, spec.ragged_rank, spec.row_splits_dtype)
+    return tfdp_tf.TensorSpec(shape, spec.dtype)
+
+
+def tfdp_batches_of_all(source, only_if=True):
+    """A source of batches that gives in one step what {size} workers take together."""
+    if not only_if:
+        return source
+    if isinstance(source, tfdp_tf.data.Dataset):
+        signature = tfdp_tf.nest.map_structure(tfdp_any_rows, source.element_spec)
+        return tfdp_tf.data.Dataset.from_generator(lambda: tfdp_groups(source), output_signature=signature)
+    if hasattr(source, "__getitem__"):
+        return TfdpSequence(source)
+    return tfdp_groups(source)
+'''
+
+
+def helpers(script: Script, per_worker: bool) -> list[str]:
+    """What the reference needs above it: format strings of `size`."""
+    parts = [_ARRAYS] if any(f.arrays for f in script.fit_data) else []
+    if any(d.batches for d in script.deals):
+        parts += ["import numpy as tfdp_np\n", _JOIN if per_worker else _SPLIT, _SOURCES]
+    return parts
+
+
+def outcomes(script: Script, size: int, per_worker: bool) -> Iterator[Outcome]:
+    """Arrays, batch sizes and numbers of steps; what deals batches is edited with the other deals."""
+    for fit in script.fit_data:
+        yield from _arrays(script, fit)
+        if per_worker and fit.arrays:
+            change = _batch_size(size)
+            yield SetArg(fit.fit.call, "batch_size", change, "the global batch", position=POSITIONS["batch_size"])
+    for steps in script.fit_steps if per_worker else ():
+        change = _steps(steps.down)
+        yield SetArg(steps.call, steps.keyword, change, "the divided number of steps", position=steps.position)
+
+
+def _arrays(script: Script, fit: FitData) -> Iterator[Outcome]:
+    code = script.module.code_for_node
+    split = code(fit.split.value) if fit.split is not None else None
+    keywords = {"validation_split": split} if split is not None else {}
+    for name, _ in fit.arrays:
+        change = _called("tfdp_even", keywords)
+        yield SetArg(fit.fit.call, name, change, "drop what the workers drop", position=POSITIONS[name])
+    if split is not None:
+        held = [f"tfdp_held_out({code(value)}, {split})" for _, value in fit.arrays]
+        held_out = cst.parse_expression(f"({', '.join(held)})" if len(held) > 1 else held[0])
+        message = "hold out what Keras holds out"
+        yield SetArg(fit.fit.call, "validation_split", lambda _: held_out, message, becomes="validation_data")
+
+
+_Change = Callable[[cst.BaseExpression | None], cst.BaseExpression]
+
+
+def _called(function: str, keywords: dict[str, str]) -> _Change:
+    def change(value: cst.BaseExpression | None) -> cst.BaseExpression:
+        assert value is not None
+        return build.call(function, value, **keywords)
+
+    return change
+
+
+def _batch_size(size: int) -> _Change:
+    def change(value: cst.BaseExpression | None) -> cst.BaseExpression:
+        omitted = value is None or (isinstance(value, cst.Name) and value.value == "None")
+        return build.times(cst.Integer("32") if omitted or value is None else value, str(size))
+
+    return change
+
+
+def _steps(down: bool) -> _Change:
+    return _called("tfdp_steps", {"down": "True"} if down else {})
