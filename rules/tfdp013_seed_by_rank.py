@@ -3,7 +3,7 @@
 What it does
     `tf.random.set_seed(s)` becomes `tf.random.set_seed(dp.rank_seed(s))`; `keras.utils.set_random_seed(s)` becomes
     `dp.set_random_seed(s)`, which seeds Python and NumPy alike on all workers and TensorFlow by rank. Where TensorFlow
-    itself draws the training data, the seed stays common until the training loop (without any, `dp.common_seed()` sets
+    itself draws the training data, or shuffles what `fit` is given in batches, the seed stays common until the training loop (without any, `dp.common_seed()` sets
     one), and `dp.seed_by_rank()` goes before the loop. Rank 0, and a run with one worker, keep the seed as it is.
 
     What NumPy draws for the examples of a training step is drawn for those of all workers, and each keeps its rows:
@@ -35,7 +35,7 @@ from tfdp.rules._base import Context, Edit, Insert, Outcome, SetArg
 
 def outcomes(context: Context) -> Iterator[Outcome]:
     yield from _rows_of_noise(context)
-    if context.script.data_draws:
+    if context.script.common_until_training:
         yield from _common_until_training(context)
         return
 
@@ -68,6 +68,6 @@ def _common_until_training(context: Context) -> Iterator[Outcome]:
         start = script.entry.start
         code = f"{dp}.common_seed()  # tfdp: every worker draws the same data"
         yield Insert(start.anchor, "before" if start.first else "after", code, "draw the data alike on all workers")
-    for before in dict.fromkeys(loop.before for loop in script.loops):
+    for before in script.starts:
         code = f"{dp}.seed_by_rank()  # tfdp: draws inside the model differ by worker"
         yield Insert(before, "before", code, "seed draws inside the model by rank")

@@ -143,7 +143,7 @@ class Effects:
             above = list(self._index.ancestors(node))
             if not self._is_manager(node.value) or self.on_root(node) or any(p in guarded for p in above):
                 continue
-            if any(self._may_follow(save, node) for save in saves):
+            if any(self.may_follow(save, node) for save in saves):
                 found.append(Effect(node, None, "latest"))
         return found
 
@@ -164,7 +164,7 @@ class Effects:
             others = [*called, *(loop for f in self._fits for loop in around(self._origins, f.call))]
             self._repeated = repeated(self._origins, self._loops, others)
         inside = any(parent in self._repeated for parent in self._index.ancestors(node))
-        return inside or any(self._may_follow(f.call, node) for f in self._fits)
+        return inside or any(self.may_follow(f.call, node) for f in self._fits)
 
     def acts(self, node: cst.CSTNode) -> bool:
         """Whether something inside is for every rank: training, taking data, a collective, a name, another writer."""
@@ -271,7 +271,7 @@ class Effects:
             if apart or not self._writers.reads(call) or self.on_root(call):
                 continue
             earlier = [*writes, *(fits if self._writers.reads_model(call) else ())]
-            if any(self._may_follow(write, call) for write in earlier):
+            if any(self.may_follow(write, call) for write in earlier):
                 found[self._anchor(statement, certain)] = None
         return tuple(s for s in found if self._index.previous(s) not in found)
 
@@ -292,7 +292,7 @@ class Effects:
             branch, parent = parent, self._index.parents[parent]
         return branch
 
-    def _may_follow(self, first: cst.CSTNode, second: cst.CSTNode) -> bool:
+    def may_follow(self, first: cst.CSTNode, second: cst.CSTNode) -> bool:
         """Whether `second` can run after `first`: by the text, or by a loop around both, where their ways part."""
         return any(self._follows(a, b) for a in self._ways(first) for b in self._ways(second))
 

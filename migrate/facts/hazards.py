@@ -164,7 +164,7 @@ def seeded_orders(script: Script) -> list[Problem]:
 
     A global seed by rank undoes a common order before the deal.
     """
-    if not script.seeds:
+    if not script.seeds or (script.common_until_training and not script.data_draws):
         return []
     return [
         Problem(

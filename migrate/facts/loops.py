@@ -165,6 +165,11 @@ class Loops:
             return callers
         return [c for c in callers if reaches_update(self._origins, c)]
 
+    def before(self, node: cst.CSTNode) -> cst.CSTNode:
+        """The statement before which a call that trains has not run."""
+        around = self._index.loops_around(node)
+        return self._before(around[-1] if around else self._index.statement_of(node))
+
     def _before(self, outermost: cst.CSTNode) -> cst.CSTNode:
         """Climb on while the loop is in a function that is called once, itself in a loop or as part of a graph."""
         function = self._index.enclosing_function(outermost)

@@ -339,6 +339,23 @@ class Script:
         return tuple(dict.fromkeys(c for c in drawn if _DRAWS.match(self.names.api(c.func) or "")))
 
     @cached_property
+    def starts(self) -> tuple[cst.CSTNode, ...]:
+        """The statements before which nothing is trained."""
+        fits = [self._loops.before(f.fit.call) for f in self.fit_data]
+        return tuple(dict.fromkeys([*(loop.before for loop in self.loops), *fits]))
+
+    @cached_property
+    def common_until_training(self) -> bool:
+        """Whether TensorFlow's seed has to stay common until training starts, and can: it draws the training data, or
+        orders what fit is given."""
+        if self.data_draws:
+            return True
+        ordered = [call for deal in self.deals for call in deal.shuffles]
+        if not self.fits or self.loops or not self.seeds or not ordered:
+            return False
+        return not any(self._effects.may_follow(f.call, call) for f in self.fits for call in ordered)
+
+    @cached_property
     def seeds(self) -> tuple[tuple[cst.Call, Kind], ...]:
         """Calls that set the global seed with a value that is not made per rank yet."""
         found = []

@@ -119,7 +119,10 @@ def tfdp_batches_of_all(source, only_if=True):
         return source
     if isinstance(source, tfdp_tf.data.Dataset):
         signature = tfdp_tf.nest.map_structure(tfdp_any_rows, source.element_spec)
-        return tfdp_tf.data.Dataset.from_generator(lambda: tfdp_groups(source), output_signature=signature)
+        joined = tfdp_tf.data.Dataset.from_generator(lambda: tfdp_groups(source), output_signature=signature)
+        if int(source.cardinality()) < 0:
+            return joined
+        return joined.apply(tfdp_tf.data.experimental.assert_cardinality(sum(1 for _ in tfdp_groups(source))))
     if hasattr(source, "__getitem__"):
         return TfdpSequence(source)
     return tfdp_groups(source)
