@@ -138,11 +138,12 @@ def in_loops(script: Script) -> list[Problem]:
 
 def half_migrated(script: Script) -> list[Problem]:
     """A script that initialises the runtime, but does not use it in all places where it must."""
-    if not script.calls("init") or not script.trained:
+    if not script.calls("init") or not (script.trained or script.fits):
         return []
     open_chains = [c for c in script.chains if c.dealt is None and not _left_whole(script, c)]
     open_tapes = [g for g in script.trained if not g.wrapped and not script.ignored("TFDP030", g.call)]
-    if not open_chains and not open_tapes and not script.array_batches.open:
+    open_fits = [f for f in script.fit_data if not f.dealt and not script.ignored("TFDP010", f.fit.call)]
+    if not open_chains and not open_tapes and not open_fits and not script.array_batches.open:
         return []
     return [
         Problem(
@@ -180,7 +181,7 @@ def seeded_orders(script: Script) -> list[Problem]:
 
 def general(script: Script, batch: str) -> list[Problem]:
     """Hazards of the whole file."""
-    if not script.trained:
+    if not script.trained and not script.fits:
         return []
     found: list[Problem] = []
     for call in script.index.calls:

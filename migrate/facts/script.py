@@ -348,7 +348,7 @@ class Script:
     def common_until_training(self) -> bool:
         """Whether TensorFlow's seed has to stay common until training starts, and can: it draws the training data, or
         orders what fit is given."""
-        if self.data_draws:
+        if self.data_draws or self.calls("seed_by_rank"):
             return True
         ordered = [call for deal in self.deals for call in deal.shuffles]
         if not self.fits or self.loops or not self.seeds or not ordered:

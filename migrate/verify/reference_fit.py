@@ -1,4 +1,4 @@
-"""The data of Keras' `fit` in the reference script: what the workers drop is dropped, N batches of a source make one."""
+"""The data of Keras' `fit` in the reference script: what workers drop is dropped, N batches of a source make one."""
 
 from __future__ import annotations
 
