@@ -51,7 +51,7 @@ def outcomes(context: Context) -> Iterator[Outcome]:
         yield Edit(value, called(context, "scale_lr"), "scale the rate that is assigned here")
     averaged = {u.given.value for u in context.script.averaging.updates if u.given.keyword is None}
     for rate in context.script.rates:
-        if rate.scaled or context.script.reductions.keeps(rate):
+        if rate.scaled or context.script.keeps(rate):
             continue
         if rate.omitted or (rate.hidden and rate.place in averaged):
             continue  # written out, or scaled, where it is averaged (TFDP031)
@@ -68,7 +68,7 @@ def _unscalable(context: Context) -> Iterator[Refuse]:
     script = context.script
     for rate in script.rates:
         place: cst.CSTNode = rate.place
-        if script.reductions.keeps(rate):
+        if script.keeps(rate):
             reason = "the loss is a sum over the batch: its gradients grow by the number of workers, by no other factor"
             yield Refuse(place, reason, "divide the loss by the number of examples, or leave --lr-scale out")
         elif (

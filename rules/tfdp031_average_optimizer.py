@@ -4,7 +4,7 @@ What it does
     Gives `dp.DistributedOptimizer(…)` to `compile` for every model that is fitted: around the optimizer where it stands
     in the call, where it is made if it has a name there. One that is given by name or left out is written out. The same
     for the optimizers of a model's own `train_step`, and for `optimizer.minimize`. The optimizer stays itself; it saves
-    and loads as before.
+    and loads as before. Where the loss is a sum over the batch, `op=dp.Sum` adds up instead.
 
 Why
     `fit` takes and applies its gradients out of sight. In the optimizer they are averaged before it clips them, and
@@ -37,12 +37,13 @@ _REASON = "average gradients over all workers"
 def outcomes(context: Context) -> Iterator[Outcome]:
     script = context.script
     scales = context.batch == "per-worker" and context.scaling.scale != "none" and not script.migrated
-    scaled = {r.place for r in script.rates if r.hidden} if scales else set()
+    scaled = {r.place for r in script.rates if r.hidden and not script.keeps(r)} if scales else set()
     for given in dict.fromkeys(u.given for u in script.averaging.updates):
         if given.done:
             continue
         if given.call is not None and given.keyword is not None:
-            change = _averaged(context, given, scales and given.value is None)
+            summed = given in script.keras_reductions.summed
+            change = _averaged(context, given, scales and given.value is None and not summed)
             yield SetArg(given.call, given.keyword, change, _REASON, given.position)
         elif given.value is not None:
             yield Edit(given.value, _averaged(context, given, given.value in scaled), _REASON)
@@ -52,6 +53,7 @@ def _averaged(context: Context, given: Given, scale: bool) -> Callable[[cst.Base
     def change(value: cst.BaseExpression | None) -> cst.BaseExpression:
         value = value or cst.parse_expression(given.default)
         value = called(context, "scale_optimizer")(value) if scale else value
-        return build.call(f"{context.dp}.DistributedOptimizer", value)
+        added = {"op": f"{context.dp}.Sum"} if given in context.script.keras_reductions.summed else {}
+        return build.call(f"{context.dp}.DistributedOptimizer", value, **added)
 
     return change

@@ -22,11 +22,14 @@ _KEPT_BY_PYTHON = frozenset({"builtins.float", "builtins.int", "builtins.abs", "
 _KNOWN = {
     "builtins.next": Value(Reduction.PER_EXAMPLE, opaque=True, given=True),
     "tfdp.runtime.local_batch_size": batch.COUNT,
+    "keras.backend.epsilon": batch.NUMBER,
+    "keras.config.epsilon": batch.NUMBER,
     "tfdp.runtime.global_batch_size": batch.COUNT,
     "tfdp.runtime.local_rows": batch.GIVEN_ROWS,
 }
 _SAME_NUMBER = frozenset({"builtins.float", "builtins.int", "numpy.float32", "numpy.float64", "numpy.int32"})
 _LOSS_METHODS = frozenset({"compiled_loss", "compute_loss", "loss", "evaluate", "train_on_batch", "result"})
+_KERAS_LOSSES = frozenset({"compiled_loss", "compute_loss"})
 _SCALES_LOSS = frozenset({"scale_loss", "get_scaled_loss"})  # times a number that is the same on all workers
 _MAKES_VARIABLE = frozenset({"add_weight", "add_variable"})
 _STATISTICS = frozenset(
@@ -56,9 +59,14 @@ class LossCalls:
     """Calls whose result a loss is made of."""
 
     def __init__(
-        self, origins: Origins, value: Evaluate, at: Callable[[Origin], Value | None], quotient: Quotient
+        self,
+        origins: Origins,
+        value: Evaluate,
+        at: Callable[[Origin], Value | None],
+        quotient: Quotient,
+        compiled: Evaluate,
     ) -> None:
-        self._origins, self._value, self._at = origins, value, at
+        self._origins, self._value, self._at, self._compiled = origins, value, at, compiled
         self._tensors = TensorCalls(origins, value, quotient)
         self._objects = LossObjects(origins, value)
 
@@ -144,6 +152,8 @@ class LossCalls:
 
     def _method(self, call: cst.Call, method: cst.Attribute) -> Value | None:
         """A method of something that this file does not define."""
+        if method.attr.value in _KERAS_LOSSES:
+            return self._compiled(method.value)
         makers = [o.node for o in self._origins.of(method.value) if isinstance(o.node, cst.Call)]
         known = [self._origins.names.api(m.func) or "" for m in makers]
         framework = any(n.startswith(_FRAMEWORKS) and not n.startswith(_LAYERS) for n in known)

@@ -7,15 +7,23 @@ from functools import cached_property
 
 import libcst as cst
 
-from tfdp.migrate.catalogue import Kind
 from tfdp.migrate.facts import batch_values as batch
 from tfdp.migrate.facts.batch_values import Reduction, Value
 from tfdp.migrate.facts.literals import ints, is_off, plain, text
+from tfdp.migrate.facts.masks import Masks
 from tfdp.migrate.facts.origins import Origins, argument
 from tfdp.migrate.facts.tensor_calls import Evaluate
 
 _MEANS = frozenset({"sum_over_batch_size", "auto", "mean"})
-_MASK_POSITION = 4  # Embedding(input_dim, output_dim, initializer, regularizer, …): from here on mask_zero may be one
+
+
+def mean_of(value: Value | None) -> Value:
+    """What Keras makes of a loss function's result: the mean of one value per example; a number stays what it is."""
+    if value is not None and value.reduction is Reduction.PER_EXAMPLE:
+        known = not value.power and not value.opaque and not value.guessed
+        return batch.MEAN if known else batch.UNKNOWN
+    scalar = value is not None and value.reduction in {Reduction.MEAN, Reduction.SUM}
+    return value if scalar and value is not None else batch.UNKNOWN
 
 
 class LossObjects:
@@ -36,7 +44,7 @@ class LossObjects:
         over = batch.elementwise(self._value(a.value) for a in call.args[:2])
         if over is None or over.reduction is not Reduction.PER_EXAMPLE:
             return over
-        return self._reduced(made, over)
+        return self.reduced(made, over)
 
     def of_own(self, call: cst.Call, made: cst.Call, owner: cst.ClassDef, inner: Value | None) -> Value | None:
         """The result of calling an object of a subclass of `tf.keras.losses.Loss`, whose `call` gives `inner`.
@@ -48,13 +56,11 @@ class LossObjects:
         if inner is None or bases != ["keras.losses.Loss"] or not plainly_called or self._masks:
             return batch.UNKNOWN if inner is not None else None
         over = batch.elementwise(self._value(a.value) for a in call.args)
-        if over is None or over.reduction is not Reduction.PER_EXAMPLE or not self._keeps_reduction(owner, made):
+        if over is None or over.reduction is not Reduction.PER_EXAMPLE or not self.keeps_reduction(owner, made):
             return batch.UNKNOWN if over is not None else None
-        if inner.reduction is Reduction.PER_EXAMPLE:
-            return batch.MEAN if not inner.power and not inner.opaque else batch.UNKNOWN
-        return inner if inner.reduction in {Reduction.MEAN, Reduction.SUM} else batch.UNKNOWN
+        return mean_of(inner)
 
-    def _keeps_reduction(self, owner: cst.ClassDef, made: cst.Call) -> bool:
+    def keeps_reduction(self, owner: cst.ClassDef, made: cst.Call) -> bool:
         """Whether the class and what constructs it leave the reduction as it is: a mean."""
         own = self._origins.method(owner, "__init__")
         if own is None:
@@ -67,7 +73,7 @@ class LossObjects:
                 return kept and self._origins.names.api(getattr(call.func.value, "func", call)) == "builtins.super"
         return False
 
-    def _reduced(self, made: cst.Call, over: Value) -> Value:
+    def reduced(self, made: cst.Call, over: Value) -> Value:
         """The reduction with which a loss object is made, named or at any position."""
         ignored, axis = argument(made, "ignore_class"), argument(made, "axis")
         given = [a.value for a in made.args if a.keyword is None]
@@ -92,19 +98,7 @@ class LossObjects:
     @cached_property
     def _masks(self) -> bool:
         """Whether layers hide elements: loss objects then divide by the number of those that are left."""
-        return any(self._makes_mask(call) for call in self._origins.index.calls) or any(
-            f.name.value == "compute_mask" for f in self._origins.index.functions
-        )
-
-    def _makes_mask(self, call: cst.Call) -> bool:
-        api = self._origins.names.api(call.func) or ""
-        given = argument(call, "mask_zero")
-        if given is None and api == "keras.layers.Embedding" and any(a.star == "**" for a in call.args):
-            return True
-        if given is None and api == "keras.layers.Embedding":
-            given = next(iter([a for a in call.args if a.keyword is None][_MASK_POSITION:]), None)
-        masking = self._origins.kind(call.func) is Kind.MASKING
-        return masking or (given is not None and not is_off(self._origins, given.value))
+        return bool(Masks(self._origins).made)
 
     @cached_property
     def adds_losses(self) -> bool:

@@ -16,7 +16,7 @@ from tfdp.migrate.facts.literals import number
 from tfdp.migrate.facts.loss_calls import LossCalls, holds_weights
 from tfdp.migrate.facts.origins import Origin, Origins
 from tfdp.migrate.facts.shapes import axis_of, dimension, shaped
-from tfdp.migrate.facts.tensor_calls import binary
+from tfdp.migrate.facts.tensor_calls import Evaluate, binary
 
 __all__ = ["Losses", "Reduction"]
 
@@ -35,19 +35,24 @@ class Losses:
     """Classifies loss expressions.
 
     `sizes` knows what stands for the size of the batch: without it every number is only a number. `rows` are
-    expressions that are known to be batches.
+    expressions that are known to be batches. `compiled` gives the loss that Keras computes for a model.
     """
 
     def __init__(
-        self, origins: Origins, sizes: BatchSizes | None = None, rows: Collection[cst.CSTNode] = frozenset()
+        self,
+        origins: Origins,
+        sizes: BatchSizes | None = None,
+        rows: Collection[cst.CSTNode] = frozenset(),
+        compiled: Evaluate = lambda _: batch.UNKNOWN,
     ) -> None:
         self._origins, self._rows = origins, rows
         self._sizes = sizes if sizes is not None else BatchSizes(origins, ())
-        self._calls = LossCalls(origins, self.value, self._at, self.quotient)
+        self._calls = LossCalls(origins, self.value, self._at, self.quotient, compiled)
         self._known: dict[Origin, Value | None] = {}
         self._assumed: dict[Origin, Value | None] = {}
         self._used: set[Origin] = set()
         self._steps = 0
+        self.columns: set[cst.CSTNode] = set()  # parameters that are batches, with more axes behind that of the batch
         self.divisors: set[cst.CSTNode] = set()  # written out numbers that divide a sum and are the batch's size
         self.shares: set[cst.BaseExpression] = set()  # sums of data alone by which a sum is divided
 
@@ -79,6 +84,8 @@ class Losses:
         """The value of one origin; of one that needs itself, the first value that agrees with itself."""
         if origin.node in self._rows:
             return _OPAQUE
+        if origin.node in self.columns:
+            return batch.DEEP_ROWS if not origin.path else _OPAQUE
         if origin in self._known:
             return self._known[origin]
         if origin in self._assumed:

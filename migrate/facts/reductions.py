@@ -65,7 +65,7 @@ class Reductions:
         if kind not in {Reduction.MEAN, *(self._found[g] for g in self.summed)}:
             reason = f"this loss is {kind.value}; averaging gradients is exact only for a mean over the batch"
             return Problem("TFDP090", place, reason, _NEXT)
-        if gradient.wrapped and self._adds_up(gradient) is not (gradient in self.summed):
+        if gradient.wrapped and not gradient.minimized and self._adds_up(gradient) is not (gradient in self.summed):
             word = "added up" if self._adds_up(gradient) else "averaged"
             reason = f"this loss is {kind.value}, and its gradients are {word} over the workers"
             return Problem("TFDP090", place, reason, "op=dp.Sum goes with a sum, dp.Average with a mean")

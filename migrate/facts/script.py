@@ -30,6 +30,8 @@ from tfdp.migrate.facts.gradients import Gradient, gradients
 from tfdp.migrate.facts.ignores import Ignores, lines_of
 from tfdp.migrate.facts.index import Index
 from tfdp.migrate.facts.keras_averaging import KerasAveraging
+from tfdp.migrate.facts.keras_losses import KerasLosses
+from tfdp.migrate.facts.keras_reductions import KerasReductions
 from tfdp.migrate.facts.keras_steps import KerasSteps
 from tfdp.migrate.facts.keras_training import Compile, Fit, KerasTraining
 from tfdp.migrate.facts.loops import Loops, TrainingLoop
@@ -258,12 +260,16 @@ class Script:
         """The learning rates of all trained optimizers."""
         return self._rates[0]
 
+    def keeps(self, rate: Rate) -> bool:
+        """Whether a rate stays what it is: the gradients of a sum grow with the batch themselves."""
+        return self.reductions.keeps(rate) or self.keras_reductions.keeps(rate)
+
     @cached_property
     def rate_changes(self) -> Changes:
         """What is assigned to learning rates while the script trains."""
         _ = self.agreement  # before anything asks which values are the same on all ranks
         found = RateChanges(self.origins, [loop.loop for loop in self.loops]).found()
-        kept = [self.reductions.keeps(rate) for rate in self.rates]
+        kept = [self.keeps(rate) for rate in self.rates]
         if not found.scale or not any(kept):
             return found
         if all(kept):
@@ -417,7 +423,7 @@ class Script:
             found += [p for p in steps if batch == "per-worker" or self._steps.counts_records(p.node)]
         found += [
             *hazards.untaught(self),
-            *(self.averaging.problems if hazards.FIT_IS_MIGRATED else ()),
+            *((*self.averaging.problems, *self.keras_reductions.problems) if hazards.FIT_IS_MIGRATED else ()),
             *hazards.escaped(self),
             *hazards.unwrapped(self),
             *self.reductions.problems(),
@@ -461,7 +467,12 @@ class Script:
         """What the losses are over the batch."""
         origins = Origins(self.index, self.names, self._reached)
         sizes = BatchSizes(origins, self.batches, self.array_batches.sizes)
-        return Losses(origins, sizes, self.array_batches.rows)
+        return Losses(origins, sizes, self.array_batches.rows, self._of_keras.of_model)
+
+    @cached_property
+    def _of_keras(self) -> KerasLosses:
+        origins = Origins(self.index, self.names)
+        return KerasLosses(origins, self.fits, lambda: Losses(origins, self._sizes, (), self._of_keras.of_model))
 
     @cached_property
     def _sizes(self) -> BatchSizes:
@@ -476,7 +487,12 @@ class Script:
     @cached_property
     def reductions(self) -> Reductions:
         """How the workers' gradients are put together."""
-        return Reductions(self.origins, self.losses, self.trained)
+        return Reductions(self.origins, self.losses, (*self.trained, *self.stepped))
+
+    @cached_property
+    def keras_reductions(self) -> KerasReductions:
+        """How the gradients that fitted models' optimizers take are put together."""
+        return KerasReductions(self.origins, self.averaging, self._of_keras, self.reductions)
 
     @cached_property
     def _positions(self) -> Mapping[cst.CSTNode, CodeRange]:

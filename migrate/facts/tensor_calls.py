@@ -23,6 +23,18 @@ _OPERANDS = frozenset(
 _SETTINGS = frozenset(
     {"name", "dtype", "seed", "from_logits", "label_smoothing", "rate", "padding", "strides", "data_format"}
 )
+_KERAS_NAMES = {
+    "mean": "reduce_mean",
+    "sum": "reduce_sum",
+    "max": "reduce_max",
+    "min": "reduce_min",
+    "prod": "reduce_prod",
+    "logsumexp": "reduce_logsumexp",
+    "clip": "clip_by_value",
+    "power": "pow",
+    "absolute": "abs",
+    "concatenate": "concat",
+}
 _OPERATORS = {"add": "Add", "subtract": "Subtract", "multiply": "Multiply", "divide": "Divide", "truediv": "Divide"}
 
 
@@ -76,8 +88,11 @@ class TensorCalls:
         """What the catalogue says of a function, and its name; Keras' ops are TensorFlow's of the same name."""
         api = self._origins.names.api(func) or ""
         names = [api]
-        if api.startswith("keras.ops."):
-            rest = api.removeprefix("keras.ops.")
+        if api == "keras.backend.binary_crossentropy":
+            return Kind.ELEMENTWISE, api
+        if api.startswith(("keras.ops.", "keras.backend.")):
+            rest = api.rpartition(".")[2]
+            rest = _KERAS_NAMES.get(rest, rest)
             names = [f"tensorflow.{rest}", f"tensorflow.math.{rest}", f"tensorflow.nn.{rest}"]
         return next(((KINDS[n], n) for n in names if n in KINDS), (None, api))
 

@@ -102,7 +102,7 @@ def _rates(script: Script, factor: str, warm: bool) -> Iterator[Outcome]:
     for value in script.rate_changes.scale:
         yield Edit(value, _times(factor), "the scaled learning rate")
     for rate in script.rates:
-        if script.reductions.keeps(rate):
+        if script.keeps(rate):
             continue  # the loss is a sum, which has grown with the batch
         if rate.hidden:
             yield Edit(rate.call, lambda n: build.call("tfdp_scaled", n), "the scaled learning rate")

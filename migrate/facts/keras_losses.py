@@ -1,0 +1,221 @@
+"""What the losses of fitted models are over the batch: those given to `compile`, and what layers add to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
+
+import libcst as cst
+
+from tfdp.migrate.catalogue import Kind
+from tfdp.migrate.facts import batch_values as batch
+from tfdp.migrate.facts.batch_values import Reduction, Value
+from tfdp.migrate.facts.keras_training import Compile, Fit
+from tfdp.migrate.facts.literals import is_off
+from tfdp.migrate.facts.loss_objects import LossObjects, mean_of
+from tfdp.migrate.facts.losses import Losses
+from tfdp.migrate.facts.masks import Masks
+from tfdp.migrate.facts.named_optimizers import is_name
+from tfdp.migrate.facts.origins import Origins, argument
+from tfdp.migrate.facts.problem import Problem
+
+# Losses that are known to Keras by a name and couple the examples of a batch.
+_COUPLING = frozenset({"dice", "tversky", "circle"})
+_LOOKED_UP = frozenset({"keras.losses.get", "keras.losses.deserialize"})
+_NEXT = "give compile a loss that is a mean over the batch's examples, or one value for each of them"
+
+
+class KerasLosses:
+    """Answers for the fitted models of a file."""
+
+    def __init__(self, origins: Origins, fits: Iterable[Fit], losses: Callable[[], Losses]) -> None:
+        """`losses` is asked only when everything else is known: it may ask back for a model's loss."""
+        self._origins, self._fits, self._make = origins, tuple(fits), losses
+        self._known: dict[Compile, Value] = {}
+
+    @cached_property
+    def _losses(self) -> Losses:
+        found = self._make()
+        functions = [*self._origins.index.functions]
+        for function in functions:
+            owner = self._origins.index.enclosing_class(function)
+            if function.name.value in {"call", "compute_loss"} and owner is not None:
+                found.columns.update(_params(function)[1:])
+        return found
+
+    # --- the loss of one compile --------------------------------------------------------------------------------------
+
+    def of(self, compiled: Compile) -> Value:
+        """The loss that Keras computes for a model: all that `compile` was given, and what is added."""
+        if compiled not in self._known:
+            self._known[compiled] = batch.UNKNOWN
+            self._known[compiled] = self._whole(compiled)
+        return self._known[compiled]
+
+    def of_model(self, model: cst.CSTNode) -> Value | None:
+        """The same for `self` in a model's own step: of all that compile a model of the class."""
+        owner = self._origins.class_of(model)
+        if isinstance(model, cst.Call) and self._origins.names.api(model.func) == "builtins.super":
+            function = self._origins.index.enclosing_function(model)
+            owner = self._origins.index.enclosing_class(function) if function is not None else None
+        compiles = [c for f in self._fits for c in f.compiles if owner is None or self._is_of(f, owner)]
+        found = [self.of(c) for c in dict.fromkeys(compiles)]
+        return batch.join(found) if found else batch.UNKNOWN
+
+    def _is_of(self, fit: Fit, owner: cst.ClassDef) -> bool:
+        made = {self._origins.constructed(o.node) or o.node for o in self._origins.of(fit.model)}
+        return any(isinstance(m, cst.ClassDef) and self._origins.descends(m, owner) for m in made)
+
+    def _whole(self, compiled: Compile) -> Value:
+        if self._masks.left is not None:
+            return batch.UNKNOWN
+        given = self._given(compiled)
+        terms = [*(self._of_each(given) if given is not None else ()), *self._added]
+        scalars = [t for t in terms if t.reduction is not Reduction.CONSTANT]
+        if len({t.reduction for t in scalars}) > 1:
+            return batch.UNKNOWN
+        whole = scalars[0] if scalars else batch.MEAN
+        return batch.UNKNOWN if whole.reduction is Reduction.SUM and self._regularized else whole
+
+    def _given(self, compiled: Compile) -> cst.BaseExpression | None:
+        if compiled.own is not None:
+            return self._origins.bind(compiled.call, compiled.own).get("loss")
+        found = argument(compiled.call, "loss", 1)
+        if found is None and any(a.star for a in compiled.call.args):
+            tables = [o.node for a in compiled.call.args if a.star for o in self._origins.of(a.value)]
+            return next((v for t in tables if (v := _entry(t)) is not None), None)
+        return found.value if found is not None else None
+
+    def _of_each(self, node: cst.BaseExpression) -> list[Value]:
+        """Of a list or table of losses, each."""
+        return [v for o in self._origins.of(node) for v in self._of_value(o.node if not o.path else None)]
+
+    def _of_value(self, node: cst.CSTNode | None) -> list[Value]:
+        if node is None:
+            return [batch.UNKNOWN]
+        if isinstance(node, cst.List | cst.Tuple):
+            return [v for e in node.elements for v in self._of_each(e.value)]
+        if isinstance(node, cst.Dict):
+            return [v for e in node.elements for v in self._of_each(e.value)]
+        if self._origins.names.api(node) == "builtins.None":
+            return []
+        return [self._of_loss(node)]
+
+    def _of_loss(self, node: cst.CSTNode) -> Value:
+        if isinstance(node, cst.SimpleString):
+            return batch.UNKNOWN if str(node.evaluated_value).lower() in _COUPLING else batch.MEAN
+        if isinstance(node, cst.FunctionDef):
+            return self._of_function(node)
+        if isinstance(node, cst.Lambda):
+            self._losses.columns.update(node.params.params)
+            return mean_of(self._losses.value(node.body))
+        if isinstance(node, cst.Call):
+            return self._of_object(node)
+        if isinstance(node, cst.Name | cst.Attribute):
+            kind = self._origins.kind(node)
+            if kind is Kind.LOSS_FUNCTION:
+                return batch.MEAN
+            if kind is Kind.LOSS_CLASS:
+                return batch.MEAN  # Keras makes the object
+        return batch.MEAN if is_name(self._origins, node) else batch.UNKNOWN
+
+    def _of_function(self, function: cst.FunctionDef) -> Value:
+        """A loss function of the file, of which Keras takes the mean."""
+        method = self._origins.index.enclosing_class(function) is not None
+        self._losses.columns.update(_params(function)[1 if method else 0 :][:2])
+        returned = [r.value for r in self._origins.index.returns[function] if r.value is not None]
+        return mean_of(batch.join(self._losses.value(r) for r in returned)) if returned else batch.UNKNOWN
+
+    def _of_object(self, call: cst.Call) -> Value:
+        if self._origins.kind(call.func) is Kind.LOSS_CLASS:
+            return self._objects.reduced(call, batch.DEEP_ROWS) if not any(a.star for a in call.args) else batch.UNKNOWN
+        if self._origins.names.api(call.func) in _LOOKED_UP:
+            return batch.MEAN
+        owner = self._origins.constructed(call)
+        if owner is None:
+            return batch.MEAN if is_name(self._origins, call) else batch.UNKNOWN
+        method = self._origins.method(owner, "call") or self._origins.method(owner, "__call__")
+        above = [self._origins.names.api(b.value) for b in owner.bases]
+        if method is None or (above == ["keras.losses.Loss"] and not self._objects.keeps_reduction(owner, call)):
+            return batch.UNKNOWN
+        return self._of_function(method) if above == ["keras.losses.Loss"] or not owner.bases else batch.UNKNOWN
+
+    @cached_property
+    def _objects(self) -> LossObjects:
+        return LossObjects(self._origins, self._losses.value)
+
+    @cached_property
+    def _masks(self) -> Masks:
+        return Masks(self._origins)
+
+    # --- what is added ------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _added(self) -> tuple[Value, ...]:
+        """What `add_loss` and activity regularisers add."""
+        return tuple(value for _, value in self._additions())
+
+    def _additions(self) -> Iterator[tuple[cst.CSTNode, Value]]:
+        for call in self._origins.index.calls:
+            if isinstance(call.func, cst.Attribute) and call.func.attr.value == "add_loss" and call.args:
+                for value in self._each_added(call.args[0].value):
+                    yield call, value
+            given = argument(call, "activity_regularizer")
+            regularizes = (self._origins.names.api(call.func) or "").endswith(".ActivityRegularization")
+            if regularizes or (given is not None and not is_off(self._origins, given.value)):
+                yield call, batch.UNKNOWN  # whether it is divided by the batch's size depends on Keras' version
+
+    def _each_added(self, node: cst.BaseExpression) -> list[Value]:
+        found: list[Value] = []
+        for origin in self._origins.of(node):
+            if isinstance(origin.node, cst.List | cst.Tuple) and not origin.path:
+                found += [v for e in origin.node.elements for v in self._each_added(e.value)]
+                continue
+            made = origin.node.body if isinstance(origin.node, cst.Lambda) else node
+            value = self._losses.value(made) or batch.UNKNOWN
+            unknown = value.guessed or value.power or value.opaque
+            summed = value.reduction is Reduction.PER_EXAMPLE
+            found.append(batch.UNKNOWN if unknown else batch.SUM if summed else value)
+        return found
+
+    @cached_property
+    def _regularized(self) -> bool:
+        """Whether weights are regularised: their term is one of each rank, whatever the batch's loss is."""
+        return any(
+            a.keyword is not None and a.keyword.value.endswith("_regularizer") and not is_off(self._origins, a.value)
+            for c in self._origins.index.calls
+            for a in c.args
+        )
+
+    # --- what is not exact --------------------------------------------------------------------------------------------
+
+    def problem(self, compiled: Compile) -> Problem | None:
+        """Why averaging is not exact for a model's loss; None where it is, or where adding up is."""
+        if self.of(compiled).reduction in {Reduction.MEAN, Reduction.SUM}:
+            return None
+        if (mask := self._masks.left) is not None:
+            reason = (
+                "a mask may reach the loss here: Keras divides by the elements that it leaves, which differ by worker"
+            )
+            return Problem("TFDP090", mask, reason, "multiply the loss by the mask in a loss function of your own")
+        added = next((n for n, v in self._additions() if v.reduction not in {Reduction.MEAN, Reduction.CONSTANT}), None)
+        if added is not None:
+            reason = "what is added to the loss here is not certainly a mean over the batch"
+            return Problem("TFDP090", added, reason, "add tf.reduce_mean over the examples")
+        place = self._given(compiled) or compiled.call
+        reason = "this loss is not understood; averaging gradients is exact only for a mean over the batch"
+        return Problem("TFDP090", place, reason, _NEXT)
+
+
+def _params(function: cst.FunctionDef) -> list[cst.Param]:
+    return [*function.params.posonly_params, *function.params.params]
+
+
+def _entry(table: cst.CSTNode) -> cst.BaseExpression | None:
+    if isinstance(table, cst.Dict):
+        entries = [e for e in table.elements if isinstance(e, cst.DictElement)]
+        return next(
+            (e.value for e in entries if isinstance(e.key, cst.SimpleString) and e.key.evaluated_value == "loss"), None
+        )
+    given = argument(table, "loss") if isinstance(table, cst.Call) else None
+    return given.value if given is not None else None
