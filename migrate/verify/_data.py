@@ -155,5 +155,5 @@ def _descends(dataset: Any, ancestors: list[Any]) -> bool:
         one = pending.pop()
         if id(one) in known:
             return True
-        pending.extend(one._inputs())
+        pending.extend(one._inputs() if isinstance(one, tf.data.Dataset) else ())
     return False

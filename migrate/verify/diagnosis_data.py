@@ -33,9 +33,11 @@ def _dealt(seen: Scene, taken: Taken) -> Diagnosis | None:
     if taken.same_losses:
         but = f", though {places(dealt)} deals records" if dealt else ""
         return Diagnosis(Cause.NOT_DEALT, f"all ranks have the same loss: they train on the same examples{but}")
-    # Draws that differ by rank make losses differ on the same examples too.
-    if not dealt and seen.draws:
-        text = "nothing shares out the data: dp.shard or dp.local_rows was never called, so all ranks read the same"
+    # Draws and shuffles that differ by rank make losses differ on the same examples too.
+    if not dealt:
+        text = (
+            "neither dp.shard nor dp.local_rows is called: all ranks read all examples, unless the script deals by hand"
+        )
         return Diagnosis(Cause.NOT_DEALT, text)
     return None
 

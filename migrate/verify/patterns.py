@@ -106,7 +106,6 @@ class Scene:
     points: tuple[Point, ...]
     reference: Header
     headers: tuple[Header | None, ...]
-    draws: bool
     counts: tuple[int, ...]
 
     @property
@@ -188,7 +187,6 @@ def scene(found: Comparison, reference: Trace, ranks: Sequence[Trace], steps: in
         points=tuple(found.points),
         reference=reference.header() or Header("ended"),
         headers=tuple(rank.header() for rank in ranks),
-        draws=any((reference.folder / "draws").glob("*")),
         counts=tuple(min(rank.closed_steps(), steps) for rank in ranks),
     )
 

@@ -242,7 +242,7 @@ def test_equal_losses_are_of_the_same_examples(traces: Traces) -> None:
         ((facts.DEALT,), Cause.EXAMPLES),
         ((facts.DEALT, facts.DEALT_AGAIN), Cause.DEALT_TWICE),
         ((facts.DEALT, facts.ORDERS_DIFFER), Cause.ORDERS),
-        ((), Cause.EXAMPLES),
+        ((), Cause.NOT_DEALT),
     ],
 )
 def test_other_examples_are_explained_by_what_was_done_to_the_data(
@@ -251,13 +251,6 @@ def test_other_examples_are_explained_by_what_was_done_to_the_data(
     traces.all(other_examples)
     traces.note(*(Note(what, SITE) for what in notes))
     assert traces.cause() is cause
-
-
-def test_nothing_is_dealt_where_draws_make_losses_differ(traces: Traces) -> None:
-    traces.all(other_examples)
-    (traces.reference.folder / "draws").mkdir()
-    (traces.reference.folder / "draws" / "one.npy").touch()
-    assert traces.cause() is Cause.NOT_DEALT
 
 
 def test_batches_as_large_as_the_reference_s(traces: Traces) -> None:
