@@ -33,7 +33,7 @@ def dealing(sharing: Sharing, looped: Iterable[Chain], fits: Iterable[FitData]) 
     while True:
         chains = tuple(dict.fromkeys([*looped, *(c for f in inside for c in f.chains)]))
         shared = sharing.read_by_others(chains)
-        found = {c: _find(c, shared, c not in looped) for c in chains if c.dealt is None}
+        found = {c: _find(c, sharing, shared, c not in looped) for c in chains if c.dealt is None}
         left = [f for f in inside if any(isinstance(found.get(c), Problem) for c in f.chains)]
         if not left:
             break
@@ -41,6 +41,7 @@ def dealing(sharing: Sharing, looped: Iterable[Chain], fits: Iterable[FitData]) 
     whole = [f for f in fits if not f.dealt and f not in inside and (f.chains or f.batches is not None)]
     deals = [d for d in found.values() if isinstance(d, Deal)] + [_at_fit(f) for f in whole]
     problems = [p for p in found.values() if isinstance(p, Problem)]
+    problems += [p for f in whole if (p := sharing.drawn_before(f.chains)) is not None]
     if not problems:
         problems = _twice([*chains, *(c for f in whole for c in f.chains)], {d.node for d in deals})
     dealt = [c for f in fits if f.dealt for c in f.chains]
@@ -48,10 +49,13 @@ def dealing(sharing: Sharing, looped: Iterable[Chain], fits: Iterable[FitData]) 
     return Dealing(tuple(by_place.values()), tuple(dict.fromkeys(problems)), tuple(dict.fromkeys([*chains, *dealt])))
 
 
-def _find(chain: Chain, shared: frozenset[cst.BaseExpression], fitted: bool) -> Deal | Problem:
+def _find(chain: Chain, sharing: Sharing, shared: frozenset[cst.BaseExpression], fitted: bool) -> Deal | Problem:
     found = find_deal(chain, shared)
     if isinstance(found, Problem) and fitted and chain.batched_source:
-        return find_batch_deal(chain, shared)
+        found = find_batch_deal(chain, shared)
+        if isinstance(found, Deal) and sharing.measured(chain, found.node):
+            reason = "the length of this dataset is asked for, which is not known after a deal of batches"
+            return Problem("TFDP010", found.node, reason, "deal the batches where they are used")
     return found
 
 

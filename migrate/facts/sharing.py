@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -11,7 +12,10 @@ from tfdp.migrate.facts.datasets import Chain
 from tfdp.migrate.facts.flow import reaching
 from tfdp.migrate.facts.index import Definition
 from tfdp.migrate.facts.origins import Origins
+from tfdp.migrate.facts.parts import parts
+from tfdp.migrate.facts.problem import Problem
 
+_LENGTHS = frozenset({"builtins.len", "tensorflow.data.experimental.cardinality"})
 _LOOKS = frozenset({"element_spec", "cardinality", "__len__"})
 _TAKES_NOTHING = frozenset(
     {
@@ -19,6 +23,10 @@ _TAKES_NOTHING = frozenset(
         *("tfdp.runtime.shard", "tfdp.runtime.shard_batches"),
     }
 )
+_DRAWS = re.compile(
+    r"tensorflow\.(random\.|image\.(random_|stateless_random))|keras\.(layers\.(\w+\.)*Random|random\.)"
+)
+_NAMES = (cst.Name, cst.Attribute)
 
 
 @dataclass(frozen=True)
@@ -57,6 +65,31 @@ class Sharing:
                     if any(use not in flow and not self._harmless(use) for use in self._uses_of(node)):
                         shared.update(link.nodes[: i + 1])
         return frozenset(shared)
+
+    def measured(self, chain: Chain, node: cst.BaseExpression) -> bool:
+        """Whether the length is asked of a dataset of the chain from an expression on."""
+        every = [n for link in chain.links for n in link.nodes]
+        later = every[every.index(node) :]
+        return any(self._asks_length(use) for each in later for use in (*self._uses_of(each), each))
+
+    def drawn_before(self, chains: Iterable[Chain]) -> Problem | None:
+        """Where a dataset is dealt at its end, TensorFlow must draw nothing on the way: its draws differ by rank."""
+        stages = [link.call for c in chains for link in c.links if link.stage in {"map", "flat_map", "interleave"}]
+        for call in (c for c in stages if c is not None and c.args):
+            function = self._origins.function(call.args[0].value)
+            inside = parts(self._origins, function.body if function is not None else call.args[0].value)
+            if any(_DRAWS.match(self._origins.names.api(n) or "") for n in inside if isinstance(n, _NAMES)):
+                reason = "this dataset is changed at random, by each worker otherwise, before a deal is possible"
+                next_step = "make a second dataset, without the random changes, for the other uses of this one"
+                return Problem("TFDP010", call, reason, next_step)
+        return None
+
+    def _asks_length(self, use: cst.BaseExpression) -> bool:
+        parent = self._index.parents[use]
+        if isinstance(parent, cst.Attribute):
+            return parent.value is use and parent.attr.value in {"cardinality", "__len__"}
+        call = self._index.parents[parent] if isinstance(parent, cst.Arg) else None
+        return isinstance(call, cst.Call) and self._origins.names.api(call.func) in _LENGTHS
 
     def _uses_of(self, node: cst.BaseExpression) -> list[cst.BaseExpression]:
         """Names and attributes that read the dataset that an expression is assigned to."""

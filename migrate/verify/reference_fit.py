@@ -90,8 +90,13 @@ class TfdpSequence(tfdp_tf.keras.utils.Sequence):
         super().__init__()
         self.source = source
         self.groups = len(source) // TFDP_GROUP
-        if self.groups and self.group(self.groups - 1) is None:
+        if len(source) % TFDP_GROUP == 0 and self.groups and self.last_is_left_out():
             self.groups -= 1
+
+    def last_is_left_out(self):
+        if TFDP_GROUP > 1 and hasattr(self.source, "index_generator"):  # to read an item would draw random numbers
+            return bool(self.source.n % self.source.batch_size)
+        return self.group(self.groups - 1) is None
 
     def group(self, index):
         return tfdp_join([self.source[index * TFDP_GROUP + i] for i in range(TFDP_GROUP)])
