@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import libcst as cst
 
@@ -37,8 +37,9 @@ _LIMIT = 500  # nodes of one value; real ones stay below a hundred
 class Alike:
     """Follows a value, and the conditions under which it is made, to everything it comes from."""
 
-    def __init__(self, origins: Origins) -> None:
-        self._origins = origins
+    def __init__(self, origins: Origins, shared: Collection[cst.Param] = frozenset()) -> None:
+        """shared: parameters that Keras gives the same value on all ranks."""
+        self._origins, self._shared = origins, shared
         self._controls: dict[cst.CSTNode, list[cst.CSTNode]] = {}
 
     def differing(self, *values: cst.CSTNode) -> cst.CSTNode | None:
@@ -164,7 +165,7 @@ class Alike:
         if isinstance(node, cst.FunctionDef | cst.ClassDef | cst.Import | cst.ImportFrom):
             return []
         if isinstance(node, cst.Param):
-            return None
+            return [] if node in self._shared else None
         if ITER not in origin.path:
             return [node]
         if isinstance(node, cst.List | cst.Tuple):

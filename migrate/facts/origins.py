@@ -307,7 +307,7 @@ class Origins:
             return None
         if name == "model":
             owner = self.class_of(node.value)
-            above = self._bases(owner) if owner is not None else []
+            above = self.bases(owner) if owner is not None else []
             return Kind.MODEL if any((b or "").startswith("keras.callbacks.") for b in above) else None
         made = [o for o in self.of(node) if isinstance(o.node, cst.Call)]
         if made or self.kinds(node.value) != {Kind.MODEL}:
@@ -315,14 +315,14 @@ class Origins:
         known = self._compiles(node.value) or (isinstance(node.value, cst.Attribute) and self._set_by_keras(node.value))
         return Kind.OPTIMIZER if known else None
 
-    def _bases(self, owner: cst.ClassDef) -> list[str | None]:
+    def bases(self, owner: cst.ClassDef) -> list[str | None]:
         """The names of all classes from elsewhere that a class of this file descends from."""
         found: list[str | None] = []
         for base in owner.bases:
             origin = self.one(base.value)
             above = origin.node if origin is not None else None
             inner = isinstance(above, cst.ClassDef) and above is not owner
-            found += self._bases(above) if inner and isinstance(above, cst.ClassDef) else [self.names.api(base.value)]
+            found += self.bases(above) if inner and isinstance(above, cst.ClassDef) else [self.names.api(base.value)]
         return found
 
     def function(self, func: cst.CSTNode) -> cst.FunctionDef | None:

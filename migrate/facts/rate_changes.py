@@ -10,7 +10,9 @@ import libcst as cst
 
 from tfdp.migrate.catalogue import Kind
 from tfdp.migrate.facts.alike import Alike
-from tfdp.migrate.facts.origins import Origins
+from tfdp.migrate.facts.keras_hooks import Hooks
+from tfdp.migrate.facts.literals import number
+from tfdp.migrate.facts.origins import Origins, argument
 from tfdp.migrate.facts.pace import Pace
 from tfdp.migrate.facts.parts import nodes
 from tfdp.migrate.facts.problem import Problem
@@ -20,6 +22,7 @@ from tfdp.migrate.facts.rate_values import Made, RateValue, RateValues
 _ASSIGNS = frozenset({"assign", "assign_add", "assign_sub"})
 _SETS = re.compile(r"(keras\.backend\.(batch_set_value|set_value|update\w*)|tensorflow\.(compat\.v1\.)?assign\w*)$")
 _CONTAINS = (cst.BaseElement, cst.BaseDictElement, cst.Tuple, cst.List, cst.Dict)
+_FLOOR = 7  # ReduceLROnPlateau(monitor, factor, patience, verbose, mode, min_delta, cooldown, min_lr)
 _NEXT = "give the optimizer a tf.keras.optimizers.schedules schedule"
 
 
@@ -47,21 +50,25 @@ class RateChanges:
 
     def __init__(self, origins: Origins, loops: Iterable[cst.For | cst.While]) -> None:
         self._origins = origins
-        self._values, self._alike, self._pace = RateValues(origins), Alike(origins), Pace(origins, loops)
+        self._hooks = Hooks(origins)
+        self._values = RateValues(origins, self._hooks.present())
+        self._alike, self._pace = Alike(origins, self._hooks.shared()), Pace(origins, loops)
 
     def found(self) -> Changes:
         """Everything about all of them."""
         scale: list[cst.BaseExpression] = []
         differing: list[Problem] = []
         unscaled: list[Problem] = []
-        changes = self._changes()
+        scale += [floor for call in self._plateaus() if (floor := self._floor(call)) is not None]
+        unscaled += self._unfollowed()
+        changes = [*self._changes(), *self._scheduled()]
         for change in changes:
             value = self._values.of(change.value) if change.value is not None else RateValue(Made.UNKNOWN)
             thresholds = [self._threshold(c) for c in self._comparisons(change)]
             scale += [*value.scale, *(node for t in thresholds if t is not None for node in t.scale)]
             differing += self._differing(change)
             unscaled += self._unscaled(change, Made.UNKNOWN if None in thresholds else value.made)
-        places = tuple(c.place for c in changes)
+        places = (*(c.place for c in changes), *self._plateaus())
         return Changes(tuple(dict.fromkeys(scale)), tuple(differing), places, tuple(unscaled))
 
     def _comparisons(self, change: Change) -> list[cst.Comparison]:
@@ -88,11 +95,39 @@ class RateChanges:
             reason = "the learning rate is assigned here, where it would replace the scaled one"
             yield Problem("TFDP020", change.place, reason, _NEXT)
             return
-        repeats = made is Made.RELATIVE and self._pace.in_step(change.place)
+        repeats = self._hooks.each_step(change.place) or (made is Made.RELATIVE and self._pace.in_step(change.place))
         values = [*change.reads, *self._alike.controls(change.place)]
         if repeats or any(self._pace.counts_steps(v) is not None for v in values):
             reason = "the learning rate that is assigned here depends on the step, and steps are fewer here"
             yield Problem("TFDP020", change.place, reason, _NEXT)
+
+    # --- Keras' callbacks ---------------------------------------------------------------------------------------------
+
+    def _scheduled(self) -> list[Change]:
+        """What functions of the epoch return to `LearningRateScheduler`."""
+        found = []
+        for function in self._hooks.schedules():
+            if isinstance(function, cst.Lambda):
+                found.append(Change(function.body, function.body, (function.body,)))
+                continue
+            returned = [r.value for r in self._origins.index.returns[function] if r.value is not None]
+            found += [Change(value, value, (value,)) for value in returned]
+        return found
+
+    def _plateaus(self) -> list[cst.Call]:
+        calls = self._origins.index.calls
+        return [c for c in calls if self._origins.names.api(c.func) == "keras.callbacks.ReduceLROnPlateau"]
+
+    def _floor(self, call: cst.Call) -> cst.BaseExpression | None:
+        """The lowest rate that `ReduceLROnPlateau` sets, where it is not 0."""
+        given = argument(call, "min_lr", _FLOOR)
+        return None if given is None or number(given.value) == 0 else given.value
+
+    def _unfollowed(self) -> Iterator[Problem]:
+        reason = "what this callback sets the learning rate to is not followed"
+        for call in self._hooks.schedulers():
+            if self._hooks.functions(call) is None:
+                yield Problem("TFDP020", call, reason, "give it a function of this file")
 
     # --- the places ---------------------------------------------------------------------------------------------------
 

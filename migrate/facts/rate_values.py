@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import Enum
 
 import libcst as cst
 
 from tfdp.migrate.catalogue import Kind
+from tfdp.migrate.facts.flow import reaching
 from tfdp.migrate.facts.origins import Origins
 from tfdp.migrate.facts.parts import parts
 from tfdp.migrate.facts.rate_objects import RATES, plain_object
@@ -51,8 +53,9 @@ _RELATIVE = RateValue(Made.RELATIVE)
 class RateValues:
     """Answers for the values that are assigned to the rates of Keras optimizers."""
 
-    def __init__(self, origins: Origins) -> None:
-        self._origins = origins
+    def __init__(self, origins: Origins, present: Collection[cst.Param] = frozenset()) -> None:
+        """present: parameters that are given the present rate."""
+        self._origins, self._present = origins, present
         self._busy: set[cst.CSTNode] = set()
 
     def of(self, node: cst.BaseExpression) -> RateValue:
@@ -62,13 +65,24 @@ class RateValues:
 
     def is_rate(self, node: cst.CSTNode) -> bool:
         """Whether an expression is the learning rate of what is certainly a Keras optimizer."""
+        if isinstance(node, cst.Name):
+            return self._is_present(node)
         read = isinstance(node, cst.Attribute) and node.attr.value in RATES
         return read and isinstance(node, cst.Attribute) and self._origins.kinds(node.value) == {Kind.OPTIMIZER}
 
+    def _is_present(self, node: cst.Name) -> bool:
+        """Whether a name is nothing but a parameter that is given the present rate."""
+        if not self._present or node not in self._origins.index.parents:
+            return False
+        definitions = reaching(self._origins.index, node)
+        return bool(definitions) and all(d.kind == "param" and d.value in self._present for d in definitions)
+
     def mentions_rate(self, node: cst.CSTNode) -> bool:
         """Whether the learning rate of what may be an optimizer has part in a value."""
-        read = [n for n in parts(self._origins, node) if isinstance(n, cst.Attribute) and n.attr.value in RATES]
-        return any(not plain_object(n.value, self._origins) for n in read)
+        found = parts(self._origins, node)
+        read = [n for n in found if isinstance(n, cst.Attribute) and n.attr.value in RATES]
+        given = any(isinstance(n, cst.Name) and self._is_present(n) for n in found)
+        return given or any(not plain_object(n.value, self._origins) for n in read)
 
     def _of(self, node: cst.BaseExpression) -> RateValue:
         if node in self._busy:
@@ -113,10 +127,18 @@ class RateValues:
             return self._of(node.args[0].value)
         if api in _CHOOSES and not any(a.star or a.keyword for a in node.args):
             return self._each([a.value for a in node.args])
+        function = self._origins.function(node.func)
+        if function is not None and self._origins.calls_of(function) == [node]:
+            return self._of_returns(function)
         return self._of_origins(node)
 
     def _of_name(self, node: cst.Name) -> RateValue:
         return self._of_origins(node)
+
+    def _of_returns(self, function: cst.FunctionDef) -> RateValue:
+        """Of a function of the file that nothing else calls: what it returns is scaled there."""
+        returned = [r.value for r in self._origins.index.returns[function] if r.value is not None]
+        return self._each(returned) if returned else _UNKNOWN
 
     def _of_origins(self, node: cst.BaseExpression) -> RateValue:
         """Of a name, or a call of the file's own function: every value that it can have is made alike."""
@@ -154,6 +176,8 @@ class RateValues:
                 and each.attr.value in RATES
                 and not plain_object(each.value, self._origins)
             ):
+                return True
+            if isinstance(each, cst.Name) and self._is_present(each):
                 return True
             if isinstance(each, cst.Name) and Kind.OPTIMIZER in self._origins.kinds(each):
                 return True

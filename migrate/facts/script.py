@@ -50,6 +50,7 @@ from tfdp.migrate.facts.sharing import Sharing, Switches
 from tfdp.migrate.facts.slices import backward
 from tfdp.migrate.facts.step_bounds import StepBound, StepBounds, Uncounted
 from tfdp.migrate.facts.step_counts import PerStep, StepCount, StepCounts
+from tfdp.migrate.facts.xla import Xla
 
 DP = "tfdp.runtime."
 _DRAWS = re.compile(r"(tensorflow|keras)\.random\.(?!set_seed|Generator|experimental)")
@@ -100,6 +101,11 @@ class Script:
         """How the gradients of fitted models are averaged."""
         minimized = tuple(g for g in self.trained if g.minimized)
         return KerasAveraging(self.origins, self.fits, self._keras_steps, minimized)
+
+    @cached_property
+    def compiled_by_xla(self) -> tuple[tuple[cst.Call, str], ...]:
+        """Where a training step is compiled by XLA: calls with the keyword that says so."""
+        return Xla(self.origins, self.fits, (*self.trained, *self.stepped)).found()
 
     @property
     def compiles(self) -> tuple[Compile, ...]:
