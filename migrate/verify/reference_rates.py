@@ -54,7 +54,9 @@ class TfdpSteps(tfdp_tf.keras.optimizers.schedules.LearningRateSchedule):
 '''
 _SCALED_OPTIMIZER = '''\
 def tfdp_scaled(optimizer):
-    """The optimizer with its learning rate scaled."""
+    """The optimizer, or the one of that name, with its learning rate scaled."""
+    if isinstance(optimizer, (str, dict)):
+        optimizer = tfdp_tf.keras.optimizers.get(optimizer)
     config = optimizer.get_config()
     rate = float(config["learning_rate"])
     return type(optimizer).from_config({{**config, "learning_rate": RATE}})
@@ -104,13 +106,20 @@ def _rates(script: Script, factor: str, warm: bool) -> Iterator[Outcome]:
     for rate in script.rates:
         if script.keeps(rate):
             continue  # the loss is a sum, which has grown with the batch
-        if rate.hidden:
-            yield Edit(rate.call, lambda n: build.call("tfdp_scaled", n), "the scaled learning rate")
+        if rate.omitted:
+            yield SetArg(rate.call, rate.keyword, _named(rate), "the scaled learning rate", rate.position)
+        elif rate.hidden:
+            yield Edit(rate.place, lambda n: build.call("tfdp_scaled", n), "the scaled learning rate")
         elif rate.factor is not None:
             yield Edit(rate.factor, _times(factor), "the scaled learning rate")
         else:
             change = _scaled(rate, factor, warm or bool(rate.schedules))
             yield SetArg(rate.call, rate.keyword, change, "the scaled learning rate", rate.position)
+
+
+def _named(rate: Rate) -> _Change:
+    """The optimizer that Keras takes where none is given."""
+    return lambda _: build.call("tfdp_scaled", cst.parse_expression(rate.default))
 
 
 def _factor(scaling: Scaling, size: int) -> str:

@@ -8,6 +8,7 @@ import pytest
 
 from tfdp.migrate import engine
 from tfdp.migrate.facts import hazards
+from tfdp.migrate.verify.reference import reference
 
 HEAD = """\
 import math
@@ -146,3 +147,18 @@ def test_no_rate_is_scaled_where_gradients_of_sums_are_added_up() -> None:
     body = "model.fit(x, y, callbacks=[keras.callbacks.ReduceLROnPlateau(min_lr=1e-6)])\n"
     text = migrated(body, "keras.optimizers.SGD(0.1)", "keras.losses.MeanSquaredError(reduction='sum')")
     assert "dp.scale_lr" not in text
+
+
+@pytest.mark.parametrize(
+    ("compiled", "expected"),
+    [
+        ("model.compile(loss='mse')", "model.compile(loss='mse', optimizer=tfdp_scaled(\"rmsprop\"))"),
+        ("model.compile('adam', 'mse')", "model.compile(tfdp_scaled('adam'), 'mse')"),
+        ("model.compile(keras.optimizers.SGD(0.1), 'mse')", "keras.optimizers.SGD(0.1 * 2)"),
+    ],
+)
+def test_the_reference_has_the_rates_of_all_workers(compiled: str, expected: str) -> None:
+    text = reference("train.py", f"{HEAD}{compiled}\nmodel.fit(x, y)\n".encode(), 2, "per-worker").decode()
+    assert expected in text
+    original = reference("train.py", f"{HEAD}{compiled}\nmodel.fit(x, y)\n".encode(), 2, "global").decode()
+    assert compiled in original
