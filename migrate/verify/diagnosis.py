@@ -60,7 +60,9 @@ def _stopped(seen: Scene) -> Diagnosis | None:
     """The runtime itself has noticed, and says so in the output."""
     for pattern, cause, text in _STOPS:
         if re.search(pattern, seen.reason):
-            return Diagnosis(cause, text)
+            # What is dealt twice is another thing on each rank the second time.
+            again = diagnosis_data.dealt_twice(seen) if cause is Cause.ORDERS else None
+            return again or Diagnosis(cause, text)
     return None
 
 

@@ -12,7 +12,7 @@ def read_otherwise(seen: Scene) -> Diagnosis | None:
     if taken is None or seen.failure is None or seen.failure.kind != "loss":
         return None
     if any(seen.headers):
-        found = _dealt(seen, taken) or _batch(seen)
+        found = dealt_twice(seen) or _dealt(seen, taken) or _batch(seen)
         if found:
             return found
     if seen.failure.step:
@@ -21,12 +21,17 @@ def read_otherwise(seen: Scene) -> Diagnosis | None:
     return Diagnosis(Cause.EXAMPLES, text)
 
 
-def _dealt(seen: Scene, taken: Taken) -> Diagnosis | None:
-    """Records dealt not at all, twice, or of different orders."""
-    again, apart, dealt = (seen.noted(what) for what in (DEALT_AGAIN, ORDERS_DIFFER, DEALT))
-    if again:
+def dealt_twice(seen: Scene) -> Diagnosis | None:
+    """Records or rows of which a rank had its share already."""
+    if again := seen.noted(DEALT_AGAIN):
         text = f"what is dealt at {places(again)} is a rank's own share already: most examples are never seen"
         return Diagnosis(Cause.DEALT_TWICE, text)
+    return None
+
+
+def _dealt(seen: Scene, taken: Taken) -> Diagnosis | None:
+    """Records dealt not at all, or of different orders."""
+    apart, dealt = (seen.noted(what) for what in (ORDERS_DIFFER, DEALT))
     if apart:
         text = f"each rank has shuffled for itself before the deal at {places(apart)}: examples are seen twice or never"
         return Diagnosis(Cause.ORDERS, text)

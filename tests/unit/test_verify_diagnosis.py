@@ -416,6 +416,13 @@ def test_what_the_runtime_says_itself(traces: Traces, output: str, cause: Cause)
     assert found.cause is cause
 
 
+def test_a_second_deal_finds_the_first_one_s_shares_different(traces: Traces) -> None:
+    traces.note(Note(facts.DEALT, SITE), Note(facts.DEALT_AGAIN, SITE))
+    found = traces.diagnosis(reason="TfdpError: the records that dp.shard deals at train.py:1 differ on rank(s) 1")
+    assert found is not None
+    assert found.cause is Cause.DEALT_TWICE
+
+
 def test_the_script_s_own_error_speaks_for_itself(traces: Traces) -> None:
     assert traces.diagnosis(reason="the migrated run failed with exit status 1:\nOSError: the disk is gone") is None
 
