@@ -84,7 +84,7 @@ def case_the_same_examples_as_keras_holds_out():
             return super().test_step(data)
 
     model = Recorder()
-    model.compile("sgd", "mse", run_eagerly=True)
+    model.compile(dp.DistributedOptimizer("sgd"), "mse", run_eagerly=True)
     model.fit(x, x, validation_split=0.3, verbose=0, batch_size=4)
     assert seen == np.ravel(dp.held_out(x, 0.3)).tolist()
 
