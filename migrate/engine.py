@@ -37,6 +37,7 @@ _TRAINING_MARKS = (
     b".fit",
     b".minimize",
     b"train_on_batch",
+    b".search(",
     b".apply(",
     b"stimator",
     b"horovod",

@@ -28,6 +28,9 @@ def untaught(script: Script) -> list[Problem]:
     """Ways to train that are recognised but not migrated."""
     fits = () if FIT_IS_MIGRATED else script.fits
     fitted = [Problem("TFDP031", f.call, f"training by model.{f.method}() is not migrated yet", _BY_HAND) for f in fits]
+    reason = "models that this function makes and compiles are trained outside the file, if at all"
+    next_step = "train them by fit in this file"
+    fitted += [Problem("TFDP031", node, reason, next_step) for node in script.handed_models]
     found = [p for call in script.index.calls if (p := _untaught(script, call)) is not None]
     return [*fitted, *found, *_older_systems(script), *_unknown_tapes(script), *_tensor_updates(script)]
 

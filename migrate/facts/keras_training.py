@@ -71,6 +71,28 @@ class KerasTraining:
         """Every call of Keras' `fit`, or one that looks like it, in the order of the text."""
         return tuple(f for c, func in self._methods(*FITS) if (f := self._fit(c, func)) is not None)
 
+    @cached_property
+    def handed(self) -> tuple[cst.CSTNode, ...]:
+        """Functions that make and compile a model, where they are passed to something outside the file.
+
+        That may train the models: a search over hyperparameters, a wrapper with scikit-learn's methods.
+        """
+        fitted = {c for f in self.fits for c in f.compiles}
+        makers = [self._origins.index.enclosing_function(c.call) for c in self.compiles if c not in fitted]
+        return tuple(n for f in dict.fromkeys(makers) if f is not None for n in self._passed(f))
+
+    def _passed(self, function: cst.FunctionDef) -> list[cst.CSTNode]:
+        """Places that pass a function that this file never calls itself; its class, for a method of a tuner's."""
+        index = self._origins.index
+        owner = index.enclosing_class(function)
+        above = self._origins.bases(owner) if owner is not None else []
+        if any((base or "").startswith(("keras_tuner.", "kerastuner.")) for base in above):
+            return [function.name]
+        if owner is not None or self._origins.calls_of(function):
+            return []
+        reads = [n for n in index.names[function.name.value] if isinstance(index.parents[n], cst.Arg)]
+        return [n for n in reads if any(o.node is function for o in self._origins.of(n))]
+
     def _methods(self, *names: str) -> list[tuple[cst.Call, cst.Attribute]]:
         """Calls of methods with one of the names, but of modules' functions (`re.compile`, `np.polynomial.fit`)."""
         calls = [(c, c.func) for c in self._origins.index.calls if isinstance(c.func, cst.Attribute)]

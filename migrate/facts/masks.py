@@ -49,7 +49,7 @@ class Masks:
 
     # --- behind a layer -----------------------------------------------------------------------------------------------
 
-    def _used_up(self, layer: cst.Call) -> bool:
+    def _used_up(self, layer: cst.BaseExpression) -> bool:
         index = self._origins.index
         holder = index.parents[layer]
         if isinstance(holder, cst.Element) and isinstance(index.parents[holder], cst.List | cst.Tuple):
@@ -60,7 +60,25 @@ class Masks:
             return self._flows(holder, set())
         if isinstance(holder, cst.Arg):
             return self._added(cst.ensure_type(index.parents[holder], cst.Call))
-        return False
+        uses = self._named(holder)
+        return bool(uses) and all(self._used_up(use) for use in uses)
+
+    def _named(self, statement: cst.CSTNode) -> list[cst.BaseExpression]:
+        """Where a layer that has a name is used: called, or put into a model; not where its weights are read."""
+        index = self._origins.index
+        targets = [t.target for t in statement.targets] if isinstance(statement, cst.Assign) else []
+        found: list[cst.BaseExpression] = []
+        for target in targets:
+            if isinstance(target, cst.Name):
+                reads: list[cst.BaseExpression] = [
+                    r for r in index.names[target.value] if any(d.statement is statement for d in reaching(index, r))
+                ]
+            elif isinstance(target, cst.Attribute):
+                reads = [a for a in index.attributes[target.attr.value] if a is not target]
+            else:
+                return []
+            found += [r for r in reads if not isinstance(index.parents[r], cst.Attribute)]
+        return found
 
     def _added(self, call: cst.Call) -> bool:
         """`model.add(layer)`: what is added to the same model afterwards."""

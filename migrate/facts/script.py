@@ -117,6 +117,11 @@ class Script:
         """Calls of Keras' `fit`, or what looks like it, each with the compiles of its model."""
         return self._keras.fits
 
+    @property
+    def handed_models(self) -> tuple[cst.CSTNode, ...]:
+        """Functions that make compiled models, where something outside the file is given them."""
+        return self._keras.handed
+
     @cached_property
     def trains(self) -> bool:
         """Whether the file trains anything, by means understood here or not."""

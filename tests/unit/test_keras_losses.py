@@ -128,6 +128,8 @@ def test_a_sum_with_regularised_weights_is_refused() -> None:
     [
         ("x = E(mask_zero=True)(i)\nx = keras.layers.LSTM(4)(x)\n", "mean"),
         ("x = E(mask_zero=True)(i)\nz = keras.layers.LSTM(4)(x)\nx = keras.layers.Dense(1)(x)\n", "TFDP090"),
+        ("e = E(mask_zero=True)\nx = e(i)\nx = keras.layers.GRU(4)(x)\ne.embeddings.assign(w)\n", "mean"),
+        ("e = E(mask_zero=True)\nx = e(i)\n", "TFDP090"),
         ("x = E(mask_zero=True)(i)\nx = keras.layers.Dropout(0.1)(x)\nx = keras.layers.Flatten()(x)\n", "mean"),
     ],
 )

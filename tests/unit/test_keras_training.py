@@ -101,3 +101,18 @@ def test_functions_of_modules_are_no_models_methods(call: str) -> None:
     found = script(f"import re, builtins\nimport numpy as np\n{call}\n")
     assert not found.compiles
     assert not found.fits
+
+
+@pytest.mark.parametrize(
+    ("use", "handed"),
+    [
+        ("import keras_tuner\nkeras_tuner.RandomSearch(build, 'loss').search(x, y)\n", 1),
+        ("from scikeras.wrappers import KerasClassifier\nKerasClassifier(model=build).fit(x, y)\n", 1),
+        ("build(None).fit(x, y)\n", 0),
+        ("build(None).evaluate(x, y)\n", 0),
+    ],
+)
+def test_models_that_others_train_are_not_passed_over(use: str, handed: int) -> None:
+    found = script("def build(hp):\n    m = keras.Sequential()\n    m.compile('adam')\n    return m\n" + use)
+    assert len(found.handed_models) == handed
+    assert found.trains is (handed > 0 or ".fit(" in use)
