@@ -1,5 +1,6 @@
 """Why a proof failed, told from traces written by hand: each pattern of differences."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -435,3 +436,9 @@ def test_words() -> None:
     assert (ranks([1]), ranks([0, 1, 3])) == ("rank 1", "ranks 0, 1 and 3")
     assert place("/a/b c/train.py:3 (in f)") == "train.py:3 (in f)"
     assert place("an unknown place") == "an unknown place"
+
+
+def test_every_cause_is_explained_in_the_documentation() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "diagnosis.md").read_text()
+    listed = re.findall(r"^\| ([a-z ]+) \|", text, re.MULTILINE)
+    assert sorted(listed[1:]) == sorted(cause.value for cause in Cause)
