@@ -125,6 +125,7 @@ def _proof(order: Order, texts: Texts) -> Proof:
             args=order.args,
             timeout=order.timeout,
             watch=steps.at,
+            original=texts.original,
         ) as recording,
     ):
         return recording.prove(texts.migrated)

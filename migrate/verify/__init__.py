@@ -9,6 +9,7 @@ imported by those processes only.
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from tfdp.migrate.verify import texts
 from tfdp.migrate.verify.compare import Failure, Row
@@ -47,5 +48,6 @@ def prove(
     scaling = Scaling(lr_scale, warmup_steps)
     after = texts.migrated(str(path), source, batch, scaling) if migrated is None else migrated
     before = texts.reference(str(path), source, np, batch, scaling) if reference is None else reference
-    with record(path, np, steps, reference=before, batch=batch, seed=seed, args=args, timeout=timeout) as recording:
+    options: dict[str, Any] = {"batch": batch, "seed": seed, "args": args, "timeout": timeout}
+    with record(path, np, steps, reference=before, original=source, **options) as recording:
         return recording.prove(after)

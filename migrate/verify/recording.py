@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from tfdp.migrate.verify import compare, runs
+from tfdp.migrate.verify import compare, obstacles, runs
 from tfdp.migrate.verify.diagnosis import diagnose
 from tfdp.migrate.verify.proof import Proof
 from tfdp.migrate.verify.runs import Ended, Watch
@@ -27,13 +27,25 @@ class CouldNotRun(Exception):  # noqa: N818 - says what happened, and is neither
 class Recording:
     """The reference's trace. Made by `record`, valid until its `with` block ends."""
 
-    def __init__(self, folder: Path, spec: Spec, np: int, batch: Batch, *, timeout: float, watch: Watch | None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        spec: Spec,
+        np: int,
+        batch: Batch,
+        *,
+        timeout: float,
+        watch: Watch | None,
+        original: bytes | None,
+    ) -> None:
         self._folder = folder
         self._spec = spec
         self._np = np
         self._batch = batch
         self._timeout = timeout
-        self._watch = watch
+        self._told = watch
+        self._original = original
+        self._room_is_known = False
         self._number = itertools.count(1)
         self._trace = Trace(Path(spec.out) / "rank0")
 
@@ -48,6 +60,15 @@ class Recording:
         self._trace.write_lock(compare.lock(self._trace, self._spec.steps))
         drawn = compare.drawn(self._trace.start(), self._trace.lock().trained)
         self._trace.write_start(drawn)
+
+    def _watch(self, run: str, steps: int) -> None:
+        if steps and not self._room_is_known:
+            self._room_is_known = True
+            short = obstacles.no_room(self._trace.folder, self._spec.steps, self._np)
+            if short:
+                raise CouldNotRun(f"{self._spec.path}: {short}")
+        if self._told is not None:
+            self._told(run, steps)
 
     def prove(self, migrated: bytes) -> Proof:
         """Run `migrated` in place of the script on `np` processes and compare.
@@ -102,11 +123,12 @@ class Recording:
         """Raise unless the reference did what a proof needs."""
         spec = self._spec
         _refuse_tracer_error(spec)
-        if ended.code is None:
-            raise CouldNotRun(f"{spec.path}: the reference was not done in {self._timeout:g} s\n{ended.output}")
         done = self._trace.closed_steps()
+        if ended.code is None:
+            text = f"the reference was not done in {self._timeout:g} s, in which it came to step {done} of {spec.steps}"
+            raise CouldNotRun(f"{spec.path}: {text}\n{_with_hint(ended.output, spec)}")
         if ended.code != 0:
-            raise CouldNotRun(f"{spec.path}: the reference failed in step {done}:\n{ended.output}")
+            raise CouldNotRun(f"{spec.path}: {self._own_failure() or _reference_failure(done, ended, spec)}")
         if done == 0:
             text = "no update of a variable with the gradient of a tf.GradientTape was seen: nothing can be compared"
             raise CouldNotRun(f"{spec.path}: {text}\n{ended.output}")
@@ -118,6 +140,23 @@ class Recording:
             if step and not all(math.isfinite(call.loss) for call in step.calls):
                 text = f"the reference's loss is not finite in step {index}: ask for fewer steps"
                 raise CouldNotRun(f"{spec.path}: {text}")
+
+    def _own_failure(self) -> str:
+        """Whether the original fails, too: then it is that which its author has to see, with its own lines."""
+        if self._original is None:
+            return ""
+        folder = self._folder / "original"
+        folder.mkdir()
+        source = folder / "source.py"
+        source.write_bytes(self._original)
+        names = {"source": str(source), "out": str(folder / "trace"), "scratch": str(folder / "scratch")}
+        spec = Spec(**{**vars(self._spec), **names})
+        ended = runs.run(folder, spec, 0, self._timeout, self._told)
+        if not ended.code:
+            return ""
+        step = Trace(Path(spec.out) / "rank0").closed_steps()
+        text = _with_hint(ended.output, spec)
+        return f"the script itself, as it is and in one process, fails in step {step}:\n{text}"
 
 
 @contextlib.contextmanager
@@ -132,12 +171,14 @@ def record(
     args: Sequence[str] = (),
     timeout: float = TIMEOUT,
     watch: Watch | None = None,
+    original: bytes | None = None,
 ) -> Iterator[Recording]:
     """Run `reference` under the name of `path`, in one process, for `steps` updates.
 
     np: processes of the migrated runs to come. seed: what the generators of reference and rank 0 start from. args: the
     script's own. timeout: seconds for each run, the reference's and every migrated one. watch: told a few times a
-    second which run is under way, and how many steps it has done.
+    second which run is under way, and how many steps it has done. original: run where the reference fails, to tell
+    whether the script fails by itself.
 
     Raises:
         CouldNotRun: the reference fails, or ends before `steps` updates.
@@ -158,7 +199,7 @@ def record(
             seed=seed,
             args=tuple(args),
         )
-        recording = Recording(folder, spec, np, batch, timeout=timeout, watch=watch)
+        recording = Recording(folder, spec, np, batch, timeout=timeout, watch=watch, original=original)
         recording.make()
         yield recording
 
@@ -173,6 +214,15 @@ def _run_failure(ended: Ended, timeout: float) -> str:
     if ended.code is None:
         return f"the migrated run was not done in {timeout:g} s:\n{ended.output}"
     return f"the migrated run failed with exit status {ended.code}:\n{ended.output}" if ended.code else ""
+
+
+def _reference_failure(done: int, ended: Ended, spec: Spec) -> str:
+    return f"the reference failed in step {done}:\n{_with_hint(ended.output, spec)}"
+
+
+def _with_hint(output: str, spec: Spec) -> str:
+    hint = obstacles.hint(output, spec.scratch)
+    return f"{output}\n{hint}" if hint else output
 
 
 def _sentence(failure: compare.Failure) -> str:

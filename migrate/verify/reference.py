@@ -83,7 +83,7 @@ def reference(path: str, source: bytes, size: int, batch: Batch, scaling: Scalin
         reason = "no gradient of a tape reaches an update and no model is fitted, so there is nothing to compare"
         raise NoReferenceError(f"{path}: {reason}")
     if script.migrated:
-        raise NoReferenceError(f"{path}: this script is migrated already; give the original it was made from")
+        raise NoReferenceError(f"{path}: this script is migrated already; name its original: --against ORIGINAL")
     problems = script.problems(batch)
     if problems:
         first = problems[0]

@@ -1,0 +1,86 @@
+"""`tfdp verify` as a user runs it: real processes, on a script without Keras."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("tensorflow")
+
+SCRIPT = """\
+import sys
+
+import numpy as np
+import tensorflow as tf
+
+x = np.linspace(-1, 1, 96).astype(np.float32).reshape(48, 2)
+y = np.sum(x, 1, keepdims=True) ** 2
+w = tf.Variable(tf.random.normal([2, 1]), name="w")
+data = tf.data.Dataset.from_tensor_slices((x, y)).shuffle(48).repeat().batch(4).take(40)
+if len(sys.argv) > 1:
+    print(open(sys.argv[1]).read())
+for xs, ys in data:
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean((xs @ w - ys) ** 2)
+    gradient = tape.gradient(loss, w)
+    w.assign_sub(0.1 * gradient)
+open("weights.txt", "w").write(str(w.numpy()))
+"""
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    path = tmp_path / "train.py"
+    path.write_text(SCRIPT)
+    return path
+
+
+def test_an_original_is_proved_and_nothing_is_left_behind(tfdp, script: Path) -> None:
+    (script.parent / "note.txt").write_text("an argument of the script's own")
+    done = tfdp("verify", "train.py", "--steps", "3", "--json", "--html", "page.html", "--", "note.txt")
+    assert done.code == 0, done.err
+    found = json.loads(done.out)
+    assert (found["verdict"], found["steps_compared"], found["options"]["arguments"]) == ("proved", 3, "note.txt")
+    assert [variable["variable"] for variable in found["variables"]] == ["w (2x1)"]
+    assert [set(step["losses"][0]) for step in found["steps"]] == [{"reference", "migrated"}] * 3
+    assert found["largest"]["gradient"] <= found["limits"]["gradient"]
+    assert "the reference in one process: step 0 of 3" in done.err
+    assert "the migrated script on 2 processes: step 0 of 3" in done.err
+    assert sorted(path.name for path in script.parent.iterdir()) == ["note.txt", "page.html", "train.py"]
+    assert script.read_text() == SCRIPT
+
+
+def test_a_wrong_migrated_script_is_not_proved(tfdp, script: Path) -> None:
+    wrong = script.with_name("wrong.py")
+    wrong.write_text(SCRIPT)
+    assert tfdp("migrate", "wrong.py").code == 0
+    wrong.write_text(wrong.read_text().replace("dp.scale_lr(0.1)", "0.1"))
+    done = tfdp("verify", "wrong.py", "--against", "train.py", "--steps", "2")
+    assert done.code == 1, done.err
+    first, *rest = done.out.decode().splitlines()
+    assert first == "wrong.py: NOT PROVED: does NOT train the same model"
+    assert any("update of w (2x1) differs by 0.5" in line for line in rest)
+
+
+def test_what_a_script_itself_says_when_it_fails(tfdp, script: Path) -> None:
+    line = next(n for n, text in enumerate(SCRIPT.splitlines(), 1) if "open(sys.argv[1])" in text)
+    done = tfdp("verify", script.name, "--", "missing.txt")
+    assert (done.code, done.out) == (2, b"")
+    assert "the script itself, as it is and in one process, fails in step 0" in done.err
+    assert f'train.py", line {line}, in <module>' in done.err, "the original's lines, not the reference's"
+    assert "the script needs missing.txt, which is not there in" in done.err
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["--steps", "30"], "the reference ends after 20 updates, 30 were asked for: ask for at most 20"),
+        (["--timeout", "0.5"], "the reference was not done in 0.5 s, in which it came to step 0 of 20"),
+    ],
+)
+def test_runs_that_end_too_early_or_too_late(tfdp, script: Path, args: list[str], said: str) -> None:
+    done = tfdp("verify", script.name, *args)
+    assert (done.code, done.out) == (2, b"")
+    assert said in done.err
