@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ _GROWS = frozenset(
     {"append", "extend", "insert", "add", "update", "appendleft", "setdefault", "assign", "assign_add", "assign_sub"}
 )
 _HOLDERS = (cst.List, cst.Dict, cst.Set, cst.Tuple, cst.Call, cst.ListComp, cst.DictComp)
+_NUMBERS = re.compile(r"builtins\.(abs|bool|float|int|len|max|min|round|str|sum)$|numpy\.(mean|sum|median)$|time\.")
 _DEPTH = 4  # functions that hand a list on to one another
 
 
@@ -28,12 +30,19 @@ class Addition:
 
 def additions(origins: Origins, name: cst.Name, definitions: list[Definition]) -> Iterator[Addition]:
     """Everything that is put into what a name stands for, by this name."""
-    if not any(isinstance(d.value, _HOLDERS) for d in definitions):
+    if not any(_holds(origins, d) for d in definitions):
         return
     index = origins.index
     for use in index.names[name.value]:
         if any(d in definitions for d in reaching(index, use)):
             yield from _at(origins, use, 0)
+
+
+def _holds(origins: Origins, definition: Definition) -> bool:
+    value = definition.value
+    if definition.kind != "assign" or not isinstance(value, _HOLDERS):
+        return False
+    return not (isinstance(value, cst.Call) and _NUMBERS.match(origins.names.api(value.func) or ""))
 
 
 def attribute_additions(origins: Origins, name: str) -> Iterator[Addition]:

@@ -443,7 +443,8 @@ class Script:
             *hazards.general(self, batch),
         ]
         named = {p.node for p in found}
-        found += [p for p in self.agreement.problems(self.effects) if p.node not in named]
+        decisions = [p for p in self.agreement.problems(self.effects) if p.node not in named]
+        found = [*(p for p in found if not self._follows(p, decisions)), *decisions]
         for effect in self.effects:
             problem = unplaced(effect, self.origins, self.agreement.certain)
             found += [problem] if problem is not None else []
@@ -452,6 +453,12 @@ class Script:
                 reason = "this reads what rank 0 writes, under a condition that may differ by worker"
                 found.append(Problem("TFDP050", statement, reason, "read the file outside the condition"))
         return tuple(dict.fromkeys(found))
+
+    def _follows(self, problem: Problem, decisions: list[Problem]) -> bool:
+        """Whether an exit is a problem only because its test is one."""
+        tests = {d.node for d in decisions}
+        around = self.index.ancestors(problem.node) if isinstance(problem.node, cst.Break | cst.Return) else ()
+        return any(isinstance(n, cst.If | cst.While) and n.test in tests for n in around)
 
     def _drifting(self) -> list[Problem]:
         running: set[cst.CSTNode] = {loop.loop for loop in self.loops}

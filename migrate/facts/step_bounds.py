@@ -224,8 +224,8 @@ class StepBounds:
                 else Problem(
                     "TFDP011",
                     exit_,
-                    "the training loop can end early here: this counts steps, and must be one decision on all workers",
-                    "bound the loop by .take(steps) on the dataset",
+                    "the training loop can end early here, and that all workers end it at the same step is not certain",
+                    "bound the loop by .take(steps) on the dataset, or decide by dp.agree(…), which asks rank 0",
                 )
             )
 

@@ -51,6 +51,7 @@ _EQUAL = {
     "number-of-losses": "len(losses) > 50",
     "type": "isinstance(loss, float)",
     "gradients": "tf.linalg.global_norm(gradients) < 1e-3",
+    "table": "{0: True}.get(epoch, False)",
     "number-of-chosen-numbers": "len([n for n in range(10) if n % 3]) > epoch",
 }
 _LOCAL = {
@@ -89,6 +90,20 @@ _LOCAL = {
         "def squares(value):\n    for k in range(3):\n        yield value * k",
         "pass",
         "[s for s in squares(float(loss))][1] > 3",
+    ),
+    "property": (
+        "class Meter:\n    def __init__(self):\n        self.total, self.n = 0.0, 0\n"
+        "    def update(self, value):\n        self.total += value\n        self.n += 1\n"
+        "    @property\n    def mean(self):\n        return self.total / self.n\n\nmeter = Meter()",
+        "meter.update(float(loss))",
+        "meter.mean > 3",
+    ),
+    "method": (
+        "class Meter:\n    def __init__(self):\n        self.values = []\n"
+        "    def update(self, value):\n        self.values.append(value)\n"
+        "    def last(self):\n        return self.values[-1]\n\nmeter = Meter()",
+        "meter.update(float(loss))",
+        "meter.last() > 3",
     ),
     "number-through-a-function": (
         "def put(values, value):\n    values.append(value)",
