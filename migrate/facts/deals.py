@@ -72,7 +72,8 @@ def find_deal(chain: Chain, shared: frozenset[cst.BaseExpression]) -> Deal | Pro
     if chain.links[position].stage == "window":
         return Problem("TFDP010", source, "the records are windows, which are datasets", "put .flat_map(…) after it")
     if not batched:
-        return Problem("TFDP010", source, "the training dataset is never batched", "add .batch(…) to the dataset")
+        reason = "the training dataset is never batched in this file, and records, not batches, are dealt to workers"
+        return Problem("TFDP010", source, reason, "make it of single records, and add .batch(…) to the dataset")
     return _padded(chain) or _place(chain, position, shared)
 
 

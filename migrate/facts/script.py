@@ -53,6 +53,7 @@ from tfdp.migrate.facts.step_counts import PerStep, StepCount, StepCounts
 from tfdp.migrate.facts.xla import Xla
 
 DP = "tfdp.runtime."
+_OTHER_SYSTEMS = frozenset({"TFDP070", "TFDP075"})
 _DRAWS = re.compile(r"(tensorflow|keras)\.random\.(?!set_seed|Generator|experimental)")
 
 
@@ -405,8 +406,9 @@ class Script:
     def problems(self, batch: str) -> tuple[Problem, ...]:
         """Everything that keeps the script from being migrated in a batch mode, but what the author ignores."""
         if batch not in self._problems:
-            found = self._find_problems(batch)
-            self._problems[batch] = tuple(p for p in found if not self.ignored(p.code, p.node))
+            found = [p for p in self._find_problems(batch) if not self.ignored(p.code, p.node)]
+            others = [p for p in found if p.code in _OTHER_SYSTEMS]  # whose scripts have all else in their own way
+            self._problems[batch] = tuple(others or found)
         return self._problems[batch]
 
     def ignored(self, code: str, node: cst.CSTNode) -> bool:
@@ -432,16 +434,11 @@ class Script:
             counted = (*self._step_takes, *self._step_counts, *self._bound_problems, *self._fit_steps)
             steps = [f for f in counted if isinstance(f, Problem)]
             found += [p for p in steps if batch == "per-worker" or self._steps.counts_records(p.node)]
-        found += [
-            *hazards.untaught(self),
-            *((*self.averaging.problems, *self.keras_reductions.problems) if hazards.FIT_IS_MIGRATED else ()),
-            *hazards.escaped(self),
-            *hazards.unwrapped(self),
-            *self.reductions.problems(),
-            *(() if self.migrated else self.noise.problems),
-            *self._drifting(),
-            *hazards.general(self, batch),
-        ]
+        unknown = any(isinstance(p, Problem) and not self.ignored(p.code, p.node) for p in self._found_loops)
+        found += [*hazards.untaught(self), *hazards.escaped(self), *hazards.unwrapped(self)]
+        found += (*self.averaging.problems, *self.keras_reductions.problems) if hazards.FIT_IS_MIGRATED else ()
+        found += () if unknown else [*self.reductions.problems(), *self._drifting()]  # not known without the batches
+        found += [*(() if self.migrated else self.noise.problems), *hazards.general(self, batch)]
         named = {p.node for p in found}
         decisions = [p for p in self.agreement.problems(self.effects) if p.node not in named]
         found = [*(p for p in found if not self._follows(p, decisions)), *decisions]
