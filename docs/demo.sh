@@ -28,17 +28,9 @@ step "3. Train on two processes"
 show tfdp run -np 2 train.py
 
 step "4. Prove it: one process with the global batch against two with their shares, step by step, from the same variables"
-show python - train_on_one_gpu.py <<'PROOF'
-import sys
-
-from tfdp.migrate.verify import prove
-
-proved = True
-for batch in ("per-worker", "global"):
-    proof = prove(sys.argv[1], np=2, steps=10, batch=batch)
-    print(proof, flush=True)
-    proved = proved and proof.proved
-sys.exit(0 if proved else 1)
-PROOF
+show tfdp verify train.py --against train_on_one_gpu.py -np 2 --steps 10 --html proof.html
 echo
-echo "The migrated script is $out/digits/train.py, the original train_on_one_gpu.py beside it."
+echo "The same for --batch global, migrated in memory:"
+show tfdp verify train_on_one_gpu.py -np 2 --steps 10 --batch global
+echo
+echo "The migrated script is $out/digits/train.py, the original train_on_one_gpu.py beside it; $out/digits/proof.html shows the proof."

@@ -12,9 +12,9 @@ from tfdp.migrate.console import Console
 @click.group(cls=Console, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="tfdp", prog_name="tfdp", message="%(prog)s %(version)s")
 def main() -> None:
-    """Turn a single-GPU TensorFlow training script into a data-parallel one, and run it.
+    """Turn a single-GPU TensorFlow training script into a data-parallel one, run it, and prove it.
 
-    Exit status: 0 nothing to do, or done; 1 something would change, or is refused; 2 an error.
+    Exit status: 0 nothing to do, or done; 1 something would change, is refused, or is not proved; 2 an error.
     """
 
 

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import tfdp.runtime as dp
+from tfdp.migrate.cli import main
 from tfdp.rules import RULES
 
 ROOT = Path(__file__).parents[2]
@@ -42,3 +43,10 @@ def test_the_readme_shows_the_real_diff() -> None:
             assert line[1:] in before - after
         elif line.strip() != "…":
             assert line[1:] in before & after
+
+
+def test_every_option_of_verify_is_documented() -> None:
+    text = (DOCS / "verify.md").read_text()
+    options = [name for option in main.commands["verify"].params for name in option.opts if name.startswith("-")]
+    assert options
+    assert [name for name in options if f"`{name}" not in text] == []
