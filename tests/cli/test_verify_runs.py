@@ -62,25 +62,3 @@ def test_a_wrong_migrated_script_is_not_proved(tfdp, script: Path) -> None:
     first, *rest = done.out.decode().splitlines()
     assert first == "wrong.py: NOT PROVED: does NOT train the same model"
     assert any("update of w (2x1) differs by 0.5" in line for line in rest)
-
-
-def test_what_a_script_itself_says_when_it_fails(tfdp, script: Path) -> None:
-    line = next(n for n, text in enumerate(SCRIPT.splitlines(), 1) if "open(sys.argv[1])" in text)
-    done = tfdp("verify", script.name, "--", "missing.txt")
-    assert (done.code, done.out) == (2, b"")
-    assert "the script itself, as it is and in one process, fails in step 0" in done.err
-    assert f'train.py", line {line}, in <module>' in done.err, "the original's lines, not the reference's"
-    assert "the script needs missing.txt, which is not there in" in done.err
-
-
-@pytest.mark.parametrize(
-    ("args", "said"),
-    [
-        (["--steps", "30"], "the reference ends after 20 updates, 30 were asked for: ask for at most 20"),
-        (["--timeout", "0.5"], "the reference was not done in 0.5 s, in which it came to step 0 of 20"),
-    ],
-)
-def test_runs_that_end_too_early_or_too_late(tfdp, script: Path, args: list[str], said: str) -> None:
-    done = tfdp("verify", script.name, *args)
-    assert (done.code, done.out) == (2, b"")
-    assert said in done.err
