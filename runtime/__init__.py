@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from tfdp.runtime.arrays import global_batch_size as global_batch_size
     from tfdp.runtime.arrays import local_batches as local_batches
     from tfdp.runtime.arrays import local_rows as local_rows
+    from tfdp.runtime.batches import shard_batches as shard_batches
     from tfdp.runtime.collectives import allgather as allgather
     from tfdp.runtime.collectives import allreduce as allreduce
     from tfdp.runtime.collectives import barrier as barrier
@@ -83,6 +84,7 @@ _MODULES = {
         "local_batches",
         "local_rows",
     ),
+    "batches": ("shard_batches",),
     "collectives": (
         "allgather",
         "allreduce",

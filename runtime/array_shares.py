@@ -30,7 +30,7 @@ def dealt_arrays(data: Any, validation_split: float, source_check: bool) -> Any:
         data = _each(data, lambda part: _rows(part)[: _split_at(data, validation_split)])
     if topology.size == 1:
         return data
-    parts = _leaves(data)
+    parts = leaves(data)
     if not parts:
         return data
     rows = _equal_length(parts)
@@ -65,7 +65,7 @@ def _split_at(data: Any, validation_split: float) -> int:
     """Where Keras cuts: it rounds the length of the first part down."""
     if not isinstance(validation_split, numbers.Real) or not 0 < validation_split < 1:
         raise ValueError(f"validation_split is {validation_split!r} at {call_site()}: greater than 0, less than 1")
-    rows = _equal_length(_leaves(data))
+    rows = _equal_length(leaves(data))
     cut = math.floor(rows * (1.0 - validation_split))
     if cut in (0, rows):
         raise ValueError(f"validation_split={validation_split} of {rows} row(s) at {call_site()} leaves one side empty")
@@ -96,7 +96,15 @@ def _shape(part: Any) -> Any:
     return () if shape is None else shape
 
 
-def _leaves(data: Any) -> list[Any]:
+def local_part(batch: Any, topology: Topology) -> Any:
+    """Rows `r::N` of each part of a batch, without the last `m mod N`."""
+    rows = _equal_length(leaves(batch))
+    end = rows - rows % topology.size
+    return _each(batch, lambda part: _rows(part)[topology.rank : end : topology.size])
+
+
+def leaves(data: Any) -> list[Any]:
+    """The arrays of a structure, in order."""
     found: list[Any] = []
     _each(data, found.append)
     return found

@@ -51,6 +51,12 @@ def test_what_is_given_comes_back():
     assert dp.shard(dataset, remainder="weight", order_check=True) is dataset
     for rate in (0.1, 1, tf.constant(0.1), tf.Variable(0.1), tf.keras.optimizers.schedules.CosineDecay(0.1, 5), abs):
         assert dp.scale_lr(rate) is rate
+    for data in (np.arange(3), (np.arange(3), None), None, [1, 2], [dataset]):
+        assert dp.shard(data) is data
+        assert dp.shard_batches(data) is data
+        assert dp.fit_callbacks(data) is data
+    assert dp.shard(np.arange(10), validation_split=0.25).tolist() == list(range(7))
+    assert dp.held_out([np.arange(10), None], 0.25)[0].tolist() == [7, 8, 9]
     for steps in (3, 0, -1, tf.constant(7)):
         assert dp.local_steps(steps) is steps
     assert dp.local_batch_size(7) == 7
