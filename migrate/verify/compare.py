@@ -185,7 +185,7 @@ class _Judge:
         self._point = Point(index)
         if index == 0:
             self._start(expected, steps)
-        steps = _as_averaged(steps)
+        steps = _as_averaged(expected, steps)
         for number, call in enumerate(expected.calls):
             if not call.inner:
                 calls = [step.calls[number] for step in steps]
@@ -318,17 +318,19 @@ def _determined(key: str, expected: Sequence[Call], calls: Sequence[Call], preci
     return known
 
 
-def _as_averaged(steps: Sequence[Step]) -> Sequence[Step]:
+def _as_averaged(expected: Step, steps: Sequence[Step]) -> Sequence[Step]:
     """The steps with the gradients that went on from their calls.
 
-    A script may average what its tape gives by hand, out of sight. That it has is known where the ranks' gradients
-    differ, and their variables end the step alike to the last bit; whether it did so rightly, the update tells.
+    A script may average or add up by hand, out of sight, what its tape gives. That it has is known where the ranks'
+    gradients differ, and their variables end the step alike to the last bit; whether it did so rightly, and which of
+    the two, the update tells.
     """
-    by_call = [_averaged(calls, steps) for calls in zip(*(step.calls for step in steps), strict=True)]
+    pairs = zip(expected.calls, zip(*(step.calls for step in steps), strict=True), strict=True)
+    by_call = [_averaged(call, calls, steps) for call, calls in pairs]
     return [replace(step, calls=tuple(calls[rank] for calls in by_call)) for rank, step in enumerate(steps)]
 
 
-def _averaged(calls: Sequence[Call], steps: Sequence[Step]) -> Sequence[Call]:
+def _averaged(expected: Call, calls: Sequence[Call], steps: Sequence[Step]) -> Sequence[Call]:
     """One call of all ranks."""
     first, *others = calls
     known = first.inner or first.combined
@@ -337,7 +339,12 @@ def _averaged(calls: Sequence[Call], steps: Sequence[Step]) -> Sequence[Call]:
     after = steps[0].after
     if not all(_alike(step.after, after, [key for key in first.gradients if key in after]) for step in steps):
         return calls
-    mean = {key: np.mean([call.gradients[key] for call in calls], axis=0) for key in first.gradients}
+    total = {key: np.sum([call.gradients[key] for call in calls], axis=0) for key in first.gradients}
+    mean = {key: value / len(calls) for key, value in total.items()}
+    far, near = (math.hypot(*(_norm(g, expected.gradients[key]) for key, g in each.items())) for each in (mean, total))
+    if near < far:
+        # The loss is a sum that is divided by the batch of all, and the ranks' parts of it are added up.
+        return [replace(call, loss=call.loss * len(calls), gradients=total) for call in calls]
     return [replace(call, gradients=mean) for call in calls]
 
 

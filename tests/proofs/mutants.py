@@ -163,7 +163,7 @@ def _clipped_first(call: cst.Call) -> cst.BaseExpression:
     return filled(clipped, CALL=own(call))
 
 
-def _of_all(module: cst.Module) -> cst.Module:
+def divided_by_all(module: cst.Module) -> cst.Module:
     """Losses are divided by a batch that is not the rank's own, but that of all."""
     asked = m.findall(module, m.Call(func=m.Attribute(value=_dp(_TAPE), attr=m.Name("gradient"))))
     names = {a.value for call in asked if isinstance(a := argument(cst.ensure_type(call, cst.Call)), cst.Name)}
@@ -200,7 +200,7 @@ _CHANGES: tuple[tuple[str, Callable[[cst.Module], cst.Module], Cause], ...] = (
     ("wrap the tape twice", calls(_TAPE, _wrapped(f"dp.{_TAPE}")), Cause.AVERAGED_TWICE),
     ("average divided again", gradients(_divided_again), Cause.DIVIDED),
     ("clipped before the average", gradients(_clipped_first), Cause.LATE),
-    ("loss divided by the batch of all", _of_all, Cause.LOSS_SUM),
+    ("loss divided by the batch of all", divided_by_all, Cause.LOSS_SUM),
     ("skip the learning-rate scale", calls("scale_lr", argument), Cause.RATE),
     ("scale twice", calls("scale_lr", _wrapped("dp.scale_lr")), Cause.RATE),
     ("batch not divided", calls("local_batch_size", argument), Cause.BATCH),

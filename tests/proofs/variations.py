@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import libcst as cst
 import libcst.matchers as m
-from mutants import argument, calls, filled, gradients, own
+from mutants import argument, calls, divided_by_all, filled, gradients, own
 
 Change = Callable[[cst.Module], cst.Module]
 
@@ -189,6 +189,14 @@ def _times_size(call: cst.Call) -> cst.BaseExpression:
     return call if scheduled else _written("(IT) * dp.size()")(call)
 
 
+def _added_up(module: cst.Module) -> cst.Module:
+    """A part of the loss on each rank, and their gradients added up."""
+    parts = divided_by_all(module)
+    if parts.code == module.code:
+        return module
+    return gradients(_by_hand("tf.nest.map_structure(lambda g: dp.allreduce(g, op=dp.Sum), CALL)"))(parts)
+
+
 _ORIGINALS: tuple[tuple[str, Change], ...] = (
     ("other names in the module", _rename_globals),
     ("other names in functions", lambda module: module.visit(_RenameLocals())),
@@ -198,6 +206,7 @@ _ORIGINALS: tuple[tuple[str, Change], ...] = (
 )
 _TAPE = "DistributedGradientTape"
 _MIGRATED: tuple[tuple[str, Change], ...] = (
+    ("parts of gradients added up by hand", _added_up),
     ("gradients averaged by hand", gradients(_by_hand("tf.nest.map_structure(dp.allreduce, CALL)"))),
     (
         "gradients divided before they are added",

@@ -189,6 +189,19 @@ def test_gradients_averaged_by_hand_after_they_were_clipped(traces: Traces) -> N
     assert traces.cause() is Cause.LATE
 
 
+def test_parts_of_a_loss_that_are_added_up_by_hand_are_no_failure(traces: Traces) -> None:
+    def part(index: int, share: float, used: Callable[[Any], Any]) -> Step:
+        made = by_hand(index, share, used)
+        halves = {key: value / 2 for key, value in made.calls[0].gradients.items()}
+        return replace(made, calls=(replace(made.calls[0], loss=made.calls[0].loss / 2, gradients=halves),))
+
+    traces.all(lambda i, share: part(i, share, lambda gradient: gradient))
+    assert compare.compare(traces.reference, traces.ranks, STEPS).failure is None
+    traces.all(lambda i, share: part(i, share, lambda gradient: gradient / 2))
+    traces.note(Note(facts.RATE_SCALED, SITE))
+    assert traces.cause() is Cause.DIVIDED
+
+
 def test_what_is_used_of_gradients_averaged_by_hand_is_judged_without_slots_too(traces: Traces) -> None:
     plain(traces, 1.0)
     traces.all(lambda i, share: without_slots(by_hand(i, share, lambda gradient: gradient)))
