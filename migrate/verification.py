@@ -87,6 +87,8 @@ def _obstacle(order: Order) -> str:
         folder = os.path.dirname(os.path.abspath(file)) if file else "."
         if not os.path.isdir(folder):
             return f"{file} cannot be written: there is no folder {folder}"
+        if file and (os.path.isdir(file) or not os.access(file if os.path.exists(file) else folder, os.W_OK)):
+            return f"{file} cannot be written: {'a directory' if os.path.isdir(file) else 'not permitted'}"
     if order.png:
         from tfdp.migrate.report.proof import image
 
@@ -165,11 +167,6 @@ def _report(order: Order, account: Account) -> int:
     """Write what is to be written, say the rest. stdout has the summary, or the JSON alone."""
     from tfdp.migrate.report.proof import data, image, page, text
 
-    if order.html:
-        with open(order.html, "w", encoding="utf-8") as file:
-            file.write(page.render(account))
-    if order.png:
-        image.write(account, order.png)
     if order.as_json:
         give(data.render(account))
     for line in text.lines(account, whole=order.verbose):
@@ -177,4 +174,9 @@ def _report(order: Order, account: Account) -> int:
             say(line)
         else:
             give(f"{line}\n")
+    if order.html:
+        with open(order.html, "w", encoding="utf-8") as file:
+            file.write(page.render(account))
+    if order.png:
+        image.write(account, order.png)
     return account.verdict.exit_code

@@ -190,6 +190,7 @@ CANNOT = {
     "migrated already": (["migrated.py"], "name its original: --against ORIGINAL"),
     "not migrated": (["train.py", "--against", "train.py"], "does not import tfdp.runtime"),
     "no folder": (["train.py", "--html", "nowhere/page.html"], "there is no folder"),
+    "a folder for a page": (["train.py", "--html", "."], "a directory"),
     "one process": (["train.py", "-np", "1"], "is not in the range"),
     "no steps": (["train.py", "--steps", "0"], "is not in the range"),
     "rates in the global mode": (["train.py", "--batch=global", "--warmup-steps=3"], "are for --batch per-worker"),

@@ -257,6 +257,7 @@ def test_the_page_of_a_failure_escapes_what_it_is_told() -> None:
     assert "<script>" not in shown
     assert "<u>" not in shown
     assert 'class="failed"' in shown
+    assert "first failure, step 7" in shown
     assert 'class="number over">1.0e+00' in shown
 
 

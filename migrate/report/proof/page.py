@@ -81,21 +81,20 @@ def _plots(proof: Proof) -> Iterator[str]:
     text = "Loss. The line is one process with the global batch, the marks are the mean over the workers."
     if several > curves.MOST_LOSSES:
         text += f" Of {several} gradients in a step, the first {curves.MOST_LOSSES} are shown."
-    yield _figure("Loss by step", shown, chart.render("Loss by step", shown, failed=failed), text)
+    yield _figure("Loss by step", shown, chart.render("Loss by step", shown, failed=failed), text, failed)
     shown = curves.differences(proof)
     text = (
         "Largest relative differences. Before each step the workers are given the reference's variables, so that each "
         "step is judged by itself and differences do not add up: what is shown for the weights is what one step makes."
     )
     drawing = chart.render("Largest relative differences by step", shown, log=True, failed=failed)
-    yield _figure("Differences by step", shown, drawing, text)
+    yield _figure("Differences by step", shown, drawing, text, failed)
     yield "</div>"
 
 
-def _figure(title: str, shown: tuple[Curve, ...], drawing: str, text: str) -> str:
-    keys = (
-        f'<span class="c{c.colour}"><i{" class=dot" if c.points else ""}></i>{escape(c.name)}</span>' for c in shown
-    )
+def _figure(title: str, shown: tuple[Curve, ...], drawing: str, text: str, failed: int | None) -> str:
+    keys = [f'<span class="c{c.colour}"><i{" class=dot" if c.points else ""}></i>{escape(c.name)}</span>' for c in shown]
+    keys += [] if failed is None else [f'<span class="not-proved"><i></i>first failure, step {failed}</span>']
     legend = f'<div class="legend">{"".join(keys)}</div>'
     return f"<figure><b>{title}</b>{legend}{drawing}<figcaption>{escape(text)}</figcaption></figure>"
 
@@ -126,7 +125,7 @@ def _cell(value: float | None, limit: float) -> str:
 def _neutralised(proof: Proof) -> Iterator[str]:
     yield "<h2>What was neutralised</h2>"
     if not proof.neutralised:
-        yield "<p>Nothing: both runs compute what they compute in life.</p>"
+        yield "<p>Nothing was found that had to be.</p>"
         return
     text = "These differ by worker by their nature. In both runs of the proof they are made alike."
     yield f'<p class="note">{text}</p><ul>'
