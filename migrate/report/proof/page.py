@@ -93,7 +93,10 @@ def _plots(proof: Proof) -> Iterator[str]:
 
 
 def _figure(title: str, shown: tuple[Curve, ...], drawing: str, text: str, failed: int | None) -> str:
-    keys = [f'<span class="c{c.colour}"><i{" class=dot" if c.points else ""}></i>{escape(c.name)}</span>' for c in shown]
+    keys = []
+    for curve in shown:
+        sample = '<i class="dot"></i>' if curve.points else "<i></i>"
+        keys.append(f'<span class="c{curve.colour}">{sample}{escape(curve.name)}</span>')
     keys += [] if failed is None else [f'<span class="not-proved"><i></i>first failure, step {failed}</span>']
     legend = f'<div class="legend">{"".join(keys)}</div>'
     return f"<figure><b>{title}</b>{legend}{drawing}<figcaption>{escape(text)}</figcaption></figure>"
