@@ -34,6 +34,7 @@ from tfdp.rules._base import (
 _TRAINING_MARKS = (
     b"GradientTape",
     b"apply_gradients",
+    b"assign_sub",
     b".fit",
     b".minimize",
     b"train_on_batch",

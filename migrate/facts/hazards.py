@@ -32,7 +32,8 @@ def untaught(script: Script) -> list[Problem]:
     next_step = "train them by fit in this file"
     fitted += [Problem("TFDP031", node, reason, next_step) for node in script.handed_models]
     found = [p for call in script.index.calls if (p := _untaught(script, call)) is not None]
-    return [*fitted, *found, *_older_systems(script), *_unknown_tapes(script), *_tensor_updates(script)]
+    tapes = (*_unknown_tapes(script), *_tensor_updates(script), *_written_out(script))
+    return [*fitted, *found, *_older_systems(script), *tapes]
 
 
 def _untaught(script: Script, call: cst.Call) -> Problem | None:
@@ -61,6 +62,21 @@ def _unknown_tapes(script: Script) -> list[Problem]:
             reason = "this GradientTape is not certainly TensorFlow's (no import, a star import, tensorflow.compat.v1?)"
             found.append(Problem("TFDP030", call, reason, "import tensorflow by name: `import tensorflow as tf`"))
     return found
+
+
+def _written_out(script: Script) -> list[Problem]:
+    """`w.assign_sub(rate * gradient)` in a file without any tape: the gradient is written out, too."""
+    if script.gradients:
+        return []
+    reason = "a variable is changed step by step here, and how this trains is not understood without a tf.GradientTape"
+    next_step = "take the gradient with tf.GradientTape, or write `# tfdp: ignore[TFDP030]` here if this trains nothing"
+    methods = ((c, c.func) for c in script.index.calls if isinstance(c.func, cst.Attribute))
+    found = [(c, f.value) for c, f in methods if f.attr.value == "assign_sub"]
+    return [
+        Problem("TFDP030", call, reason, next_step)
+        for call, variable in found
+        if Kind.VARIABLE in script.origins.kinds(variable)
+    ]
 
 
 def _tensor_updates(script: Script) -> list[Problem]:
