@@ -10,10 +10,11 @@ from collections.abc import Collection, Iterator
 import libcst as cst
 
 from tfdp.migrate.facts.conditions import alike, exits_before
+from tfdp.migrate.facts.counted import Counted
 from tfdp.migrate.facts.datasets import Datasets
 from tfdp.migrate.facts.decisions import loop_exits
 from tfdp.migrate.facts.effects import Effect, repeated
-from tfdp.migrate.facts.flow import reaching, within
+from tfdp.migrate.facts.flow import reaching
 from tfdp.migrate.facts.index import Definition, Index
 from tfdp.migrate.facts.linear import Linear
 from tfdp.migrate.facts.loops import Loops, TrainingLoop
@@ -367,44 +368,5 @@ class Agreement:
                 break
             child = parent
         equal = all(t in self._origins.settled or alike(t, self._origins) for t in tests)
-        return bool(tests) and equal and self.certain(node) and not any(self.counts_steps(t, loop) for t in tests)
-
-    def counts_steps(self, test: cst.CSTNode, loop: TrainingLoop) -> bool:
-        """Whether a test asks for a number of steps, which is another one with more workers."""
-        skipped = {
-            n
-            for d in nodes(test)
-            if isinstance(d, cst.BinaryOperation) and isinstance(d.operator, cst.Divide)
-            for n in nodes(d.right)
-        }
-        for node in nodes(test):
-            if isinstance(node, cst.Attribute) and self._counts(node, loop):
-                return True
-            if not isinstance(node, cst.Name) or node in skipped:
-                continue
-            _, definitions = self._index.lookup(node.value, self._index.scope_of(node))
-            for d in definitions:
-                stepped = within(self._index, d.statement, loop.loop) or self._in_step(d.statement, loop)
-                if stepped and isinstance(d.value, cst.AugAssign) and not self._sameness.of(d.value.value):
-                    return True
-                if d.kind == "for" and d.statement is loop.loop and (loop.taken or d.path[1:2] == (0,)):
-                    return True
-        return False
-
-    def _counts(self, node: cst.Attribute, loop: TrainingLoop) -> bool:
-        if node.attr.value == "iterations":
-            return True
-        stores = self._index.attribute_stores.get(node.attr.value, ())
-        return any(
-            isinstance(value, cst.AugAssign)
-            and (within(self._index, value, loop.loop) or self._in_step(value, loop))
-            and not self._sameness.of(value.value)
-            for _, value, _ in stores
-        )
-
-    def _in_step(self, node: cst.CSTNode, loop: TrainingLoop) -> bool:
-        """Whether the node is in a function that the training loop calls."""
-        function = self._index.enclosing_function(node)
-        return function is not None and any(
-            within(self._index, c, loop.loop.body) for c in self._origins.calls_of(function)
-        )
+        counted = Counted(self._origins, self._sameness)
+        return bool(tests) and equal and self.certain(node) and not any(counted.asks(t, loop) for t in tests)

@@ -54,7 +54,7 @@ from tfdp.migrate.facts.xla import Xla
 
 DP = "tfdp.runtime."
 _OTHER_SYSTEMS = frozenset({"TFDP070", "TFDP075"})
-_DRAWS = re.compile(r"(tensorflow|keras)\.random\.(?!set_seed|Generator|experimental)")
+_DRAWS = re.compile(r"(tensorflow|keras)\.random\.(?!set_seed|Generator|experimental|stateless_)")
 
 
 def _switch_names() -> Iterator[str]:
