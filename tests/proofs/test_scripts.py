@@ -13,6 +13,7 @@ from variations import of_migrated, of_originals
 
 from tfdp.migrate.engine import migrate
 from tfdp.migrate.verify import Recording, record
+from tfdp.migrate.verify.causes import Cause
 from tfdp.migrate.verify.reference import reference
 
 Mode: TypeAlias = Literal["per-worker", "global"]
@@ -48,6 +49,8 @@ SAMPLE = {
     ("wgan_gp", "mean as a sum over its size, backwards"),
     ("wgan_gp", "other names in functions"),
 }
+# A gradient that is clipped to a norm afterwards does not show by which factor it was too small.
+HIDDEN = {("conv_autoencoder", "average divided again"): Cause.UPDATE}
 
 
 @cache
@@ -112,9 +115,10 @@ def broken(wanted: Callable[[str, str], bool]) -> Iterator[Any]:
 def test_a_broken_script_is_not_proved(mutant: tuple[str, Mode, Mutant], stack: ExitStack, note) -> None:
     name, mode, made = mutant
     proof = recorded(name, mode, 2, stack).prove(made.text.encode())
-    note(made.name, proof, made.cause)
+    cause = HIDDEN.get((name, made.name), made.cause)
+    note(made.name, proof, cause)
     assert not proof.proved, proof
-    assert proof.cause == made.cause.value, proof
+    assert proof.cause == cause.value, proof
 
 
 @pytest.mark.parametrize("case", [parameter(case, case.script, case.name) for case in handmade()])
