@@ -46,6 +46,20 @@ class KerasLosses:
     # --- the loss of one compile --------------------------------------------------------------------------------------
 
     def of(self, compiled: Compile) -> Value:
+        """The loss with which a model is trained by Keras' own step."""
+        if (own := self._own(compiled)) is None:
+            return self._of_keras(compiled)
+        returned = [r.value for r in self._origins.index.returns[own] if r.value is not None]
+        return batch.join(self._losses.value(r) for r in returned) or batch.UNKNOWN
+
+    def _own(self, compiled: Compile) -> cst.FunctionDef | None:
+        """The `compute_loss` of the model's class, which Keras' step calls for the whole loss."""
+        models = [f.model for f in self._fits if compiled in f.compiles]
+        made = [self._origins.constructed(o.node) or o.node for m in models for o in self._origins.of(m)]
+        found = [self._origins.method(m, "compute_loss") for m in made if isinstance(m, cst.ClassDef)]
+        return found[0] if found else None
+
+    def _of_keras(self, compiled: Compile) -> Value:
         """The loss that Keras computes for a model: all that `compile` was given, and what is added."""
         if compiled not in self._known:
             self._known[compiled] = batch.UNKNOWN
@@ -53,13 +67,13 @@ class KerasLosses:
         return self._known[compiled]
 
     def of_model(self, model: cst.CSTNode) -> Value | None:
-        """The same for `self` in a model's own step: of all that compile a model of the class."""
+        """What Keras computes for `self` in a model's own step: of all that compile a model of the class."""
         owner = self._origins.class_of(model)
         if isinstance(model, cst.Call) and self._origins.names.api(model.func) == "builtins.super":
             function = self._origins.index.enclosing_function(model)
             owner = self._origins.index.enclosing_class(function) if function is not None else None
         compiles = [c for f in self._fits for c in f.compiles if owner is None or self._is_of(f, owner)]
-        found = [self.of(c) for c in dict.fromkeys(compiles)]
+        found = [self._of_keras(c) for c in dict.fromkeys(compiles)]
         return batch.join(found) if found else batch.UNKNOWN
 
     def _is_of(self, fit: Fit, owner: cst.ClassDef) -> bool:
@@ -202,7 +216,8 @@ class KerasLosses:
         if added is not None:
             reason = "what is added to the loss here is not certainly a mean over the batch"
             return Problem("TFDP090", added, reason, "add tf.reduce_mean over the examples")
-        place = self._given(compiled) or compiled.call
+        own = self._own(compiled)
+        place = own.name if own is not None else self._given(compiled) or compiled.call
         reason = "this loss is not understood; averaging gradients is exact only for a mean over the batch"
         return Problem("TFDP090", place, reason, _NEXT)
 

@@ -205,3 +205,32 @@ def test_losses_of_own_steps(loss: str, expected: str) -> None:
     model.fit(x, y)
     """
     assert outcome(body) == expected
+
+
+@pytest.mark.parametrize(
+    ("loss", "expected"),
+    [
+        ("self.other(y, y_pred) * 2.0", "mean"),
+        ("super().compute_loss(x, y, y_pred, sample_weight) + tf.reduce_mean(y_pred)", "mean"),
+        ("tf.reduce_sum(tf.square(y - y_pred))", "sum"),
+        ("contrastive(y, y_pred)", "TFDP090"),
+    ],
+)
+def test_losses_of_a_models_own_compute_loss(loss: str, expected: str) -> None:
+    body = f"""
+    from elsewhere import contrastive
+
+    class Model(keras.Model):
+        def compile(self, optimizer, other, **kwargs):
+            super().compile(optimizer=optimizer, **kwargs)
+            self.other = other
+
+        def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, **kwargs):
+            return {loss}
+
+    inputs = keras.Input((4,))
+    model = Model(inputs, keras.layers.Dense(1)(inputs))
+    model.compile(keras.optimizers.SGD(0.1), other=keras.losses.MeanSquaredError(), loss="mse")
+    model.fit(x, y)
+    """
+    assert outcome(body) == expected
