@@ -56,19 +56,14 @@ class _Rename(cst.CSTTransformer):
 
 
 def _assigned(body: Sequence[cst.CSTNode]) -> set[str]:
-    """The names that simple statements of a block assign."""
-    targets = (
-        target.target
-        for each in body
-        for target in m.findall(each, m.AssignTarget())
-        if m.matches(target, m.AssignTarget())
-    )
-    names = (
-        name
-        for target in targets
-        for name in ([target] if isinstance(target, cst.Name) else m.findall(target, m.Name()))
-    )
-    return {name.value for name in names if isinstance(name, cst.Name)}
+    """The names that statements of a block assign, by themselves or in a tuple."""
+    found: set[str] = set()
+    for each in body:
+        for target in m.findall(each, m.AssignTarget()):
+            one = cst.ensure_type(target, cst.AssignTarget).target
+            parts = [element.value for element in one.elements] if isinstance(one, cst.Tuple) else [one]
+            found.update(part.value for part in parts if isinstance(part, cst.Name))
+    return found
 
 
 def _parameters(module: cst.CSTNode) -> set[str]:
