@@ -17,7 +17,8 @@ Example
         train(model, optimizer)
 
 When it refuses
-    Never by itself.
+    Where training assigns to a variable that the loss reads what each worker draws itself or makes from its own
+    examples: running statistics, codebooks, noise on weights.
 """
 
 from __future__ import annotations
