@@ -53,6 +53,6 @@ def outcomes(context: Context) -> Iterator[Outcome]:
             continue
         if argument(call, "seed", position) is None:
             yield SetArg(call, "seed", change, "shuffle in one order on all workers", position=position)
-    for call in context.script.unseeded if context.script.trained else ():
+    for call in context.script.unseeded if context.script.trained or context.script.fits else ():
         seed = cst.Arg(cst.parse_expression(f"{context.dp}.shuffle_seed()"))
         yield Edit(call, lambda n, seed=seed: n.with_changes(args=[seed]), "draw alike on all workers")  # type: ignore[misc]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import libcst as cst
 
@@ -13,6 +13,7 @@ from tfdp.migrate.facts.keras_training import Fit
 from tfdp.migrate.facts.origins import Origins, argument
 from tfdp.migrate.facts.parts import nodes
 from tfdp.migrate.facts.problem import Problem
+from tfdp.migrate.facts.slices import backward
 from tfdp.migrate.facts.step_counts import StepCount, StepCounts
 
 _STEPS = ("steps_per_epoch", 12)
@@ -55,6 +56,31 @@ def _drops(batches: list[cst.Call]) -> bool:
 def _unneeded(node: cst.CSTNode, instead: str) -> Problem:
     reason = "the data end after a number of steps of their own, which a divided number of steps may miss by one"
     return Problem("TFDP011", node, reason, f"leave steps_per_epoch out: an epoch is then {instead}")
+
+
+# --- what Keras runs --------------------------------------------------------------------------------------------------
+
+
+def uncertain(fits: Iterable[FitData], certain: Callable[[cst.CSTNode], bool]) -> list[Problem]:
+    """Fits that some ranks may come to and others not."""
+    reason = "whether this model is fitted depends on something that may differ by worker"
+    next_step = "fit it on every worker, or decide by something that all workers share, or by dp.agree(…)"
+    return [Problem("TFDP031", f.fit.call, reason, next_step) for f in fits if not certain(f.fit.call)]
+
+
+def run_by_keras(origins: Origins, fits: Iterable[Fit]) -> frozenset[cst.CSTNode]:
+    """What makes the fitted models, and all that the file's own layers, models and losses are made of."""
+    fits = tuple(fits)
+    if not fits:
+        return frozenset()
+    losses = [a.value for f in fits for c in f.compiles for a in c.call.args]
+    own = [c.body for c in origins.index.classes if any(_runs(origins, b.value) for b in c.bases)]
+    return backward(origins, [*(f.model for f in fits), *losses]) | {n for body in own for n in nodes(body)}
+
+
+def _runs(origins: Origins, base: cst.BaseExpression) -> bool:
+    api = origins.names.api(base) or ""
+    return api.startswith("keras.") and api.endswith((".Layer", ".Model", ".Loss", "Cell"))
 
 
 # --- calls that show their progress -----------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from tfdp.migrate.facts.devices import Devices
 from tfdp.migrate.facts.drift import drifting
 from tfdp.migrate.facts.effects import Effect, Effects, unplaced
 from tfdp.migrate.facts.entry import Entry, entry
-from tfdp.migrate.facts.fit_data import FitCalls, FitData
+from tfdp.migrate.facts.fit_data import FitCalls, FitData, given_to
 from tfdp.migrate.facts.gradients import Gradient, gradients
 from tfdp.migrate.facts.ignores import Ignores, lines_of
 from tfdp.migrate.facts.index import Index
@@ -439,6 +439,7 @@ class Script:
         found += (*self.averaging.problems, *self.keras_reductions.problems) if hazards.FIT_IS_MIGRATED else ()
         found += () if unknown else [*self.reductions.problems(), *self._drifting()]  # not known without the batches
         found += [*(() if self.migrated else self.noise.problems), *hazards.general(self, batch)]
+        found += [] if self.migrated else fit_calls.uncertain(self.fit_data, self.agreement.certain)
         named = {p.node for p in found}
         decisions = [p for p in self.agreement.problems(self.effects) if p.node not in named]
         found = [*(p for p in found if not self._follows(p, decisions)), *decisions]
@@ -491,13 +492,16 @@ class Script:
 
     @cached_property
     def _sizes(self) -> BatchSizes:
-        return BatchSizes(self.origins, self.batches, self.array_batches.sizes)
+        fitted = (given_to(f.fit.call, "batch_size") for f in self.fit_data if f.arrays)
+        given = (*self.array_batches.sizes, *(size for size in fitted if size is not None))
+        return BatchSizes(self.origins, self.batches, given)
 
     @cached_property
     def batch_uses(self) -> BatchUses:
         """Where a training step uses the batch size as a number."""
         self.reductions  # noqa: B018 - looks at all losses, and so finds what divides them
-        return BatchUses(self.origins, self._sizes, self.losses, self._sliced - self.array_batches.counting)
+        used = (self._sliced | fit_calls.run_by_keras(self.origins, self.fits)) - self.array_batches.counting
+        return BatchUses(self.origins, self._sizes, self.losses, used)
 
     @cached_property
     def reductions(self) -> Reductions:

@@ -70,6 +70,8 @@ class Writers:
             kinds = self._kinds(holder)
             if any(name in methods and kind in kinds for kind, methods in SAVES.items()):
                 return "save"
+        if name == "summary" and self._models and Kind.MODEL in self._kinds(holder):
+            return "show"
         makers = self._makers(holder)
         if name in outputs.LOGS and makers & outputs.LOGGERS:
             return "print"
