@@ -66,7 +66,10 @@ def shard_batches(source: Any, *, split: bool = False, order_check: bool = True,
     if topology.size == 1 or not only_if:
         return source
     if isinstance(source, tf.data.Dataset):
-        return _dealt_dataset(source, split, order_check, topology)
+        dealt = _dealt_dataset(source, split, order_check, topology)
+        # What `image_dataset_from_directory` has put there: class_names, file_paths.
+        vars(dealt).update({name: value for name, value in vars(source).items() if not name.startswith("_")})
+        return dealt
     if base_of(source) is not None:
         return dealt_sequence(source, split, order_check)
     if callable(source) and not isinstance(source, Iterable):

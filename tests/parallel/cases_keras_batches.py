@@ -1,6 +1,8 @@
 """`dp.shard_batches`: sources that yield batches, in `fit` and in loops; equally many steps on every rank."""
 
 # ruff: noqa: ARG002 - Keras says which arguments a hook has
+import contextlib
+import io
 import itertools
 import re
 
@@ -10,7 +12,7 @@ import tensorflow as tf
 
 import tfdp.runtime as dp
 
-RANKS = (2, 3)
+RANKS = (3,)
 DEVICE_RANKS = ()
 
 keras = tf.keras
@@ -111,6 +113,39 @@ def case_fit_on_1001_examples_of_all_kinds():
         assert steps == [len(want)]
 
 
+def case_one_line_says_what_is_left_out():
+    for source, many in ((batches(1001), "1001"), (dataset(1001), "1001"), (Items(1001), "1001"), (batches(71), "71")):
+        told = io.StringIO()
+        with contextlib.redirect_stderr(told):
+            list(iter(dp.shard_batches(source)))
+        lines = [line for line in told.getvalue().splitlines() if "left out" in line]
+        assert len(lines) == (dp.rank() == 0), (many, lines)
+        assert all("cases_keras_batches.py" in line for line in lines)
+    told = io.StringIO()
+    with contextlib.redirect_stderr(told):
+        list(iter(dp.shard_batches(batches(32 * 6))))
+        list(iter(dp.shard_batches(Items(32 * 6))))
+    assert told.getvalue() == ""
+
+
+def case_ranks_that_read_ahead_wait_for_nobody_who_has_stopped():
+    x, y = arrays(32)
+
+    def endless():
+        while True:
+            yield x, y
+
+    signature = tf.TensorSpec([None, 2]), tf.TensorSpec([None, 1])
+    for ahead in (dp.rank() + 1, dp.size() - dp.rank()):
+        source = tf.data.Dataset.from_generator(endless, output_signature=signature)
+        _, steps = fit(dp.shard_batches(source).prefetch(4 * ahead), epochs=2, steps_per_epoch=3)
+        assert steps == [3, 3]
+        for number, _ in enumerate(dp.shard_batches(source).prefetch(4 * ahead)):
+            if number == 2:
+                break
+        dp.barrier()
+
+
 def case_several_epochs_of_a_dataset_and_of_an_endless_generator():
     want = expected(300)
     for known in (True, False):
@@ -161,6 +196,9 @@ def case_loops_inside_a_function():
         return found
 
     for source in (batches(500), dataset(500), dataset(500, known=False)):
+        if isinstance(source, tf.data.Dataset):
+            source.class_names = ["a", "b"]
+            assert dp.shard_batches(source).class_names == ["a", "b"]
         assert int(total(dp.shard_batches(source))) == sum(expected(500))
 
     @tf.function

@@ -11,7 +11,7 @@ import tensorflow as tf
 import tfdp.runtime as dp
 from tfdp.runtime.keras_hooks import Hooks
 
-RANKS = (2, 3)
+RANKS = (2,)
 DEVICE_RANKS = ()
 
 keras = tf.keras
