@@ -119,7 +119,7 @@ def _proof(order: Order, texts: Texts) -> Proof:
     with (
         Steps(order.steps) as steps,
         record(
-            texts.path,
+            texts.against,
             order.np,
             order.steps,
             reference=texts.reference,
@@ -130,7 +130,7 @@ def _proof(order: Order, texts: Texts) -> Proof:
             original=texts.original,
         ) as recording,
     ):
-        return recording.prove(texts.migrated)
+        return recording.prove(texts.migrated, texts.path)
 
 
 def _account(order: Order, texts: Texts | None, proof: Proof | None, reason: str, seconds: float) -> Account:

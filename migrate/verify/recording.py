@@ -70,8 +70,10 @@ class Recording:
         if self._told is not None:
             self._told(run, steps)
 
-    def prove(self, migrated: bytes) -> Proof:
+    def prove(self, migrated: bytes, path: str | Path | None = None) -> Proof:
         """Run `migrated` in place of the script on `np` processes and compare.
+
+        path: under whose name, beside which files; None for the script's.
 
         Raises:
             CouldNotRun: the proof itself failed; never because of what `migrated` does.
@@ -81,6 +83,7 @@ class Recording:
         source = folder / "source.py"
         source.write_bytes(migrated)
         names = {"source": str(source), "out": str(folder / "trace"), "scratch": str(folder / "scratch")}
+        names["path"] = str(Path(path).absolute()) if path else self._spec.path
         spec = Spec(**{**vars(self._spec), **names, "reference": str(self._trace.folder)})
         ended = runs.run(folder, spec, self._np, self._timeout, self._watch)
         _refuse_tracer_error(spec)

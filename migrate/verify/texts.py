@@ -15,9 +15,10 @@ _GLOBAL = ("local_batch_size(", "even_batch_size(")
 
 @dataclass(frozen=True)
 class Texts:
-    """path: what the runs call the script. original, migrated, reference: source texts."""
+    """path, against: what the migrated run and the reference call the script. original, migrated, reference: texts."""
 
     path: str
+    against: str
     original: bytes
     migrated: bytes
     reference: bytes
@@ -32,7 +33,7 @@ def of_original(path: str, size: int, batch: Batch, scaling: Scaling = LINEAR) -
     """
     source = Path(path).read_bytes()
     after = migrated(path, source, batch, scaling)
-    return Texts(path, source, after, reference(path, source, size, batch, scaling))
+    return Texts(path, path, source, after, reference(path, source, size, batch, scaling))
 
 
 def of_both(path: str, original: str, size: int, batch: Batch, scaling: Scaling = LINEAR) -> Texts:
@@ -47,7 +48,7 @@ def of_both(path: str, original: str, size: int, batch: Batch, scaling: Scaling 
         text = "does not import tfdp.runtime, so it is not migrated: leave --against out, and it is migrated in memory"
         raise CouldNotRun(f"{path}: {text}")
     _readable(path, after)
-    return Texts(path, source, after, reference(original, source, size, batch, scaling))
+    return Texts(path, original, source, after, reference(original, source, size, batch, scaling))
 
 
 def mode(path: str) -> Batch:

@@ -82,8 +82,8 @@ class Recorded:
         self.asked = {"path": path, "np": np, "steps": steps, **options}
         yield self
 
-    def prove(self, migrated: bytes) -> Proof:
-        self.asked["migrated"] = migrated
+    def prove(self, migrated: bytes, path: str) -> Proof:
+        self.asked |= {"migrated": migrated, "migrated path": path}
         return self.outcome
 
 
@@ -171,6 +171,7 @@ def test_the_original_and_the_migrated_script(recorded: Recorded, here, tmp_path
     assert here("migrate", "--batch", "global", "migrated.py").code == 0
     assert here("verify", "migrated.py", "--against", "train.py").code == 0
     assert recorded.asked["migrated"] == (tmp_path / "migrated.py").read_bytes()
+    assert (recorded.asked["path"], recorded.asked["migrated path"]) == ("train.py", "migrated.py")
     assert recorded.asked["batch"] == "global", "the script says which mode it was migrated for"
     assert b".batch(4)" in recorded.asked["reference"]
 

@@ -53,12 +53,16 @@ def test_an_original_is_proved_and_nothing_is_left_behind(tfdp, script: Path) ->
 
 
 def test_a_wrong_migrated_script_is_not_proved(tfdp, script: Path) -> None:
-    wrong = script.with_name("wrong.py")
-    wrong.write_text(SCRIPT)
-    assert tfdp("migrate", "wrong.py").code == 0
-    wrong.write_text(wrong.read_text().replace("dp.scale_lr(0.1)", "0.1"))
-    done = tfdp("verify", "wrong.py", "--against", "train.py", "--steps", "2")
+    """Each script has a module beside it that the other lacks."""
+    home = script.parent / "original"
+    home.mkdir()
+    for folder, module in ((home, "before"), (script.parent, "after")):
+        (folder / f"{module}.py").write_text("")
+        (folder / "train.py").write_text(SCRIPT.replace("import sys\n", f"import sys\n\nimport {module}\n"))
+    assert tfdp("migrate", "train.py").code == 0
+    script.write_text(script.read_text().replace("dp.scale_lr(0.1)", "0.1"))
+    done = tfdp("verify", "train.py", "--against", "original/train.py", "--steps", "2")
     assert done.code == 1, done.err
     first, *rest = done.out.decode().splitlines()
-    assert first == "wrong.py: NOT PROVED: does NOT train the same model"
+    assert first == "train.py: NOT PROVED: does NOT train the same model"
     assert any("update of w (2x1) differs by 0.5" in line for line in rest)
