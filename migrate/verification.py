@@ -59,7 +59,7 @@ class Order:
 
 
 def verify(order: Order) -> int:
-    """Make the proof that is asked for and say what it shows. Raises OSError where a file cannot be read or written."""
+    """Make the proof that is asked for and say what it shows. Raises OSError where a file cannot be written."""
     obstacle = _obstacle(order)
     if obstacle:
         say(f"tfdp: error: {obstacle}")

@@ -28,10 +28,9 @@ def of_original(path: str, size: int, batch: Batch, scaling: Scaling = LINEAR) -
     """The texts for an original script, which is migrated in memory.
 
     Raises:
-        CouldNotRun: the tool refuses the script, or cannot make a reference of it.
-        OSError: `path` cannot be read.
+        CouldNotRun: the tool refuses the script, or cannot make a reference of it; `path` cannot be read.
     """
-    source = Path(path).read_bytes()
+    source = _read(path)
     after = migrated(path, source, batch, scaling)
     return Texts(path, path, source, after, reference(path, source, size, batch, scaling))
 
@@ -40,10 +39,9 @@ def of_both(path: str, original: str, size: int, batch: Batch, scaling: Scaling 
     """The texts for a migrated script at `path` and the original that it was made from.
 
     Raises:
-        CouldNotRun: there is no reference of the original, or `path` does not use the runtime.
-        OSError: a file cannot be read.
+        CouldNotRun: there is no reference of the original, `path` does not use the runtime, or a file cannot be read.
     """
-    after, source = Path(path).read_bytes(), Path(original).read_bytes()
+    after, source = _read(path), _read(original)
     if b"tfdp.runtime" not in after:
         text = "does not import tfdp.runtime, so it is not migrated: leave --against out, and it is migrated in memory"
         raise CouldNotRun(f"{path}: {text}")
@@ -52,8 +50,11 @@ def of_both(path: str, original: str, size: int, batch: Batch, scaling: Scaling 
 
 
 def mode(path: str) -> Batch:
-    """The batch mode for which the script at `path` was migrated. Raises OSError."""
-    text = Path(path).read_text("utf-8", "replace")
+    """The batch mode for which the script at `path` was migrated."""
+    try:
+        text = Path(path).read_text("utf-8", "replace")
+    except OSError:
+        return "per-worker"  # who reads it next says what is wrong with it
     return "global" if any(name in text for name in _GLOBAL) else "per-worker"
 
 
@@ -92,6 +93,13 @@ def reference(path: str, source: bytes, size: int, batch: Batch, scaling: Scalin
         return make(path, source, size, batch, scaling)
     except (NoReferenceError, files.UnreadableSource) as error:
         raise CouldNotRun(str(error)) from error
+
+
+def _read(path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise CouldNotRun(f"{path}: {error.strerror or error}") from error
 
 
 def _readable(path: str, source: bytes) -> None:

@@ -184,7 +184,9 @@ def test_the_reference_alone(here, tmp_path: Path) -> None:
 
 
 CANNOT = {
-    "no such file": (["missing.py"], "No such file or directory"),
+    "no such file": (["missing.py"], "missing.py: No such file or directory"),
+    "no such original": (["migrated.py", "--against", "gone.py"], "gone.py: No such file or directory"),
+    "no such migrated script": (["gone.py", "--against", "train.py"], "gone.py: No such file or directory"),
     "no update": (["idle.py"], "no gradient of a tape reaches an update"),
     "refused": (["refused.py"], "next step: "),
     "no Python": (["broken.py"], "this is not valid Python"),
