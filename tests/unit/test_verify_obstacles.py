@@ -48,6 +48,7 @@ train.py: error: the following arguments are required: --data
         ("requests.exceptions.ConnectionError: refused", "the script fetches something over the network"),
         (GPU_LIST, "the script asks for a GPU, and TensorFlow sees none here"),
         (GPU_DEVICE, "the script asks for a GPU"),
+        ("AssertionError: Not enough GPU hardware devices available", "the script asks for a GPU"),
         ("ModuleNotFoundError: No module named 'wandb'", "the script needs the module wandb: install it"),
         (ARGUMENTS, "wants other arguments (the following arguments are required: --data): give them after --"),
     ],
@@ -60,7 +61,7 @@ def test_the_next_step(output: str, said: str) -> None:
     "output",
     [
         "",
-        "ValueError: Dimensions must be equal, but are 3 and 4",
+        "No GPU found: training on the CPU\nValueError: Dimensions must be equal, but are 3 and 4",
         "    x = values[0]\n        ~~~~~~^^^\nIndexError: list index out of range",
         "Downloading data from https://example.org/a.gz\nValueError: bad rate",
     ],
