@@ -270,7 +270,7 @@ MEASURE = """<script>addEventListener("load", () => {
         || box.bottom > frame.bottom + 1;
     }).map(part => part.outerHTML);
   });
-  const ticks = [...document.querySelectorAll("svg")].map(svg => [...svg.querySelectorAll("text.tick:not(.name)")]
+  const ticks = [...document.querySelectorAll("svg")].map(svg => [...svg.querySelectorAll("text.tick")]
     .map(tick => tick.getBoundingClientRect()));
   const apart = (a, b) => a.right <= b.left || b.right <= a.left || a.bottom <= b.top || b.bottom <= a.top;
   const overlaps = ticks.flatMap(all => all.flatMap((a, i) => all.slice(i + 1).filter(b => !apart(a, b)))).length;

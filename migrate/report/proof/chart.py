@@ -21,9 +21,9 @@ def render(title: str, curves: Sequence[Curve], *, log: bool = False, failed: in
     x, y = counted(steps), logarithmic([*known, *limits]) if log else linear(known)
     parts = [*_frame(x, y), *_failure(x, failed, steps)]
     for curve in curves:
-        parts += _marks(curve, x, y) if curve.points else _line(curve, x, y)
-    for curve in curves:
         parts += _limit(curve, y)
+    for curve in curves:
+        parts += _marks(curve, x, y) if curve.points else _line(curve, x, y)
     label = html.escape(title, quote=True)
     return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{label}">{"".join(parts)}</svg>'
 
@@ -51,9 +51,8 @@ def _limit(curve: Curve, y: Axis) -> Iterator[str]:
     if curve.limit is None:
         return
     at, right = _y(y, curve.limit), WIDTH - _RIGHT
-    yield f'<line class="limit c{curve.colour}" x1="{_LEFT}" x2="{right}" y1="{at}" y2="{at}"/>'
-    text = f"limit: {html.escape(curve.name)}"
-    yield f'<text class="tick name" x="{right}" y="{at - 4:.1f}" text-anchor="end">{text}</text>'
+    text = f"<title>limit: {html.escape(curve.name)} {curve.limit:.0e}</title>"
+    yield f'<line class="limit c{curve.colour}" x1="{_LEFT}" x2="{right}" y1="{at}" y2="{at}">{text}</line>'
 
 
 def _line(curve: Curve, x: Axis, y: Axis) -> Iterator[str]:

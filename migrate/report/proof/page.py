@@ -96,7 +96,8 @@ def _figure(title: str, shown: tuple[Curve, ...], drawing: str, text: str, faile
     keys = []
     for curve in shown:
         sample = '<i class="dot"></i>' if curve.points else "<i></i>"
-        keys.append(f'<span class="c{curve.colour}">{sample}{escape(curve.name)}</span>')
+        limit = "" if curve.limit is None else '<i class="dashed"></i>limit'
+        keys.append(f'<span class="c{curve.colour}">{sample}{escape(curve.name)}{limit}</span>')
     keys += [] if failed is None else [f'<span class="not-proved"><i></i>first failure, step {failed}</span>']
     legend = f'<div class="legend">{"".join(keys)}</div>'
     return f"<figure><b>{title}</b>{legend}{drawing}<figcaption>{escape(text)}</figcaption></figure>"

@@ -30,10 +30,11 @@ dt { color: var(--soft); } dd { margin: 0; overflow-wrap: anywhere; }
 figure { margin: 8px 0 0; } figure { max-width: 620px; } svg { width: 100%; height: auto; display: block; }
 figcaption { color: var(--soft); font-size: 13px; }
 .legend span { display: inline-flex; align-items: center; gap: 6px; margin-right: 16px; font-size: 13px; }
-.legend i { width: 18px; border-top: 2.5px solid var(--tone); } .legend i.dot { width: 8px; height: 8px; border: 0;
+.legend i { width: 18px; border-top: 2.5px solid var(--tone); }
+.legend i.dashed { border-top-style: dashed; border-top-width: 1.5px; margin-left: 4px; }
+.legend i.dot { width: 8px; height: 8px; border: 0;
   border-radius: 50%; background: var(--tone); }
 svg text { font: 12px system-ui, "DejaVu Sans", sans-serif; fill: var(--soft); }
-svg text.name { paint-order: stroke; stroke: var(--paper); stroke-width: 3px; }
 .grid { stroke: var(--line); } .axis { stroke: var(--soft); } .failed { stroke: var(--bad); stroke-width: 2; }
 .c0 { --tone: var(--c0); } .c1 { --tone: var(--c1); } .c2 { --tone: var(--c2); } .c3 { --tone: var(--c3); }
 .curve { fill: none; stroke: var(--tone); stroke-width: 2; stroke-linejoin: round; }
