@@ -36,12 +36,12 @@ class Averaging:
     """What an optimizer's gradients go through before they are applied."""
 
     def __init__(self, exchange: Exchange, passes: int, mean_of_passes: bool) -> None:
-        self._exchange, self._passes, self._mean_of_passes = exchange, passes, mean_of_passes
+        self.exchange, self._passes, self._mean_of_passes = exchange, passes, mean_of_passes
         self._accumulation = Accumulation(passes, mean_of_passes)
 
     def for_a_copy(self) -> "Averaging":
         """The same for a copy of the optimizer, which adds up passes for itself."""
-        return Averaging(self._exchange, self._passes, self._mean_of_passes)
+        return Averaging(self.exchange, self._passes, self._mean_of_passes)
 
     def update(
         self, optimizer: Any, gradients: Sequence[Gradient], variables: Sequence[Any], apply: Callable[[list[Any]], Any]
@@ -53,27 +53,28 @@ class Averaging:
         names = [_name(variables, index) for index in range(len(given))]
         check_kinds(given, names, site)
         if self._passes == 1:
-            return apply(self._combined(optimizer, given, variables, names, site))
+            return apply(self.combined(optimizer, given, variables, names, site))
         _build(optimizer, variables)
 
         def all_passes(sums: Sequence[Gradient]) -> None:
-            apply(self._combined(optimizer, sums, variables, names, site))
+            apply(self.combined(optimizer, sums, variables, names, site))
 
         self._accumulation.add(given, variables, all_passes, lambda: optimizer.iterations.assign_add(1))
         return optimizer.iterations
 
-    def _combined(
+    def combined(
         self, optimizer: Any, given: Sequence[Gradient], variables: Sequence[Any], names: Sequence[str], site: str
     ) -> list[Gradient]:
-        job = self._exchange.job
+        """What all ranks' gradients come to; the first time, the variables are compared over the ranks."""
+        job = self.exchange.job
         if job.topology.size == 1:
-            return self._exchange.alone(given)
+            return self.exchange.alone(given)
         with tf.name_scope("distributed_optimizer"):
             held = [*variables, *variables_of(optimizer)]
             compared = check_same_start([each for each in held if _is_comparable(each)], job)
             # Also what is sent for a gradient that is none, and depends on nothing, comes after the comparison.
             with tf.control_dependencies(compared):
-                return self._exchange.combined(given, names, site)
+                return self.exchange.combined(given, names, site)
 
 
 def put_on(optimizer: Any, averaging: Averaging) -> None:

@@ -19,7 +19,7 @@ from typing import Any, NoReturn, TypeVar
 
 import tensorflow as tf
 
-from tfdp.migrate.verify import scratch
+from tfdp.migrate.verify import _keras, scratch
 from tfdp.migrate.verify._data import Order, Seeds
 from tfdp.migrate.verify._draws import Draws
 from tfdp.migrate.verify._layers import Layers
@@ -65,6 +65,7 @@ class Session:
         self.order.install()
         self.draws.install()
         self.layers.install()
+        _keras.keep_order()
         self.tapes.install()
         if self.spec.reference:
             os.environ[local.SEED] = str(self.spec.seed % 2**32)
@@ -74,6 +75,7 @@ class Session:
             _replace("local_rows", self.notes.rows)
             _replace("scale_lr", self.notes.rates)
             self._watch_tape()
+            _keras.Optimizers(self.recorder, self.registry, self.guard).install()
 
     def run(self) -> None:
         """Run the script, then write what is open and the header. Its exceptions pass through."""

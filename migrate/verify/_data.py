@@ -155,5 +155,6 @@ def _descends(dataset: Any, ancestors: list[Any]) -> bool:
         one = pending.pop()
         if id(one) in known:
             return True
+        # What is dealt may also be an array, or batches from Python.
         pending.extend(one._inputs() if isinstance(one, tf.data.Dataset) else ())
     return False

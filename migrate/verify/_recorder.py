@@ -5,7 +5,7 @@ optimizers, hand-written ones, `assign_sub` on a concrete variable class.
 """
 
 from collections.abc import Callable, Container
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NoReturn, Protocol
 
 import numpy as np
@@ -104,6 +104,21 @@ class Recorder:
             self._write(self._open.before, closed=False)
             self._stop("diverged")
 
+    def averaged(self, given: Arrays, found: Arrays, shares: int) -> None:
+        """An optimizer has averaged the gradients `given`, by key, and goes on with `found`.
+
+        Calls whose results went to it as they were are those that it averaged. What was done to a gradient in between
+        makes it another one, which the update tells about. shares: how many times the mean `found` is.
+        """
+        for number, call in enumerate(self._open.calls if self._open else ()):
+            mine = {k: found[k] for k, g in call.gradients.items() if k in given and _equal(g, given[k])}
+            if mine and self._open is not None and not call.combined:
+                combined = "mean" if shares == 1 else "sum"
+                gradients = {**call.gradients, **mine}
+                self._open.calls[number] = replace(
+                    call, gradients=gradients, combined=combined, loss=call.loss * shares
+                )
+
     def finish(self) -> None:
         """The script is at its end, or fails: close or keep what is open."""
         if self._open is None or not self._open.calls:
@@ -131,3 +146,7 @@ class Recorder:
         """The reference's state before this step, for the variables that exist."""
         step = self._reference.step(self.index) if self._reference and self.index else None
         return {key: step.before[key] for key in self.locked if key in step.before and key in now} if step else {}
+
+
+def _equal(one: Array, other: Array) -> bool:
+    return np.array_equal(one, other, equal_nan=True)

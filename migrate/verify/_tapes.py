@@ -130,13 +130,6 @@ class Tapes:
             assigned.append(variable.assign(tf.cast(value, variable.dtype), read_value=False))
         return [done, *assigned]
 
-    def _operation(self, callback: Callable[..., None], inputs: Sequence[Any]) -> Any:
-        def run(*values: Any) -> Any:
-            self._guard(lambda: callback(*values))
-            return np.int64(0)
-
-        return tf.numpy_function(run, list(inputs), tf.int64)
-
     def _record(self, target: Any, sources: Any, result: Any, tape: Any, inner: bool) -> Any:
         keys = self._registry.keys_of(tf.nest.flatten(sources))
         weight, combined, site = getattr(tape, WEIGHT, None), getattr(tape, COMBINED, ""), call_site()
@@ -145,7 +138,7 @@ class Tapes:
                 self._notes.add(INPUT_AVERAGED, site)
             return result
         gradients = tf.nest.flatten(result)
-        pairs = {key: _dense(g) for key, g in zip(keys, gradients, strict=True) if key and g is not None}
+        pairs = {key: dense(g) for key, g in zip(keys, gradients, strict=True) if key and g is not None}
         head = [_sum(target) * getattr(tape, SHARES, 1), tf.cast(-1 if weight is None else weight, tf.float64)]
 
         def note(loss: Any, count: Any, *values: Any) -> None:
@@ -157,8 +150,18 @@ class Tapes:
         if tf.executing_eagerly():
             self._guard(lambda: note(*(value.numpy() for value in inputs)))
             return result
-        with tf.control_dependencies([self._operation(note, inputs)]):
-            return tf.nest.pack_sequence_as(result, [_again(gradient) for gradient in gradients])
+        with tf.control_dependencies([operation(self._guard, note, inputs)]):
+            return tf.nest.pack_sequence_as(result, [again(gradient) for gradient in gradients])
+
+
+def operation(guard: Callable[[Callable[[], None]], None], callback: Callable[..., None], inputs: Sequence[Any]) -> Any:
+    """In a graph: call `callback` with the values of `inputs`."""
+
+    def run(*values: Any) -> Any:
+        guard(lambda: callback(*values))
+        return np.int64(0)
+
+    return tf.numpy_function(run, list(inputs), tf.int64)
 
 
 def _sum(target: Any) -> Any:
@@ -167,12 +170,13 @@ def _sum(target: Any) -> Any:
     return tf.add_n(parts)
 
 
-def _dense(gradient: Any) -> Any:
-    dense = tf.convert_to_tensor(gradient)
-    return tf.cast(dense, wide_dtype(dense.dtype))
+def dense(gradient: Any) -> Any:
+    """The gradient as a trace holds it."""
+    tensor = tf.convert_to_tensor(gradient)
+    return tf.cast(tensor, wide_dtype(tensor.dtype))
 
 
-def _again(gradient: Any) -> Any:
+def again(gradient: Any) -> Any:
     """The same gradient, not available before the control inputs in force have run."""
     if isinstance(gradient, tf.IndexedSlices):
         return tf.IndexedSlices(tf.identity(gradient.values), gradient.indices, gradient.dense_shape)

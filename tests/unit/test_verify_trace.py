@@ -163,3 +163,23 @@ def test_more_gradients_than_the_reference_end_the_run(tmp_path: Path) -> None:
     step = there.step(0)
     assert step is not None
     assert (step.closed, len(step.calls)) == (False, 2)
+
+
+def test_an_optimizers_average_takes_the_place_of_the_gradient_that_it_was_given(tmp_path: Path) -> None:
+    memory = Memory()
+    recorder = Recorder(memory, trace(tmp_path / "t"), 2, stop)
+    recorder.enter()
+    recorder.call(call(3.0))
+    recorder.averaged({W: np.full(2, 9.0)}, {W: np.full(2, 7.0)}, 1)  # a gradient that was changed on its way
+    recorder.averaged({M: np.ones(2)}, {M: np.full(2, 7.0)}, 1)  # another variable's
+    recorder.call(call(5.0))
+    recorder.averaged({W: np.ones(2, np.float32)}, {W: np.full(2, 0.5)}, 2)
+    recorder.averaged({W: np.ones(2, np.float32)}, {W: np.full(2, 0.1)}, 2)  # the call is averaged already
+    memory.add(1)
+    recorder.finish()
+    step = Trace(tmp_path / "t").step(0)
+    assert step is not None
+    assert [(each.loss, each.combined, each.gradients[W].tolist()) for each in step.calls] == [
+        (6.0, "sum", [0.5, 0.5]),
+        (10.0, "sum", [0.5, 0.5]),
+    ]

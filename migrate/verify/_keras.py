@@ -1,0 +1,77 @@
+"""Keras' own training under control of the proof: the order of its data, and gradients averaged by an optimizer.
+
+Keras' `fit`, `train_on_batch` and `minimize` take their gradients by a `tf.GradientTape`, which is recorded as a
+script's own is. Where the ranks' optimizer averages, what a tape gives is a rank's own gradient: it is exchanged for
+what the optimizer made of it.
+"""
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+import tensorflow as tf
+
+from tfdp.migrate.verify._recorder import Recorder
+from tfdp.migrate.verify._tapes import again, dense, operation
+from tfdp.migrate.verify._variables import Registry
+from tfdp.runtime.averaging import Averaging
+from tfdp.runtime.ops import Sum
+
+T = TypeVar("T")
+
+
+def keep_order() -> None:
+    """From now on `fit` takes its data in the order in which they come."""
+    model = tf.keras.Model
+    # In Keras 3 a base class of Model has the method.
+    owner = next(cls for cls in model.__mro__ if "fit" in vars(cls))
+    fit = owner.fit
+    signature = inspect.signature(fit)
+
+    @functools.wraps(fit)
+    def in_order(*args: Any, **options: Any) -> Any:
+        given = signature.bind(*args, **options)
+        given.arguments["shuffle"] = False
+        return fit(*given.args, **given.kwargs)
+
+    owner.fit = in_order
+
+
+class Optimizers:
+    """Watches what the runtime's averaging makes of gradients."""
+
+    def __init__(self, recorder: Recorder, registry: Registry, guard: Callable[[Callable[[], None]], None]) -> None:
+        self._recorder = recorder
+        self._registry = registry
+        self._guard = guard
+
+    def install(self) -> None:
+        """Wrap it for the rest of the process."""
+        combined = Averaging.combined
+
+        def recorded(this: Any, optimizer: Any, given: Sequence[Any], variables: Sequence[Any], *rest: Any) -> Any:
+            found = combined(this, optimizer, given, variables, *rest)
+            job = this.exchange.job
+            shares = job.topology.size if this.exchange.op is Sum else 1
+            return self._record(given, found, variables, shares)
+
+        Averaging.combined = tf.autograph.experimental.do_not_convert(recorded)  # type: ignore[method-assign]
+
+    def _record(self, given: Sequence[Any], found: Sequence[Any], variables: Sequence[Any], shares: int) -> list[Any]:
+        keys = self._registry.keys_of(list(variables))
+        known = [index for index, key in enumerate(keys) if key and given[index] is not None]
+        names = [str(keys[index]) for index in known]
+
+        def note(*values: Any) -> None:
+            arrays = [np.array(value) for value in values]
+            local = dict(zip(names, arrays[: len(names)], strict=True))
+            self._recorder.averaged(local, dict(zip(names, arrays[len(names) :], strict=True)), shares)
+
+        inputs = [dense(gradients[index]) for gradients in (given, found) for index in known]
+        if tf.executing_eagerly():
+            self._guard(lambda: note(*(value.numpy() for value in inputs)))
+            return list(found)
+        with tf.control_dependencies([operation(self._guard, note, inputs)]):
+            return [again(gradient) for gradient in found]
