@@ -38,6 +38,7 @@ class Averaging:
     def __init__(self, exchange: Exchange, passes: int, mean_of_passes: bool) -> None:
         self.exchange, self._passes, self._mean_of_passes = exchange, passes, mean_of_passes
         self._accumulation = Accumulation(passes, mean_of_passes)
+        self._compared: dict[tuple[int, ...], list[Any]] = {}
 
     def for_a_copy(self) -> "Averaging":
         """The same for a copy of the optimizer, which adds up passes for itself."""
@@ -62,6 +63,14 @@ class Averaging:
         self._accumulation.add(given, variables, all_passes, lambda: optimizer.iterations.assign_add(1))
         return optimizer.iterations
 
+    def _held(self, optimizer: Any, variables: Sequence[Any]) -> list[Any]:
+        """What is compared over the ranks before its first update: the same list each time.
+
+        An optimizer makes its slots at the first update, and ranks may trace a function again at different steps.
+        """
+        found = [each for each in (*variables, *variables_of(optimizer)) if _is_comparable(each)]
+        return self._compared.setdefault(tuple(map(id, variables)), found)
+
     def combined(
         self, optimizer: Any, given: Sequence[Gradient], variables: Sequence[Any], names: Sequence[str], site: str
     ) -> list[Gradient]:
@@ -70,8 +79,7 @@ class Averaging:
         if job.topology.size == 1:
             return self.exchange.alone(given)
         with tf.name_scope("distributed_optimizer"):
-            held = [*variables, *variables_of(optimizer)]
-            compared = check_same_start([each for each in held if _is_comparable(each)], job)
+            compared = check_same_start(self._held(optimizer, variables), job)
             # Also what is sent for a gradient that is none, and depends on nothing, comes after the comparison.
             with tf.control_dependencies(compared):
                 return self.exchange.combined(given, names, site)

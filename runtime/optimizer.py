@@ -43,6 +43,7 @@ def DistributedOptimizer(  # noqa: N802 - as it is called in other systems, whos
             Changes the result.
         backward_passes_per_step: add up this many calls' gradients on each rank before they are exchanged and applied.
             In between only `iterations` grows. Also with one worker. What is left at the end of training is dropped.
+            (Keras 3's own `gradient_accumulation_steps` works too, and exchanges at each call.)
         average_aggregated_gradients: divide what is added up by `backward_passes_per_step`.
         gradient_predivide_factor: dense gradients are divided by it before they are added up over ranks, and by
             size()/factor afterwards. With `Average` only. Changes the last bits.

@@ -170,3 +170,18 @@ def case_a_rank_that_starts_elsewhere_is_an_error():
     model.compile(optimizer=dp.DistributedOptimizer("sgd"), loss=loss())
     with pytest.raises((dp.TfdpError, tf.errors.UnknownError), match=r"bias.* differ on rank\(s\) 1"):
         model.fit(*mine(*records(LOCAL * dp.size())), batch_size=LOCAL, verbose=0)
+
+
+def case_a_rank_that_traces_again_alone():
+    optimizer = dp.DistributedOptimizer(keras.optimizers.Adam(0.125))
+    variable = tf.Variable([0.0])
+
+    @tf.function
+    def step(x):
+        with tf.GradientTape() as tape:
+            value = tf.reduce_mean(variable * x)
+        optimizer.apply_gradients(zip(tape.gradient(value, [variable]), [variable], strict=True))
+
+    for rows in (2, 3 if dp.rank() == 1 else 2, 2):
+        step(tf.ones([rows]))
+    close([variable.numpy()], [np.array([-0.375])])

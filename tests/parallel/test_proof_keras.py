@@ -21,7 +21,7 @@ y = random.integers(0, 3, 96)
 
 class Distilled(keras.Model):
     def train_step(self, data):
-        x, y = data
+        x, y = data[:2]
         with tf.GradientTape() as tape:
             value = tf.add_n([self.compute_loss(x, y, self(x, training=True)), *self.losses]) * 0.5
         gradients = [2 * each for each in tape.gradient(value, self.trainable_variables)]
@@ -38,7 +38,8 @@ def model(kind):
 """
 FIT = """
 first = model(keras.Model)
-first.compile(OPTIMIZER(keras.optimizers.Adam(RATE, global_clipnorm=0.3)), "sparse_categorical_crossentropy", ["acc"])
+adam = OPTIMIZER(keras.optimizers.Adam(RATE, global_clipnorm=0.3))
+first.compile(adam, "sparse_categorical_crossentropy", metrics=["acc"])
 first.fit(SHARD(x), SHARD(y), batch_size=SIZE, epochs=2, validation_data=(x[:9], y[:9]), verbose=0)
 second = model(Distilled)
 second.compile(OPTIMIZER(keras.optimizers.SGD(RATE, momentum=0.9)), "sparse_categorical_crossentropy")
