@@ -282,6 +282,9 @@ class Losses:
         if origin.path == (ITER,):
             return True
         node = origin.node
+        function = self._origins.index.parents.get(self._origins.index.parents.get(node, node))
+        if isinstance(node, cst.Param) and isinstance(function, cst.FunctionDef):
+            return function.name.value == "train_step" and not origin.path  # what Keras' fit gives to it
         if origin.path or not isinstance(node, cst.Call):
             return False
         return self._origins.names.api(node.func) == "builtins.next" or self._calls.gives_list_of_gradients(node)

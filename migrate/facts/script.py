@@ -466,8 +466,9 @@ class Script:
     @cached_property
     def _sliced(self) -> frozenset[cst.CSTNode]:
         """Everything that the trained gradients are computed from."""
-        targets = [g.target for g in self.trained if g.target is not None]
-        return backward(self.origins, [*targets, *(g.sources for g in self.trained if g.sources is not None)])
+        gradients = (*self.trained, *self.stepped)
+        targets = [g.target for g in gradients if g.target is not None]
+        return backward(self.origins, [*targets, *(g.sources for g in gradients if g.sources is not None)])
 
     @cached_property
     def _reached(self) -> frozenset[cst.Call]:
@@ -482,7 +483,7 @@ class Script:
     def losses(self) -> Losses:
         """What the losses are over the batch."""
         origins = Origins(self.index, self.names, self._reached)
-        sizes = BatchSizes(origins, self.batches, self.array_batches.sizes)
+        sizes = BatchSizes(origins, self.batches, (*self.array_batches.sizes, *self._fit_sizes))
         return Losses(origins, sizes, self.array_batches.rows, self._of_keras.of_model)
 
     @cached_property
@@ -492,9 +493,13 @@ class Script:
 
     @cached_property
     def _sizes(self) -> BatchSizes:
-        fitted = (given_to(f.fit.call, "batch_size") for f in self.fit_data if f.arrays)
-        given = (*self.array_batches.sizes, *(size for size in fitted if size is not None))
-        return BatchSizes(self.origins, self.batches, given)
+        return BatchSizes(self.origins, self.batches, (*self.array_batches.sizes, *self._fit_sizes))
+
+    @property
+    def _fit_sizes(self) -> list[cst.BaseExpression]:
+        """The sizes of batches that `fit` takes out of arrays."""
+        given = [given_to(f.fit.call, "batch_size") for f in self.fit_data if f.arrays]
+        return [g for g in given if g is not None]
 
     @cached_property
     def batch_uses(self) -> BatchUses:
