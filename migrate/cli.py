@@ -140,6 +140,10 @@ def run(ctx: click.Context, np: int, command: tuple[str, ...]) -> None:
     show_default=True,
     help="Time for each of the two runs.",
 )
+@click.option(
+    "--float64", is_flag=True, help="Let both run freely in float64, and compare the variables after K updates."
+)
+@click.option("--keep-randomness", is_flag=True, help="Neutralise nothing; then nothing can be concluded: exit 2.")
 @click.option("--show-reference", is_flag=True, help="Print the script that the migrated one must equal; run nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON on stdout.")
 @click.option("--html", metavar="FILE", help="Write a page with curves, differences and the diff.")

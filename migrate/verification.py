@@ -42,6 +42,8 @@ class Order:
     against: str | None = None
     timeout: float = 600.0
     show_reference: bool = False
+    keep_randomness: bool = False
+    float64: bool = False
     as_json: bool = False
     html: str | None = None
     png: str | None = None
@@ -128,6 +130,8 @@ def _proof(order: Order, texts: Texts) -> Proof:
             timeout=order.timeout,
             watch=steps.at,
             original=texts.original,
+            keep_randomness=order.keep_randomness,
+            float64=order.float64,
         ) as recording,
     ):
         return recording.prove(texts.migrated, texts.path)
@@ -158,6 +162,10 @@ def _options(order: Order) -> dict[str, str]:
         said["learning-rate scale"] = order.lr_scale
     if order.warmup_steps:
         said["warm-up steps"] = str(order.warmup_steps)
+    if order.float64:
+        said["float64"] = "free"
+    if order.keep_randomness:
+        said["randomness"] = "kept"
     if order.args:
         said["arguments"] = shlex.join(order.args)
     return said

@@ -33,11 +33,14 @@ def prove(
     timeout: float = TIMEOUT,
     lr_scale: Scale = "linear",
     warmup_steps: int = 0,
+    keep_randomness: bool = False,
+    float64: bool = False,
 ) -> Proof:
     """Compare the script at `path`, migrated, on `np` processes with its reference for `steps` updates.
 
     migrated, reference: source texts to use instead of what the tool makes of `path`. seed: start of all generators.
-    lr_scale, warmup_steps: as in `tfdp migrate`.
+    lr_scale, warmup_steps: as in `tfdp migrate`. keep_randomness: neutralise nothing; then nothing is proved.
+    float64: run freely in float64, where the script allows it, and compare the variables after each step.
     args: the script's own arguments. timeout: seconds for each of the two runs.
 
     Raises:
@@ -49,5 +52,6 @@ def prove(
     after = texts.migrated(str(path), source, batch, scaling) if migrated is None else migrated
     before = texts.reference(str(path), source, np, batch, scaling) if reference is None else reference
     options: dict[str, Any] = {"batch": batch, "seed": seed, "args": args, "timeout": timeout}
+    options |= {"keep_randomness": keep_randomness, "float64": float64}
     with record(path, np, steps, reference=before, original=source, **options) as recording:
         return recording.prove(after)

@@ -5,6 +5,7 @@ migrated script and as any variation of it.
 """
 
 import contextlib
+import functools
 import importlib.util
 import io
 import json
@@ -19,9 +20,12 @@ from typing import Any, NoReturn, TypeVar
 
 import tensorflow as tf
 
-from tfdp.migrate.verify import _keras, scratch
+from tfdp.migrate.verify import _float64, _keras, effects, scratch
 from tfdp.migrate.verify._data import Order, Seeds
 from tfdp.migrate.verify._draws import Draws
+from tfdp.migrate.verify._effects import Watch
+from tfdp.migrate.verify._examples import Examples
+from tfdp.migrate.verify._frames import Lines
 from tfdp.migrate.verify._layers import Layers
 from tfdp.migrate.verify._notes import Notes
 from tfdp.migrate.verify._recorder import Recorder
@@ -44,28 +48,42 @@ class Session:
         self.trace.folder.mkdir(parents=True, exist_ok=True)
         reference = Trace(Path(spec.reference)) if spec.reference else None
         forced = reference.start() if reference and self.rank == 0 else {}
-        self.registry = Registry(forced, scatter=self.rank or None)
-        self.seeds = Seeds(spec.seed, self.rank)
+        self.registry = Registry(forced, scatter=self.rank or None, wide=spec.float64)
+        self.lines = Lines(spec.path)
+        self.changed = Notes()
+        self.seeds = Seeds(spec.seed, self.rank, self._changed)
         header = reference.header() if reference else None
         self.notes = Notes()
-        self.order = Order(self.seeds, self.rank, header, self.notes)
+        self.order = Order(self.seeds, self.rank, header, self.notes, None if spec.keep_randomness else self._changed)
+        self.examples = Examples(self.trace.folder, self.guard)
         self.recorder = Recorder(self.registry, self.trace, spec.steps, self.stop, reference)
+        self.recorder.free = spec.float64
+        self.recorder.entered = self.examples.entered
+        roots = Path(spec.scratch), Path(spec.path).parent
+        self.effects = Watch(self.trace.folder, roots, self.lines, lambda: self.recorder.index, self.guard)
         place = (self.rank, int(os.environ[local.SIZE])) if reference else None
         folder = reference.folder if reference else self.trace.folder
-        self.draws = Draws(Path(spec.path), folder, place, self.recorder.moment)
-        self.layers = Layers()
+        self.layers = Layers(self.lines, self.changed)
+        self.draws = Draws(Path(spec.path), folder, place, self.recorder.moment, self._drawing)
         self.tapes = Tapes(self.recorder, self.registry, self.guard, self.notes)
 
     def install(self) -> None:
         """Put all instruments in place: before anything of the script, or of the runtime, is imported."""
         # Rounding of products to ten bits of mantissa would drown what is compared.
         tf.config.experimental.enable_tensor_float_32_execution(False)
+        if self.spec.float64:
+            _float64.install()
+        self.lines.install()
         self.seeds.install()
         self.registry.install()
         self.order.install()
-        self.draws.install()
-        self.layers.install()
-        _keras.keep_order()
+        self.layers.watch()
+        if not self.spec.keep_randomness:
+            self.draws.install()
+            self.layers.install()
+            _keras.keep_order()
+        self.examples.install()
+        self.effects.install()
         self.tapes.install()
         if self.spec.reference:
             os.environ[local.SEED] = str(self.spec.seed % 2**32)
@@ -76,6 +94,12 @@ class Session:
             _replace("scale_lr", self.notes.rates)
             self._watch_tape()
             _keras.Optimizers(self.recorder, self.registry, self.guard).install()
+
+    def _changed(self, what: str) -> None:
+        self.changed.add(what, self.lines.here())
+
+    def _drawing(self, what: str) -> Callable[[], None]:
+        return functools.partial(self.changed.add, what, self.layers.here())
 
     def run(self) -> None:
         """Run the script, then write what is open and the header. Its exceptions pass through."""
@@ -115,7 +139,7 @@ class Session:
     def _write_header(self, outcome: str) -> None:
         if not self.spec.reference:
             self.trace.write_start(self.recorder.start())
-        given = tuple(self.seeds.given), tuple(self.order.given), self.layers.neutralised
+        given = tuple(self.seeds.given), tuple(self.order.given), self.changed.all
         self.trace.write_header(Header(outcome, self.registry.names(), _compute_dtype(), *given, self.notes.all))
 
     def _watch_tape(self) -> None:
@@ -183,6 +207,7 @@ def main() -> None:
     """Read the spec named on the command line and run."""
     spec = Spec(**json.loads(Path(sys.argv[1]).read_text("utf-8")))
     session = Session(spec)
+    effects.mark(session.rank)
     os.chdir(spec.scratch)
     scratch.protect(Path(spec.scratch))
     session.install()

@@ -9,16 +9,19 @@ import numpy as np
 import tensorflow as tf
 
 from tfdp.migrate.verify._notes import Notes
+from tfdp.migrate.verify.neutralised import SEEDED, SHUFFLED
 from tfdp.migrate.verify.trace import DEALT, DEALT_AGAIN, ORDERS_DIFFER, SAME_BATCH, Header
 
 
 class Seeds:
     """Python's and NumPy's generators start alike everywhere, TensorFlow's only in the reference and on rank 0."""
 
-    def __init__(self, seed: int, rank: int) -> None:
+    def __init__(self, seed: int, rank: int, changed: Callable[[str], None]) -> None:
+        """changed: told what is changed for the line that is running."""
         self._seed = seed
         self._rank = rank
         self._unseeded = 0
+        self._changed = changed
         self.agreed: set[int] = set()
         self.given: list[int] = []
 
@@ -39,6 +42,7 @@ class Seeds:
                 return default_rng(seed)
             # As in life: nothing makes unseeded generators of two ranks alike, but a seed that all ranks share.
             self._unseeded += 1
+            self._changed(SEEDED)
             return default_rng([self._seed, self._unseeded, 0 if agreed else self._rank])
 
         tf.random.set_seed = watched
@@ -60,7 +64,11 @@ class Seeds:
 class Order:
     """`shuffle` keeps the order, except where it would give each rank another order of the records they share out."""
 
-    def __init__(self, seeds: Seeds, rank: int, reference: Header | None, notes: Notes) -> None:
+    def __init__(
+        self, seeds: Seeds, rank: int, reference: Header | None, notes: Notes, changed: Callable[[str], None] | None
+    ) -> None:
+        """changed: told what is changed for the line that is running; without it, nothing is."""
+        self._changed = changed
         self._seeds = seeds
         self._notes = notes
         self._rank = rank
@@ -78,6 +86,9 @@ class Order:
         def ordered(this: Any, *args: Any, **options: Any) -> Any:
             shuffle(this, *args, **options)  # wrong arguments must fail as they do in life
             arguments = signature.bind(this, *args, **options).arguments
+            if self._changed is None:
+                return shuffle(this, *args, **options)
+            self._changed(SHUFFLED)
             seed = self._order(this, arguments.get("seed"))
             if seed is None:
                 return this

@@ -18,6 +18,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import tensorflow as tf
 
+from tfdp.migrate.verify.neutralised import DRAWN
 from tfdp.migrate.verify.trace import Array
 
 _LARGEST = 2**24  # elements; a larger tensor is data, of which no rank draws its own rows
@@ -30,14 +31,20 @@ class Draws:
     """Wraps what draws random numbers: in the reference to write them down, on the ranks to take from them."""
 
     def __init__(
-        self, script: Path, folder: Path, place: tuple[int, int] | None, moment: Callable[[], tuple[int, int]]
+        self,
+        script: Path,
+        folder: Path,
+        place: tuple[int, int] | None,
+        moment: Callable[[], tuple[int, int]],
+        changed: Callable[[str], Callable[[], None]],
     ) -> None:
         """folder: the reference's trace. place: rank and size, None in the reference itself. moment: the step and the
-        number of gradients taken in it."""
+        number of gradients taken in it. changed: asked where a draw is in the script; what it gives notes the draw."""
         self._script = str(script)
         self._folder = folder / "draws"
         self._place = place
         self._moment = moment
+        self._changed = changed
         self._lines: dict[Site, list[tuple[int, ...]]] = {}
         self._counts: Counter[str] = Counter()
         self._drawn: WeakKeyDictionary[Any, Counter[str]] = WeakKeyDictionary()
@@ -119,10 +126,10 @@ class Draws:
         if site is None or not tf.is_tensor(value):
             return value
         if tf.executing_eagerly():
-            return tf.constant(self._exchange(site, value.numpy()), value.dtype)
+            return tf.constant(self._exchange(site, self._changed(DRAWN), value.numpy()), value.dtype)
         graph = tf.compat.v1.get_default_graph()
         drawn = self._drawn.setdefault(graph, Counter())
-        exchange = functools.partial(self._exchange, f"{site}-{drawn[site]}")
+        exchange = functools.partial(self._exchange, f"{site}-{drawn[site]}", self._changed(DRAWN))
         drawn[site] += 1
         # In their order with the steps that are recorded: nothing else orders operations that call Python.
         earlier = [each for each in graph.get_operations() if each.op_def is not None and each.op_def.is_stateful]
@@ -131,9 +138,12 @@ class Draws:
         taken.set_shape(value.shape)
         return taken
 
-    def _exchange(self, site: str, value: Array) -> Array:
+    def _exchange(self, site: str, noted: Callable[[], None], value: Array) -> Array:
         """Write a value of the reference down, or replace one of a rank by its rows."""
         step, calls = self._moment()
+        # What is drawn before the first step are the variables' initial values, or is drawn again later.
+        if step:
+            noted()
         place = f"{site}-{step}-{calls}"
         number = self._counts[place]
         self._counts[place] += 1

@@ -2,22 +2,34 @@
 
 import functools
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import tensorflow as tf
 
-NORMALIZED = "batch statistics: BatchNormalization uses its moving ones, in the reference and on every rank"
+from tfdp.migrate.verify._frames import Lines, frames
+from tfdp.migrate.verify._notes import Notes
+from tfdp.migrate.verify.neutralised import NORMALIZED
 
 
 class Layers:
-    """Changes Keras' layers before the script uses them, and remembers whether it did."""
+    """Knows the line that made each of Keras' layers, and changes BatchNormalization before the script uses it."""
 
-    def __init__(self) -> None:
-        self._found: dict[str, None] = {}
+    def __init__(self, lines: Lines, changed: Notes) -> None:
+        self._lines = lines
+        self._changed = changed
+        self._made: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 
-    @property
-    def neutralised(self) -> tuple[str, ...]:
-        """What was changed, of what the script used."""
-        return tuple(self._found)
+    def watch(self) -> None:
+        """Remember where layers are made, from now on."""
+        layer = tf.keras.layers.Layer
+        start = layer.__init__
+
+        @functools.wraps(start)
+        def __init__(this: Any, *args: Any, **options: Any) -> None:  # noqa: N807
+            start(this, *args, **options)
+            self._made.setdefault(this, self._lines.here())
+
+        layer.__init__ = __init__
 
     def install(self) -> None:
         """BatchNormalization normalises by the batch at hand, whose statistics differ by rank: a known difference."""
@@ -29,7 +41,16 @@ class Layers:
         @functools.wraps(original)
         def call(this: Any, inputs: Any, training: Any = None, **options: Any) -> Any:
             if tf.is_tensor(training) or training:
-                self._found[NORMALIZED] = None
+                self._changed.add(NORMALIZED, self._place(this))
             return original(this, inputs, training=False, **options)
 
         owner.call = tf.autograph.experimental.do_not_convert(call)
+
+    def here(self) -> str:
+        """The layer that is computing and the line that made it, or else the line of the script that is running."""
+        owners = (frame.f_locals.get("self") for frame in frames() if frame.f_code.co_name in {"call", "tf__call"})
+        layer = next((one for one in owners if isinstance(one, tf.keras.layers.Layer)), None)
+        return self._lines.here() if layer is None else self._place(layer)
+
+    def _place(self, layer: Any) -> str:
+        return f"{self._made.get(layer, '')} {layer.name}"

@@ -34,11 +34,16 @@ class _Open:
         return any(not np.array_equal(self.before[key], now[key], equal_nan=True) for key in known)
 
 
+def _nothing(_: int) -> None:
+    pass
+
+
 class Recorder:
     """Writes a `Trace` and, given the reference's, puts each step of this process on the reference's state first.
 
     Step 0 is not overwritten: a wrong start must be seen. Only trained variables and slots are: a learning rate taken
-    over from the reference would hide a missing scale.
+    over from the reference would hide a missing scale. entered: told the step of every outermost tape.
+    free: nothing is overwritten.
     """
 
     def __init__(
@@ -58,6 +63,8 @@ class Recorder:
         self._open: _Open | None = None
         self._start: dict[str, Array] = {}
         self.index = 0
+        self.free = False
+        self.entered: Callable[[int], None] = _nothing
 
     def start(self) -> Arrays:
         """The first known value of every variable, from before it was first updated."""
@@ -66,7 +73,7 @@ class Recorder:
     @property
     def locked(self) -> tuple[str, ...]:
         """The keys of the variables that are put on the reference's state."""
-        return (*self._lock.trained, *self._lock.slots) if self._lock else ()
+        return (*self._lock.trained, *self._lock.slots) if self._lock and not self.free else ()
 
     def moment(self) -> tuple[int, int]:
         """The present step, and how many gradients have been taken in it."""
@@ -81,10 +88,12 @@ class Recorder:
         now = self._variables.read()
         if self._open is not None and self._open.calls:
             if not self._open.changed(now):
+                self.entered(self.index)
                 return {}
             self._close(now)
             if self.index == self._steps:
                 self._stop("complete")
+        self.entered(self.index)
         state = {key: value for key, value in self._state(now).items() if assignable is None or key in assignable}
         self._open = _Open({**now, **state})
         self._start = {**now, **self._start}

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import tensorflow as tf
 
+from tfdp.migrate.verify._float64 import python_floats
 from tfdp.migrate.verify.trace import Array, Arrays
 
 Creator: TypeAlias = Callable[..., Any]
@@ -31,10 +32,12 @@ class Registry:
 
     forced: initial values by key, for the process that stands for the reference. scatter: None, or the rank whose
     random initial values are moved, so that only a broadcast can make it agree with rank 0. (The job's common seed for
-    Python's `random`, from which Keras 3 draws its initializers' seeds, would otherwise hide a missing one.)
+    Python's `random`, from which Keras 3 draws its initializers' seeds, would otherwise hide a missing one.) wide: of
+    Python's floats, float64 is made.
     """
 
-    def __init__(self, forced: Arrays, scatter: int | None) -> None:
+    def __init__(self, forced: Arrays, scatter: int | None, *, wide: bool = False) -> None:
+        self._wide = wide
         self._forced = forced
         self._scatter = scatter
         self._entries: dict[str, _Entry] = {}
@@ -144,6 +147,9 @@ class Registry:
         # A value that comes out of a checkpoint carries bookkeeping of the restore, and is not drawn.
         if initial is None or hasattr(initial, "checkpoint_position"):
             return dict(arguments)
+
+        if self._wide and arguments.get("dtype") is None and python_floats(initial):
+            arguments = {**arguments, "dtype": tf.float64}
 
         def prepared() -> Any:
             value = initial() if callable(initial) and not isinstance(initial, tf.Variable) else initial

@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 
 from tfdp.migrate.verify.compare import FLOAT32, Failure, Limits, Point, Row
+from tfdp.migrate.verify.effects import Effects
+from tfdp.migrate.verify.examples import Data
+from tfdp.migrate.verify.free import LIMIT
 
 
 @dataclass(frozen=True)
@@ -16,7 +19,9 @@ class Proof:
     diagnosis: the likely cause of the failure in one sentence, where the pattern of the differences tells it. cause:
     its short name, one of `diagnosis.Cause`. timed_out: the migrated run was not done in time, and had missed no
     criterion before: neither proved nor disproved. points: the steps that both runs came to, in order. limits: what
-    passes, for the script's dtypes.
+    passes, for the script's dtypes. data: which examples the ranks read. effects: which files they wrote.
+    randomness_kept: nothing was neutralised, so that nothing can be concluded: never proved. float64: of runs in
+    float64 that nothing held together, the largest relative difference of a variable after the last step.
     """
 
     script: str
@@ -37,9 +42,15 @@ class Proof:
     timed_out: bool = False
     points: tuple[Point, ...] = ()
     limits: Limits = FLOAT32
+    data: Data | None = None
+    effects: Effects | None = None
+    randomness_kept: bool = False
+    float64: float | None = None
 
     def __str__(self) -> str:
         verdict = "trains the same model" if self.proved else "DOES NOT train the same model"
+        if self.randomness_kept:
+            verdict = "nothing can be concluded"
         lines = [f"{self.script} on {self.np} processes ({self.batch} batch, {self.steps} steps): {verdict}"]
         if self.reason:
             lines.append(f"  {self.reason}")
@@ -50,6 +61,12 @@ class Proof:
             parts = [f"{name} {value:.1e} (limit {limit:.0e})" for name, value, limit in measured]
             lines.append(f"  largest relative difference: {', '.join(parts)}")
             lines.extend(_table(self.table))
+        if self.float64 is not None:
+            lines.append(f"  variables after all steps, free in float64: {self.float64:.1e} (limit {LIMIT:.0e})")
+        if self.data:
+            lines.append(f"  data: {self.data.text}")
+        if self.effects:
+            lines.append(f"  files: {self.effects.text}")
         lines.extend(f"  neutralised: {what}" for what in self.neutralised)
         return "\n".join(lines)
 

@@ -8,16 +8,19 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from tfdp.migrate.verify import compare, obstacles, runs
+from tfdp.migrate.verify import checks, compare, free, obstacles, runs
 from tfdp.migrate.verify.diagnosis import diagnose
+from tfdp.migrate.verify.neutralised import described
 from tfdp.migrate.verify.proof import Proof
 from tfdp.migrate.verify.runs import Ended, Watch
 from tfdp.migrate.verify.spec import TRACER_LOG, Spec
 from tfdp.migrate.verify.trace import Trace
+from tfdp.migrate.verify.widen import NotWidenedError, widened
 
 Batch: TypeAlias = Literal["per-worker", "global"]
 SEED = 20240229
 TIMEOUT = 600.0
+NOT_FREE = "it does not run in float64, so leave out --float64"
 
 
 class CouldNotRun(Exception):  # noqa: N818 - says what happened, and is neither "equal" nor "different"
@@ -60,6 +63,8 @@ class Recording:
         self._trace.write_lock(compare.lock(self._trace, self._spec.steps))
         drawn = compare.drawn(self._trace.start(), self._trace.lock().trained)
         self._trace.write_start(drawn)
+        if self._spec.float64 and (left := free.narrow(self._trace)):
+            raise CouldNotRun(f"{self._spec.path}: {NOT_FREE}: {', '.join(left)} is not float64 all the same")
 
     def _watch(self, run: str, steps: int) -> None:
         if steps and not self._room_is_known:
@@ -81,14 +86,20 @@ class Recording:
         folder = self._folder / f"migrated{next(self._number)}"
         folder.mkdir()
         source = folder / "source.py"
-        source.write_bytes(migrated)
+        source.write_bytes(_text(self._spec.path, migrated, float64=self._spec.float64))
         names = {"source": str(source), "out": str(folder / "trace"), "scratch": str(folder / "scratch")}
         names["path"] = str(Path(path).absolute()) if path else self._spec.path
         spec = Spec(**{**vars(self._spec), **names, "reference": str(self._trace.folder)})
         ended = runs.run(folder, spec, self._np, self._timeout, self._watch)
         _refuse_tracer_error(spec)
         ranks = [Trace(Path(spec.out) / f"rank{rank}") for rank in range(self._np)]
-        return self._judged(compare.compare(self._trace, ranks, self._spec.steps), ranks, ended)
+        proof = self._judged(compare.compare(self._trace, ranks, self._spec.steps), ranks, ended)
+        if not spec.keep_randomness:
+            proof = checks.with_data(proof, checks.data(self._trace, ranks, self._spec.steps))
+        if spec.float64:
+            proof = checks.with_float64(proof, self._trace, ranks)
+        proof = checks.with_files(proof, checks.files(ranks, Path(spec.scratch), self._spec.steps))
+        return checks.with_randomness(proof) if spec.keep_randomness else proof
 
     def _judged(self, found: compare.Comparison, ranks: Sequence[Trace], ended: Ended) -> Proof:
         header = self._trace.header()
@@ -114,13 +125,18 @@ class Recording:
             failure=None if crashed else found.failure,
             reason=failed if crashed else missed,
             table=found.rows(header.names if header else {}),
-            neutralised=header.neutralised if header else (),
+            neutralised=self._neutralised(),
             timed_out=bool(crashed) and ended.code is None,
             points=tuple(found.points),
             diagnosis=known.text if known else None,
             cause=known.cause.value if known else None,
             limits=found.limits,
         )
+
+    def _neutralised(self) -> tuple[str, ...]:
+        header = self._trace.header()
+        texts = Path(self._spec.source).read_bytes(), Path(self._spec.path).read_bytes()
+        return described(header.neutralised, *texts) if header else ()
 
     def _require(self, ended: Ended) -> None:
         """Raise unless the reference did what a proof needs."""
@@ -131,7 +147,9 @@ class Recording:
             text = f"the reference was not done in {self._timeout:g} s, in which it came to step {done} of {spec.steps}"
             raise CouldNotRun(f"{spec.path}: {text}\n{_with_hint(ended.output, spec)}")
         if ended.code != 0:
-            raise CouldNotRun(f"{spec.path}: {self._own_failure() or _reference_failure(done, ended, spec)}")
+            how = f"{NOT_FREE}: " if spec.float64 else ""
+            text = self._own_failure() or f"{how}{_reference_failure(done, ended, spec)}"
+            raise CouldNotRun(f"{spec.path}: {text}")
         if done == 0:
             text = "no update of a variable with the gradient of a tf.GradientTape was seen: nothing can be compared"
             raise CouldNotRun(f"{spec.path}: {text}\n{ended.output}")
@@ -153,7 +171,7 @@ class Recording:
         source = folder / "source.py"
         source.write_bytes(self._original)
         names = {"source": str(source), "out": str(folder / "trace"), "scratch": str(folder / "scratch")}
-        spec = Spec(**{**vars(self._spec), **names})
+        spec = Spec(**{**vars(self._spec), **names, "float64": False})
         ended = runs.run(folder, spec, 0, self._timeout, self._told)
         if not ended.code:
             return ""
@@ -175,13 +193,16 @@ def record(
     timeout: float = TIMEOUT,
     watch: Watch | None = None,
     original: bytes | None = None,
+    keep_randomness: bool = False,
+    float64: bool = False,
 ) -> Iterator[Recording]:
     """Run `reference` under the name of `path`, in one process, for `steps` updates.
 
     np: processes of the migrated runs to come. seed: what the generators of reference and rank 0 start from. args: the
     script's own. timeout: seconds for each run, the reference's and every migrated one. watch: told a few times a
     second which run is under way, and how many steps it has done. original: run where the reference fails, to tell
-    whether the script fails by itself.
+    whether the script fails by itself. keep_randomness: neutralise nothing, so that nothing can be concluded. float64:
+    run freely in float64, and compare the variables after each step.
 
     Raises:
         CouldNotRun: the reference fails, or ends before `steps` updates.
@@ -191,7 +212,7 @@ def record(
         raise ValueError(f"np is {np} and steps is {steps}: both must be at least 1")
     with tempfile.TemporaryDirectory(prefix="tfdp-verify-") as name:
         folder = Path(name)
-        (folder / "source.py").write_bytes(reference)
+        (folder / "source.py").write_bytes(_text(path, reference, float64=float64))
         spec = Spec(
             path=str(Path(path).absolute()),
             source=str(folder / "source.py"),
@@ -200,11 +221,20 @@ def record(
             reference="",
             steps=steps,
             seed=seed,
+            keep_randomness=keep_randomness,
+            float64=float64,
             args=tuple(args),
         )
         recording = Recording(folder, spec, np, batch, timeout=timeout, watch=watch, original=original)
         recording.make()
         yield recording
+
+
+def _text(path: str | Path, source: bytes, *, float64: bool) -> bytes:
+    try:
+        return widened(source) if float64 else source
+    except NotWidenedError as error:
+        raise CouldNotRun(f"{path}: {NOT_FREE}: {error}") from error
 
 
 def _refuse_tracer_error(spec: Spec) -> None:

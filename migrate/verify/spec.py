@@ -11,7 +11,9 @@ class Spec:
     """One run. All paths absolute.
 
     path: the script's own path. source: file with the text to run instead. out: folder for the traces. scratch: working
-    directory. reference: the reference's trace folder, empty for the reference itself. args: the script's arguments.
+    directory. reference: the reference's trace folder, empty for the reference itself. keep_randomness:
+    leave draws, shuffles and batch statistics as they are in life. float64: compute in float64, and put no step on the
+    reference's state. args: the script's arguments.
     """
 
     path: str
@@ -21,4 +23,6 @@ class Spec:
     reference: str
     steps: int
     seed: int
+    keep_randomness: bool
+    float64: bool
     args: tuple[str, ...]

@@ -82,11 +82,11 @@ class Header:
     compute: str = "float32"
     seeded: tuple[int, ...] = ()
     shuffled: tuple[int, ...] = ()
-    neutralised: tuple[str, ...] = ()
+    neutralised: tuple[Note, ...] = ()
     notes: tuple[Note, ...] = ()
 
 
-_LISTS = ("seeded", "shuffled", "neutralised")
+_LISTS, _NOTES = ("seeded", "shuffled"), ("neutralised", "notes")
 
 
 @dataclass(frozen=True)
@@ -127,6 +127,10 @@ class Trace:
         calls = tuple(_call(facts, parts.get(f"gradient{number}", {})) for number, facts in enumerate(about))
         return Step(parts.get("before", {}), calls, parts.get("after", {}), bool(parts["closed"][""]))
 
+    def idle_steps(self, steps: int) -> list[int]:
+        """The steps in which this process's gradients count for no example."""
+        return [index for index in range(steps) if any(about["weight"] == 0 for about in self._about(index))]
+
     def closed_steps(self) -> int:
         """How many steps ended with an update."""
         count = 0
@@ -138,17 +142,17 @@ class Trace:
         """Write `header.json`: the last thing a process does."""
         facts = {"outcome": header.outcome, "names": dict(header.names), "compute": header.compute}
         lists = {name: list(getattr(header, name)) for name in _LISTS}
-        notes = [[note.what, note.site] for note in header.notes]
-        self._write_text(HEADER, json.dumps({**facts, **lists, "notes": notes}))
+        notes = {name: [[note.what, note.site] for note in getattr(header, name)] for name in _NOTES}
+        self._write_text(HEADER, json.dumps({**facts, **lists, **notes}))
 
     def header(self) -> Header | None:
         """The header, None for a process that was killed."""
         if not (self.folder / HEADER).exists():
             return None
         facts = json.loads((self.folder / HEADER).read_text("utf-8"))
-        lists = {name: tuple(facts[name]) for name in _LISTS}
-        notes = tuple(Note(what, site) for what, site in facts["notes"])
-        return Header(facts["outcome"], facts["names"], facts["compute"], notes=notes, **lists)
+        notes = [tuple(Note(what, site) for what, site in facts[name]) for name in _NOTES]
+        lists = [tuple(facts[name]) for name in _LISTS]
+        return Header(facts["outcome"], facts["names"], facts["compute"], *lists, *notes)
 
     def write_start(self, initial: Arrays) -> None:
         """Write the values the variables were created with."""
@@ -168,6 +172,12 @@ class Trace:
         """What `write_lock` wrote."""
         facts = json.loads((self.folder / LOCK).read_text("utf-8"))
         return Lock(tuple(facts["trained"]), tuple(facts["slots"]), tuple(facts["calls"]))
+
+    def _about(self, index: int) -> list[dict[str, Any]]:
+        if not self._step_file(index).exists():
+            return []
+        with np.load(self._step_file(index)) as file:
+            return list(json.loads(str(file["calls"])))
 
     def _step_file(self, index: int) -> Path:
         return self.folder / f"step-{index:05d}.npz"

@@ -117,9 +117,51 @@ def test_an_order_that_differs_by_rank_fails(name: str, recording: Recording) ->
     assert (proof.failure.kind, proof.failure.step) == ("loss", 0)
 
 
+WRITES = """if step == 1:
+        open(dp.rank_path("own"), "w").close()
+        open(dp.root_path("root"), "w").close()
+        dp.on_root(lambda: [tf.train.Checkpoint(w=w).save("ckpt/c"), None][1])"""
+
+
 def test_any_shuffle_after_the_deal_passes(recording: Recording) -> None:
-    proof = recording.prove(dealt((DEAL, "dp.shard(data).shuffle(24)")))
+    proof = recording.prove(dealt((DEAL, "dp.shard(data).shuffle(24)"), ("# STEP", WRITES)))
     assert proof.proved, proof.reason
+    assert proof.data is not None
+    assert (proof.data.outcome, proof.data.examples) == ("shared", ((12 * STEPS, 12 * STEPS),))
+    assert proof.effects is not None
+    assert proof.effects.written == (
+        ("ckpt/c-1", (0,)),
+        ("ckpt/checkpoint", (0,)),
+        ("own-0-of-2", (0,)),
+        ("own-1-of-2", (1,)),
+        ("root", (0,)),
+    )
+
+
+def test_all_examples_for_every_rank_are_no_share(recording: Recording) -> None:
+    """In the global mode each rank then computes the same gradient as the reference, and the numbers are equal."""
+    proof = recording.prove(dealt((DEAL, "data"), ("dp.local_batch_size(24)", "24")))
+    assert not proof.proved
+    assert proof.failure is not None
+    assert (proof.failure.kind, proof.failure.step) == ("data", 0)
+    assert "every rank read all 24 examples" in proof.reason
+
+
+FILES = {
+    "one written by Python": ("np.save('w.npy', w.numpy())", "w.npy"),
+    "a checkpoint of another rank": ("dp.rank() and tf.train.Checkpoint(w=w).write('ckpt/c')", "ckpt/c"),
+    "one that native code writes": ("dp.rank() and __import__('ctypes').CDLL(None).creat(b'bin', 0o666)", "bin"),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_files_that_another_rank_writes_fail(name: str, recording: Recording) -> None:
+    statement, path = FILES[name]
+    proof = recording.prove(dealt(("# STEP", f"if step == 1: {statement}")))
+    assert not proof.proved
+    assert proof.failure is not None
+    assert (proof.failure.kind, proof.failure.rank) == ("files", 1)
+    assert f"rank 1 writes {path}" in proof.reason
 
 
 def test_a_script_that_the_tool_refuses_cannot_be_proved(tmp_path: Path) -> None:

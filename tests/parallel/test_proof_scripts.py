@@ -198,6 +198,11 @@ def test_variations(case: Case, references: References) -> None:
     assert proof.proved == (not case.fails), proof.reason
     assert case.fails in (proof.failure.kind if proof.failure else proof.reason), proof.reason
     assert proof.cause == (case.cause.value if case.cause else None), proof
+    assert proof.data is not None
+    if proof.proved:
+        assert proof.data.outcome == "shared", proof.data
+    if case.name in {"drop the shard", "deal after an unseeded shuffle", "shard twice"}:
+        assert (proof.data.outcome, proof.data.step) == ("broken", 0), proof.data
 
 
 def test_gradients_are_averaged_before_they_are_clipped(references: References) -> None:

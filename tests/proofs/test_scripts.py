@@ -103,6 +103,8 @@ def test_trains_the_same_model(case: tuple[str, Mode, int], stack: ExitStack, no
     proof = recorded(name, mode, np, stack).prove(migrated(name, mode, before(name)).encode())
     note("as migrated", proof)
     assert proof.proved, proof
+    assert proof.data is not None
+    assert proof.data.outcome == "shared", proof.data
     assert proof.gradient > 0, "sums of floating-point numbers in two orders are never all equal: it saw nothing"
 
 

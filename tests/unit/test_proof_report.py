@@ -99,6 +99,7 @@ ALL = {"proved": account(proof()), "not proved": account(failed()), "could not r
         (failed(), Verdict.NOT_PROVED),
         (None, Verdict.COULD_NOT_RUN),
         (proof(proved=False, timed_out=True), Verdict.COULD_NOT_RUN),
+        (proof(proved=False, randomness_kept=True), Verdict.COULD_NOT_RUN),
     ],
 )
 def test_only_a_proof_is_a_success(of: Proof | None, verdict: Verdict) -> None:

@@ -51,7 +51,7 @@ class Account:
     @property
     def verdict(self) -> Verdict:
         """The answer."""
-        if self.proof is None or self.proof.timed_out:
+        if self.proof is None or self.proof.timed_out or self.proof.randomness_kept:
             return Verdict.COULD_NOT_RUN
         return Verdict.PROVED if self.proof.proved else Verdict.NOT_PROVED
 

@@ -45,6 +45,9 @@ def _proof(proof: Proof) -> dict[str, Any]:
         "limits": vars(proof.limits),
         "variables": [vars(row) for row in proof.table],
         "steps": [_point(point) for point in proof.points],
+        "float64": proof.float64,
+        "examples": vars(proof.data) if proof.data else None,
+        "files": vars(proof.effects) if proof.effects else None,
         "neutralised": list(proof.neutralised),
     }
 

@@ -45,6 +45,7 @@ def _body(account: Account) -> Iterator[str]:
             yield _tiles(proof)
             yield from _plots(proof)
         yield from _variables(proof)
+        yield from _checked(proof)
         yield from _neutralised(proof)
     yield from _diff(account)
     yield from _reference(account)
@@ -124,6 +125,14 @@ def _cell(value: float | None, limit: float) -> str:
     if value is None:
         return '<td class="number">-</td>'
     return f'<td class="number{"" if value <= limit else " over"}">{value:.1e}</td>'
+
+
+def _checked(proof: Proof) -> Iterator[str]:
+    found = {"Examples": proof.data, "Files": proof.effects}
+    said = {name: each.text for name, each in found.items() if each}
+    if said:
+        yield "<h2>Examples and files</h2>"
+        yield from (f"<p><b>{name}:</b> {escape(text)}</p>" for name, text in said.items())
 
 
 def _neutralised(proof: Proof) -> Iterator[str]:

@@ -9,6 +9,7 @@ import click
 from tfdp.migrate.report.proof.account import Account, Verdict
 from tfdp.migrate.report.streams import printable
 from tfdp.migrate.verify.compare import Row
+from tfdp.migrate.verify.free import LIMIT
 from tfdp.migrate.verify.proof import Proof
 
 MOST_ROWS = 10
@@ -37,6 +38,11 @@ def lines(account: Account, *, whole: bool = False) -> Iterator[str]:
         yield from _losses(proof)
         yield from _differences(proof)
     yield from _table(proof, len(proof.table) if whole else MOST_ROWS)
+    if proof.float64 is not None:
+        yield f"  variables after all steps, free in float64: {proof.float64:.1e} (limit {LIMIT:.0e})"
+    for name, found in (("examples", proof.data), ("files", proof.effects)):
+        if found:
+            yield f"  {name}: {printable(found.text)}"
     for what in proof.neutralised:
         yield f"  neutralised in both runs: {what}"
 

@@ -1,0 +1,178 @@
+"""What the training steps of this process get to read, noted without a change to it."""
+
+import itertools
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import tensorflow as tf
+
+from tfdp.migrate.verify import examples
+from tfdp.migrate.verify._frames import KERAS, frames, outside
+from tfdp.migrate.verify.examples import Delivery, Kind
+from tfdp.migrate.verify.rows import hashes
+from tfdp.migrate.verify.trace import Array
+
+# Operations that draw by these names, in the functions of a pipeline; a shuffle is none of them.
+_DRAWING = ("Random", "StatelessRandom", "StatefulRandom", "Multinomial", "SampleDistortedBoundingBox")
+_CALLING = ("If", "While", "Case", "Call", "Dataset", "DatasetV2")
+# Once the pipelines have fed that many steps, arguments are not looked at any more: they come from there.
+_FED = 2
+
+
+class Examples:
+    """Watches `tf.data` iterators, and the arguments of `tf.function`s while no iterator feeds the training."""
+
+    def __init__(self, folder: Path, guard: Callable[[Callable[[], None]], None]) -> None:
+        """folder: the trace of this process."""
+        self._folder = folder
+        self._guard = guard
+        self._lock = threading.Lock()
+        self._pending: list[tuple[Kind, str, int, bool, tuple[Array, ...]]] = []
+        self._fed = 0
+        self._arguments: Any = None
+        self._turns: WeakKeyDictionary[Any, tuple[str, int]] = WeakKeyDictionary()
+        self._passes: dict[str, int] = {}
+        self._drawing: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
+
+    def install(self) -> None:
+        """Wrap iterators of datasets, and calls of `tf.function`s. AutoGraph's loops over datasets ask no iterator."""
+        iterator = type(iter(tf.data.Dataset.range(1)))
+        for name in ("__next__", "get_next"):
+            setattr(iterator, name, self._delivering(getattr(iterator, name)))
+        begin = tf.data.Dataset.__iter__
+
+        def __iter__(this: Any) -> Any:  # noqa: N807
+            made = begin(this)
+            self._drawing[made] = self._draws(this)
+            return made
+
+        tf.data.Dataset.__iter__ = tf.autograph.experimental.do_not_convert(__iter__)
+        self._watch_calls()
+
+    def entered(self, step: int) -> None:
+        """The outermost tape of a step is entered: what was delivered since the last time is what it trains on."""
+        with self._lock:
+            pending, self._pending = self._pending, []
+            arguments, self._arguments = self._arguments, None
+        if pending:
+            self._fed += 1
+        elif arguments is not None and self._fed < _FED:
+            parts = _parts(arguments[1])
+            pending = [("argument", arguments[0], 0, False, parts)] if parts else []
+        end = len(pending) - 1
+        noted = [
+            Delivery(step, kind, site, turn, number == end, drawn, parts)
+            for number, (kind, site, turn, drawn, parts) in enumerate(pending)
+        ]
+        if noted:
+            examples.write(self._folder, noted)
+
+    # --- datasets -----------------------------------------------------------------------------------------------------
+
+    def _delivering(self, following: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        def delivered(this: Any) -> Any:
+            element = following(this)
+            site = _site(sys._getframe(1))
+            if site is not None:
+                eager = tf.executing_eagerly()
+                turn = self._turn(this, site) if eager else 0
+                self._deliver(site, turn, self._drawing.get(this, False) if eager else False, element)
+            return element
+
+        delivered.__name__ = following.__name__
+        return tf.autograph.experimental.do_not_convert(delivered)  # type: ignore[no-any-return]
+
+    def _deliver(self, site: str, turn: int, drawn: bool, element: Any) -> None:
+        """Note an element now, or in a graph whenever it comes."""
+        parts = [part for part in tf.nest.flatten(element, expand_composites=False) if _has_rows(part)]
+
+        def note(*values: Any) -> Any:
+            def noted() -> None:
+                rows = tuple(hashes(np.asarray(value)) for value in values)
+                with self._lock:
+                    self._pending.append(("stream", site, turn, drawn, rows))
+
+            self._guard(noted)
+            return np.int64(0)
+
+        if tf.executing_eagerly():
+            note(*(part.numpy() for part in parts))
+        else:
+            tf.numpy_function(note, parts, tf.int64)
+
+    def _turn(self, iterator: Any, site: str) -> int:
+        """Which iterator of its site this is."""
+        if iterator not in self._turns:
+            self._turns[iterator] = (site, self._passes.get(site, 0))
+            self._passes[site] = self._passes.get(site, 0) + 1
+        return self._turns[iterator][1]
+
+    def _draws(self, dataset: Any) -> bool:
+        """Whether numbers are drawn at random in a pipeline: by `Dataset.random`, or in a function it maps."""
+        pending, seen = [dataset], set()
+        while pending:
+            one = pending.pop()
+            if id(one) in seen:
+                continue
+            seen.add(id(one))
+            if one not in self._drawing:
+                functions = [wrapped.function for wrapped in one._functions()]
+                self._drawing[one] = "Random" in type(one).__name__ or any(map(_drawing, functions))
+            if self._drawing[one]:
+                return True
+            pending.extend(one._inputs())
+        return False
+
+    # --- arguments ----------------------------------------------------------------------------------------------------
+
+    def _watch_calls(self) -> None:
+        kind = type(tf.function(lambda: None))
+        call = kind.__call__
+
+        def __call__(this: Any, *args: Any, **options: Any) -> Any:  # noqa: N807
+            if self._fed >= _FED or self._arguments is not None or not tf.executing_eagerly():
+                return call(this, *args, **options)
+            self._arguments = (getattr(this, "__name__", ""), (args, options))
+            try:
+                return call(this, *args, **options)
+            finally:
+                self._arguments = None
+
+        kind.__call__ = tf.autograph.experimental.do_not_convert(__call__)
+
+
+def _drawing(function: Any) -> bool:
+    operations = [operation.type for operation in function.graph.get_operations()]
+    # What has constants in it may be large: it is written out only to see the functions that it calls.
+    if any(name.endswith(_CALLING) for name in operations):
+        called = function.graph.as_graph_def().library.function
+        operations += [node.op for each in called for node in each.node_def]
+    return any(name.startswith(_DRAWING) for name in operations)
+
+
+def _parts(arguments: Any) -> tuple[Array, ...]:
+    parts = [part for part in tf.nest.flatten(arguments) if isinstance(part, np.ndarray) or _has_rows(part)]
+    return tuple(hashes(np.asarray(part)) for part in parts if part.ndim)
+
+
+def _has_rows(part: Any) -> bool:
+    return (
+        isinstance(part, tf.Tensor) and part.shape.rank not in (0, None) and part.dtype not in (tf.variant, tf.resource)
+    )
+
+
+def _site(frame: FrameType) -> str | None:
+    """The line that asks for an element, and what of Keras is between: one line may train and validate. None in dp."""
+    asking = outside(frame)
+    name = asking.f_globals.get("__name__", "") if asking else ""
+    if asking is None or name.startswith("tfdp."):
+        return None
+    through = itertools.takewhile(lambda one: one is not asking, frames(frame))
+    functions = [one.f_code.co_name for one in through if one.f_globals.get("__name__", "").startswith(KERAS)]
+    return examples.THROUGH.join([f"{asking.f_code.co_filename}:{asking.f_lineno}", *reversed(functions)])

@@ -1,0 +1,63 @@
+"""What is checked beside the numbers: which examples the ranks read, and which files they wrote."""
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+
+from tfdp.migrate.verify import effects, examples, free
+from tfdp.migrate.verify.compare import Failure
+from tfdp.migrate.verify.effects import Effects
+from tfdp.migrate.verify.examples import Data
+from tfdp.migrate.verify.proof import Proof
+from tfdp.migrate.verify.trace import Trace
+
+
+def data(reference: Trace, ranks: Sequence[Trace], steps: int) -> Data:
+    """Which examples the ranks read, in the steps that all of them came to."""
+    done = min(steps, *(rank.closed_steps() for rank in ranks))
+    idle = {(step, number) for number, rank in enumerate(ranks) for step in rank.idle_steps(done)}
+    read = [examples.read(rank.folder) for rank in ranks]
+    return examples.judge(examples.read(reference.folder), read, done, idle)
+
+
+def with_data(proof: Proof, found: Data) -> Proof:
+    """The proof with what is known of the examples, which fails it where nothing else does before."""
+    proof = dataclasses.replace(proof, data=found)
+    if found.outcome != "broken" or not proof.proved:
+        return proof
+    failure = Failure(found.step or 0, None, "", "data", 1, 0, found.text)
+    return dataclasses.replace(proof, proved=False, failure=failure, reason=found.text)
+
+
+def files(ranks: Sequence[Trace], scratch: Path, steps: int) -> Effects:
+    """Which files the ranks wrote in the run's directory."""
+    done = min(steps, *(rank.closed_steps() for rank in ranks))
+    return effects.judge([effects.read(rank.folder) for rank in ranks], effects.made(scratch), done)
+
+
+def with_files(proof: Proof, found: Effects) -> Proof:
+    """The proof with what is known of the files, which fails it where nothing else does."""
+    proof = dataclasses.replace(proof, effects=found)
+    if found.path is None or not proof.proved:
+        return proof
+    failure = Failure(found.step or 0, found.rank, "", "files", 1, 0, found.text)
+    return dataclasses.replace(proof, proved=False, failure=failure, reason=found.text)
+
+
+def with_randomness(proof: Proof) -> Proof:
+    """What is left of a proof whose two runs drew, ordered and normalised as they do in life: its figures."""
+    what = "nothing was neutralised (--keep-randomness), so nothing can be concluded"
+    reason = f"{what}; as measured: {proof.reason}" if proof.reason else what
+    return dataclasses.replace(proof, proved=False, randomness_kept=True, reason=reason, diagnosis=None, cause=None)
+
+
+def with_float64(proof: Proof, reference: Trace, ranks: Sequence[Trace]) -> Proof:
+    """The proof with how far variables are apart after runs that nothing held together."""
+    done = min(proof.steps, *(rank.closed_steps() for rank in ranks))
+    found = free.judge(reference, ranks, done)
+    proof = dataclasses.replace(proof, float64=found.largest)
+    if found.failure is None or not proof.proved:
+        return proof
+    one = found.failure
+    reason = f"step {one.step}, rank {one.rank}: {one.variable} {one.text} in float64"
+    return dataclasses.replace(proof, proved=False, failure=one, reason=reason)
