@@ -27,6 +27,7 @@ from tfdp.migrate.facts.writers import Writers
 
 _CHANCE = frozenset({Mark.CHANCE})
 _NUMBERS = (cst.BaseNumber, cst.BaseString, cst.Name, cst.Attribute, cst.BinaryOperation, cst.UnaryOperation)
+_CALL_IT = frozenset({"tensorflow.function", "absl.app.run", "tensorflow.compat.v1.app.run", "fire.Fire"})
 _DP = "tfdp.runtime."
 _ENDS = (cst.Raise, cst.Pass, cst.Assert)
 
@@ -224,7 +225,7 @@ class Agreement:
 
     def _compiles(self, use: cst.Name) -> bool:
         call = self._index.parents[self._index.parents[use]]
-        return isinstance(call, cst.Call) and self._origins.names.api(call.func) == "tensorflow.function"
+        return isinstance(call, cst.Call) and self._origins.names.api(call.func) in _CALL_IT
 
     def _settled(self, statement: cst.If | cst.While) -> bool:
         return self._will_be_equal(statement) or alike(statement.test, self._origins)
