@@ -7,7 +7,7 @@ from functools import cached_property
 
 import libcst as cst
 
-from tfdp.migrate.catalogue import Kind
+from tfdp.migrate.catalogue import KINDS, Kind
 from tfdp.migrate.facts import batch_values as batch
 from tfdp.migrate.facts.batch_values import Reduction, Value
 from tfdp.migrate.facts.keras_training import Compile, Fit
@@ -19,8 +19,14 @@ from tfdp.migrate.facts.named_optimizers import is_name
 from tfdp.migrate.facts.origins import Origins, argument
 from tfdp.migrate.facts.problem import Problem
 
-# Losses that are known to Keras by a name and couple the examples of a batch.
-_COUPLING = frozenset({"dice", "tversky", "circle"})
+# The names by which Keras knows losses that couple no examples, beside those of its classes and functions.
+_NAMES = frozenset(
+    {
+        *("mse", "mae", "mape", "msle", "bce", "BCE", "ctc", "CTC", "kl_divergence", "kullback_leibler_divergence"),
+        *("mean_squared_error", "mean_absolute_error", "mean_absolute_percentage_error", "log_cosh"),
+        *("mean_squared_logarithmic_error", "CategoricalFocalCrossentropy", "cosine_proximity"),
+    }
+) | {n.rpartition(".")[2] for n, kind in KINDS.items() if kind in {Kind.LOSS_CLASS, Kind.LOSS_FUNCTION}}
 _LOOKED_UP = frozenset({"keras.losses.get", "keras.losses.deserialize"})
 _NEXT = "give compile a loss that is a mean over the batch's examples, or one value for each of them"
 
@@ -117,7 +123,7 @@ class KerasLosses:
 
     def _of_loss(self, node: cst.CSTNode) -> Value:
         if isinstance(node, cst.SimpleString):
-            return batch.UNKNOWN if str(node.evaluated_value).lower() in _COUPLING else batch.MEAN
+            return batch.MEAN if node.evaluated_value in _NAMES else batch.UNKNOWN
         if isinstance(node, cst.FunctionDef):
             return self._of_function(node)
         if isinstance(node, cst.Lambda):

@@ -72,7 +72,9 @@ def compiled(loss: str, layers: str = "keras.layers.Dense(1)") -> str:
     ("loss", "expected"),
     [
         ("'mse'", "mean"),
+        ("'sparse_categorical_crossentropy'", "mean"),
         ("'dice'", "TFDP090"),
+        ("'registered'", "TFDP090"),
         ("keras.losses.MeanSquaredError()", "mean"),
         ("keras.losses.MeanSquaredError(reduction='sum')", "sum"),
         ("keras.losses.MeanSquaredError(reduction='none')", "TFDP090"),
