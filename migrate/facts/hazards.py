@@ -20,20 +20,17 @@ _TF1_TRAINS = re.compile(
     r"tensorflow\.(compat\.v1\.)?(train\.\w*Optimizer|estimator\.(\w*Estimator|\w*Classifier|\w*Regressor))$"
 )
 _OTHER_STARTS = re.compile(r"(horovod|smdistributed|byteps)\b.*\.init$")
-FIT_IS_MIGRATED = False  # the rules for `fit` are not complete; their cases set it (tests/unit/test_rules.py)
 _BY_HAND = "migrate this part by hand with tfdp.runtime; the automatic rule for it does not exist yet"
 
 
 def untaught(script: Script) -> list[Problem]:
     """Ways to train that are recognised but not migrated."""
-    fits = () if FIT_IS_MIGRATED else script.fits
-    fitted = [Problem("TFDP031", f.call, f"training by model.{f.method}() is not migrated yet", _BY_HAND) for f in fits]
     reason = "models that this function makes and compiles are trained outside the file, if at all"
     next_step = "train them by fit in this file"
-    fitted += [Problem("TFDP031", node, reason, next_step) for node in script.handed_models]
+    handed = [Problem("TFDP031", node, reason, next_step) for node in script.handed_models]
     found = [p for call in script.index.calls if (p := _untaught(script, call)) is not None]
     tapes = (*_unknown_tapes(script), *_tensor_updates(script), *_written_out(script))
-    return [*fitted, *found, *_older_systems(script), *tapes]
+    return [*handed, *found, *_older_systems(script), *tapes]
 
 
 def _untaught(script: Script, call: cst.Call) -> Problem | None:
@@ -42,7 +39,7 @@ def _untaught(script: Script, call: cst.Call) -> Problem | None:
         return None
     kinds = script.origins.kinds(receiver)
     unknown = None in kinds and script.names.api(call.func) is None
-    if name == "minimize" and (unknown or (Kind.OPTIMIZER in kinds and not FIT_IS_MIGRATED)):
+    if name == "minimize" and unknown:
         next_step = "write the step with tf.GradientTape and apply_gradients"
         return Problem("TFDP031", call, "optimizer.minimize() is not migrated yet", next_step)
     taken = any(call is u.call for g in script.gradients for u in g.updates)

@@ -436,7 +436,7 @@ class Script:
             found += [p for p in steps if batch == "per-worker" or self._steps.counts_records(p.node)]
         unknown = any(isinstance(p, Problem) and not self.ignored(p.code, p.node) for p in self._found_loops)
         found += [*hazards.untaught(self), *hazards.escaped(self), *hazards.unwrapped(self)]
-        found += (*self.averaging.problems, *self.keras_reductions.problems) if hazards.FIT_IS_MIGRATED else ()
+        found += [*self.averaging.problems, *self.keras_reductions.problems]
         found += () if unknown else [*self.reductions.problems(), *self._drifting()]  # not known without the batches
         found += [*(() if self.migrated else self.noise.problems), *hazards.general(self, batch)]
         found += [] if self.migrated else fit_calls.uncertain(self.fit_data, self.agreement.certain)

@@ -12,7 +12,6 @@ from mutants import Mutant, mutants
 from variations import of_migrated, of_originals
 
 from tfdp.migrate.engine import migrate
-from tfdp.migrate.facts import hazards
 from tfdp.migrate.verify import Recording, record
 from tfdp.migrate.verify.causes import Cause
 from tfdp.migrate.verify.reference import reference
@@ -20,8 +19,7 @@ from tfdp.migrate.verify.reference import reference
 Mode: TypeAlias = Literal["per-worker", "global"]
 
 SCRIPTS = Path(__file__).parents[2] / "fixtures" / "scripts"
-FITS = () if hazards.FIT_IS_MIGRATED else ("fit_",)
-NAMES = sorted(n for p in SCRIPTS.glob("*/after_global.py") if not (n := p.parent.name).startswith(FITS))
+NAMES = sorted(p.parent.name for p in SCRIPTS.glob("*/after_global.py"))
 STEPS = 8
 # The sample takes one of these for each script, in turn. Its mutants and variations are of references that run for it.
 CONFIGURATIONS: tuple[tuple[Mode, int], ...] = (("per-worker", 2), ("global", 3), ("per-worker", 3), ("global", 2))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tfdp.migrate.facts import hazards, read
+from tfdp.migrate.facts import read
 from tfdp.migrate.facts.fit_data import FitData
 from tfdp.migrate.verify.reference import reference
 
@@ -63,15 +63,13 @@ def test_what_is_given_as_arrays_is_whole_elsewhere() -> None:
 
 @pytest.mark.parametrize("batch", ["per-worker", "global"])
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda p: p.parent.name)
-def test_references_are_python(path: Path, batch: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hazards, "FIT_IS_MIGRATED", True)
+def test_references_are_python(path: Path, batch: str) -> None:
     text = reference(str(path), path.read_bytes(), 3, batch).decode()
     ast.parse(text)
     assert "tfdp.runtime" not in text
 
 
-def test_the_reference_of_arrays_takes_the_global_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hazards, "FIT_IS_MIGRATED", True)
+def test_the_reference_of_arrays_takes_the_global_batch() -> None:
     source = HEAD + "model.fit(x, y, validation_split=0.1)\nmodel.fit(x, y, 8)\n"
     first, second = reference("a.py", source.encode(), 2, "per-worker").decode().splitlines()[-2:]
     assert "batch_size=32 * 2" in first

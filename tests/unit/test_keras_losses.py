@@ -7,7 +7,6 @@ import textwrap
 import pytest
 
 from tfdp.migrate import engine
-from tfdp.migrate.facts import hazards
 
 HEAD = """\
 import tensorflow as tf
@@ -46,11 +45,6 @@ class Own(keras.losses.Loss):
     def call(self, y_true, y_pred):
         return tf.reduce_mean(tf.abs(y_true - y_pred), axis=-1)
 """
-
-
-@pytest.fixture(autouse=True)
-def fit_is_migrated(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hazards, "FIT_IS_MIGRATED", True)
 
 
 def outcome(body: str) -> str:

@@ -7,7 +7,6 @@ import textwrap
 import pytest
 
 from tfdp.migrate import engine
-from tfdp.migrate.facts import hazards
 from tfdp.migrate.verify.reference import reference
 
 HEAD = """\
@@ -18,11 +17,6 @@ from tensorflow.keras import backend as K
 (x, y), _ = keras.datasets.mnist.load_data()
 model = keras.Sequential([keras.layers.Dense(1)])
 """
-
-
-@pytest.fixture(autouse=True)
-def fit_is_migrated(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hazards, "FIT_IS_MIGRATED", True)
 
 
 def migrated(body: str, optimizer: str = "'adam'", loss: str = "'mse'") -> str:

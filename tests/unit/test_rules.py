@@ -1,7 +1,7 @@
 """Every rule's cases: fixtures/rules/TFDPnnn/<reason>.py holds an input and, after `# output`, what it must become.
 
 `# refuse: CODE:LINE …` instead says where it must be refused; without a marker the file must not change. A first line
-`# batch: global` selects that mode; a line `# fit` at the top migrates Keras' `fit`, which is refused elsewhere as yet.
+`# batch: global` selects that mode.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tfdp.migrate import engine, files
-from tfdp.migrate.facts import describe, hazards, read
+from tfdp.migrate.facts import describe, read
 from tfdp.rules import RULES
 
 ROOT = Path(__file__).parents[2]
@@ -31,18 +31,13 @@ def split(path: Path) -> tuple[str, str | None, list[str]]:
     return before, after if marker else before, []
 
 
-def is_fit(source: str) -> bool:
-    return "# fit" in source.splitlines()[:2]
-
-
 def mode(source: str) -> str:
     return "global" if source.startswith("# batch: global") else "per-worker"
 
 
 @pytest.mark.parametrize("path", CASES, ids=[f"{p.parent.name}-{p.stem}" for p in CASES])
-def test_case(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_case(path: Path) -> None:
     before, after, refusals = split(path)
-    monkeypatch.setattr(hazards, "FIT_IS_MIGRATED", is_fit(before))
     result = engine.migrate(path.name, before.encode(), mode(before))
     if refusals:
         assert [f"{f.code}:{f.line}" for f in result.findings] == refusals
@@ -63,9 +58,8 @@ def test_case(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     [*((p, "\n") for p in SCRIPTS), (SCRIPTS[0], "\r\n")],
     ids=[*(p.parent.name for p in SCRIPTS), f"{SCRIPTS[0].parent.name}-crlf"],
 )
-def test_whole_scripts(path: Path, batch: str, newline: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whole_scripts(path: Path, batch: str, newline: str) -> None:
     """A script that must not change has an `after.py` equal to its `before.py`, and no `after_global.py`."""
-    monkeypatch.setattr(hazards, "FIT_IS_MIGRATED", path.parent.name.startswith("fit_"))
     before = path.read_text().replace("\n", newline).encode()
     after = path.with_name("after.py" if batch == "per-worker" else "after_global.py")
     if not after.exists():
@@ -121,10 +115,9 @@ def test_every_problem_has_a_rule_that_reports_it() -> None:
     assert used <= codes
 
 
-def test_facts_are_described_for_a_case_of_every_rule(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_facts_are_described_for_a_case_of_every_rule() -> None:
     for path in {p.parent.name: p for p in CASES if mode(p.read_text()) == "per-worker"}.values():
         before, _, refusals = split(path)
-        monkeypatch.setattr(hazards, "FIT_IS_MIGRATED", is_fit(before))
         text = describe(read(before))
         assert ("problem" in text) == bool(refusals), path
 
