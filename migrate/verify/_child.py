@@ -28,6 +28,7 @@ from tfdp.migrate.verify._examples import Examples
 from tfdp.migrate.verify._frames import Lines
 from tfdp.migrate.verify._layers import Layers
 from tfdp.migrate.verify._notes import Notes
+from tfdp.migrate.verify._pipeline import Pipeline
 from tfdp.migrate.verify._recorder import Recorder
 from tfdp.migrate.verify._tapes import COMBINED, SHARES, WEIGHT, Tapes
 from tfdp.migrate.verify._variables import Registry
@@ -79,6 +80,7 @@ class Session:
         self.order.install()
         self.layers.watch()
         if not self.spec.keep_randomness:
+            Pipeline(self._changed).install()  # before what exchanges draws, which is not done while data are made
             self.draws.install()
             self.layers.install()
             _keras.keep_order()
