@@ -16,11 +16,11 @@ FIXTURES = Path(__file__).parents[2] / "fixtures" / "scripts"
 SCRIPTS = [FIXTURES / name / "before.py" for name in ("dtensor_mlp", "smddp_mnist")]
 COMMAND = [sys.executable, "-m", "tfdp.migrate"]
 
-# Trained by Keras, which this version recognises and turns down.
+# Trained by a method of Keras' that is retired, which is recognised and turned down.
 REFUSED = b"""import tensorflow as tf
 model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
 model.compile("adam", "mse")
-model.fit([[1.0]], [[1.0]])
+model.fit_generator(batches)
 """
 
 
