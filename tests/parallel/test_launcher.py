@@ -258,10 +258,14 @@ def test_ranks_may_end_at_different_times(launch):
 SLEEP = "import signal, sys, time\nprint('ready')\n"
 
 
+def _needs(number):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        pytest.skip(f"{number.name} is ignored here, as under nohup or in the background, and so it is by the launcher")
+
+
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)])
 def test_a_signal_reaches_the_ranks_and_ends_the_job(start, number, status):
-    if signal.getsignal(number) is signal.SIG_IGN:
-        pytest.skip("this signal is ignored here, as under nohup, and so it is by the launcher")
+    _needs(number)
     running = start(2, SLEEP + "time.sleep(1000)")
     running.lines(2)
     running.process.send_signal(number)
@@ -317,6 +321,7 @@ def test_a_rank_that_does_not_listen_is_killed(start):
 
 
 def test_a_second_signal_ends_the_patience(start):
+    _needs(signal.SIGINT)
     running = start(2, DEAF + "\n", TFDP_GRACE_SECONDS="1000")
     running.lines(2)
     running.process.terminate()
