@@ -242,9 +242,14 @@ def _resume_alike(model: Any, params: dict[str, Any]) -> None:
         counters = state.maybe_load_initial_counters_from_ckpt(params.get("steps"), None, mode="train")
     resumed = getattr(model, "_initial_epoch", None), counters
     epoch, counters = collectives.broadcast_object(resumed, name="where fit begins")
+    optimizer = getattr(model, "optimizer", None)
+    resumes = counters is not None and counters[0] is not None
+    if resumes and model.built and optimizer is not None and hasattr(optimizer, "build"):
+        # Keras 2 restores what an optimizer remembers when that is made: now, so that it can be broadcast.
+        optimizer.build(model.trainable_variables)
     if root:
         return
     if hasattr(model, "_initial_epoch"):
         model._initial_epoch = epoch
-    if counters is not None and counters[0] is not None:
+    if resumes:
         model._training_state = _Resumed(*counters)
