@@ -18,7 +18,7 @@ FileNotFoundError: [Errno 2] No such file or directory: 'digits.npz'
 """
 TENSORFLOW_FILE = """\
 tensorflow.python.framework.errors_impl.NotFoundError: {{function_node __wrapped__ReadFile}} \
-/work/train.tfrecord; No such file or directory [Op:ReadFile]
+/data/train.tfrecord; No such file or directory [Op:ReadFile]
 """
 KERAS_DOWNLOAD = """\
 Downloading data from https://example.org/mnist.npz
@@ -42,7 +42,7 @@ train.py: error: the following arguments are required: --data
     [
         (PYTHON_FILE, "the script needs digits.npz, which is not there in "),
         (PYTHON_FILE.replace("'digits", "'/scratch/run/digits"), "the script needs digits.npz, which is not there in "),
-        (TENSORFLOW_FILE, "the script needs /work/train.tfrecord, which is not there: put it"),
+        (TENSORFLOW_FILE, "the script needs /data/train.tfrecord, which is not there: put it"),
         (KERAS_DOWNLOAD, "the script downloads https://example.org/mnist.npz, which does not come through here"),
         ("Downloading data from https://example.org/a.gz\n 8192/99999 [....", "downloads https://example.org/a.gz"),
         ("requests.exceptions.ConnectionError: refused", "the script fetches something over the network"),
