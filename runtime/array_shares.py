@@ -1,6 +1,5 @@
 """Each rank's rows of whole arrays: what `fit` takes as `x`, `y` and `sample_weight`."""
 
-import hashlib
 import math
 import numbers
 from collections.abc import Callable
@@ -8,12 +7,12 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfdp.runtime import collectives
 from tfdp.runtime.arrays import digest, length
 from tfdp.runtime.autograph import as_written
 from tfdp.runtime.call_site import call_site
 from tfdp.runtime.errors import TfdpError
 from tfdp.runtime.job import current
+from tfdp.runtime.order import differing_ranks
 from tfdp.runtime.places import say_once
 from tfdp.runtime.topology import Topology
 
@@ -130,14 +129,11 @@ def _equal_length(parts: list[Any]) -> int:
 
 def _check_same_arrays(parts: list[Any], rows: int) -> None:
     """Compare number, shape and a sample of the rows over the ranks. Every rank calls it."""
-    said = hashlib.blake2b(f"{rows}".encode(), digest_size=8)
-    said.update(digest(0, parts).to_bytes(8, "little"))
-    mine = tf.constant([int.from_bytes(said.digest(), "little", signed=True)], tf.int64)
-    digests = collectives.allgather(mine, name="arrays of dp.shard").numpy()
-    others = [str(rank) for rank, each in enumerate(digests) if each != digests[0]]
+    said = f"{rows}".encode() + digest(0, parts).to_bytes(8, "little")
+    others = differing_ranks(said, "arrays of dp.shard")
     if others:
         raise TfdpError(
-            f"the arrays that dp.shard deals at {call_site()} differ on rank(s) {', '.join(others)} from rank 0's: "
+            f"the arrays that dp.shard deals at {call_site()} differ on rank(s) {others} from rank 0's: "
             "each rank must hold the same rows in the same order. Draw splits and permutations from a generator seeded "
             "alike on all ranks (dp.shuffle_seed()), or, if they differ on purpose, say dp.shard(…, source_check=False)"
         )

@@ -108,6 +108,14 @@ def checked(dataset: Any, kind: type[Log] = Log, sampled: int | None = None) -> 
     return counted.apply(tf.data.experimental.assert_cardinality(records))
 
 
+def differing_ranks(said: bytes, name: str) -> str:
+    """The ranks, as in "1, 2", that say something else than rank 0. Every rank calls it, by the same `name`."""
+    digest = hashlib.blake2b(said, digest_size=8).digest()
+    mine = tf.constant([int.from_bytes(digest, "little", signed=True)], tf.int64)
+    digests = collectives.allgather(mine, name=name).numpy()
+    return ", ".join(str(rank) for rank, each in enumerate(digests) if each != digests[0])
+
+
 def check_same_source(dataset: Any) -> None:
     """Compare how many records there are, their structure and the first one over the ranks. Every rank calls it.
 
@@ -120,13 +128,10 @@ def check_same_source(dataset: Any) -> None:
         for record in dataset.take(1):
             parts = tf.nest.flatten(record, expand_composites=True)
             said += [tf.io.serialize_tensor(part).numpy().hex() for part in parts]
-    digest = hashlib.blake2b("\n".join(said).encode(), digest_size=8).digest()
-    mine = tf.constant([int.from_bytes(digest, "little", signed=True)], tf.int64)
-    digests = collectives.allgather(mine, name="source of dp.shard").numpy()
-    others = [str(rank) for rank, each in enumerate(digests) if each != digests[0]]
+    others = differing_ranks("\n".join(said).encode(), "source of dp.shard")
     if others:
         raise TfdpError(
-            f"the records that dp.shard deals at {call_site()} differ on rank(s) {', '.join(others)} from rank 0's: "
+            f"the records that dp.shard deals at {call_site()} differ on rank(s) {others} from rank 0's: "
             "each rank must read the same records in the same order. Draw splits and permutations from a generator "
             "seeded alike on all ranks (dp.shuffle_seed()), or, if the records differ on purpose, say "
             "dp.shard(…, source_check=False)"
