@@ -163,7 +163,8 @@ DOWNLOADS = frozenset(
         "shutil.unpack_archive",
     }
 )
-READERS = frozenset(
+# What Keras' callbacks write: models, checkpoints, a table of the epochs.
+READERS_OF_CALLBACKS = frozenset(
     {
         "keras.models.load_model",
         "keras.saving.load_model",
@@ -171,13 +172,17 @@ READERS = frozenset(
         "tensorflow.train.latest_checkpoint",
         "tensorflow.train.load_checkpoint",
         "tensorflow.train.get_checkpoint_state",
+        "pandas.read_csv",
+    }
+)
+READERS = READERS_OF_CALLBACKS | frozenset(
+    {
         "tensorflow.data.TFRecordDataset",
         "tensorflow.data.TextLineDataset",
         "tensorflow.io.read_file",
         "numpy.load",
         "numpy.loadtxt",
         "numpy.genfromtxt",
-        "pandas.read_csv",
         "pandas.read_pickle",
         "joblib.load",
         "cv2.imread",
@@ -209,17 +214,5 @@ READERS = frozenset(
 # Of a path, and of a Keras generator of images.
 FOLDER_READERS = frozenset({"glob", "rglob", "iterdir"})
 READS_FOLDER = "flow_from_directory"
-# What Keras' callbacks write: models, checkpoints, a table of the epochs.
-READERS_OF_CALLBACKS = frozenset(
-    {
-        "keras.models.load_model",
-        "keras.saving.load_model",
-        "tensorflow.saved_model.load",
-        "tensorflow.train.latest_checkpoint",
-        "tensorflow.train.load_checkpoint",
-        "tensorflow.train.get_checkpoint_state",
-        "pandas.read_csv",
-    }
-)
 READS = frozenset({"restore", "read", "load_weights", "restore_or_initialize"})
 BUFFERS = frozenset({"io.BytesIO", "io.StringIO"})
