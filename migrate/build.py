@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import libcst as cst
+
+# What an outcome does to an expression, or to the value of an argument, of which None says that it is left out.
+Change = Callable[[cst.BaseExpression | None], cst.BaseExpression]
 
 
 def call(function: str, node: cst.BaseExpression, **keywords: str) -> cst.Call:
@@ -28,6 +31,31 @@ def times(node: cst.BaseExpression, factor: str) -> cst.BinaryOperation:
     if not node.lpar and not isinstance(node, tight):
         node = node.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
     return cst.BinaryOperation(node, cst.Multiply(), cst.parse_expression(factor))
+
+
+def calling(function: str, **keywords: str) -> Change:
+    """Puts `function(…, keyword=source)` around what is there."""
+
+    def change(value: cst.BaseExpression | None) -> cst.BaseExpression:
+        assert value is not None
+        return call(function, value, **keywords)
+
+    return change
+
+
+def multiplying(factor: str) -> Change:
+    """Multiplies what is there."""
+
+    def change(value: cst.BaseExpression | None) -> cst.BaseExpression:
+        assert value is not None
+        return times(value, factor)
+
+    return change
+
+
+def replacing(source: str) -> Change:
+    """Puts an expression in its place, whatever is there."""
+    return lambda _: cst.parse_expression(source)
 
 
 def first_argument(function: str, node: cst.BaseExpression) -> cst.Call:

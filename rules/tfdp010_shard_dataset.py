@@ -34,12 +34,12 @@ When it refuses
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import libcst as cst
 
 from tfdp.migrate import build
-from tfdp.migrate.facts.fit_data import POSITIONS, FitData
+from tfdp.migrate.facts.fit_data import POSITIONS, FitData, batch_size_of, held_out_by
 from tfdp.rules._base import Context, Edit, Outcome, Parameter, SetArg
 
 
@@ -52,21 +52,21 @@ def outcomes(context: Context) -> Iterator[Outcome]:
         if deal.batches:
             keywords = {"split": "True"} if context.batch == "global" else {}
         shard = f"{dp}.shard_batches" if deal.batches else f"{dp}.shard"
-        change = _called(shard, {**keywords, **switches.keywords(deal.node)})
+        change = build.calling(shard, **keywords, **switches.keywords(deal.node))
         yield Edit(deal.node, change, f"deal the {'batches' if deal.batches else 'records'} to the workers")
     for call in batches:
-        change = _called(f"{dp}.local_batch_size", switches.keywords(call))
+        change = build.calling(f"{dp}.local_batch_size", **switches.keywords(call))
         yield SetArg(call, "batch_size", change, "split the global batch over the workers", position=0)
     yield from _of_arrays(context)
     for fit in script.fit_data:
         if not fit.dealt:
             yield from _of_fit(context, fit)
     for call in script.cache_files:
-        yield SetArg(call, "filename", _called(f"{dp}.rank_path", {}), "a cache file for each worker", position=0)
+        yield SetArg(call, "filename", build.calling(f"{dp}.rank_path"), "a cache file for each worker", position=0)
     for function in switches.functions:
         yield Parameter(function, switches.name, "False", "tell training data from others, which stay whole")
     for call, value in switches.calls.items():
-        yield SetArg(call, switches.name, _always(value), "these are training data")
+        yield SetArg(call, switches.name, build.replacing(value), "these are training data")
 
 
 def _of_arrays(context: Context) -> Iterator[Outcome]:
@@ -77,11 +77,11 @@ def _of_arrays(context: Context) -> Iterator[Outcome]:
     size = f"{dp}.global_batch_size" if per_worker else f"{dp}.even_batch_size"
     for take in batches.open:
         deal = f"{dp}.local_batches" if take.each else f"{dp}.local_rows"
-        yield Edit(take.node, _wrapped(deal), "deal the rows of the batch to the workers")
+        yield Edit(take.node, build.calling(deal), "deal the rows of the batch to the workers")
     for node in (*batches.sizes, *batches.divisors) if per_worker else batches.last_sizes:
-        yield Edit(node, _wrapped(size), "take the batch of all workers")
+        yield Edit(node, build.calling(size), "take the batch of all workers")
     for node in batches.lengths:
-        yield Edit(node, _wrapped(f"{dp}.dealt_length"), "end where all workers have equally many records")
+        yield Edit(node, build.calling(f"{dp}.dealt_length"), "end where all workers have equally many records")
 
 
 def _of_fit(context: Context, fit: FitData) -> Iterator[Outcome]:
@@ -91,38 +91,15 @@ def _of_fit(context: Context, fit: FitData) -> Iterator[Outcome]:
     split = code(fit.split.value) if fit.split is not None else None
     keywords = {"validation_split": split} if split is not None else {}
     for name, _ in fit.arrays:
-        change = _called(f"{dp}.shard", keywords)
+        change = build.calling(f"{dp}.shard", **keywords)
         yield SetArg(call, name, change, "deal the records to the workers", position=POSITIONS[name])
     if split is not None:
-        held = [f"{dp}.held_out({code(value)}, {split})" for _, value in fit.arrays]
-        held_out = cst.parse_expression(f"({', '.join(held)})" if len(held) > 1 else held[0])
+        held_out = build.replacing(held_out_by(f"{dp}.held_out", (code(value) for _, value in fit.arrays), split))
         message = "hold out whole what validation_split holds out"
-        yield SetArg(call, "validation_split", lambda _: held_out, message, becomes="validation_data")
+        yield SetArg(call, "validation_split", held_out, message, becomes="validation_data")
     if context.batch == "global" and fit.arrays:
         yield SetArg(call, "batch_size", _local(dp), "split the global batch over the workers", position=2)
 
 
-def _local(dp: str) -> Callable[[cst.BaseExpression | None], cst.BaseExpression]:
-    """Keras' own batch size is 32."""
-
-    def change(value: cst.BaseExpression | None) -> cst.BaseExpression:
-        omitted = value is None or (isinstance(value, cst.Name) and value.value == "None")
-        return build.call(f"{dp}.local_batch_size", cst.Integer("32") if omitted or value is None else value)
-
-    return change
-
-
-def _wrapped(function: str) -> Callable[[cst.BaseExpression], cst.BaseExpression]:
-    return lambda node: build.call(function, node)
-
-
-def _called(function: str, keywords: dict[str, str]) -> Callable[[cst.BaseExpression | None], cst.BaseExpression]:
-    def change(value: cst.BaseExpression | None) -> cst.BaseExpression:
-        assert value is not None
-        return build.call(function, value, **keywords)
-
-    return change
-
-
-def _always(value: str) -> Callable[[cst.BaseExpression | None], cst.BaseExpression]:
-    return lambda _: cst.parse_expression(value)
+def _local(dp: str) -> build.Change:
+    return lambda value: build.call(f"{dp}.local_batch_size", batch_size_of(value))

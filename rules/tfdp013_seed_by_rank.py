@@ -53,12 +53,11 @@ def outcomes(context: Context) -> Iterator[Outcome]:
 
 
 def _rows_of_noise(context: Context) -> Iterator[Outcome]:
+    rows, size = build.calling(f"{context.dp}.local_rows"), build.calling(f"{context.dp}.global_batch_size")
     for draw in () if context.script.migrated else context.script.noise.draws:
-        rows = f"{context.dp}.local_rows"
-        yield Edit(draw.call, lambda n, rows=rows: build.call(rows, n), "draw for all workers, and keep one's own rows")  # type: ignore[misc]
+        yield Edit(draw.call, rows, "draw for all workers, and keep one's own rows")
         if draw.at_hand or context.batch == "per-worker":
-            size = f"{context.dp}.global_batch_size"
-            yield Edit(draw.size, lambda n, size=size: build.call(size, n), "the examples of all workers")  # type: ignore[misc]
+            yield Edit(draw.size, size, "the examples of all workers")
 
 
 def _common_until_training(context: Context) -> Iterator[Outcome]:

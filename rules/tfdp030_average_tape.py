@@ -22,9 +22,7 @@ When it refuses
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-
-import libcst as cst
+from collections.abc import Iterator
 
 from tfdp.migrate import build
 from tfdp.rules._base import Context, Edit, Outcome
@@ -35,10 +33,8 @@ def outcomes(context: Context) -> Iterator[Outcome]:
     for gradient in (*context.script.trained, *context.script.averaging.taped):
         if not gradient.wrapped and not gradient.minimized:
             if gradient in context.script.reductions.summed:
-                yield Edit(gradient.tape, _added(wrapper, f"{context.dp}.Sum"), "add up the gradients of all workers")
+                yield Edit(
+                    gradient.tape, build.calling(wrapper, op=f"{context.dp}.Sum"), "add up the gradients of all workers"
+                )
             else:
-                yield Edit(gradient.tape, lambda n: build.call(wrapper, n), "average gradients over all workers")
-
-
-def _added(wrapper: str, op: str) -> Callable[[cst.BaseExpression], cst.BaseExpression]:
-    return lambda node: build.call(wrapper, node, op=op)
+                yield Edit(gradient.tape, build.calling(wrapper), "average gradients over all workers")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import libcst as cst
@@ -59,6 +60,18 @@ def given_to(call: cst.Call, name: str) -> cst.BaseExpression | None:
     """The value of an argument of `fit`."""
     found = argument(call, name, POSITIONS[name])
     return found.value if found is not None else None
+
+
+def batch_size_of(value: cst.BaseExpression | None) -> cst.BaseExpression:
+    """The batch size for what `fit` is given as it: Keras' own is 32."""
+    omitted = value is None or (isinstance(value, cst.Name) and value.value == "None")
+    return cst.Integer("32") if omitted or value is None else value
+
+
+def held_out_by(function: str, arrays: Iterable[str], split: str) -> str:
+    """The source of `validation_data` for what `validation_split` holds out of arrays."""
+    held = [f"{function}({array}, {split})" for array in arrays]
+    return f"({', '.join(held)})" if len(held) > 1 else held[0]
 
 
 class FitCalls:

@@ -119,11 +119,11 @@ def _outcomes(context: Context, size: int) -> Iterator[Outcome]:
     switches = script.switches(context.batch, reference=True)
     for deal in script.deals:
         shared = "tfdp_batches_of_all" if deal.batches else "tfdp_shared"
-        yield Edit(deal.node, _called(shared, switches.keywords(deal.node)), "drop what the workers drop")
+        yield Edit(deal.node, build.calling(shared, **switches.keywords(deal.node)), "drop what the workers drop")
     for function in switches.functions:
         yield Parameter(function, switches.name, "False", "tell training data from others, which stay whole")
     for call, value in switches.calls.items():
-        yield SetArg(call, switches.name, _always(value), "these are training data")
+        yield SetArg(call, switches.name, build.replacing(value), "these are training data")
     yield from _of_arrays(script)
     yield from reference_fit.outcomes(script, size, per_worker)
     if per_worker:
@@ -132,16 +132,16 @@ def _outcomes(context: Context, size: int) -> Iterator[Outcome]:
 
 def _of_arrays(script: Script) -> Iterator[Outcome]:
     for take in script.array_batches.open:
-        yield Edit(take.node, _called("tfdp_batches" if take.each else "tfdp_rows", {}), "drop what the workers drop")
+        yield Edit(take.node, build.calling("tfdp_batches" if take.each else "tfdp_rows"), "drop what the workers drop")
     for node in script.array_batches.lengths:
-        yield Edit(node, lambda n: build.call("tfdp_length", n), "drop what the workers drop")
+        yield Edit(node, build.calling("tfdp_length"), "drop what the workers drop")
 
 
 def _per_worker(context: Context, size: int, switches: Switches) -> Iterator[Outcome]:
     script = context.script
     for batch in script.batches:
         factor = f"({size} if {switches.name} else 1)" if switches.keywords(batch) else str(size)
-        yield SetArg(batch, "batch_size", _times(factor), "the global batch", position=0)
+        yield SetArg(batch, "batch_size", build.multiplying(factor), "the global batch", position=0)
     yield from reference_rates.outcomes(script, size, context.scaling)
     for site in script.batch_uses.sites:
         yield Edit(site, _global_size(size), "the global batch")
@@ -149,7 +149,7 @@ def _per_worker(context: Context, size: int, switches: Switches) -> Iterator[Out
         if not draw.at_hand:
             yield Edit(draw.size, _global_size(size), "the global batch")
     for take in script.step_takes:
-        change = _called("tfdp_steps", switches.keywords(take))
+        change = build.calling("tfdp_steps", **switches.keywords(take))
         yield SetArg(take, "count", change, "the divided number of steps", position=0)
     for bound in script.step_bounds:
         yield Edit(bound.node, _bound(bound), "the divided number of steps")
@@ -157,38 +157,15 @@ def _per_worker(context: Context, size: int, switches: Switches) -> Iterator[Out
     for node in (*arrays.sizes, *arrays.divisors):
         yield Edit(node, _global_size(size), "the global batch")
     for node in arrays.steps:
-        yield Edit(node, _called("tfdp_steps", {}), "the divided number of steps")
+        yield Edit(node, build.calling("tfdp_steps"), "the divided number of steps")
     for steps in script.step_counts:
-        change = _called("tfdp_steps", {})
+        change = build.calling("tfdp_steps")
         yield SetArg(steps.call, steps.keyword, change, "the divided number of steps", steps.position)
 
 
-_Change = Callable[[cst.BaseExpression | None], cst.BaseExpression]
-
-
-def _called(function: str, keywords: dict[str, str]) -> _Change:
-    def change(value: cst.BaseExpression | None) -> cst.BaseExpression:
-        assert value is not None
-        return build.call(function, value, **keywords)
-
-    return change
-
-
 def _bound(bound: StepBound) -> Callable[[cst.BaseExpression], cst.BaseExpression]:
-    change = _called("tfdp_steps", {"down": "True"} if bound.down else {})
+    change = build.calling("tfdp_steps", **({"down": "True"} if bound.down else {}))
     return lambda node: divided(node, bound.more, change)
-
-
-def _always(value: str) -> _Change:
-    return lambda _: cst.parse_expression(value)
-
-
-def _times(factor: str) -> _Change:
-    def change(value: cst.BaseExpression | None) -> cst.BaseExpression:
-        assert value is not None
-        return build.times(value, factor)
-
-    return change
 
 
 def _global_size(size: int) -> Callable[[cst.BaseExpression], cst.BaseExpression]:

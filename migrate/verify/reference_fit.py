@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-
-import libcst as cst
+from collections.abc import Iterator
 
 from tfdp.migrate import build
-from tfdp.migrate.facts.fit_data import POSITIONS, FitData
+from tfdp.migrate.facts.fit_data import POSITIONS, FitData, batch_size_of, held_out_by
 from tfdp.migrate.facts.script import Script
 from tfdp.rules._base import Outcome, SetArg
 
@@ -159,33 +157,17 @@ def _arrays(script: Script, fit: FitData) -> Iterator[Outcome]:
     split = code(fit.split.value) if fit.split is not None else None
     keywords = {"validation_split": split} if split is not None else {}
     for name, _ in fit.arrays:
-        change = _called("tfdp_even", keywords)
+        change = build.calling("tfdp_even", **keywords)
         yield SetArg(fit.fit.call, name, change, "drop what the workers drop", position=POSITIONS[name])
     if split is not None:
-        held = [f"tfdp_held_out({code(value)}, {split})" for _, value in fit.arrays]
-        held_out = cst.parse_expression(f"({', '.join(held)})" if len(held) > 1 else held[0])
+        held_out = build.replacing(held_out_by("tfdp_held_out", (code(value) for _, value in fit.arrays), split))
         message = "hold out what Keras holds out"
-        yield SetArg(fit.fit.call, "validation_split", lambda _: held_out, message, becomes="validation_data")
+        yield SetArg(fit.fit.call, "validation_split", held_out, message, becomes="validation_data")
 
 
-_Change = Callable[[cst.BaseExpression | None], cst.BaseExpression]
+def _batch_size(size: int) -> build.Change:
+    return lambda value: build.times(batch_size_of(value), str(size))
 
 
-def _called(function: str, keywords: dict[str, str]) -> _Change:
-    def change(value: cst.BaseExpression | None) -> cst.BaseExpression:
-        assert value is not None
-        return build.call(function, value, **keywords)
-
-    return change
-
-
-def _batch_size(size: int) -> _Change:
-    def change(value: cst.BaseExpression | None) -> cst.BaseExpression:
-        omitted = value is None or (isinstance(value, cst.Name) and value.value == "None")
-        return build.times(cst.Integer("32") if omitted or value is None else value, str(size))
-
-    return change
-
-
-def _steps(down: bool) -> _Change:
-    return _called("tfdp_steps", {"down": "True"} if down else {})
+def _steps(down: bool) -> build.Change:
+    return build.calling("tfdp_steps", **({"down": "True"} if down else {}))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import libcst as cst
 
@@ -82,42 +82,31 @@ def outcomes(script: Script, size: int, scaling: Scaling) -> Iterator[Outcome]:
     if scaling.scale != "none":
         yield from _rates(script, _factor(scaling, size), bool(scaling.warmup_steps))
     for own in script.own_schedules:
-        yield Edit(own.call, lambda n: build.call("TfdpSteps", n), "the steps of the original")
+        yield Edit(own.call, build.calling("TfdpSteps"), "the steps of the original")
         for share in own.shares:
             yield Edit(share, lambda v: build.times(v, str(size)), "a number of steps of the original")
     for decay in script.decays:
-        yield SetArg(decay.call, decay.keyword, _times(str(size)), "the decay of as many steps")
-
-
-_Change = Callable[[cst.BaseExpression | None], cst.BaseExpression]
-
-
-def _times(factor: str) -> _Change:
-    def change(value: cst.BaseExpression | None) -> cst.BaseExpression:
-        assert value is not None
-        return build.times(value, factor)
-
-    return change
+        yield SetArg(decay.call, decay.keyword, build.multiplying(str(size)), "the decay of as many steps")
 
 
 def _rates(script: Script, factor: str, warm: bool) -> Iterator[Outcome]:
     for value in script.rate_changes.scale:
-        yield Edit(value, _times(factor), "the scaled learning rate")
+        yield Edit(value, build.multiplying(factor), "the scaled learning rate")
     for rate in script.rates:
         if script.keeps(rate):
             continue  # the loss is a sum, which has grown with the batch
         if rate.omitted:
             yield SetArg(rate.call, rate.keyword, _named(rate), "the scaled learning rate", rate.position)
         elif rate.hidden:
-            yield Edit(rate.place, lambda n: build.call("tfdp_scaled", n), "the scaled learning rate")
+            yield Edit(rate.place, build.calling("tfdp_scaled"), "the scaled learning rate")
         elif rate.factor is not None:
-            yield Edit(rate.factor, _times(factor), "the scaled learning rate")
+            yield Edit(rate.factor, build.multiplying(factor), "the scaled learning rate")
         else:
             change = _scaled(rate, factor, warm or bool(rate.schedules))
             yield SetArg(rate.call, rate.keyword, change, "the scaled learning rate", rate.position)
 
 
-def _named(rate: Rate) -> _Change:
+def _named(rate: Rate) -> build.Change:
     """The optimizer that Keras takes where none is given."""
     return lambda _: build.call("tfdp_scaled", cst.parse_expression(rate.default))
 
@@ -126,7 +115,7 @@ def _factor(scaling: Scaling, size: int) -> str:
     return {"linear": str(size), "sqrt": f"{size} ** 0.5", "none": "1"}[scaling.scale]
 
 
-def _scaled(rate: Rate, factor: str, scheduled: bool) -> _Change:
+def _scaled(rate: Rate, factor: str, scheduled: bool) -> build.Change:
     def change(value: cst.BaseExpression | None) -> cst.BaseExpression:
         value = value or cst.parse_expression(rate.default)
         return build.call("TfdpScaled", value) if scheduled else build.times(value, factor)
