@@ -8,7 +8,7 @@ import pytest
 from tfdp.migrate.verify import Proof
 from tfdp.migrate.verify.causes import Cause
 
-_ROWS = pytest.StashKey[list[str]]()
+_ROW = "row of the table"
 _HEAD = (
     "| script | mode | N | case | gradient | loss | update | result | cause |",
     "|---|---|---|---|---|---|---|---|---|",
@@ -19,10 +19,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--sample", action="store_true", help="one proof of each fixture script, and few mutants")
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    config.stash[_ROWS] = []
-
-
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption("--sample"):
         config.hook.pytest_deselected(items=[item for item in items if not item.get_closest_marker("sample")])
@@ -30,8 +26,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    if config.stash[_ROWS] and not config.getoption("--sample"):
-        for line in ("", *_HEAD, *config.stash[_ROWS]):
+    """The rows come with the reports: the tests may have run in processes of their own (pytest-xdist)."""
+    reports = [r for outcome in ("passed", "failed") for r in terminalreporter.stats.get(outcome, ())]
+    rows = sorted(str(row) for r in reports if r.when == "call" for key, row in r.user_properties if key == _ROW)
+    if rows and not config.getoption("--sample"):
+        for line in ("", *_HEAD, *rows):
             terminalreporter.write_line(line)
 
 
@@ -46,7 +45,7 @@ def note(request: pytest.FixtureRequest) -> Callable[..., None]:
         named = proof.cause or "-"
         named += f" (WRONG: {cause.value})" if cause and proof.cause != cause.value else ""
         row = (script, proof.batch, str(proof.np), case, *figures, result, named)
-        request.config.stash[_ROWS].append(f"| {' | '.join(row)} |")
+        request.node.user_properties.append((_ROW, f"| {' | '.join(row)} |"))
 
     return add
 

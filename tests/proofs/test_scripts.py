@@ -5,6 +5,7 @@ from contextlib import ExitStack
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
+from zlib import crc32
 
 import pytest
 from handmade import Change, Handmade, changed, handmade
@@ -76,8 +77,13 @@ def migrated(name: str, mode: Mode, text: str) -> str:
 
 
 def parameter(case: Any, script: str, *words: str) -> Any:
-    marks = [pytest.mark.sample] if (script, words[-1]) in SAMPLE else []
-    return pytest.param(case, marks=marks, id="-".join((script, *words)))
+    return marked(case, script, "-".join((script, *words)), sample=(script, words[-1]) in SAMPLE)
+
+
+def marked(case: Any, script: str, name: str, sample: bool) -> Any:
+    """A script's cases are run by one process: they share its recorded references."""
+    marks = [pytest.mark.xdist_group(script), *([pytest.mark.sample] if sample else [])]
+    return pytest.param(case, marks=marks, id=name)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -91,8 +97,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def proofs() -> Iterator[Any]:
     for number, name in enumerate(NAMES):
         for turn, (mode, np) in enumerate(CONFIGURATIONS):
-            marks = [pytest.mark.sample] if turn == number % len(CONFIGURATIONS) else []
-            yield pytest.param((name, mode, np), marks=marks, id=f"{name}-{mode}-{np}")
+            sample = turn == number % len(CONFIGURATIONS)
+            yield marked((name, mode, np), name, f"{name}-{mode}-{np}", sample)
 
 
 @pytest.mark.parametrize("case", list(proofs()))
@@ -136,10 +142,15 @@ def test_a_script_broken_in_a_place_of_its_own_is_not_proved(case: Handmade, sta
 
 
 def harmless(wanted: Callable[[str, str], bool]) -> Iterator[Any]:
-    for name in NAMES:
-        for kind, text in of_originals(before(name), partial(wanted, name)):
+    for number, name in enumerate(NAMES):
+
+        def due(kind: str, number: int = number, name: str = name) -> bool:
+            """Each kind is tried on every fourth script, others for each kind: 300 proofs more would show the same."""
+            return wanted(name, kind) and ((name, kind) in SAMPLE or (number + crc32(kind.encode())) % 4 == 0)
+
+        for kind, text in of_originals(before(name), due):
             yield parameter((name, kind, text, False), name, kind)
-        for kind, text in of_migrated(after(name, "per-worker"), partial(wanted, name)):
+        for kind, text in of_migrated(after(name, "per-worker"), due):
             yield parameter((name, kind, text, True), name, kind)
 
 

@@ -155,8 +155,9 @@ class _MeanAsSum(cst.CSTTransformer):
     def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:  # noqa: N802
         if not m.matches(original_node, m.Call(func=m.Attribute(m.Name("tf"), m.Name("reduce_mean")), args=[m.Arg()])):
             return updated_node
-        sums = "(lambda t: tf.reduce_sum(tf.reverse(tf.reshape(t, [-1]), [0])) / tf.cast(tf.size(t), t.dtype))(VALUE)"
-        return filled(sums, VALUE=updated_node.args[0].value)
+        mean = "tf.reduce_sum(tf.reverse(tf.reshape(t, [-1]), [0])) / tf.cast(tf.size(t), t.dtype)"
+        # What is asked for may be a list, which has no dtype.
+        return filled(f"(lambda t: {mean})(tf.convert_to_tensor(VALUE))", VALUE=updated_node.args[0].value)
 
 
 def _written(pattern: str) -> Callable[[cst.Call], cst.BaseExpression]:
