@@ -10,7 +10,7 @@ import tensorflow as tf
 
 import tfdp.runtime as dp
 
-RANKS = (2, 3)
+RANKS = (3,)
 INIT = {"same_start": False}
 
 METRICS = tf.keras.metrics

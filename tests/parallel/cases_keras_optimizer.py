@@ -9,7 +9,7 @@ import tensorflow as tf
 import tfdp.runtime as dp
 
 keras = tf.keras
-RANKS = (2, 3)
+RANKS = (3,)
 LOCAL = 4
 
 

@@ -5,7 +5,7 @@ import tensorflow as tf
 
 import tfdp.runtime as dp
 
-RANKS = (2, 3)
+RANKS = (3,)
 DEVICE_RANKS = ()
 ENVIRON = {"TFDP_SHM_BYTES": "8192"}
 INIT = {"same_start": False}

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 import tfdp.runtime as dp
 
-RANKS = (2, 3)
+RANKS = (3,)
 
 
 def spoil(variables):

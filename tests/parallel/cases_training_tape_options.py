@@ -9,7 +9,7 @@ import tensorflow as tf
 
 import tfdp.runtime as dp
 
-RANKS = (2, 3)
+RANKS = (3,)
 
 Pair = collections.namedtuple("Pair", ["kernel", "bias"])
 

@@ -53,6 +53,8 @@ SAMPLE = {
 # A gradient that is clipped to a norm afterwards does not show by which factor it was too small.
 HIDDEN = {("conv_autoencoder", "average divided again"): Cause.UPDATE}
 
+DATA = {Cause.NOT_DEALT, Cause.ORDERS, Cause.DEALT_TWICE}
+
 
 @cache
 def recorded(name: str, mode: Mode, np: int, stack: ExitStack, original: tuple[Change, ...] = ()) -> Recording:
@@ -129,6 +131,8 @@ def test_a_broken_script_is_not_proved(mutant: tuple[str, Mode, Mutant], stack: 
     note(made.name, proof, cause)
     assert not proof.proved, proof
     assert proof.cause == cause.value, proof
+    if made.cause in DATA and proof.data is not None and proof.data.outcome != "unfollowed":
+        assert (proof.data.outcome, proof.data.step) == ("broken", 0), proof.data
 
 
 @pytest.mark.parametrize("case", [parameter(case, case.script, case.name) for case in handmade()])
