@@ -31,7 +31,7 @@ from tfdp.rules._base import Context, Edit, Outcome
 def outcomes(context: Context) -> Iterator[Outcome]:
     wrapper = f"{context.dp}.DistributedGradientTape"
     for gradient in (*context.script.trained, *context.script.averaging.taped):
-        if not gradient.wrapped and not gradient.minimized:
+        if not gradient.wrapped and not gradient.minimized and not gradient.fed:
             if gradient in context.script.reductions.summed:
                 yield Edit(
                     gradient.tape, build.calling(wrapper, op=f"{context.dp}.Sum"), "add up the gradients of all workers"

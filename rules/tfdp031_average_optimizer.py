@@ -1,10 +1,11 @@
 """Average gradients in the optimizers of Keras' own training.
 
 What it does
-    Gives `dp.DistributedOptimizer(…)` to `compile` for every model that is fitted: around the optimizer where it stands
-    in the call, where it is made if it has a name there. One that is given by name or left out is written out. The same
-    for the optimizers of a model's own `train_step`, and for `optimizer.minimize`. The optimizer stays itself; it saves
-    and loads as before. Where the loss is a sum over the batch, `op=dp.Sum` adds up instead.
+    Gives `dp.DistributedOptimizer(…)` to `compile` for every model that `fit` or `train_on_batch` trains: around the
+    optimizer where it stands in the call, where it is made if it has a name there. One that is given by name or left
+    out is written out. The same for the optimizers of a model's own `train_step`, and for `optimizer.minimize`. The
+    optimizer stays itself; it saves and loads as before. Where the loss is a sum over the batch, `op=dp.Sum` adds up
+    instead.
 
 Why
     `fit` takes and applies its gradients out of sight. In the optimizer they are averaged before it clips them, and
@@ -16,8 +17,8 @@ Example
     model.compile(optimizer=dp.DistributedOptimizer(dp.scale_optimizer("adam")), loss="mse")
 
 When it refuses
-    Training by `fit`, for now. Where a fitted model is compiled outside the file or its optimizer is made there; where
-    a model's own `train_step` cannot be followed to an optimizer, or is run by a loop of the file too.
+    Where a trained model is compiled outside the file or its optimizer is made there; where a model's own `train_step`
+    cannot be followed to an optimizer, or is run by a loop of the file too.
 """
 
 from __future__ import annotations

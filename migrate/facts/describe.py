@@ -60,7 +60,7 @@ def _lines(script: Script) -> Iterator[str]:
 def _of_keras(
     script: Script, at: Callable[[cst.CSTNode], str], text: Callable[[cst.CSTNode | None], str]
 ) -> Iterator[str]:
-    for fit in script.fits:
+    for fit in (*script.fits, *script.on_batches):
         yield f"fit       {at(fit.call)}: {text(fit.call)}"
         yield from (f"  compile {at(c.call)}: {text(c.call)}" for c in fit.compiles)
     for given in [u.given for u in script.averaging.updates]:

@@ -9,19 +9,23 @@ import libcst as cst
 from tfdp.migrate.catalogue import Kind
 from tfdp.migrate.facts.origins import Origins, argument
 
-# Where each takes its `size`. Not those that choose examples, as permutation, choice and randint do.
+# Where each takes its `size`. Not those that give an order of examples, as permutation does.
 _POSITIONS = {
+    "choice": 1,
     "exponential": 1,
     "gamma": 2,
+    "integers": 2,
     "laplace": 2,
     "multivariate_normal": 2,
     "normal": 2,
+    "randint": 2,
     "random": 0,
     "random_sample": 0,
     "standard_normal": 0,
     "uniform": 2,
 }
 _AXES = frozenset({"rand", "randn"})  # take the axes one by one
+_OF_PYTHON = frozenset({"random.sample", "random.choices"})  # lists, of which no size is asked
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,8 @@ class Draw:
 
 def numpy_draw(origins: Origins, call: cst.Call) -> Draw | None:
     """The draw that a call is; None for any other call."""
+    if origins.names.api(call.func) in _OF_PYTHON:
+        return Draw(None, known=False)
     name = _name(origins, call)
     if name is None:
         return None

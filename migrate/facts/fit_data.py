@@ -26,10 +26,6 @@ _CHANGES = ("random", "shuffle", "permutation", "choice", "sample", "rand", "ran
 
 _OTHERS = {
     "fit_generator": ("fit_generator is gone from Keras", "write model.fit(generator, …), with the same arguments"),
-    "train_on_batch": (
-        "training by train_on_batch is not migrated yet",
-        "use model.fit, or a loop with tf.GradientTape and apply_gradients",
-    ),
 }
 
 

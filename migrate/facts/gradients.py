@@ -32,7 +32,11 @@ class Update:
 
 @dataclass(frozen=True)
 class Gradient:
-    """`tape.gradient(target, sources)`; without updates it is a gradient taken for another reason and stays local."""
+    """`tape.gradient(target, sources)`; without updates it is a gradient taken for another reason and stays local.
+
+    `fed` is what `model.train_on_batch(…)` is given, which takes the gradient of a compiled loss and updates by itself:
+    then `tape` is the model.
+    """
 
     call: cst.Call
     tape: cst.BaseExpression
@@ -44,6 +48,12 @@ class Gradient:
         cst.CSTNode, ...
     ]  # calls of functions that are not in this file, and returns that nothing here calls
     minimized: bool = False  # by `optimizer.minimize(…)`: `tape` is the optimizer, which is averaged itself
+    fed: tuple[cst.BaseExpression, ...] = ()
+
+    @property
+    def made_of(self) -> tuple[cst.BaseExpression, ...]:
+        """What leads back to the data: the loss, or what Keras computes one of."""
+        return self.fed or ((self.target,) if self.target is not None else ())
 
 
 def gradients(origins: Origins) -> tuple[Gradient, ...]:

@@ -132,7 +132,7 @@ def unwrapped(script: Script) -> list[Problem]:
     """Gradients of trained variables whose tape cannot be wrapped where they are taken."""
     found = []
     for gradient in script.trained:
-        if any(o.path for o in script.origins.of(gradient.tape)):
+        if not gradient.fed and any(o.path for o in script.origins.of(gradient.tape)):
             found.append(
                 Problem(
                     "TFDP030",

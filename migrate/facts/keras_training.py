@@ -8,9 +8,11 @@ from functools import cached_property
 import libcst as cst
 
 from tfdp.migrate.catalogue import Kind
+from tfdp.migrate.facts.gradients import Gradient, is_averaged
 from tfdp.migrate.facts.origins import Origins, argument
 
-FITS = frozenset({"fit", "fit_generator", "train_on_batch"})
+FITS = frozenset({"fit", "fit_generator"})
+ON_BATCH = "train_on_batch"
 _FIT_ARGUMENTS = (
     "epochs",
     "steps_per_epoch",
@@ -40,7 +42,7 @@ class Compile:
 
 @dataclass(frozen=True)
 class Fit:
-    """`model.fit(…)`, by one of the methods in FITS.
+    """`model.fit(…)`, by one of the methods in FITS, or `model.train_on_batch(…)`.
 
     `compiles` are all that the model may have been compiled by: none where that is not visible in this file, or where
     `model` is not known to be a Keras model and the call only looks like its `fit`. `step` is the file's own method
@@ -72,12 +74,17 @@ class KerasTraining:
         return tuple(f for c, func in self._methods(*FITS) if (f := self._fit(c, func)) is not None)
 
     @cached_property
+    def on_batches(self) -> tuple[Fit, ...]:
+        """Every call of `train_on_batch`, in the order of the text."""
+        return tuple(f for c, func in self._methods(ON_BATCH) if (f := self._fit(c, func)) is not None)
+
+    @cached_property
     def handed(self) -> tuple[cst.CSTNode, ...]:
         """Functions that make and compile a model, where they are passed to something outside the file.
 
         That may train the models: a search over hyperparameters, a wrapper with scikit-learn's methods.
         """
-        fitted = {c for f in self.fits for c in f.compiles}
+        fitted = {c for f in (*self.fits, *self.on_batches) for c in f.compiles}
         makers = [self._origins.index.enclosing_function(c.call) for c in self.compiles if c not in fitted]
         return tuple(n for f in dict.fromkeys(makers) if f is not None for n in self._passed(f))
 
@@ -106,7 +113,7 @@ class KerasTraining:
         own = self._origins.function(func)
         kinds = self._origins.kinds(self._model(func.value))
         looks = None in kinds and any(argument(call, k) is not None for k in _COMPILE_ARGUMENTS)
-        fitted = None in kinds and any(self._same(func.value, f.value) for _, f in self._methods(*FITS))
+        fitted = None in kinds and any(self._same(func.value, f.value) for _, f in self._methods(*FITS, ON_BATCH))
         if Kind.MODEL not in kinds and (own is not None or not (looks or fitted)):
             return None
         given = argument(call, "optimizer", 0)
@@ -126,6 +133,7 @@ class KerasTraining:
         kinds = self._origins.kinds(self._model(func.value))
         compiles = tuple(c for c in self.compiles if self._same(c.model, func.value))
         looks = None in kinds and any(argument(call, k) is not None for k in _FIT_ARGUMENTS)
+        looks = looks or func.attr.value == ON_BATCH
         if Kind.MODEL not in kinds and not compiles and not looks:
             return None
         return Fit(call, func.attr.value, func.value, compiles, self._step(func.value))
@@ -162,3 +170,11 @@ class KerasTraining:
         owners = [o for o in self._objects(node) if isinstance(o, cst.ClassDef)]
         steps = [m for o in owners if (m := self._origins.method(o, "train_step")) is not None]
         return steps[0] if steps else None
+
+
+def fed(fit: Fit, origins: Origins) -> Gradient:
+    """The gradient that `train_on_batch` takes of what it is given."""
+    given = tuple(a.value for a in fit.call.args)
+    optimizers = [c.optimizer for c in fit.compiles]
+    averaged = bool(optimizers) and all(o is not None and is_averaged(origins, o) for o in optimizers)
+    return Gradient(fit.call, fit.model, None, None, averaged, (), (), fed=given)

@@ -134,9 +134,7 @@ class Loops:
             function = self._index.enclosing_function(inner)
             if function is not None and isinstance(outer, cst.Call):
                 way[function] = outer
-        if gradient.target is None:
-            return None
-        taken = self._takes.of([gradient.target], way)
+        taken = self._takes.of([*gradient.made_of], way)
         mine = {n: t for n, t in taken.takes.items() if any(loop in loops for loop in t.loops)}
         if not mine:
             return None
@@ -161,7 +159,7 @@ class Loops:
             return []
         callers = self._origins.calls_of(function)
         updates_here = any(within(self._index, u.call, function) for u in gradient.updates)
-        if len(callers) < 2 or updates_here or reaches_update(self._origins, node, inside=function):
+        if len(callers) < 2 or updates_here or gradient.fed or reaches_update(self._origins, node, inside=function):
             return callers
         return [c for c in callers if reaches_update(self._origins, c)]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 import libcst as cst
@@ -37,9 +37,17 @@ class Noise:
     One whose first axis is no batch's stays: it is the same for all examples, hence for all workers.
     """
 
-    def __init__(self, origins: Origins, sizes: BatchSizes, losses: Losses, reached: Iterable[cst.Call]) -> None:
+    def __init__(
+        self,
+        origins: Origins,
+        sizes: BatchSizes,
+        losses: Losses,
+        reached: Iterable[cst.Call],
+        taken: Collection[cst.CSTNode],
+    ) -> None:
+        """`taken`: what takes the batches themselves, also by indices that are drawn."""
         self._origins, self._sizes, self._losses = origins, sizes, losses
-        found = [f for call in reached if (f := self._of(call)) is not None]
+        found = [f for call in reached if call not in taken and (f := self._of(call)) is not None]
         self.draws = tuple(f for f in found if isinstance(f, NoiseDraw))
         self.problems = tuple(f for f in found if isinstance(f, Problem))
 

@@ -34,8 +34,8 @@ class _Walk:
             ways = [self._origins.index.enclosing_function(c) for c in loop.calls]
             self._functions.update(f for f in ways if f is not None)
         for loop in self._loops:
-            if loop.gradient.target is not None:
-                self._visit(loop.gradient.target)
+            for value in loop.gradient.made_of:
+                self._visit(value)
         known = -1
         while known != len(self.calls):  # a call that is found later may pass another value for a parameter
             known = len(self.calls)

@@ -70,7 +70,7 @@ class Sameness:
         any other call."""
         self._origins, self._datasets, self._dealt, self._metric = origins, datasets, dealt, metric
         self._loops = {loop.loop for loop in loops}
-        self._averaged = {loop.gradient.call for loop in loops}
+        self._averaged = {loop.gradient.call for loop in loops if not loop.gradient.fed}
         self._stepping = {call for loop in loops for call in loop.calls} - self._averaged
         self._taken = {t.call: t.chains for t in Takings(origins, datasets).all}
         targets = [loop.gradient.target for loop in loops if loop.gradient.target is not None]

@@ -33,13 +33,13 @@ from tfdp.migrate.facts.keras_averaging import KerasAveraging
 from tfdp.migrate.facts.keras_losses import KerasLosses
 from tfdp.migrate.facts.keras_reductions import KerasReductions
 from tfdp.migrate.facts.keras_steps import KerasSteps
-from tfdp.migrate.facts.keras_training import Compile, Fit, KerasTraining
+from tfdp.migrate.facts.keras_training import Compile, Fit, KerasTraining, fed
 from tfdp.migrate.facts.loops import Loops, TrainingLoop
 from tfdp.migrate.facts.losses import Losses
 from tfdp.migrate.facts.names import Names
 from tfdp.migrate.facts.noise import Noise
 from tfdp.migrate.facts.origins import Origins, argument
-from tfdp.migrate.facts.parts import parts
+from tfdp.migrate.facts.parts import nodes, parts
 from tfdp.migrate.facts.problem import Problem
 from tfdp.migrate.facts.rate_changes import Changes, RateChanges
 from tfdp.migrate.facts.rates import Rate, Rates
@@ -86,11 +86,19 @@ class Script:
     def trained(self) -> tuple[Gradient, ...]:
         """The gradient calls in loops of the file whose result reaches an update."""
         kept = {id(g) for g in self._keras_steps.gradients}
-        return tuple(g for g in self.gradients if g.updates and id(g) not in kept)
+        return (*(g for g in self.gradients if g.updates and id(g) not in kept), *self._fed)
+
+    @cached_property
+    def _fed(self) -> tuple[Gradient, ...]:
+        return tuple(fed(f, self.origins) for f in self.on_batches)
+
+    @property
+    def _by_keras(self) -> tuple[Fit, ...]:
+        return (*self.fits, *self.on_batches)
 
     @cached_property
     def _keras_steps(self) -> KerasSteps:
-        return KerasSteps(self.origins, self.fits, self.gradients)
+        return KerasSteps(self.origins, self._by_keras, self.gradients)
 
     @property
     def stepped(self) -> tuple[Gradient, ...]:
@@ -101,12 +109,12 @@ class Script:
     def averaging(self) -> KerasAveraging:
         """How the gradients of fitted models are averaged."""
         minimized = tuple(g for g in self.trained if g.minimized)
-        return KerasAveraging(self.origins, self.fits, self._keras_steps, minimized)
+        return KerasAveraging(self.origins, self._by_keras, self._keras_steps, minimized)
 
     @cached_property
     def compiled_by_xla(self) -> tuple[tuple[cst.Call, str], ...]:
         """Where a training step is compiled by XLA: calls with the keyword that says so."""
-        return Xla(self.origins, self.fits, (*self.trained, *self.stepped)).found()
+        return Xla(self.origins, self._by_keras, (*self.trained, *self.stepped)).found()
 
     @property
     def compiles(self) -> tuple[Compile, ...]:
@@ -117,6 +125,11 @@ class Script:
     def fits(self) -> tuple[Fit, ...]:
         """Calls of Keras' `fit`, or what looks like it, each with the compiles of its model."""
         return self._keras.fits
+
+    @property
+    def on_batches(self) -> tuple[Fit, ...]:
+        """Calls of Keras' train_on_batch, each with the compiles of its model."""
+        return self._keras.on_batches
 
     @property
     def handed_models(self) -> tuple[cst.CSTNode, ...]:
@@ -184,7 +197,7 @@ class Script:
     @property
     def shown(self) -> tuple[tuple[cst.Call, int], ...]:
         """Calls of a Keras model that show their progress on every rank, with the position of `verbose`."""
-        return tuple((c, p) for c, p in fit_calls.shown(self.origins, self.fits) if not self._effects.on_root(c))
+        return tuple((c, p) for c, p in fit_calls.shown(self.origins, self._by_keras) if not self._effects.on_root(c))
 
     @property
     def open_callbacks(self) -> tuple[cst.Call, ...]:
@@ -467,7 +480,7 @@ class Script:
     def _sliced(self) -> frozenset[cst.CSTNode]:
         """Everything that the trained gradients are computed from."""
         gradients = (*self.trained, *self.stepped)
-        targets = [g.target for g in gradients if g.target is not None]
+        targets = [value for g in gradients for value in g.made_of]
         return backward(self.origins, [*targets, *(g.sources for g in gradients if g.sources is not None)])
 
     @cached_property
@@ -477,7 +490,8 @@ class Script:
     @cached_property
     def noise(self) -> Noise:
         """What NumPy draws for the examples of a training step."""
-        return Noise(self.origins, self._sizes, self.losses, self._reached)
+        taken = {n for take in self.array_batches.takes for n in nodes(take.node)}
+        return Noise(self.origins, self._sizes, self.losses, self._reached, taken)
 
     @cached_property
     def losses(self) -> Losses:
@@ -489,7 +503,7 @@ class Script:
     @cached_property
     def _of_keras(self) -> KerasLosses:
         origins = Origins(self.index, self.names)
-        return KerasLosses(origins, self.fits, lambda: Losses(origins, self._sizes, (), self._of_keras.of_model))
+        return KerasLosses(origins, self._by_keras, lambda: Losses(origins, self._sizes, (), self._of_keras.of_model))
 
     @cached_property
     def _sizes(self) -> BatchSizes:
@@ -505,13 +519,14 @@ class Script:
     def batch_uses(self) -> BatchUses:
         """Where a training step uses the batch size as a number."""
         self.reductions  # noqa: B018 - looks at all losses, and so finds what divides them
-        used = (self._sliced | fit_calls.run_by_keras(self.origins, self.fits)) - self.array_batches.counting
+        used = (self._sliced | fit_calls.run_by_keras(self.origins, self._by_keras)) - self.array_batches.counting
         return BatchUses(self.origins, self._sizes, self.losses, used)
 
     @cached_property
     def reductions(self) -> Reductions:
         """How the workers' gradients are put together."""
-        return Reductions(self.origins, self.losses, (*self.trained, *self.stepped))
+        taped = [g for g in (*self.trained, *self.stepped) if not g.fed]
+        return Reductions(self.origins, self.losses, taped)
 
     @cached_property
     def keras_reductions(self) -> KerasReductions:
