@@ -18,6 +18,7 @@ from tfdp.runtime.epoch_logs import metric_variables
 from tfdp.runtime.errors import TfdpError
 from tfdp.runtime.job import current
 from tfdp.runtime.keras_hooks import Hooks, is_keras, named_in
+from tfdp.runtime.keras_optimizers import variables_of
 from tfdp.runtime.ops import Max
 from tfdp.runtime.places import say_once
 from tfdp.runtime.variables import keyed
@@ -240,12 +241,14 @@ def _resume_alike(model: Any, params: dict[str, Any]) -> None:
     counters = None
     if root and state is not None:  # Keras 2
         counters = state.maybe_load_initial_counters_from_ckpt(params.get("steps"), None, mode="train")
-    resumed = getattr(model, "_initial_epoch", None), counters
-    epoch, counters = collectives.broadcast_object(resumed, name="where fit begins")
     optimizer = getattr(model, "optimizer", None)
+    held = len(variables_of(optimizer))
+    resumed = getattr(model, "_initial_epoch", None), counters, held
+    epoch, counters, held_by_root = collectives.broadcast_object(resumed, name="where fit begins")
     resumes = counters is not None and counters[0] is not None
-    if resumes and model.built and optimizer is not None and hasattr(optimizer, "build"):
-        # Keras 2 restores what an optimizer remembers when that is made: now, so that it can be broadcast.
+    if (resumes or held < held_by_root) and model.built and hasattr(optimizer, "build"):
+        # What an optimizer remembers is made at its first update, and in Keras 2 restored then: now, so that it can be
+        # broadcast. tf-keras' backup has made it already, on rank 0.
         optimizer.build(model.trainable_variables)
     if root:
         return

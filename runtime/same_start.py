@@ -90,7 +90,9 @@ def _first_time(flag: str, action: Callable[[], Any]) -> Any:
 def _compare(variables: Sequence[Variable], job: Job) -> Any:
     names, site, places = [name_of(each) for each in variables], call_site(), _places(variables)
 
-    def compare(all_numbers: Any) -> Any:
+    def compare(all_numbers: Any, counts: Any) -> Any:
+        if (counts != counts[0]).any():
+            raise TfdpError(_other_number(names, job.topology.rank, site))
         numbers = np.reshape(all_numbers, (job.topology.size, 2, len(names)))
         _refuse_other_order(names, numbers[:, 0], job.topology.rank, site)
         by_rank = numbers[:, 1]
@@ -101,8 +103,16 @@ def _compare(variables: Sequence[Variable], job: Job) -> Any:
 
     digests = _in_python(_digests, [tf.convert_to_tensor(each) for each in variables], tf.int64, [len(names)])
     digests = tf.concat([tf.constant(places, tf.int64), digests], 0)
-    gathered, _ = job.transport.allgather(digests, Label("values of variables before their first gradient", site))
-    return _in_python(compare, [gathered], tf.bool, [])
+    gathered, counts = job.transport.allgather(digests, Label("values of variables before their first gradient", site))
+    return _in_python(compare, [gathered, counts], tf.bool, [])
+
+
+def _other_number(names: Sequence[str], rank: int, site: str) -> str:
+    return (
+        f"the ranks hold different numbers of variables before their first gradient at {site}; rank {rank} holds "
+        f"{len(names)}: {', '.join(names)}. Build the same models and optimizers on all ranks, and restore checkpoints "
+        "on all of them"
+    )
 
 
 def _places(variables: Sequence[Variable]) -> list[int]:

@@ -172,6 +172,15 @@ def case_a_rank_that_starts_elsewhere_is_an_error():
         model.fit(*mine(*records(LOCAL * dp.size())), batch_size=LOCAL, verbose=0)
 
 
+def case_an_optimizer_that_one_rank_has_made_before_is_an_error():
+    variable = tf.Variable([1.0, 2.0])
+    optimizer = dp.DistributedOptimizer(keras.optimizers.Adam())
+    if dp.rank() == 0:
+        optimizer.build([variable])
+    with pytest.raises((dp.TfdpError, tf.errors.UnknownError), match=rf"rank {dp.rank()} holds \d+: .*all ranks"):
+        optimizer.apply_gradients([(tf.ones(2), variable)])
+
+
 def case_a_rank_that_traces_again_alone():
     optimizer = dp.DistributedOptimizer(keras.optimizers.Adam(0.125))
     variable = tf.Variable([0.0])
