@@ -241,7 +241,7 @@ def _resume_alike(model: Any, params: dict[str, Any]) -> None:
     counters = None
     if root and state is not None:  # Keras 2
         counters = state.maybe_load_initial_counters_from_ckpt(params.get("steps"), None, mode="train")
-    optimizer = getattr(model, "optimizer", None)
+    optimizer: Any = getattr(model, "optimizer", None)
     held = len(variables_of(optimizer))
     resumed = getattr(model, "_initial_epoch", None), counters, held
     epoch, counters, held_by_root = collectives.broadcast_object(resumed, name="where fit begins")
