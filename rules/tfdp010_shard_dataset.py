@@ -58,7 +58,7 @@ def outcomes(context: Context) -> Iterator[Outcome]:
         change = build.calling(f"{dp}.local_batch_size", **switches.keywords(call))
         yield SetArg(call, "batch_size", change, "split the global batch over the workers", position=0)
     yield from _of_arrays(context)
-    for fit in script.fit_data:
+    for fit in script.fitted.data:
         if not fit.dealt:
             yield from _of_fit(context, fit)
     for call in script.cache_files:

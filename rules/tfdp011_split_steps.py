@@ -43,17 +43,17 @@ def outcomes(context: Context) -> Iterator[Outcome]:
         return
 
     switches = context.script.switches(context.batch)
-    for call in context.script.step_takes:
+    for call in context.script.steps.takes:
         change = _divided(context.dp, switches.keywords(call))
         yield SetArg(call, "count", change, "divide the number of steps by the workers", position=0)
-    for steps in context.script.fit_steps:
+    for steps in context.script.steps.of_fits:
         change = _divided(context.dp, {"down": "True"} if steps.down else {})
         yield SetArg(
             steps.call, steps.keyword, change, "divide the number of steps by the workers", position=steps.position
         )
-    for bound in context.script.step_bounds:
+    for bound in context.script.steps.bounds:
         yield Edit(bound.node, _bound(context.dp, bound), "divide the number of steps by the workers")
-    for steps in context.script.step_counts:
+    for steps in context.script.steps.of_schedules:
         change = _divided(context.dp, {})
         yield SetArg(
             steps.call, steps.keyword, change, "divide the schedule's steps by the workers", position=steps.position
@@ -71,11 +71,11 @@ def _of_rates(context: Context) -> Iterator[Outcome]:
     def local(schedule: cst.BaseExpression) -> cst.BaseExpression:
         return build.call(f"{context.dp}.local_schedule", schedule)
 
-    for own in context.script.own_schedules:
+    for own in context.script.steps.own_schedules:
         yield Edit(own.call, local, "let the schedule see the steps of one process")
         for share in own.shares:
             yield Edit(share, whole, "give the schedule its steps in those of one process")
-    for decay in context.script.decays:
+    for decay in context.script.steps.decays:
         yield SetArg(decay.call, decay.keyword, whole, "let the rate fall as far in fewer steps")
 
 

@@ -25,6 +25,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from tfdp.migrate.facts.origins import argument
+from tfdp.migrate.facts.seeds import unseeded
 from tfdp.rules._base import Context, Edit, Outcome, SetArg
 
 _SEED_POSITION = {"shuffle": 1, "list_files": 2, "sample_from_datasets": 2}
@@ -53,6 +54,6 @@ def outcomes(context: Context) -> Iterator[Outcome]:
             continue
         if argument(call, "seed", position) is None:
             yield SetArg(call, "seed", change, "shuffle in one order on all workers", position=position)
-    for call in context.script.unseeded if context.script.trained or context.script.fits else ():
+    for call in unseeded(context.script.origins) if context.script.trained or context.script.fitted.calls else ():
         seed = cst.Arg(cst.parse_expression(f"{context.dp}.shuffle_seed()"))
         yield Edit(call, lambda n, seed=seed: n.with_changes(args=[seed]), "draw alike on all workers")  # type: ignore[misc]

@@ -49,7 +49,7 @@ def outcomes(context: Context) -> Iterator[Outcome]:
         return
     for value in context.script.rate_changes.scale:
         yield Edit(value, called(context, "scale_lr"), "scale the rate that is assigned here")
-    averaged = {u.given.value for u in context.script.averaging.updates if u.given.keyword is None}
+    averaged = {u.given.value for u in context.script.fitted.averaging.updates if u.given.keyword is None}
     for rate in context.script.rates:
         if rate.scaled or context.script.keeps(rate):
             continue

@@ -30,7 +30,7 @@ from tfdp.rules._base import Context, Edit, Outcome
 
 def outcomes(context: Context) -> Iterator[Outcome]:
     wrapper = f"{context.dp}.DistributedGradientTape"
-    for gradient in (*context.script.trained, *context.script.averaging.taped):
+    for gradient in (*context.script.trained, *context.script.fitted.averaging.taped):
         if not gradient.wrapped and not gradient.minimized and not gradient.fed:
             if gradient in context.script.reductions.summed:
                 yield Edit(

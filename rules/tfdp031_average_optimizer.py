@@ -39,7 +39,7 @@ def outcomes(context: Context) -> Iterator[Outcome]:
     script = context.script
     scales = context.batch == "per-worker" and context.scaling.scale != "none" and not script.migrated
     scaled = {r.place for r in script.rates if r.hidden and not script.keeps(r)} if scales else set()
-    for given in dict.fromkeys(u.given for u in script.averaging.updates):
+    for given in dict.fromkeys(u.given for u in script.fitted.averaging.updates):
         if given.done:
             continue
         if given.call is not None and given.keyword is not None:

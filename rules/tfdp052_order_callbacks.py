@@ -31,7 +31,7 @@ from tfdp.rules._base import Context, Outcome, SetArg
 
 
 def outcomes(context: Context) -> Iterator[Outcome]:
-    for call in context.script.open_callbacks:
+    for call in context.script.fitted.open_callbacks:
         change = _ordered(context.dp)
         yield SetArg(call, "callbacks", change, "put the callbacks in order", position=POSITIONS["callbacks"])
 

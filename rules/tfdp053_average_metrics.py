@@ -35,7 +35,7 @@ from tfdp.rules._base import Context, Edit, Outcome
 
 def outcomes(context: Context) -> Iterator[Outcome]:
     script = context.script
-    if not script.trained and not script.fits:
+    if not script.trained and not script.fitted.calls:
         return
     for result in script.agreement.results:
         yield Edit(result, lambda n: _summed(context.dp, n), "read the metric over all workers' examples")

@@ -60,10 +60,10 @@ def _lines(script: Script) -> Iterator[str]:
 def _of_keras(
     script: Script, at: Callable[[cst.CSTNode], str], text: Callable[[cst.CSTNode | None], str]
 ) -> Iterator[str]:
-    for fit in (*script.fits, *script.on_batches):
+    for fit in script.fitted.by_keras:
         yield f"fit       {at(fit.call)}: {text(fit.call)}"
         yield from (f"  compile {at(c.call)}: {text(c.call)}" for c in fit.compiles)
-    for given in [u.given for u in script.averaging.updates]:
+    for given in [u.given for u in script.fitted.averaging.updates]:
         if (place := given.value or given.call) is not None:
             shown = text(given.value) if given.value is not None else given.default
             yield f"optimizer {at(place)}: {shown} ({'averaged' if given.done else 'trained'})"

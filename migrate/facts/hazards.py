@@ -27,7 +27,7 @@ def untaught(script: Script) -> list[Problem]:
     """Ways to train that are recognised but not migrated."""
     reason = "models that this function makes and compiles are trained outside the file, if at all"
     next_step = "train them by fit in this file"
-    handed = [Problem("TFDP031", node, reason, next_step) for node in script.handed_models]
+    handed = [Problem("TFDP031", node, reason, next_step) for node in script.fitted.handed_models]
     found = [p for call in script.index.calls if (p := _untaught(script, call)) is not None]
     tapes = (*_unknown_tapes(script), *_tensor_updates(script), *_written_out(script))
     return [*handed, *found, *_older_systems(script), *tapes]
@@ -154,11 +154,11 @@ def in_loops(script: Script) -> list[Problem]:
 
 def half_migrated(script: Script) -> list[Problem]:
     """A script that initialises the runtime, but does not use it in all places where it must."""
-    if not script.calls("init") or not (script.trained or script.fits):
+    if not script.calls("init") or not (script.trained or script.fitted.calls):
         return []
     open_chains = [c for c in script.chains if c.dealt is None and not _left_whole(script, c)]
     open_tapes = [g for g in script.trained if not g.wrapped and not script.ignored("TFDP030", g.call)]
-    open_fits = [f for f in script.fit_data if not f.dealt and not script.ignored("TFDP010", f.fit.call)]
+    open_fits = [f for f in script.fitted.data if not f.dealt and not script.ignored("TFDP010", f.fit.call)]
     if not open_chains and not open_tapes and not open_fits and not script.array_batches.open:
         return []
     return [
@@ -197,7 +197,7 @@ def seeded_orders(script: Script) -> list[Problem]:
 
 def general(script: Script, batch: str) -> list[Problem]:
     """Hazards of the whole file."""
-    if not script.trained and not script.fits:
+    if not script.trained and not script.fitted.calls:
         return []
     found: list[Problem] = []
     for call in script.index.calls:

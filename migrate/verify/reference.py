@@ -79,7 +79,7 @@ def reference(path: str, source: bytes, size: int, batch: Batch, scaling: Scalin
     """
     text = files.decode(path, source)
     script = engine.parse(path, text.source)
-    if not script.trained and not script.fits:
+    if not script.trained and not script.fitted.calls:
         reason = "no gradient of a tape reaches an update and no model is fitted, so there is nothing to compare"
         raise NoReferenceError(f"{path}: {reason}")
     if script.migrated:
@@ -109,7 +109,8 @@ def _outcomes(context: Context, size: int) -> Iterator[Outcome]:
     arrays = script.array_batches
     parts += [_ROWS] if arrays.open else []
     parts += reference_fit.helpers(script, per_worker)
-    divides = script.step_takes or script.step_counts or script.step_bounds or arrays.steps or script.fit_steps
+    steps = script.steps
+    divides = steps.takes or steps.of_schedules or steps.bounds or steps.of_fits or arrays.steps
     parts += [_STEPS] if per_worker and divides else []
     parts += reference_rates.helpers(script, context.scaling, size) if per_worker else []
     header = "\n\n".join(parts)
@@ -148,17 +149,17 @@ def _per_worker(context: Context, size: int, switches: Switches) -> Iterator[Out
     for draw in script.noise.draws:
         if not draw.at_hand:
             yield Edit(draw.size, _global_size(size), "the global batch")
-    for take in script.step_takes:
+    for take in script.steps.takes:
         change = build.calling("tfdp_steps", **switches.keywords(take))
         yield SetArg(take, "count", change, "the divided number of steps", position=0)
-    for bound in script.step_bounds:
+    for bound in script.steps.bounds:
         yield Edit(bound.node, _bound(bound), "the divided number of steps")
     arrays = script.array_batches
     for node in (*arrays.sizes, *arrays.divisors):
         yield Edit(node, _global_size(size), "the global batch")
     for node in arrays.steps:
         yield Edit(node, build.calling("tfdp_steps"), "the divided number of steps")
-    for steps in script.step_counts:
+    for steps in script.steps.of_schedules:
         change = build.calling("tfdp_steps")
         yield SetArg(steps.call, steps.keyword, change, "the divided number of steps", steps.position)
 

@@ -134,7 +134,7 @@ def tfdp_batches_of_all(source, only_if=True):
 
 def helpers(script: Script, per_worker: bool) -> list[str]:
     """What the reference needs above it: format strings of `size`."""
-    parts = [_ARRAYS] if any(f.arrays for f in script.fit_data) else []
+    parts = [_ARRAYS] if any(f.arrays for f in script.fitted.data) else []
     if any(d.batches for d in script.deals):
         parts += ["import numpy as tfdp_np\n", _JOIN if per_worker else _SPLIT, _SOURCES]
     return parts
@@ -142,12 +142,12 @@ def helpers(script: Script, per_worker: bool) -> list[str]:
 
 def outcomes(script: Script, size: int, per_worker: bool) -> Iterator[Outcome]:
     """Arrays, batch sizes and numbers of steps; what deals batches is edited with the other deals."""
-    for fit in script.fit_data:
+    for fit in script.fitted.data:
         yield from _arrays(script, fit)
         if per_worker and fit.arrays:
             change = _batch_size(size)
             yield SetArg(fit.fit.call, "batch_size", change, "the global batch", position=POSITIONS["batch_size"])
-    for steps in script.fit_steps if per_worker else ():
+    for steps in script.steps.of_fits if per_worker else ():
         change = _steps(steps.down)
         yield SetArg(steps.call, steps.keyword, change, "the divided number of steps", position=steps.position)
 

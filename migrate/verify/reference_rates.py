@@ -68,7 +68,7 @@ def helpers(script: Script, scaling: Scaling, size: int) -> list[str]:
     factor, warm = _factor(scaling, size), bool(scaling.warmup_steps)
     rates = script.rates if scaling.scale != "none" else ()
     parts = [_WARM_SCHEDULE] if warm else [_SCALED_SCHEDULE] if any(r.schedules for r in rates) else []
-    parts += [_OWN_SCHEDULE] if script.own_schedules else []
+    parts += [_OWN_SCHEDULE] if script.steps.own_schedules else []
     parts += [_SCALED_OPTIMIZER] if any(r.hidden for r in rates) else []
     rate = "TfdpScaled(rate)" if warm else f"rate * {factor}"
     named = {"FACTOR": factor, "WARMUP": str(scaling.warmup_steps), "RATE": rate}
@@ -81,11 +81,11 @@ def outcomes(script: Script, size: int, scaling: Scaling) -> Iterator[Outcome]:
     """The same rates and schedules as in the migrated script, by plain means."""
     if scaling.scale != "none":
         yield from _rates(script, _factor(scaling, size), bool(scaling.warmup_steps))
-    for own in script.own_schedules:
+    for own in script.steps.own_schedules:
         yield Edit(own.call, build.calling("TfdpSteps"), "the steps of the original")
         for share in own.shares:
             yield Edit(share, lambda v: build.times(v, str(size)), "a number of steps of the original")
-    for decay in script.decays:
+    for decay in script.steps.decays:
         yield SetArg(decay.call, decay.keyword, build.multiplying(str(size)), "the decay of as many steps")
 
 

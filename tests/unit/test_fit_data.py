@@ -24,7 +24,7 @@ SCRIPTS = sorted((Path(__file__).parents[2] / "fixtures" / "scripts").glob("fit_
 
 
 def only(source: str) -> FitData:
-    (found,) = read(HEAD + source).fit_data
+    (found,) = read(HEAD + source).fitted.data
     return found
 
 
@@ -58,7 +58,7 @@ def test_data_that_are_dealt_already(source: str) -> None:
 
 def test_what_is_given_as_arrays_is_whole_elsewhere() -> None:
     script = read(HEAD + "data = loader.batches()\nmodel.fit(data, steps_per_epoch=len(data))\n")
-    assert [(steps.keyword, steps.down) for steps in script.fit_steps] == [("steps_per_epoch", True)]
+    assert [(steps.keyword, steps.down) for steps in script.steps.of_fits] == [("steps_per_epoch", True)]
 
 
 @pytest.mark.parametrize("batch", ["per-worker", "global"])

@@ -17,7 +17,7 @@ def fits(body: str) -> list[list[str]]:
     """For each fit the code of the optimizers of its model's compiles."""
     found = script(body)
     code = found.module.code_for_node
-    return [[code(c.optimizer) if c.optimizer is not None else "" for c in f.compiles] for f in found.fits]
+    return [[code(c.optimizer) if c.optimizer is not None else "" for c in f.compiles] for f in found.fitted.calls]
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_a_train_step_and_a_compile_of_the_models_own_class_are_found() -> None:
         gan.fit(x)
         """
     )
-    (fit,) = found.fits
+    (fit,) = found.fitted.calls
     assert fit.step is not None
     (compiled,) = fit.compiles
     assert compiled.own is not None
@@ -99,8 +99,8 @@ def test_a_train_step_and_a_compile_of_the_models_own_class_are_found() -> None:
 @pytest.mark.parametrize("call", ["re.compile('a')", "builtins.compile('a', 'b', 'exec')", "np.polynomial.fit(x, y)"])
 def test_functions_of_modules_are_no_models_methods(call: str) -> None:
     found = script(f"import re, builtins\nimport numpy as np\n{call}\n")
-    assert not found.compiles
-    assert not found.fits
+    assert not found.fitted.compiles
+    assert not found.fitted.calls
 
 
 @pytest.mark.parametrize(
@@ -114,5 +114,5 @@ def test_functions_of_modules_are_no_models_methods(call: str) -> None:
 )
 def test_models_that_others_train_are_not_passed_over(use: str, handed: int) -> None:
     found = script("def build(hp):\n    m = keras.Sequential()\n    m.compile('adam')\n    return m\n" + use)
-    assert len(found.handed_models) == handed
+    assert len(found.fitted.handed_models) == handed
     assert found.trains is (handed > 0 or ".fit(" in use)

@@ -96,28 +96,28 @@ UNCERTAIN = [
 def test_a_number_of_the_one_process_script_is_divided(steps: str) -> None:
     steps = "import tensorflow_datasets as tfds\n" + steps if "tfds" in steps else steps
     schedule = train(SCHEDULE, steps=steps)
-    assert len(schedule.step_counts) == 1
+    assert len(schedule.steps.of_schedules) == 1
     assert not codes(schedule)
     take = train(loop="data.take(steps)", steps=steps)
-    assert len(take.step_takes) == 1
+    assert len(take.steps.takes) == 1
     assert not codes(take)
 
 
 @pytest.mark.parametrize("steps", SHARE)
 def test_a_number_in_proportion_to_the_dealt_dataset_is_left(steps: str) -> None:
     schedule = train(SCHEDULE, steps=steps)
-    assert not schedule.step_counts
+    assert not schedule.steps.of_schedules
     assert not codes(schedule)
     take = train(loop="data.take(steps)", steps=steps)
-    assert not take.step_takes
+    assert not take.steps.takes
     assert not codes(take)
 
 
 @pytest.mark.parametrize("steps", UNCERTAIN)
 def test_an_uncertain_number_of_steps_is_refused(steps: str) -> None:
     for script in (train(SCHEDULE, steps=steps), train(loop="data.take(steps)", steps=steps)):
-        assert not script.step_counts
-        assert not script.step_takes
+        assert not script.steps.of_schedules
+        assert not script.steps.takes
         assert "TFDP011" in codes(script) or "TFDP010" in codes(script)
 
 
@@ -138,19 +138,19 @@ def test_in_global_mode_only_a_number_of_dealt_records_shrinks(steps: str, refus
 
 def test_a_repeated_dataset_taken_by_its_own_length() -> None:
     script = train(loop="data.repeat().take(2 * per_epoch)", steps="per_epoch = len(data)")
-    assert not script.step_takes
+    assert not script.steps.takes
     assert not codes(script)
 
 
 def test_a_take_of_batches_before_the_deal_counts_no_steps() -> None:
     script = train(loop="records.batch(8).take(5).unbatch().batch(4)")
-    assert not script.step_takes
+    assert not script.steps.takes
 
 
 def test_every_schedule_that_may_be_chosen_is_divided() -> None:
     decay = "tf.keras.optimizers.schedules.{}"
     chosen = f"{decay.format('CosineDecay(0.1, 100)')} if STEPS else {decay.format('ExponentialDecay(0.1, 50, 0.9)')}"
-    assert len(train("schedule", steps=f"schedule = {chosen}").step_counts) == 2
+    assert len(train("schedule", steps=f"schedule = {chosen}").steps.of_schedules) == 2
 
 
 @pytest.mark.parametrize("steps", ["dp.local_steps(100)", "steps", "2 * steps"])
@@ -160,8 +160,8 @@ def test_a_divided_number_is_not_divided_again(steps: str) -> None:
         train(SCHEDULE.replace("steps)", f"{steps})"), before=before),
         train(loop=f"data.take({steps})", before=before),
     ):
-        assert not script.step_counts
-        assert not script.step_takes
+        assert not script.steps.of_schedules
+        assert not script.steps.takes
 
 
 @pytest.mark.parametrize("steps", [*WHOLE[:3], *SHARE])
@@ -283,7 +283,7 @@ def test_a_rate_that_is_not_understood_is_refused(rate: str) -> None:
 @pytest.mark.parametrize(("decay", "times"), [("1e-4", 1), ("0.1 / 5", 1), ("STEPS", 1), ("0.0", 0), ("None", 0)])
 def test_a_decay_by_the_step_is_multiplied(decay: str, times: int) -> None:
     script = train(f"0.1, decay={decay}")
-    assert len(script.decays) == times
+    assert len(script.steps.decays) == times
     assert not codes(script)
 
 

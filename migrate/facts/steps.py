@@ -1,0 +1,107 @@
+"""All that counts a script's optimizer steps, and is divided where each step covers more examples."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from tfdp.migrate.facts import fit_calls
+from tfdp.migrate.facts.datasets import Datasets
+from tfdp.migrate.facts.problem import Problem
+from tfdp.migrate.facts.schedules import OwnSchedule, Schedules
+from tfdp.migrate.facts.step_bounds import StepBound, StepBounds, Uncounted
+from tfdp.migrate.facts.step_counts import PerStep, StepCount, StepCounts
+
+if TYPE_CHECKING:
+    from tfdp.migrate.facts.script import Script
+
+
+class Steps:
+    """The facts of a script's steps; none of them where it deals its data already.
+
+    Everything is computed on first use and never changes.
+    """
+
+    def __init__(self, script: Script, datasets: Datasets) -> None:
+        self._script, self._origins, self._datasets = script, script.origins, datasets
+
+    @cached_property
+    def _numbers(self) -> StepCounts:
+        script = self._script
+        return StepCounts(self._origins, self._datasets, script.deals, script.fitted.data, bool(script.loops))
+
+    # --- where training ends ------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _takes(self) -> tuple[StepCount | Problem, ...]:
+        return () if self._script.migrated else self._numbers.of_takes(self._script.chains)
+
+    @property
+    def takes(self) -> tuple[cst.Call, ...]:
+        """`.take(k)` calls of training chains that count batches, hence optimizer steps, and have to be divided."""
+        return tuple(f.call for f in self._takes if isinstance(f, StepCount))
+
+    @cached_property
+    def _bounds(self) -> tuple[StepBound | Problem, ...]:
+        script = self._script
+        found = StepBounds(self._origins, self._datasets, script.loops)
+        if script.migrated:
+            return ()
+        agreed = {e for loop in script.loops for e in script.agreement.equal_ends(loop)}
+        return tuple(f for f in found.find() if type(f) is not Problem or f.node not in agreed)
+
+    @cached_property
+    def bounds(self) -> tuple[StepBound, ...]:
+        """Numbers of steps in the headers and exits of training loops that have to be divided."""
+        return tuple(b for b in self._bounds if isinstance(b, StepBound) and self._numbers.to_divide(b))
+
+    @cached_property
+    def _fits(self) -> tuple[StepCount | Problem, ...]:
+        script = self._script
+        calls = () if script.migrated else script.fitted.data
+        found = [fit_calls.steps_of(f, script.deals, self._numbers) for f in calls]
+        return tuple(f for f in found if f is not None)
+
+    @property
+    def of_fits(self) -> tuple[StepCount, ...]:
+        """Numbers of steps in an epoch of Keras' fit that have to be divided."""
+        return tuple(f for f in self._fits if isinstance(f, StepCount))
+
+    # --- what changes from step to step -------------------------------------------------------------------------------
+
+    @cached_property
+    def _changes(self) -> tuple[StepCount | OwnSchedule | PerStep | Problem, ...]:
+        if self._script.migrated:
+            return ()
+        rates = self._script.rates
+        decays = [found for rate in rates if (found := self._numbers.decay(rate)) is not None]
+        return (*Schedules(self._origins, self._numbers).of(s for r in rates for s in r.schedules), *decays)
+
+    @property
+    def of_schedules(self) -> tuple[StepCount, ...]:
+        """Arguments of learning-rate schedules that count steps, and have to be divided."""
+        return tuple(f for f in self._changes if isinstance(f, StepCount))
+
+    @property
+    def own_schedules(self) -> tuple[OwnSchedule, ...]:
+        """Learning-rate schedules of the file's own classes, which have to see the one-process script's steps."""
+        return tuple(f for f in self._changes if isinstance(f, OwnSchedule))
+
+    @property
+    def decays(self) -> tuple[PerStep, ...]:
+        """Arguments by which a learning rate falls at each step."""
+        return tuple(f for f in self._changes if isinstance(f, PerStep))
+
+    # --- what is not understood ---------------------------------------------------------------------------------------
+
+    def problems(self, batch: str) -> list[Problem]:
+        """What cannot be divided; where steps stay what they are, only numbers that count records."""
+        ends = [p for p in self._bounds if type(p) is Problem]
+        bounds = [b for b in self._bounds if isinstance(b, StepBound)]
+        unknown = [p for b in bounds if (p := self._numbers.uncertain(b)) is not None]
+        uncounted = (p for p in self._bounds if isinstance(p, Uncounted))
+        counted = (*self._takes, *self._changes, *uncounted, *unknown, *self._fits)
+        found = [f for f in counted if isinstance(f, Problem)]
+        return [*ends, *(p for p in found if batch == "per-worker" or self._numbers.counts_records(p.node))]
