@@ -11,6 +11,7 @@ from tfdp.migrate.catalogue import KINDS, SCALED_OPTIMIZER, Kind
 from tfdp.migrate.facts.flow import reaching
 from tfdp.migrate.facts.index import Definition, Index
 from tfdp.migrate.facts.names import Names
+from tfdp.migrate.facts.spelling import body_functions, is_abstract, last_name, mentions
 
 _CALLED_OBJECTS = frozenset({"__call__", "call"})
 _COMPILED = {"optimizer": 0, "loss": 1}  # arguments of Keras' compile, and their positions
@@ -42,7 +43,7 @@ class Origins:
         self._known: dict[tuple[cst.CSTNode, tuple[int, ...]], tuple[Origin, ...]] = {}
         self._callers: dict[cst.FunctionDef, list[cst.Call]] = {}
         self._cuts = self._steps = 0
-        self._methods = {c: {f.name.value: f for f in _body_functions(c)} for c in index.classes}
+        self._methods = {c: {f.name.value: f for f in body_functions(c)} for c in index.classes}
 
     # --- following ----------------------------------------------------------------------------------------------------
 
@@ -216,7 +217,7 @@ class Origins:
                 self._methods[c].get(name) for c in self.index.classes if c is not owner and self.descends(c, owner)
             ]
         methods = [m for m in found if m is not None]
-        written = [m for m in methods if not _is_abstract(m)]
+        written = [m for m in methods if not is_abstract(m)]
         return list(dict.fromkeys(written or methods))
 
     def descends(self, owner: cst.ClassDef, ancestor: cst.ClassDef) -> bool:
@@ -353,11 +354,11 @@ class Origins:
         for scoped in self.index.definitions.values():
             for name, definitions in scoped.items():
                 if any(
-                    d.kind == "assign" and d.value is not None and _mentions(d.value, function.name.value)
+                    d.kind == "assign" and d.value is not None and mentions(d.value, function.name.value)
                     for d in definitions
                 ):
                     names.add(name)
-        return [c for c in self.index.calls if _last_name(c.func) in names and self.function(c.func) is function]
+        return [c for c in self.index.calls if last_name(c.func) in names and self.function(c.func) is function]
 
     def bind(self, call: cst.Call, function: cst.FunctionDef) -> dict[str, cst.BaseExpression]:
         """Parameter name -> argument expression (or the default); absent where a star makes it uncertain."""
@@ -383,31 +384,3 @@ def argument(call: cst.Call, keyword: str, position: int | None = None) -> cst.A
     if named is None and position is not None and position < len(positional) and not any(a.star for a in call.args):
         return positional[position]
     return named
-
-
-def _body_functions(owner: cst.ClassDef) -> list[cst.FunctionDef]:
-    return [s for s in owner.body.body if isinstance(s, cst.FunctionDef)]
-
-
-def _is_abstract(function: cst.FunctionDef) -> bool:
-    """`raise NotImplementedError`, `pass` or nothing but a docstring."""
-    lines = function.body.body
-    parts = [part for line in lines if isinstance(line, cst.SimpleStatementLine) for part in line.body]
-    empty = all(isinstance(p, cst.Raise | cst.Pass | cst.Expr) and not _calls(p) for p in parts)
-    return empty and all(isinstance(line, cst.SimpleStatementLine | cst.Pass | cst.Raise | cst.Expr) for line in lines)
-
-
-def _calls(statement: cst.CSTNode) -> bool:
-    return isinstance(statement, cst.Expr) and not isinstance(statement.value, cst.SimpleString | cst.Ellipsis)
-
-
-def _last_name(node: cst.CSTNode) -> str | None:
-    if isinstance(node, cst.Attribute):
-        return node.attr.value
-    return node.value if isinstance(node, cst.Name) else None
-
-
-def _mentions(value: cst.CSTNode, name: str) -> bool:
-    if isinstance(value, cst.Call):
-        return any(_last_name(a.value) == name for a in value.args[:1])
-    return _last_name(value) == name

@@ -16,10 +16,10 @@ from tfdp.migrate.facts.flow import reaching
 from tfdp.migrate.facts.index import Definition
 from tfdp.migrate.facts.origins import Origins, argument
 from tfdp.migrate.facts.parts import nodes
+from tfdp.migrate.facts.row_axes import CONVERTS, keeps_rows, turns
 
 _DEALT = frozenset({"tfdp.runtime.local_rows", "tfdp.runtime.local_batches"})
 _GATHERS = {"tensorflow.gather": 1, "numpy.take": 1}
-_CONVERTS = frozenset({"numpy.array", "numpy.asarray", "numpy.ascontiguousarray", "numpy.float32", "numpy.stack"})
 _SIZES = {  # position of the argument that says how many are drawn
     "randint": 2,
     "choice": 1,
@@ -33,7 +33,6 @@ _SIZES = {  # position of the argument that says how many are drawn
     "integers": 2,
 }
 _INDICES = frozenset({"randint", "choice", "integers", "sample"})
-_NEW_AXIS = frozenset({"builtins.None", "tensorflow.newaxis", "numpy.newaxis"})
 _GENERATORS = frozenset({"numpy.random.default_rng", "numpy.random.RandomState"})
 _Loop = cst.For | cst.While
 
@@ -285,7 +284,7 @@ class _Walk:
                 self.found.rows.add(take.node)
                 self.found.arrays |= {take.array} if take.array is not None else set()
             self._known[key] = take is not None or self._parts(node, way)
-            if self._known[key] and take is None and not way.indexing and self._turns(node):
+            if self._known[key] and take is None and not way.indexing and turns(self._origins, node):
                 self.found.turned.add(node)
         return self._known[key]
 
@@ -369,48 +368,12 @@ class _Walk:
             return self._any(node.args[:1], way)
         receiver = isinstance(node.func, cst.Attribute) and not api and self.follow(node.func.value, way)
         given_rows = self._any([a.value for a in node.args], way)
-        if api in _CONVERTS and node.args and self._is_rows(node.args[0].value):
+        if api in CONVERTS and node.args and self._is_rows(node.args[0].value):
             self.found.rows.add(node)
-        if receiver and isinstance(node.func, cst.Attribute) and self._is_rows(node.func.value) and _keeps_rows(node):
+        if receiver and isinstance(node.func, cst.Attribute) and self._is_rows(node.func.value) and keeps_rows(node):
             self.found.rows.add(node)
         return receiver or given_rows
-
-    def _turns(self, node: cst.CSTNode) -> bool:
-        """Whether an expression of a batch gives it another first axis: `x[None]`, `tf.reshape(x, [1, -1])`, `x.T`."""
-        if isinstance(node, cst.Attribute):
-            return node.attr.value == "T"
-        if isinstance(node, cst.Subscript):
-            first = node.slice[0].slice
-            return isinstance(first, cst.Index) and self._origins.names.api(first.value) in _NEW_AXIS
-        if not isinstance(node, cst.Call):
-            return False
-        api = self._origins.names.api(node.func)
-        method = isinstance(node.func, cst.Attribute) and api is None
-        name = cst.ensure_type(node.func, cst.Attribute).attr.value if method else (api or "").rpartition(".")[2]
-        if name in {"transpose", "swapaxes"}:
-            return True
-        if name == "expand_dims":
-            axis = argument(node, "axis", 1)
-            return axis is None or (isinstance(axis.value, cst.Integer) and axis.value.value == "0")
-        if name == "reshape":
-            shape = node.args[0] if method and node.args else argument(node, "shape", 1)
-            shape = shape or argument(node, "newshape", 1)
-            value = shape.value if shape is not None else None
-            value = value.elements[0].value if isinstance(value, cst.Tuple | cst.List) and value.elements else value
-            return isinstance(value, cst.Integer)
-        packs = api in _CONVERTS or api in {"tensorflow.stack", "tensorflow.constant", "tensorflow.convert_to_tensor"}
-        return packs and bool(node.args) and isinstance(node.args[0].value, cst.List | cst.Tuple)
 
     def _is_rows(self, node: cst.BaseExpression) -> bool:
         made = [o.node for o in self._origins.of(node) if not o.path]
         return bool(made) and all(m in self.found.rows for m in made)
-
-
-def _keeps_rows(call: cst.Call) -> bool:
-    """`.astype(…)`, and `.reshape(-1, …)`, whose rows each come from one example."""
-    assert isinstance(call.func, cst.Attribute)
-    if call.func.attr.value != "reshape":
-        return call.func.attr.value in {"astype", "copy"}
-    first = call.args[0].value if call.args else None
-    first = first.elements[0].value if isinstance(first, cst.Tuple | cst.List) and first.elements else first
-    return isinstance(first, cst.UnaryOperation) and isinstance(first.operator, cst.Minus)

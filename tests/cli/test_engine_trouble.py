@@ -6,8 +6,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tfdp.migrate import engine, files
+from tfdp.migrate.applying import EngineError
 from tfdp.migrate.cli import main
-from tfdp.migrate.engine import EngineError, Finding, Migration
+from tfdp.migrate.engine import Finding, Migration
 
 
 def migrate(*args: str | Path) -> Result:

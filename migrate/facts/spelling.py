@@ -1,0 +1,36 @@
+"""What a piece of the text says by itself, without following any name."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+
+def body_functions(owner: cst.ClassDef) -> list[cst.FunctionDef]:
+    """The methods that a class defines itself."""
+    return [s for s in owner.body.body if isinstance(s, cst.FunctionDef)]
+
+
+def is_abstract(function: cst.FunctionDef) -> bool:
+    """`raise NotImplementedError`, `pass` or nothing but a docstring."""
+    lines = function.body.body
+    parts = [part for line in lines if isinstance(line, cst.SimpleStatementLine) for part in line.body]
+    empty = all(isinstance(p, cst.Raise | cst.Pass | cst.Expr) and not _calls(p) for p in parts)
+    return empty and all(isinstance(line, cst.SimpleStatementLine | cst.Pass | cst.Raise | cst.Expr) for line in lines)
+
+
+def _calls(statement: cst.CSTNode) -> bool:
+    return isinstance(statement, cst.Expr) and not isinstance(statement.value, cst.SimpleString | cst.Ellipsis)
+
+
+def last_name(node: cst.CSTNode) -> str | None:
+    """`f` of `f` and of `a.b.f`."""
+    if isinstance(node, cst.Attribute):
+        return node.attr.value
+    return node.value if isinstance(node, cst.Name) else None
+
+
+def mentions(value: cst.CSTNode, name: str) -> bool:
+    """Whether a value is what has the name, or is a call of something on it: `f`, `tf.function(f)`."""
+    if isinstance(value, cst.Call):
+        return any(last_name(a.value) == name for a in value.args[:1])
+    return last_name(value) == name
