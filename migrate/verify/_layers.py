@@ -1,6 +1,7 @@
 """Layers whose result depends on which examples a process has: they compute the same in every run of a proof."""
 
 import functools
+import inspect
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -29,6 +30,8 @@ class Layers:
             start(this, *args, **options)
             self._made.setdefault(this, self._lines.here())
 
+        # Keras binds the arguments of a layer without a constructor of its own by what `inspect` says of this one.
+        __init__.__signature__ = inspect.signature(start)  # type: ignore[attr-defined]
         layer.__init__ = __init__
 
     def install(self) -> None:

@@ -89,7 +89,10 @@ print("NEVER PRINTED")
 def test_keras_models_built_on_first_call_eagerly(tmp_path: Path) -> None:
     script = """
     import tensorflow as tf
-    model = tf.keras.Sequential([tf.keras.layers.Dense(3), tf.keras.layers.Dense(1)])
+    class Doubled(tf.keras.layers.Layer):  # Keras reads the signature of the constructor that this inherits.
+        def call(self, inputs):
+            return 2 * inputs
+    model = tf.keras.Sequential([tf.keras.layers.Dense(3), Doubled(), tf.keras.layers.Dense(1)])
     optimizer = tf.keras.optimizers.Adam(0.01)
     for _ in range(3):
         with tf.GradientTape() as tape:
