@@ -2,6 +2,7 @@
 
 import operator
 import os
+from collections.abc import Callable
 from typing import Any, Literal
 
 import tensorflow as tf
@@ -9,6 +10,7 @@ import tensorflow as tf
 from tfdp.runtime import collectives
 from tfdp.runtime.autograph import as_written
 from tfdp.runtime.call_site import call_site
+from tfdp.runtime.file_shares import dealt_files, records_of
 from tfdp.runtime.job import current
 from tfdp.runtime.ops import Max
 from tfdp.runtime.order import check_same_source, checked
@@ -23,6 +25,8 @@ Dataset = Any
 def shard(
     dataset: Dataset,
     *,
+    by: Literal["record", "file"] = "record",
+    read: Callable[[Dataset], Dataset] | None = None,
     remainder: Literal["drop", "weight"] = "drop",
     order_check: bool = False,
     source_check: bool = True,
@@ -35,44 +39,63 @@ def shard(
     together are the `k`-th batch of one process with N times the batch size.
 
     Args:
-        dataset: the same stream of records on every rank; any structure, ragged shapes too. Or whole arrays, as `fit`
-            takes them: NumPy arrays, tensors, data frames, lists of numbers or strings, and tuples, lists and
-            dictionaries of arrays with equally many rows; None stays None. What yields batches goes to
-            `dp.shard_batches`.
+        dataset: the same stream of records on every rank, of any structure; or whole arrays, as `fit` takes them
+            (tuples, lists and dictionaries of them too; None stays None). What yields batches: `dp.shard_batches`.
+        by: "file" deals whole files, `r::N` in the order of their names: `dataset` is then a list or dataset of paths.
+            The records come in another order than in one process; and all ranks get as many as the rank with the
+            fewest, for which they are counted by reading them once, unless their cardinality is known.
+        read: the records of a dataset of paths, for "file": `tf.data.TFRecordDataset`, or a function of one's own,
+            which drops what is not trained on. Records, not batches.
         remainder: "drop" leaves out the last `n mod N` records of a pass, so that all ranks get equally many, and says
-            so on stderr. "weight" deals them too; use `count_examples` and `DistributedGradientTape(batch_size=…)`
-            with it.
+            so on stderr. "weight" deals them too; for `count_examples` and `DistributedGradientTape(batch_size=…)`.
         order_check: compare the content of the stream over the ranks as it is read (records 1, 2, 4, 8, … and every
-            512th of the first, second, … pass), for streams whose order could differ by rank. It costs a Python call
-            for each record, and cannot see that one rank has begun a pass that the others have not.
-        source_check: compare the number and structure of the records and the first one over the ranks, once, now
-            (outside `tf.function`s, and where `order_check` does not compare more). A list of files that each rank
-            has shuffled by itself is found so. Set it to False for records that are made different on purpose.
-        only_if: False returns the dataset itself: for functions that make training data and others. The same on every
-            rank.
+            512th of each pass), for streams whose order could differ by rank. It costs a Python call for each record,
+            and cannot see that one rank has begun a pass that the others have not.
+        source_check: compare the number and structure of the records and the first one, or the paths, over the ranks,
+            once, now (outside `tf.function`s, and where `order_check` does not compare more). Set it to False for
+            records that are made different on purpose.
+        only_if: False returns all records: for functions that make training data and others. The same on every rank.
         validation_split: of arrays, the part that `dp.held_out` gives to validation; only the rows before it are dealt.
 
     Returns:
-        A dataset of the same structure; with one worker the dataset itself. Of arrays the same structure with `n // N`
-        rows, views where the arrays have views.
+        A dataset of the same structure; with one worker all records. Of arrays the same structure with `n // N` rows,
+        views where the arrays have views.
 
     Raises:
-        TypeError: it is neither a `tf.data.Dataset` nor arrays.
-        ValueError: fewer records than ranks; an unknown `remainder`; datasets inside the records of a checked stream;
-            arrays with different numbers of rows; `remainder` or `validation_split` where they cannot be.
-        TfdpError: the ranks' streams differ, by the source check; on every rank.
-        TfdpError: while iterating, where the order check finds another record than on rank 0 (TensorFlow raises it as
-            `tf.errors.UnknownError` with the message).
+        TypeError: it is neither a `tf.data.Dataset` nor arrays, or not paths.
+        ValueError: fewer records or files than ranks; datasets inside the records of a checked stream; arrays with
+            different numbers of rows; arguments that are unknown, or that do not go together.
+        TfdpError: the ranks' streams differ, by the source check; on every rank. While iterating, by the order check
+            (TensorFlow raises it as `tf.errors.UnknownError` with the message).
     """
+    arrays = by == "record" and not isinstance(dataset, tf.data.Dataset)
+    _check_options(arrays=arrays, by=by, read=read, remainder=remainder, order=order_check, split=validation_split)
+    dealt = only_if and current().topology.size > 1
+    if by == "file":
+        whole = remainder == "weight"
+        return dealt_files(dataset, read, whole, source_check) if dealt else records_of(dataset, read)
+    if arrays:
+        return _shard_arrays(dataset, source_check, only_if, validation_split)
+    return _shard_records(dataset, remainder, order_check, source_check) if dealt else dataset
+
+
+def _check_options(*, arrays: bool, by: str, read: Any, remainder: str, order: bool, split: float) -> None:
     if remainder not in ("drop", "weight"):
         raise ValueError(f"remainder is {remainder!r} at {call_site()}: it must be 'drop' or 'weight'")
-    if not isinstance(dataset, tf.data.Dataset):
-        return _shard_arrays(dataset, remainder, source_check, only_if, validation_split)
-    if validation_split:
+    if by not in ("record", "file"):
+        raise ValueError(f"by is {by!r} at {call_site()}: it must be 'record' or 'file'")
+    if by == "record" and read is not None:
+        raise ValueError(f"dp.shard at {call_site()}: read= is for by='file'")
+    if by == "file" and order:
+        raise ValueError(f"dp.shard at {call_site()}: by='file' gives each rank other records: leave out order_check")
+    if split and not arrays:
         raise ValueError(f"dp.shard at {call_site()}: validation_split is for arrays, not for a tf.data.Dataset")
+    if remainder != "drop" and arrays:
+        raise ValueError(f"remainder is {remainder!r} at {call_site()}: that is for a tf.data.Dataset, not for arrays")
+
+
+def _shard_records(dataset: Dataset, remainder: str, order_check: bool, source_check: bool) -> Dataset:
     topology = current().topology
-    if topology.size == 1 or not only_if:
-        return dataset
     records = _cardinality(dataset)
     if order_check:
         dataset = checked(dataset)
@@ -87,9 +110,7 @@ def shard(
     return _deal_known(dataset, records, topology)
 
 
-def _shard_arrays(data: Any, remainder: str, source_check: bool, only_if: bool, validation_split: float) -> Any:
-    if remainder != "drop":
-        raise ValueError(f"remainder is {remainder!r} at {call_site()}: that is for a tf.data.Dataset, not for arrays")
+def _shard_arrays(data: Any, source_check: bool, only_if: bool, validation_split: float) -> Any:
     # Imported here because what it needs is built upon this module.
     from tfdp.runtime.array_shares import dealt_arrays
 

@@ -224,6 +224,8 @@ class Datasets:
         if (inside := self.iterated(node)) is not None:
             return list(self._chains(inside, path, calls))
         if origins.names.api(node.func) in _DEALT and node.args:
+            if argument(node, "read") is not None:  # by="file": what is given are paths, what comes out are records
+                return [Chain((Link(None, node, () if path else (node,)),), dealt=1)]
             return [replace(c.named(node), dealt=len(c.links)) for c in self._chains(node.args[0].value, (), calls)]
         if isinstance(node.func, cst.Attribute) and origins.function(node.func) is None:
             name = node.func.attr.value

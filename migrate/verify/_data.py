@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from tfdp.migrate.verify._notes import Notes
 from tfdp.migrate.verify.neutralised import SEEDED, SHUFFLED
-from tfdp.migrate.verify.trace import DEALT, DEALT_AGAIN, ORDERS_DIFFER, SAME_BATCH, Header
+from tfdp.migrate.verify.trace import BY_FILE, DEALT, DEALT_AGAIN, ORDERS_DIFFER, SAME_BATCH, Header
 
 
 class Seeds:
@@ -105,6 +105,8 @@ class Order:
         """`shard`, remembering the datasets it returns."""
 
         def dealt(source: Any, *args: Any, **options: Any) -> Any:
+            if options.get("by") == "file" and self._changed is not None:
+                source, options = self._by_record(source, options)
             dataset = shard(source, *args, **options)
             if dataset is not source:
                 self._note(source)
@@ -112,6 +114,15 @@ class Order:
             return dataset
 
         return dealt
+
+    def _by_record(self, files: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """Whole files come in another order than in the reference, as after a shuffle: their records are dealt here."""
+        # Not at the top: all instruments are in place before anything of the runtime is imported.
+        from tfdp.runtime.file_shares import records_of
+
+        self._notes.add(BY_FILE)
+        kept = {name: value for name, value in options.items() if name not in ("by", "read")}
+        return records_of(files, options.get("read")), kept
 
     def _note(self, source: Any) -> None:
         again = _descends(source, self._dealt)

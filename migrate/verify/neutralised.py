@@ -8,6 +8,10 @@ from tfdp.migrate.verify.trace import Note
 NORMALIZED = "batch statistics: BatchNormalization uses its moving ones, in the reference and on every rank"
 SHUFFLED = "order: shuffle keeps the order of the records that a rank has"
 DRAWN = "draws in the model: each rank takes its rows of what the reference draws"
+FILES = (
+    "whole files (by='file'): here their records are dealt one by one, so that the other order in life, and what is "
+    "left out there, is not compared"
+)
 SEEDED = "generators: those without a seed start from one of the proof's"
 
 

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from tfdp.migrate.verify import checks, compare, free, obstacles, runs
+from tfdp.migrate.verify.causes import places
 from tfdp.migrate.verify.diagnosis import diagnose
-from tfdp.migrate.verify.neutralised import described
+from tfdp.migrate.verify.neutralised import FILES, described
 from tfdp.migrate.verify.proof import Proof
 from tfdp.migrate.verify.runs import Ended, Watch
 from tfdp.migrate.verify.spec import TRACER_LOG, Spec
-from tfdp.migrate.verify.trace import Trace
+from tfdp.migrate.verify.trace import BY_FILE, Header, Trace
 from tfdp.migrate.verify.widen import NotWidenedError, widened
 
 Batch: TypeAlias = Literal["per-worker", "global"]
@@ -125,7 +126,7 @@ class Recording:
             failure=None if crashed else found.failure,
             reason=failed if crashed else missed,
             table=found.rows(header.names if header else {}),
-            neutralised=self._neutralised(),
+            neutralised=self._neutralised(ranks[0].header()),
             timed_out=bool(crashed) and ended.code is None,
             points=tuple(found.points),
             diagnosis=known.text if known else None,
@@ -133,10 +134,12 @@ class Recording:
             limits=found.limits,
         )
 
-    def _neutralised(self) -> tuple[str, ...]:
+    def _neutralised(self, migrated: Header | None) -> tuple[str, ...]:
         header = self._trace.header()
         texts = Path(self._spec.source).read_bytes(), Path(self._spec.path).read_bytes()
-        return described(header.neutralised, *texts) if header else ()
+        found = described(header.neutralised, *texts) if header else ()
+        by_file = [note.site for note in (migrated.notes if migrated else ()) if note.what == BY_FILE]
+        return (*found, f"{FILES}: {places(by_file)}") if by_file else found
 
     def _require(self, ended: Ended) -> None:
         """Raise unless the reference did what a proof needs."""

@@ -1,8 +1,10 @@
 """Dealing data, counting examples, work on rank 0 alone, seeds: on real ranks."""
 
 import itertools
+import pathlib
 import random
 import re
+import tempfile
 
 import numpy as np
 import pytest
@@ -209,6 +211,98 @@ def case_order_check_finds_another_order_whoever_reads_first():
 def case_order_check_refuses_what_it_cannot_compare():
     nested = tf.data.Dataset.range(9).window(3)
     raises(ValueError, "cannot be compared", lambda: dp.shard(nested, order_check=True))
+
+
+def record_files(sizes):
+    """TFRecord files of so many records each, in one folder for all ranks: b"2/0" is the first record of file 2."""
+    folder = pathlib.Path(dp.broadcast_object(tempfile.mkdtemp() if dp.rank() == 0 else None))
+    paths = [folder / f"{number:02}.tfrecord" for number in range(len(sizes))]
+    for number, (path, size) in enumerate(zip(paths, sizes, strict=True)):
+        if dp.rank() == 0:
+            with tf.io.TFRecordWriter(str(path)) as writer:
+                for record in range(size):
+                    writer.write(f"{number}/{record}".encode())
+    dp.barrier()
+    return paths, [[f"{number}/{record}".encode() for record in range(size)] for number, size in enumerate(sizes)]
+
+
+def share_of(records):
+    """This rank's records, as many as the rank with the fewest has."""
+    by_rank = [list(itertools.chain(*records[rank :: dp.size()])) for rank in range(dp.size())]
+    return by_rank[dp.rank()][: min(map(len, by_rank))]
+
+
+def case_files_go_to_ranks_and_all_end_together():
+    for sizes in ([3, 5, 2, 4, 1, 6, 2], [2] * dp.size()):
+        paths, records = record_files(sizes)
+        share = dp.shard(paths, by="file", read=tf.data.TFRecordDataset)
+        for _ in range(2):
+            assert list(share.as_numpy_iterator()) == share_of(records)
+        assert share.cardinality() == len(share_of(records))
+        batches = by_rank([len(each) for each in share.repeat(3).shuffle(9).batch(4).as_numpy_iterator()])
+        assert all(each == batches[0] for each in batches)
+    whole = dp.shard(paths, by="file", read=tf.data.TFRecordDataset, only_if=False)
+    assert list(whole.as_numpy_iterator()) == list(itertools.chain(*records))
+
+
+def case_lists_and_datasets_of_files():
+    paths, records = record_files(range(1, 2 * dp.size() + 1))
+    names, mixed = [str(path) for path in paths], [*paths]
+    random.Random(dp.rank()).shuffle(mixed)
+    pattern = str(paths[0].with_name("*.tfrecord"))
+    for files in (mixed, tuple(names), np.array(names), tf.constant(names), tf.data.Dataset.list_files(pattern)):
+        share = dp.shard(
+            files, by="file", read=lambda files: tf.data.TFRecordDataset(files).map(lambda x: (x, {"a": x}))
+        )
+        assert [record.numpy() for record, _ in share] == share_of(records)
+
+
+def case_files_of_known_and_infinite_numbers_of_records():
+    def known(files):
+        return tf.data.TFRecordDataset(files).apply(tf.data.experimental.assert_cardinality(4 * len(files)))
+
+    missing = [f"/missing/{number}" for number in range(dp.size() + 1)]
+    share = dp.shard(missing, by="file", read=known)  # counting would have opened them
+    assert share.cardinality() == 4
+    endless = dp.shard(missing, by="file", read=lambda files: tf.data.Dataset.range(len(files) + 4).repeat())
+    assert endless.cardinality() == tf.data.INFINITE_CARDINALITY
+    length = 6 if dp.rank() == 0 else 5
+    assert numbers(endless.take(7)) == [number % length for number in range(7)]
+
+
+def case_files_of_which_all_records_are_kept():
+    paths, records = record_files([3] + [5] * dp.size())
+    mine = list(itertools.chain(*records[dp.rank() :: dp.size()]))
+    share = dp.shard(paths, by="file", read=tf.data.TFRecordDataset, remainder="weight")
+    assert list(share.as_numpy_iterator()) == mine
+    counts = by_rank([int(count) for _, count in dp.count_examples(share.batch(4))])
+    assert len({len(each) for each in counts}) == 1
+    assert list(map(sum, counts)) == by_rank(len(mine))
+
+
+def case_files_that_cannot_be_dealt():
+    paths, _ = record_files([2] * dp.size())
+    read = tf.data.TFRecordDataset
+    mine = [*paths, paths[dp.rank()]]
+    raises(dp.TfdpError, "others on rank(s) 1", lambda: dp.shard(mine, by="file", read=read))
+    assert list(dp.shard(mine, by="file", read=read, source_check=False))
+    raises(ValueError, "1 file(s)", lambda: dp.shard(paths[:1], by="file", read=read))
+    raises(ValueError, "'folder'", lambda: dp.shard(paths, by="folder", read=read))
+    raises(ValueError, "needs read=", lambda: dp.shard(paths, by="file"))
+    raises(ValueError, "is for by='file'", lambda: dp.shard(tf.data.Dataset.range(9), read=read))
+    raises(ValueError, "leave out order_check", lambda: dp.shard(paths, by="file", read=read, order_check=True))
+    raises(TypeError, "dataset of paths is needed", lambda: dp.shard(str(paths[0]), by="file", read=read))
+    raises(TypeError, "what is no path", lambda: dp.shard(list(range(9)), by="file", read=read))
+    raises(TypeError, "gives a list", lambda: dp.shard(paths, by="file", read=list))
+    raises(ValueError, "inside a tf.function", tf.function(lambda: dp.shard(paths, by="file", read=read)))
+    raises(ValueError, "not in read=", lambda: dp.shard(
+        paths, by="file", read=lambda files: read(files).repeat().filter(lambda x: x != b"1/0")))  # fmt: skip
+    empty, _ = record_files([*[1] * (dp.size() - 1), 0])
+    raises(ValueError, f"rank(s) {dp.size() - 1} hold no records", lambda: dp.shard(empty, by="file", read=read))
+    # A pass with fewer records than were counted ends the training; it does not end this rank's alone.
+    left = tf.Variable(3)
+    fading = dp.shard(paths, by="file", read=lambda files: read(files).filter(lambda _: left.assign_sub(1) >= 0))
+    raises(tf.errors.FailedPreconditionError, "expected to contain 2", lambda: list(fading))
 
 
 def case_on_root_runs_once_and_gives_its_value_to_all():

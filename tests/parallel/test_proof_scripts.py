@@ -145,6 +145,17 @@ def test_an_uneven_tail_counts_by_examples(references: References) -> None:
     assert proof.cause == Cause.TAIL.value
 
 
+def test_whole_files_are_dealt_by_record_and_named(references: References) -> None:
+    before = path("smddp_mnist").read_text()
+    slices = "tf.data.Dataset.from_tensor_slices((images, labels))"
+    by_file = f"dp.shard(['a', 'b'], by='file', read=lambda _: {slices})"
+    after = changed(migrated("smddp_mnist", "per-worker", before), [(f"dp.shard({slices})", by_file)])
+    expected = reference(str(path("smddp_mnist")), before.encode(), 2, "per-worker")
+    proof = references.get("smddp_mnist", 2, "per-worker", expected).prove(after.encode())
+    assert proof.proved, proof.reason
+    assert any("by='file'" in each and "before.py:" in each for each in proof.neutralised), proof.neutralised
+
+
 LABELS = 'labels = digits["labels"].astype(np.int64)\n'
 LESS_DATA = (LABELS, f"{LABELS}images, labels = images[:485], labels[:485]\n")
 KEEP_THE_TAIL = [
