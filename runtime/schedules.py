@@ -51,9 +51,16 @@ def _present_base() -> type:
 def _classes(base: type) -> tuple[Any, Any]:
     # Made on demand: importing Keras takes a second, and most scripts scale a number.
     keras = importlib.import_module(base.__module__.split(".")[0])
-    schedules = keras.optimizers.schedules
+    around = _around(base, keras.optimizers.schedules)
+    found = []
+    for made in (_scaled(around), _local(around)):
+        made.__module__, made.__qualname__ = __name__, made.__name__
+        found.append(keras.saving.register_keras_serializable(package="tfdp")(made))
+    return found[0], found[1]
 
-    class _Around(base):  # type: ignore[misc]
+
+def _around(base: type, schedules: Any) -> Any:
+    class Around(base):  # type: ignore[misc]
         """What both have in common: the schedule inside, whose other attributes are theirs too."""
 
         def __init__(self, schedule: Any, name: str | None = None) -> None:
@@ -69,7 +76,11 @@ def _classes(base: type) -> tuple[Any, Any]:
         def _inside(self) -> Any:
             return schedules.serialize(self.schedule) if callable(self.schedule) else self.schedule
 
-    class ScaledSchedule(_Around):
+    return Around
+
+
+def _scaled(around: Any) -> type:
+    class ScaledSchedule(around):  # type: ignore[misc]
         """A schedule whose values are another's, or a number, times `factor`. Steps are passed on as they are.
 
         With `warmup_steps` the factor grows from 1 to `factor` over that many steps.
@@ -94,7 +105,11 @@ def _classes(base: type) -> tuple[Any, Any]:
             parts = {"schedule": self._inside(), "factor": self.factor, "warmup_steps": self.warmup_steps}
             return {**parts, "name": self.name}
 
-    class LocalSchedule(_Around):
+    return ScaledSchedule
+
+
+def _local(around: Any) -> type:
+    class LocalSchedule(around):  # type: ignore[misc]
         """A schedule that sees `size` times the step: one step of `size` workers covers as many of its own."""
 
         def __init__(self, schedule: Any, size: int, name: str | None = None) -> None:
@@ -107,11 +122,7 @@ def _classes(base: type) -> tuple[Any, Any]:
         def get_config(self) -> dict[str, Any]:
             return {"schedule": self._inside(), "size": self.size, "name": self.name}
 
-    found = []
-    for made in (ScaledSchedule, LocalSchedule):
-        made.__module__, made.__qualname__ = __name__, made.__name__
-        found.append(keras.saving.register_keras_serializable(package="tfdp")(made))
-    return found[0], found[1]
+    return LocalSchedule
 
 
 def __getattr__(name: str) -> Any:
