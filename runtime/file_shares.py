@@ -23,6 +23,7 @@ from tfdp.runtime.places import say_once
 # A tf.data.Dataset: TensorFlow ships no types.
 Dataset = Any
 Read = Callable[[Dataset], Dataset]
+_KEPT = " (dp.shard(…, remainder='weight') keeps them)"
 
 
 def records_of(files: Any, read: Read | None) -> Dataset:
@@ -73,7 +74,7 @@ def dealt_files(files: Any, read: Read | None, keep_all: bool, source_check: boo
         return records
     count = int(counts[topology.rank] if keep_all else counts.min())
     left_out = 0 if keep_all else int(counts.sum() - counts.min() * topology.size)
-    _say(len(paths), f"; {left_out} of {counts.sum()} records are left out of each pass" if left_out else "")
+    _say(len(paths), f"; {left_out} of {counts.sum()} records are left out of each pass{_KEPT}" if left_out else "")
     # Where a pass has fewer records than were counted, this is an error, and no wait for other ranks.
     return records.take(count).apply(tf.data.experimental.assert_cardinality(count))
 
