@@ -23,6 +23,7 @@ from tfdp.migrate.facts.devices import Devices
 from tfdp.migrate.facts.drift import drifting
 from tfdp.migrate.facts.effects import Effect, Effects
 from tfdp.migrate.facts.entry import Entry, entry
+from tfdp.migrate.facts.fed_rows import undealt
 from tfdp.migrate.facts.fitted import Fitted
 from tfdp.migrate.facts.gradients import Gradient, gradients
 from tfdp.migrate.facts.ignores import Ignores, lines_of
@@ -298,6 +299,7 @@ class Script:
         """What cannot be dealt, scaled or counted, where all loops are understood."""
         found = [*self.fitted.unread, *self._dealing.problems, *self.array_batches.problems(batch)]
         found += [*hazards.in_loops(self), *(self._rate_problems if batch == "per-worker" else ())]
+        found += () if self.migrated else undealt(self.origins, self.losses, self.loops)
         return [*found, *self.steps.problems(batch)]
 
     @property

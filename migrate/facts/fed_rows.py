@@ -1,0 +1,52 @@
+"""Whether what `train_on_batch` is given comes from the batches of its loop, or from somewhere that no rule deals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import libcst as cst
+
+from tfdp.migrate.catalogue import Kind
+from tfdp.migrate.facts.batch_values import Reduction
+from tfdp.migrate.facts.draws import numpy_draw
+from tfdp.migrate.facts.loops import TrainingLoop
+from tfdp.migrate.facts.losses import Losses
+from tfdp.migrate.facts.origins import Origins
+from tfdp.migrate.facts.parts import parts
+from tfdp.migrate.facts.problem import Problem
+
+_KNOWN = ("tensorflow.", "keras.", "numpy.", "builtins.", "math.", "itertools.", "tfdp.runtime.")
+_CHANGES = frozenset(
+    {"astype", "reshape", "copy", "numpy", "flatten", "ravel", "squeeze", "repeat", "transpose", "append"}
+)
+
+
+def undealt(origins: Origins, losses: Losses, loops: Iterable[TrainingLoop]) -> list[Problem]:
+    """Examples that code outside the file gives, of nothing that is dealt: all workers may get the same."""
+    reason = "where these examples come from is not visible: all workers may train on the same ones"
+    next_step = "read the data in this file: slice arrays, index them by a NumPy draw, or iterate a tf.data.Dataset"
+    given = dict.fromkeys(v for loop in loops if not loop.gradient.wrapped for v in loop.gradient.fed)
+    return [Problem("TFDP010", v, reason, next_step) for v in given if _is_opaque(origins, losses, v)]
+
+
+def _is_opaque(origins: Origins, losses: Losses, value: cst.BaseExpression) -> bool:
+    found = parts(origins, value)
+    calls = [n for n in found if isinstance(n, cst.Call)]
+    if not any(_unseen(origins, call) for call in calls):
+        return False
+    if any(numpy_draw(origins, c) is not None or origins.kind(c.func) is Kind.DRAW for c in calls):
+        return False
+    return not any(_is_rows(losses, n) for n in found if isinstance(n, cst.Name | cst.Call | cst.Subscript))
+
+
+def _unseen(origins: Origins, call: cst.Call) -> bool:
+    if (origins.names.api(call.func) or "").startswith(_KNOWN) or origins.function(call.func) is not None:
+        return False
+    if origins.constructed(call) is not None:
+        return False
+    return not isinstance(call.func, cst.Attribute) or call.func.attr.value not in _CHANGES
+
+
+def _is_rows(losses: Losses, node: cst.BaseExpression) -> bool:
+    found = losses.value(node)
+    return found is not None and found.reduction is Reduction.PER_EXAMPLE and not found.guessed
