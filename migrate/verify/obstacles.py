@@ -17,7 +17,7 @@ _MISSING_FILE = re.compile(
 )
 _NO_GPU = re.compile(
     r"Could not satisfy (?:explicit )?device specification.*GPU|unknown device.*GPU|CUDA_ERROR_NO_DEVICE"
-    r"|no CUDA-capable device|(?:Error|Exception): .*(?:No GPU|GPU (?:device )?not found|enough GPU)"
+    r"|no CUDA-capable device|(?:Error|Exception): .*(?i:no GPU|GPU (?:device )?not found|enough GPU)"
     r"|(?i:gpus?\w*\[0\]).*\n(?:.*\n)?.*IndexError"
 )
 _NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")

@@ -3,6 +3,7 @@
 import contextlib
 import itertools
 import math
+import signal
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -180,7 +181,7 @@ class Recording:
             return ""
         step = Trace(Path(spec.out) / "rank0").closed_steps()
         text = _with_hint(ended.output, spec)
-        return f"the script itself, as it is and in one process, fails in step {step}:\n{text}"
+        return f"the script itself, as it is and in one process, fails in step {step}{_how(ended)}:\n{text}"
 
 
 @contextlib.contextmanager
@@ -253,7 +254,14 @@ def _run_failure(ended: Ended, timeout: float) -> str:
 
 
 def _reference_failure(done: int, ended: Ended, spec: Spec) -> str:
-    return f"the reference failed in step {done}:\n{_with_hint(ended.output, spec)}"
+    return f"the reference failed in step {done}{_how(ended)}:\n{_with_hint(ended.output, spec)}"
+
+
+def _how(ended: Ended) -> str:
+    """What the output does not say of the end: a script may leave without an error."""
+    if ended.code is None or "Traceback" in ended.output:
+        return ""
+    return f" with exit status {ended.code}" if ended.code > 0 else f", killed by {signal.Signals(-ended.code).name}"
 
 
 def _with_hint(output: str, spec: Spec) -> str:

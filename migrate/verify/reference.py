@@ -91,14 +91,22 @@ def reference(path: str, source: bytes, size: int, batch: Batch, scaling: Scalin
             f"{path}:{script.position(first.node)[0]}: {first.code} {first.reason}; {first.next_step}"
         )
     if batch == "per-worker" and script.batch_uses.problems:
-        first = script.batch_uses.problems[0]
-        raise NoReferenceError(f"{path}:{script.position(first.node)[0]}: {first.reason}")
+        raise NoReferenceError(_uncertain(path, script, size))
     rule = Rule("reference", "reference", "", lambda context: _outcomes(context, size))
     plan = engine.make_plan(script, batch, [rule], scaling=scaling)
     plan.imported = True  # a reference does not import the runtime
     after = files.encode(text, engine.apply(script, plan))
     engine.check(path, after)
     return after
+
+
+def _uncertain(path: str, script: Script, size: int) -> str:
+    """Why a script that can be migrated has no reference: it must know what follows a larger batch."""
+    first = script.batch_uses.problems[0]
+    what = script.module.code_for_node(first.node) if isinstance(first.node, cst.BaseExpression) else ""
+    place = f"{path}:{script.position(first.node)[0]}: `{what}`" if what else f"{path}:{script.position(first.node)[0]}"
+    next_step = "give it its value in this file, or take the size from the data here, `tf.shape(x)[0]`"
+    return f"{place}: {first.reason}, as it must in a reference with {size} times the batch; {next_step}"
 
 
 def _outcomes(context: Context, size: int) -> Iterator[Outcome]:

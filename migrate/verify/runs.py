@@ -8,10 +8,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeAlias
 
+from tfdp.migrate.verify.last_words import last_words
 from tfdp.migrate.verify.scratch import mirror
 from tfdp.migrate.verify.spec import Spec
 from tfdp.migrate.verify.trace import steps_in
@@ -21,7 +22,7 @@ CHILD = "import sys; sys.path.remove(''); from tfdp.migrate.verify._child import
 # A rank that waits this long for the others inside a proof will not be joined any more.
 STALL_SECONDS = "120"
 GRACE_SECONDS = 15.0
-TAIL_LINES, TAIL_BYTES = 25, 2**16
+TAIL_BYTES = 2**16
 LOOK_SECONDS = 0.2
 
 # Called with a run's name and the steps it has done.
@@ -60,7 +61,7 @@ def run(folder: Path, spec: Spec, ranks: int, timeout: float, watch: Watch | Non
         finally:
             _end(process)
         output.seek(max(0, output.seek(0, os.SEEK_END) - TAIL_BYTES))
-        return Ended(code, _tail(output.read().decode("utf-8", "replace").splitlines()))
+        return Ended(code, last_words(output.read().decode("utf-8", "replace")))
 
 
 def _wait(process: subprocess.Popen[bytes], timeout: float, spec: Spec, ranks: int, watch: Watch | None) -> int | None:
@@ -97,7 +98,3 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-
-
-def _tail(lines: Sequence[str]) -> str:
-    return "\n".join(lines[-TAIL_LINES:])

@@ -60,6 +60,12 @@ def test_a_reference_that_fails_where_the_script_does_not(tmp_path: Path) -> Non
     assert said.endswith("ValueError: a batch of 96")
 
 
+def test_a_script_that_leaves_without_an_error_says_how(tmp_path: Path) -> None:
+    assert failure(tmp_path, "import sys\nstep(0)\nsys.exit(3)\n").endswith("failed in step 1 with exit status 3:\n")
+    killed = failure(tmp_path, "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n")
+    assert killed.endswith("failed in step 0, killed by SIGKILL:\n")
+
+
 def test_too_few_steps(tmp_path: Path) -> None:
     said = failure(tmp_path, "step(0)\nstep(1)\n")
     assert "the reference ends after 2 updates, 3 were asked for: ask for at most 2" in said

@@ -49,6 +49,7 @@ train.py: error: the following arguments are required: --data
         (GPU_LIST, "the script asks for a GPU, and TensorFlow sees none here"),
         (GPU_DEVICE, "the script asks for a GPU"),
         ("AssertionError: Not enough GPU hardware devices available", "the script asks for a GPU"),
+        ("AssertionError: no GPU", "the script asks for a GPU"),
         ("ModuleNotFoundError: No module named 'wandb'", "the script needs the module wandb: install it"),
         (ARGUMENTS, "wants other arguments (the following arguments are required: --data): give them after --"),
     ],
