@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -10,16 +9,13 @@ import libcst as cst
 from tfdp.migrate.catalogue import STRATEGY_PREFIXES, TF1_PREFIXES, UPDATES, VARIABLE_COLLECTIONS, Kind
 from tfdp.migrate.facts.decisions import local_decisions
 from tfdp.migrate.facts.gradients import changes_its_sources
+from tfdp.migrate.facts.other_training import other_training
 from tfdp.migrate.facts.problem import Problem
 
 if TYPE_CHECKING:
     from tfdp.migrate.facts.datasets import Chain
     from tfdp.migrate.facts.script import Script
 
-_TF1_TRAINS = re.compile(
-    r"tensorflow\.(compat\.v1\.)?(train\.\w*Optimizer|estimator\.(\w*Estimator|\w*Classifier|\w*Regressor))$"
-)
-_OTHER_STARTS = re.compile(r"(horovod|smdistributed|byteps)\b.*\.init$")
 _BY_HAND = "migrate this part by hand with tfdp.runtime; the automatic rule for it does not exist yet"
 
 
@@ -30,7 +26,7 @@ def untaught(script: Script) -> list[Problem]:
     handed = [Problem("TFDP031", node, reason, next_step) for node in script.fitted.handed_models]
     found = [p for call in script.index.calls if (p := _untaught(script, call)) is not None]
     tapes = (*_unknown_tapes(script), *_tensor_updates(script), *_written_out(script))
-    return [*handed, *found, *_older_systems(script), *tapes]
+    return [*handed, *found, *other_training(script), *tapes]
 
 
 def _untaught(script: Script, call: cst.Call) -> Problem | None:
@@ -62,10 +58,13 @@ def _unknown_tapes(script: Script) -> list[Problem]:
 
 
 def _written_out(script: Script) -> list[Problem]:
-    """`w.assign_sub(rate * gradient)` in a file without any tape: the gradient is written out, too."""
-    if script.gradients:
+    """`w.assign_sub(rate * gradient)` where no tape's gradient is known to reach an update: it is written out, too, or
+    comes another way."""
+    if script.trained or (script.gradients and script.fitted.calls):
         return []
     reason = "a variable is changed step by step here, and how this trains is not understood without a tf.GradientTape"
+    if script.gradients:
+        reason = "a variable is changed step by step here, and by which gradient is not understood"
     next_step = "take the gradient with tf.GradientTape, or write `# tfdp: ignore[TFDP030]` here if this trains nothing"
     methods = ((c, c.func) for c in script.index.calls if isinstance(c.func, cst.Attribute))
     found = [(c, f.value) for c, f in methods if f.attr.value == "assign_sub"]
@@ -88,25 +87,6 @@ def _tensor_updates(script: Script) -> list[Problem]:
         for g in script.gradients
         if not g.updates and changes_its_sources(script.origins, g)
     ]
-
-
-def _older_systems(script: Script) -> list[Problem]:
-    """TensorFlow 1's optimizers and estimators, and other systems' starts.
-
-    Such a script trains, whatever else it holds.
-    """
-    found = []
-    for call in script.index.calls:
-        api = script.names.api(call.func) or ""
-        if _TF1_TRAINS.match(api):
-            found.append(Problem("TFDP075", call, f"{api} is TensorFlow 1 style, which is not migrated yet", _BY_HAND))
-        elif _OTHER_STARTS.match(api):
-            found.append(
-                Problem(
-                    "TFDP070", call, f"the script is distributed already, by {api}", "remove that system's calls first"
-                )
-            )
-    return found
 
 
 def escaped(script: Script) -> list[Problem]:

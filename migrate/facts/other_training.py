@@ -1,0 +1,91 @@
+"""Training by other means than tapes and Keras' fit: each is named, so that none is taken for a script without any."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from tfdp.migrate.catalogue import Kind
+from tfdp.migrate.facts.origins import argument
+from tfdp.migrate.facts.problem import Problem
+
+if TYPE_CHECKING:
+    from tfdp.migrate.facts.script import Script
+
+_BY_HAND = "migrate this part by hand with tfdp.runtime; the automatic rule for it does not exist yet"
+_BY_TAPE = "write the step with tf.GradientTape and apply_gradients"
+_OTHER_STARTS = re.compile(r"(horovod|smdistributed|byteps)\b.*\.init$")
+_GRAPH_OPTIMIZERS = re.compile(
+    r"tensorflow\.(compat\.v1\.)?(train\.\w*Optimizer|estimator\.(\w*Estimator|\w*Classifier|\w*Regressor))$"
+    r"|keras\.estimator\.model_to_estimator$"
+)
+_GRAPH_TRAINING = re.compile(
+    r"(tf_slim|tensorflow\.contrib\.slim|tensorflow\.contrib)\.(learning|training)\.(train|create_train_op)$"
+    r"|tensorflow\.contrib\.(layers\.optimize_loss|opt\.\w+)$"
+)
+_GRAPH_GRADIENTS = re.compile(r"tensorflow\.(compat\.v1\.)?gradients$")
+_GRAPH_ASSIGNS = re.compile(r"tensorflow\.(compat\.v1\.)?assign(_add|_sub)?$")
+_PROBABILITY = re.compile(
+    r"tensorflow_probability\.(math\.minimize(_stateless)?|vi\.fit_surrogate_posterior(_stateless)?"
+    r"|optimizer\.(\w+_minimize)|sts\.fit_\w+|experimental\.\w+\.fit_\w+)$"
+)
+_SCIPY = re.compile(
+    r"scipy\.optimize\.(minimize|fmin\w*|least_squares|leastsq|root|basinhopping|shgo|dual_annealing"
+    r"|differential_evolution)$"
+)
+_KEPT = ("tensorflow.", "keras.", "builtins.", "tfdp.")  # what they do with an optimizer is known, or seen elsewhere
+
+
+def other_training(script: Script) -> list[Problem]:
+    """Calls that train, or may train, by means that are not migrated."""
+    named = [p for call in script.index.calls if (p := _named(script, call)) is not None]
+    return [*named, *_graph_gradients(script), *(() if named else _given_away(script))]
+
+
+def _named(script: Script, call: cst.Call) -> Problem | None:
+    api = script.names.api(call.func) or ""
+    if _GRAPH_OPTIMIZERS.match(api) or _GRAPH_TRAINING.match(api):
+        return Problem("TFDP075", call, f"{api} is TensorFlow 1 style, which is not migrated yet", _BY_HAND)
+    if _OTHER_STARTS.match(api):
+        reason = f"the script is distributed already, by {api}"
+        return Problem("TFDP070", call, reason, "remove that system's calls first")
+    if api == "keras.backend.function" and argument(call, "updates", 2) is not None:
+        return Problem("TFDP075", call, "a function of Keras' backend with updates is not migrated yet", _BY_HAND)
+    if _PROBABILITY.match(api) or (_SCIPY.match(api) and script.gradients):
+        return Problem("TFDP031", call, f"what {api} trains is not migrated yet", _BY_TAPE)
+    return None
+
+
+def _graph_gradients(script: Script) -> list[Problem]:
+    """`tf.gradients` in a file that assigns to variables as well: a step that is written out."""
+    apis = {call: script.names.api(call.func) or "" for call in script.index.calls}
+    if not any(_GRAPH_ASSIGNS.match(api) for api in apis.values()):
+        return []
+    found = [(call, api) for call, api in apis.items() if _GRAPH_GRADIENTS.match(api)]
+    return [
+        Problem("TFDP075", call, f"{api} is TensorFlow 1 style, which is not migrated yet", _BY_HAND)
+        for call, api in found
+    ]
+
+
+def _given_away(script: Script) -> list[Problem]:
+    """Optimizers that code outside the file gets, where nothing in the file trains by them."""
+    origins = script.origins
+    made = any(origins.kind(c.func) is Kind.OPTIMIZER for c in origins.index.calls)
+    if not made or script.trained or script.fitted.by_keras:
+        return []
+    reason = "an optimizer leaves the file here, and what it trains is not visible"
+    next_step = "train in this file, with tf.GradientTape or fit"
+    given = [(c, a.value) for c in origins.index.calls for a in c.args if not a.star and _unknown(script, c)]
+    return [Problem("TFDP031", c, reason, next_step) for c, value in given if Kind.OPTIMIZER in origins.kinds(value)]
+
+
+def _unknown(script: Script, call: cst.Call) -> bool:
+    """Whether a call leads out of the file to code of which nothing is known."""
+    api = script.names.api(call.func)
+    if api is not None:
+        return not api.startswith(_KEPT) and script.origins.kind(call.func) is None
+    inside = script.origins.function(call.func) is not None or script.origins.constructed(call) is not None
+    return not inside and not (isinstance(call.func, cst.Attribute) and call.func.attr.value == "compile")
