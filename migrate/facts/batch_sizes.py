@@ -23,7 +23,17 @@ class BatchSizes:
     def __init__(self, origins: Origins, batches: Iterable[cst.Call], given: Iterable[cst.BaseExpression] = ()) -> None:
         self._origins = origins
         found = [argument(b, "batch_size", 0) for b in batches]
-        self.given = (*(a.value for a in found if a is not None), *given)
+        sizes = (*(a.value for a in found if a is not None), *given)
+        self.given = (*sizes, *(whole for size in sizes for whole in self._wholes(size)))
+
+    def _wholes(self, size: cst.BaseExpression) -> Iterable[cst.BaseExpression]:
+        """The size of which another is a part: `batch_size` where batches are made from `int(batch_size / 2)`."""
+        for origin in self._origins.of(size):
+            node: cst.CSTNode = origin.node
+            if isinstance(node, cst.Call) and self._origins.names.api(node.func) in _SAME and node.args:
+                node = node.args[0].value
+            if not origin.path and is_part(node):
+                yield cst.ensure_type(node, cst.BinaryOperation).left
 
     @cached_property
     def _keys(self) -> frozenset[Hashable]:
@@ -72,6 +82,13 @@ class BatchSizes:
     def may_stand(self, node: cst.CSTNode) -> bool:
         """Whether the expression is the size on some ways through the file."""
         return bool(self.keys(node) & self._keys)
+
+
+def is_part(node: cst.CSTNode) -> bool:
+    """Whether a node is a name by a number: `batch_size // 2`."""
+    if not isinstance(node, cst.BinaryOperation) or not isinstance(node.operator, cst.Divide | cst.FloorDivide):
+        return False
+    return isinstance(node.right, cst.Integer) and isinstance(node.left, cst.Name | cst.Attribute)
 
 
 def iterates(origin: Origin) -> bool:

@@ -9,7 +9,7 @@ from enum import Enum
 import libcst as cst
 
 from tfdp.migrate.catalogue import BATCHING, Kind
-from tfdp.migrate.facts.batch_sizes import BatchSizes
+from tfdp.migrate.facts.batch_sizes import BatchSizes, is_part
 from tfdp.migrate.facts.batch_values import Reduction
 from tfdp.migrate.facts.draws import numpy_draw
 from tfdp.migrate.facts.flow import reaching
@@ -190,7 +190,7 @@ class BatchUses:
         if isinstance(operation.operator, cst.Multiply) and isinstance(operation.left, cst.List):
             return Use.LOCAL
         if operation.right is not node:
-            return Use.UNKNOWN
+            return Use.PASSED if is_part(operation) and self._sizes.stands(self._rounded(operation)) else Use.UNKNOWN
         if isinstance(operation.operator, cst.Modulo) and isinstance(operation.left, cst.BaseString):
             return Use.WHOLE
         if not isinstance(operation.operator, cst.Divide | cst.FloorDivide | cst.Modulo):
@@ -199,6 +199,14 @@ class BatchUses:
         if divided is None or divided.reduction is not Reduction.CONSTANT or number(operation.left) == 1:
             return Use.LOCAL if isinstance(operation.operator, cst.Divide) else Use.UNKNOWN
         return Use.WHOLE  # of a number of examples: how many batches they make
+
+    def _rounded(self, operation: cst.BinaryOperation) -> cst.CSTNode:
+        """`int(…)` around an operation."""
+        arg = self._origins.index.parents[operation]
+        call = self._origins.index.parents[arg] if isinstance(arg, cst.Arg) else None
+        return (
+            call if isinstance(call, cst.Call) and self._origins.names.api(call.func) == "builtins.int" else operation
+        )
 
     # --- sizes that depend on the caller ------------------------------------------------------------------------------
 

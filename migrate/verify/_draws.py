@@ -18,6 +18,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import tensorflow as tf
 
+from tfdp.migrate.verify import _keras2 as keras2
 from tfdp.migrate.verify.neutralised import DRAWN
 from tfdp.migrate.verify.trace import Array
 
@@ -59,14 +60,24 @@ class Draws:
         tf.random.Generator.normal = self._plain(tf.random.Generator.normal)
         tf.random.Generator.uniform = self._plain(tf.random.Generator.uniform)
         tf.nn.dropout = self._masked(tf.nn.dropout)
-        try:
-            from keras.src.backend.tensorflow import random as layers
-            from keras.src.random.seed_generator import SeedGenerator
-        except ImportError:
-            return  # Keras 2, whose layers draw in ways of their own
+        if (generator := keras2.generator()) is not None:
+            self._install_in_keras2(generator)
+            return
+        from keras.src.backend.tensorflow import random as layers
+        from keras.src.random.seed_generator import SeedGenerator
+
         for name in ("normal", "uniform", "truncated_normal"):
             setattr(layers, name, self._plain(getattr(layers, name), SeedGenerator))
         layers.dropout = self._masked(layers.dropout)
+
+    def _install_in_keras2(self, generator: type) -> None:
+        """Layers draw by a generator of their own class, and flip images by TensorFlow's functions."""
+        for name in ("random_normal", "random_uniform", "truncated_normal"):
+            setattr(generator, name, self._by_layers(getattr(generator, name)))
+        generator.dropout = self._dropped_by_layers(generator.dropout)  # type: ignore[attr-defined]
+        images = keras2.images()
+        for name, axis in (("stateless_random_flip_left_right", 2), ("stateless_random_flip_up_down", 1)):
+            setattr(images, name, self._flipped(getattr(images, name), axis))
 
     # --- the functions ------------------------------------------------------------------------------------------------
 
@@ -118,6 +129,36 @@ class Draws:
             return inputs * self._exchanged(dropout(tf.ones_like(inputs), **given))
 
         return _as(dropout, dropped)
+
+    def _by_layers(self, draw: Callable[..., Any]) -> Callable[..., Any]:
+        """A method of Keras 2's generator; those without a state draw initial values."""
+
+        def drawn(this: Any, *args: Any, **options: Any) -> Any:
+            value = draw(this, *args, **options)
+            return value if keras2.initialises(this) else self._exchanged(value)
+
+        return _as(draw, drawn)
+
+    def _dropped_by_layers(self, dropout: Callable[..., Any]) -> Callable[..., Any]:
+        def dropped(this: Any, inputs: Any, *args: Any, **options: Any) -> Any:
+            inputs = tf.convert_to_tensor(inputs)
+            return inputs * self._exchanged(dropout(this, tf.ones_like(inputs), *args, **options))
+
+        return _as(dropout, dropped)
+
+    def _flipped(self, flip: Callable[..., Any], axis: int) -> Callable[..., Any]:
+        """A flip of some images of a batch: which ones is seen by flipping images of two pixels, 0 and 1."""
+
+        def flipped(image: Any, seed: Any) -> Any:
+            if image.shape.rank != 4:
+                return flip(image, seed)
+            pixels = [2 if place == axis else 1 for place in (1, 2)]
+            two = tf.reshape(tf.constant([0.0, 1.0]), [1, *pixels, 1])
+            two = tf.broadcast_to(two, [tf.shape(image)[0], *pixels, 1])
+            chosen = self._exchanged(flip(two, seed)[:, :1, :1])
+            return tf.where(chosen > 0, tf.reverse(image, [axis]), image)
+
+        return _as(flip, flipped)
 
     # --- the exchange -------------------------------------------------------------------------------------------------
 

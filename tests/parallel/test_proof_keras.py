@@ -1,13 +1,16 @@
 """The proof of scripts that Keras trains: `fit`, `train_on_batch`, an own `train_step`; and ways to go wrong."""
 
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack
+from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 
 pytest.importorskip("tensorflow")
 
-from tfdp.migrate.verify import Recording, record
+from tfdp.migrate.verify import Recording, prove, record
 
 MODEL = """
 import numpy as np
@@ -33,8 +36,7 @@ def model(kind):
     inputs = keras.Input((6,))
     hidden = keras.layers.Dense(8, "relu", kernel_regularizer=keras.regularizers.L2(0.05))(inputs)
     hidden = keras.layers.BatchNormalization()(hidden)
-    # Keras 2's layers draw in ways that a proof does not follow.
-    hidden = keras.layers.Dropout(0.5 if hasattr(keras, "version") else 0.0)(hidden)
+    hidden = keras.layers.GaussianNoise(0.1)(keras.layers.Dropout(0.5)(hidden))
     return kind(inputs, keras.layers.Dense(3, "softmax")(hidden))
 """
 FIT = """
@@ -95,3 +97,15 @@ def test_an_optimizer_that_averages_nothing_is_an_error(recording: Recording) ->
     proof = recording.prove(migrated(OPTIMIZER=""))
     assert not proof.proved
     assert "without averaging" in proof.reason
+
+
+KERAS_3 = version("keras") >= "3" and os.environ.get("TF_USE_LEGACY_KERAS") not in {"1", "True", "true"}
+
+
+@pytest.mark.skipif(KERAS_3, reason="the optimizers of Keras 3 have no minimize()")
+@pytest.mark.parametrize("batch", ["per-worker", "global"])
+def test_a_step_that_minimizes_is_proved(batch: str) -> None:
+    script = Path(__file__).parents[2] / "fixtures" / "scripts" / "fit_custom_minimize" / "before.py"
+    proof = prove(script, np=2, steps=4, batch=batch)
+    assert proof.proved, proof
+    assert any("dropout" in line for line in proof.neutralised), proof.neutralised
