@@ -1,6 +1,5 @@
 """What the training steps of this process get to read, noted without a change to it."""
 
-import itertools
 import sys
 import threading
 from collections.abc import Callable
@@ -13,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfdp.migrate.verify import examples
-from tfdp.migrate.verify._frames import KERAS, frames, outside
+from tfdp.migrate.verify._frames import KERAS, frames, inside
 from tfdp.migrate.verify.examples import Delivery, Kind
 from tfdp.migrate.verify.rows import hashes
 from tfdp.migrate.verify.trace import Array
@@ -82,15 +81,16 @@ class Examples:
             if site is not None:
                 eager = tf.executing_eagerly()
                 turn = self._turn(this, site) if eager else 0
-                self._deliver(site, turn, self._drawing.get(this, False) if eager else False, element)
+                return self._deliver(site, turn, self._drawing.get(this, False) if eager else False, element)
             return element
 
         delivered.__name__ = following.__name__
         return tf.autograph.experimental.do_not_convert(delivered)  # type: ignore[no-any-return]
 
-    def _deliver(self, site: str, turn: int, drawn: bool, element: Any) -> None:
-        """Note an element now, or in a graph whenever it comes."""
-        parts = [part for part in tf.nest.flatten(element, expand_composites=False) if _has_rows(part)]
+    def _deliver(self, site: str, turn: int, drawn: bool, element: Any) -> Any:
+        """Note an element now, or in a graph whenever it comes. Returns it; in a graph not before it is noted."""
+        flat = tf.nest.flatten(element, expand_composites=False)
+        parts = [part for part in flat if _has_rows(part)]
 
         def note(*values: Any) -> Any:
             def noted() -> None:
@@ -103,8 +103,9 @@ class Examples:
 
         if tf.executing_eagerly():
             note(*(part.numpy() for part in parts))
-        else:
-            tf.numpy_function(note, parts, tf.int64)
+            return element
+        with tf.control_dependencies([tf.numpy_function(note, parts, tf.int64)]):
+            return tf.nest.pack_sequence_as(element, [tf.identity(one) if _has_rows(one) else one for one in flat])
 
     def _turn(self, iterator: Any, site: str) -> int:
         """Which iterator of its site this is."""
@@ -168,11 +169,17 @@ def _has_rows(part: Any) -> bool:
 
 
 def _site(frame: FrameType) -> str | None:
-    """The line that asks for an element, and what of Keras is between: one line may train and validate. None in dp."""
-    asking = outside(frame)
-    name = asking.f_globals.get("__name__", "") if asking else ""
-    if asking is None or name.startswith("tfdp."):
-        return None
-    through = itertools.takewhile(lambda one: one is not asking, frames(frame))
-    functions = [one.f_code.co_name for one in through if one.f_globals.get("__name__", "").startswith(KERAS)]
-    return examples.THROUGH.join([f"{asking.f_code.co_filename}:{asking.f_lineno}", *reversed(functions)])
+    """The line that asks for an element, and what of Keras is between: one line may train and validate.
+
+    None where the runtime reads for itself; it may also stand between the line and Keras.
+    """
+    functions: list[str] = []
+    for one in frames(frame):
+        name = one.f_globals.get("__name__") or ""
+        if name.startswith(KERAS):
+            functions.append(one.f_code.co_name)
+        elif name.startswith("tfdp.runtime") and not functions:
+            return None
+        elif not (inside(one) or name.startswith("tfdp.")):
+            return examples.THROUGH.join([f"{one.f_code.co_filename}:{one.f_lineno}", *reversed(functions)])
+    return None

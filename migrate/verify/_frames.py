@@ -12,7 +12,7 @@ _GENERATED = "__autograph_generated_file"
 
 def outside(frame: FrameType | None) -> FrameType | None:
     """The innermost frame, from `frame` on, that belongs to none of these libraries."""
-    return next((one for one in frames(frame) if not _inside(one)), None) if frame else None
+    return next((one for one in frames(frame) if not inside(one)), None) if frame else None
 
 
 def frames(frame: FrameType | None = None) -> Iterator[FrameType]:
@@ -23,7 +23,8 @@ def frames(frame: FrameType | None = None) -> Iterator[FrameType]:
         frame = frame.f_back
 
 
-def _inside(frame: FrameType) -> bool:
+def inside(frame: FrameType) -> bool:
+    """Whether a frame belongs to one of these libraries."""
     name = frame.f_globals.get("__name__") or ""
     package = name.split(".")[0]
     if _GENERATED in frame.f_code.co_filename:

@@ -111,6 +111,9 @@ class Tapes:
         variables = self._registry.found(self._recorder.locked)
         graph = tf.compat.v1.get_default_graph()
         earlier = [each for each in graph.get_operations() if each.op_def is not None and each.op_def.is_stateful]
+        # The data may have been read by the function that calls this one.
+        given = [each for each in getattr(graph, "inputs", ()) if each.dtype not in (tf.resource, tf.variant)]
+        earlier += [tf.identity(each).op for each in given]
 
         def begin() -> list[Any]:
             state = {**dict.fromkeys(variables), **self._recorder.enter(variables)}

@@ -117,9 +117,6 @@ def judge(
     if kind == "argument" and _whole(wanted, read, parts, steps):
         text = "every rank's training step is given the same arrays; which of their rows it trains on is not seen"
         return Data("unfollowed", f"not followed: {text}", examples=counts)
-    if any(THROUGH in one.site for one in chosen[0]):
-        text = "Keras reads them itself, in an order of its own"
-        return Data("unfollowed", f"not followed: {text}", examples=counts)
     part = max(parts, key=lambda one: sum((known[one] & _total(read, one)).values()))
     return _broken(wanted, read, part, next(s for s in range(steps) if not _shared(wanted, read, s, part)), counts)
 

@@ -15,7 +15,15 @@ import tensorflow as tf
 
 x = np.random.default_rng(0).normal(size=(48, 4)).astype("float32")
 dataset = tf.data.Dataset.from_tensor_slices((x, x[:, :1] ** 2)).shuffle(48).batch(8)
+
+
+class Halved(tf.keras.layers.Layer):
+    def call(self, x):
+        return x / 2
+
+
 model = tf.keras.Sequential([
+    Halved(),
     tf.keras.layers.Dense(8),
     tf.keras.layers.BatchNormalization(),
     tf.keras.layers.ReLU(),
@@ -46,8 +54,8 @@ def test_batch_normalization_and_dropout(tmp_path: Path) -> None:
     assert proof.proved, proof
     assert proof.neutralised == (
         f"{SHUFFLED}: line 6",
-        f"{NORMALIZED}: batch_normalization (line 9)",
-        f"{DRAWN}: dropout (line 11)",
+        f"{NORMALIZED}: batch_normalization (line 17)",
+        f"{DRAWN}: dropout (line 19)",
     )
     assert proof.data is not None
     assert (proof.data.outcome, proof.data.examples) == ("shared", ((24, 24),))
