@@ -75,6 +75,7 @@ class Order:
         self._reference = reference
         self._dealt: list[Any] = []
         self._disordered: list[Any] = []
+        self._reading = False
         self._common: set[int] = set(reference.shuffled) if reference else set()
         self.given: list[int] = []
 
@@ -122,7 +123,13 @@ class Order:
 
         self._notes.add(BY_FILE)
         kept = {name: value for name, value in options.items() if name not in ("by", "read")}
-        return records_of(files, options.get("read")), kept
+        if isinstance(files, tf.data.Dataset) and _descends(files, self._disordered):
+            files = sorted(files.as_numpy_iterator())  # as in life, where files go by their names
+        self._reading = True  # what `read` shuffles, each rank does for itself
+        try:
+            return records_of(files, options.get("read")), kept
+        finally:
+            self._reading = False
 
     def _note(self, source: Any) -> None:
         again = _descends(source, self._dealt)
@@ -157,7 +164,7 @@ class Order:
         """The seed of a shuffle of `dataset`, None to keep the order."""
         if seed is not None:
             self.given.append(int(seed))
-        if self._reference is None or _descends(dataset, self._dealt):
+        if self._reference is None or self._reading or _descends(dataset, self._dealt):
             return None
         if seed is None:
             return 1 + self._rank

@@ -3,7 +3,7 @@
 from tfdp.migrate.verify.causes import Cause, Diagnosis, places
 from tfdp.migrate.verify.diagnosis_gradient import first_wrong
 from tfdp.migrate.verify.patterns import Scene, Taken
-from tfdp.migrate.verify.trace import DEALT, DEALT_AGAIN, ORDERS_DIFFER, SAME_BATCH
+from tfdp.migrate.verify.trace import BY_FILE, DEALT, DEALT_AGAIN, ORDERS_DIFFER, SAME_BATCH
 
 
 def read_otherwise(seen: Scene) -> Diagnosis | None:
@@ -17,6 +17,9 @@ def read_otherwise(seen: Scene) -> Diagnosis | None:
             return found
     if seen.failure.step:
         return _later(seen)
+    if by_file := seen.noted(BY_FILE):
+        text = f"read= of dp.shard at {places(by_file)} gives other records than the original, or in another order"
+        return Diagnosis(Cause.EXAMPLES, f"{text}: to prove the rest, let it keep the order")
     text = "the ranks' examples together are not those of the reference, or their losses are made otherwise of them"
     return Diagnosis(Cause.EXAMPLES, text)
 

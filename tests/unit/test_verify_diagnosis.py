@@ -267,6 +267,14 @@ def test_other_examples_are_explained_by_what_was_done_to_the_data(
     assert traces.cause() is cause
 
 
+def test_whole_files_that_are_read_in_another_order(traces: Traces) -> None:
+    traces.all(other_examples)
+    traces.note(Note(facts.DEALT, SITE), Note(facts.BY_FILE, "train.py:7"))
+    found = traces.diagnosis()
+    assert found is not None
+    assert (found.cause, "read= of dp.shard at train.py:7" in found.text) == (Cause.EXAMPLES, True)
+
+
 def test_batches_as_large_as_the_reference_s(traces: Traces) -> None:
     traces.all(other_examples)
     traces.note(Note(facts.DEALT, SITE), Note(facts.SAME_BATCH, "96"))
