@@ -2,18 +2,17 @@
 
 import math
 import numbers
-from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 
-from tfdp.runtime.arrays import digest, length
 from tfdp.runtime.autograph import as_written
 from tfdp.runtime.call_site import call_site
 from tfdp.runtime.errors import TfdpError
 from tfdp.runtime.job import current
 from tfdp.runtime.order import differing_ranks
 from tfdp.runtime.places import say_once
+from tfdp.runtime.rows import digest, leaves, length, mapped, sliced
 from tfdp.runtime.topology import Topology
 
 
@@ -26,10 +25,10 @@ def dealt_arrays(data: Any, validation_split: float, source_check: bool) -> Any:
     """This rank's rows `r::N` of the first `n - n % N` of each array; see `dp.shard`."""
     topology = current().topology
     if validation_split:
-        data = _each(data, lambda part: _rows(part)[: _split_at(data, validation_split)])
+        data = _each(data, slice(_split_at(data, validation_split)))
     if topology.size == 1:
         return data
-    parts = leaves(data)
+    parts = leaves(data, lists=True)
     if not parts:
         return data
     rows = _equal_length(parts)
@@ -40,7 +39,7 @@ def dealt_arrays(data: Any, validation_split: float, source_check: bool) -> Any:
     end = rows - rows % topology.size
     if end < rows:
         _say(topology, rows)
-    return _each(data, lambda part: _rows(part)[topology.rank : end : topology.size])
+    return _each(data, slice(topology.rank, end, topology.size))
 
 
 @as_written
@@ -57,61 +56,32 @@ def held_out(data: Any, validation_split: float) -> Any:
     Raises:
         ValueError: another split, or one that leaves no row on one side.
     """
-    return _each(data, lambda part: _rows(part)[_split_at(data, validation_split) :])
+    return _each(data, slice(_split_at(data, validation_split), None))
 
 
 def _split_at(data: Any, validation_split: float) -> int:
     """Where Keras cuts: it rounds the length of the first part down."""
     if not isinstance(validation_split, numbers.Real) or not 0 < validation_split < 1:
         raise ValueError(f"validation_split is {validation_split!r} at {call_site()}: greater than 0, less than 1")
-    rows = _equal_length(leaves(data))
+    parts = leaves(data, lists=True)
+    if not parts:
+        return 0
+    rows = _equal_length(parts)
     cut = math.floor(rows * (1.0 - validation_split))
     if cut in (0, rows):
         raise ValueError(f"validation_split={validation_split} of {rows} row(s) at {call_site()} leaves one side empty")
     return cut
 
 
-def _each(data: Any, change: Callable[[Any], Any]) -> Any:
-    if data is None:
-        return None
-    if isinstance(data, dict):
-        return {key: _each(part, change) for key, part in data.items()}
-    if _is_structure(data):
-        members = [_each(part, change) for part in data]
-        return type(data)(*members) if hasattr(data, "_fields") else type(data)(members)
-    return change(data)
-
-
-def _is_structure(data: Any) -> bool:
-    """Tuples, and lists of arrays, which Keras takes for several inputs; a list of numbers or strings holds rows."""
-    if isinstance(data, tuple):
-        return True
-    nested = (dict, tuple, type(None))
-    return isinstance(data, list) and all(isinstance(part, nested) or len(_shape(part)) > 0 for part in data)
-
-
-def _shape(part: Any) -> Any:
-    shape = getattr(part, "shape", ())
-    return () if shape is None else shape
+def _each(data: Any, rows: slice) -> Any:
+    return mapped(data, lambda part: sliced(part, rows), lists=True)
 
 
 def local_part(batch: Any, topology: Topology) -> Any:
     """Rows `r::N` of each part of a batch, without the last `m mod N`."""
-    rows = _equal_length(leaves(batch))
+    rows = _equal_length(leaves(batch, lists=True))
     end = rows - rows % topology.size
-    return _each(batch, lambda part: _rows(part)[topology.rank : end : topology.size])
-
-
-def leaves(data: Any) -> list[Any]:
-    """The arrays of a structure, in order."""
-    found: list[Any] = []
-    _each(data, found.append)
-    return found
-
-
-def _rows(part: Any) -> Any:
-    """What slices by rows: of a data frame or series not the labels, but the places."""
-    return getattr(part, "iloc", part)
+    return _each(batch, slice(topology.rank, end, topology.size))
 
 
 def _equal_length(parts: list[Any]) -> int:

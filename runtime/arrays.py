@@ -1,10 +1,8 @@
 """Each rank's rows of batches that a script takes from arrays, with numbers that all ranks draw alike."""
 
-import hashlib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
 from tfdp.runtime.autograph import as_written
@@ -14,10 +12,10 @@ from tfdp.runtime.errors import TfdpError
 from tfdp.runtime.job import current
 from tfdp.runtime.order import Log
 from tfdp.runtime.places import say_once
+from tfdp.runtime.rows import digest, leaves, length, mapped, sliced
 from tfdp.runtime.topology import Topology
 
 _EVERY = 64
-_LOOKED_AT = 2**16  # bytes of one part of one batch: about 50 microseconds
 _logs: dict[str, "_BatchLog"] = {}
 
 
@@ -55,7 +53,7 @@ def local_rows(batch: Any) -> Any:
 
     Args:
         batch: an array, tensor, data frame or list, whose first axis are the rows; or a tuple or dictionary of such,
-            with equally many rows.
+            with equally many rows; None stays None.
 
     Returns:
         The same structure with `m // N` rows; with one worker the batch itself.
@@ -68,7 +66,7 @@ def local_rows(batch: Any) -> Any:
     topology = current().topology
     if topology.size == 1:
         return batch
-    parts = list(_parts(batch))
+    parts = leaves(batch, lists=False)
     rows = _rows(parts)
     if not tf.is_tensor(rows):
         if rows < topology.size:
@@ -80,7 +78,8 @@ def local_rows(batch: Any) -> Any:
         if site not in _logs:
             _logs[site] = _BatchLog(site)
         _logs[site].see(parts)
-    return _dealt(batch, rows - rows % topology.size, topology)
+    mine = slice(topology.rank, rows - rows % topology.size, topology.size)
+    return mapped(batch, lambda part: sliced(part, mine), lists=False)
 
 
 @as_written
@@ -95,7 +94,7 @@ def local_batches(batches: Iterable[Any]) -> Iterable[Any]:
 
 def _each(batches: Iterable[Any], topology: Topology) -> Iterator[Any]:
     for batch in batches:
-        if _rows(list(_parts(batch))) >= topology.size:
+        if _rows(leaves(batch, lists=False)) >= topology.size:
             yield local_rows(batch)
         else:
             _say(topology)
@@ -147,15 +146,6 @@ def _say(topology: Topology) -> None:
         )
 
 
-def _parts(batch: Any) -> Iterator[Any]:
-    members = batch.values() if isinstance(batch, dict) else batch if isinstance(batch, tuple) else None
-    if members is None:
-        yield batch
-        return
-    for member in members:
-        yield from _parts(member)
-
-
 def _rows(parts: list[Any]) -> Any:
     """The number of rows that all parts have: an int, or a scalar tensor in a graph that does not know it yet."""
     found = [length(part) for part in parts]
@@ -163,49 +153,3 @@ def _rows(parts: list[Any]) -> Any:
     if len(known) > 1 or not found:
         raise ValueError(f"the parts of the batch at {call_site()} have {sorted(known)} rows: equally many are needed")
     return known.pop() if known else found[0]
-
-
-def length(part: Any) -> Any:
-    """The number of rows: an int, or a scalar tensor in a graph that does not know it yet."""
-    if isinstance(part, str | bytes):
-        raise TypeError(f"a batch at {call_site()} holds {part!r}, which has no rows")
-    shape = getattr(part, "shape", None)
-    if shape is None:
-        try:
-            return len(part)
-        except TypeError:
-            raise TypeError(f"a batch at {call_site()} holds a {type(part).__name__}, which has no rows") from None
-    if len(shape) == 0:
-        raise TypeError(f"a batch at {call_site()} holds a single {type(part).__name__}, which has no rows")
-    if shape[0] is not None:
-        return int(shape[0])
-    return part.nrows() if isinstance(part, tf.RaggedTensor) else tf.shape(part)[0]
-
-
-def _dealt(batch: Any, end: Any, topology: Topology) -> Any:
-    if isinstance(batch, dict):
-        return {key: _dealt(part, end, topology) for key, part in batch.items()}
-    if isinstance(batch, tuple):
-        members = [_dealt(part, end, topology) for part in batch]
-        return type(batch)(*members) if hasattr(batch, "_fields") else tuple(members)
-    rows = getattr(batch, "iloc", batch)
-    return rows[topology.rank : end : topology.size]
-
-
-def digest(before: int, parts: list[Any]) -> int:
-    """A hash of 56 bits over `before` and a sample of each part's rows."""
-    found = hashlib.blake2b(before.to_bytes(8, "little"), digest_size=7)
-    for part in parts:
-        if hasattr(part, "tocsr"):
-            part = part.tocsr().data  # noqa: PLW2901 - the entries of a SciPy matrix stand for it
-        listed = isinstance(part, list | tf.RaggedTensor)
-        array = np.empty(0, object) if listed else np.asarray(part)
-        if array.dtype.kind in "OSU":
-            every = max(1, int(length(part)) // _LOOKED_AT)
-            rows = getattr(part, "iloc", part)[::every]
-            found.update(repr(rows.to_list() if isinstance(rows, tf.RaggedTensor) else list(rows)).encode())
-        else:
-            found.update(f"{array.dtype}{array.shape}".encode())
-            every = max(1, array.nbytes // _LOOKED_AT)
-            found.update(np.ascontiguousarray(array[::every]).tobytes())
-    return int.from_bytes(found.digest(), "little")

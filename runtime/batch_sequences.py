@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from tfdp.runtime.array_shares import local_part
-from tfdp.runtime.arrays import digest
 from tfdp.runtime.batch_streams import rows_of
 from tfdp.runtime.call_site import call_site
 from tfdp.runtime.errors import TfdpError
@@ -17,6 +16,7 @@ from tfdp.runtime.job import current
 from tfdp.runtime.keras_hooks import is_keras
 from tfdp.runtime.order import Log
 from tfdp.runtime.places import Ordinals, say_once
+from tfdp.runtime.rows import digest
 from tfdp.runtime.topology import Topology
 
 _BASES = ("PyDataset", "Sequence")

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfdp.runtime.array_shares import leaves, local_part
-from tfdp.runtime.arrays import digest, length
+from tfdp.runtime.array_shares import local_part
 from tfdp.runtime.call_site import call_site, is_users
 from tfdp.runtime.common_end import CommonEnd, Place
 from tfdp.runtime.job import current
 from tfdp.runtime.places import Ordinals, say_once
+from tfdp.runtime.rows import digest, leaves, length
 
 _streams = Ordinals()
 _LOOKED_AHEAD = 2
@@ -66,7 +66,7 @@ class Stream:
     def _hash(self, running: int, group: list[Any]) -> int:
         if self._check:
             for batch in group:
-                running = digest(running, [_dense(part) for part in leaves(batch)])
+                running = digest(running, [_dense(part) for part in leaves(batch, lists=True)])
         return running
 
     def _left_out(self, group: list[Any], read: int) -> bool:
@@ -91,7 +91,7 @@ class Stream:
 
 def rows_of(batch: Any) -> int:
     """How many examples a batch has, by its first part."""
-    parts = leaves(batch)
+    parts = leaves(batch, lists=True)
     if not parts:
         raise ValueError(f"an empty batch at {call_site()}")
     return int(length(parts[0]))

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import tensorflow as tf
 
 from tfdp.runtime import collectives
+from tfdp.runtime.array_shares import dealt_arrays
 from tfdp.runtime.autograph import as_written
 from tfdp.runtime.call_site import call_site
 from tfdp.runtime.file_shares import dealt_files, records_of
@@ -75,7 +76,7 @@ def shard(
         whole = remainder == "weight"
         return dealt_files(dataset, read, whole, source_check) if dealt else records_of(dataset, read)
     if arrays:
-        return _shard_arrays(dataset, source_check, only_if, validation_split)
+        return dealt_arrays(dataset, validation_split, source_check) if only_if else dataset
     return _shard_records(dataset, remainder, order_check, source_check) if dealt else dataset
 
 
@@ -108,13 +109,6 @@ def _shard_records(dataset: Dataset, remainder: str, order_check: bool, source_c
     if records == tf.data.UNKNOWN_CARDINALITY:
         return _deal_whole_groups(dataset, topology)
     return _deal_known(dataset, records, topology)
-
-
-def _shard_arrays(data: Any, source_check: bool, only_if: bool, validation_split: float) -> Any:
-    # Imported here because what it needs is built upon this module.
-    from tfdp.runtime.array_shares import dealt_arrays
-
-    return dealt_arrays(data, validation_split, source_check) if only_if else data
 
 
 def _cardinality(dataset: Dataset) -> int:
