@@ -24,7 +24,8 @@ When it refuses
     Where a training loop ends by a `break`, `return` or `while` whose condition is no counter of its steps, and where
     a step count is computed from anything but numbers, constants, arguments and lengths of arrays: it may shrink with
     a worker's share already.
-    Where an own schedule changes something each time it is called.
+    Where an own schedule changes something each time it is called. Where a loss or a gradient depends on the number of
+    the step (a weight that grows, a factor that falls), which with fewer steps would change more slowly.
 """
 
 from __future__ import annotations

@@ -46,6 +46,7 @@ from tfdp.migrate.facts.seeds import draws_in, seeds
 from tfdp.migrate.facts.sharing import Sharing, Switches
 from tfdp.migrate.facts.slices import backward
 from tfdp.migrate.facts.steps import Steps
+from tfdp.migrate.facts.stepwise import Stepwise
 from tfdp.migrate.facts.xla import Xla
 
 DP = "tfdp.runtime."
@@ -300,7 +301,16 @@ class Script:
         found = [*self.fitted.unread, *self._dealing.problems, *self.array_batches.problems(batch)]
         found += [*hazards.in_loops(self), *(self._rate_problems if batch == "per-worker" else ())]
         found += () if self.migrated else undealt(self.origins, self.losses, self.loops)
+        found += self._stepwise if batch == "per-worker" and not self.migrated else ()
         return [*found, *self.steps.problems(batch)]
+
+    @property
+    def _stepwise(self) -> list[Problem]:
+        """What is trained that changes with the number of the step."""
+        counted = {loop for take in self.array_batches.takes if take.counted for loop in take.loops[:1]}
+        return Stepwise(self.origins, [loop.loop for loop in self.loops], counted).problems(
+            (*self.trained, *self.fitted.stepped), self._sliced
+        )
 
     @property
     def drifting(self) -> list[Problem]:
