@@ -28,6 +28,7 @@ from tfdp.migrate.verify._examples import Examples
 from tfdp.migrate.verify._frames import Lines
 from tfdp.migrate.verify._layers import Layers
 from tfdp.migrate.verify._notes import Notes
+from tfdp.migrate.verify._optimizers import Settings
 from tfdp.migrate.verify._pipeline import Pipeline
 from tfdp.migrate.verify._recorder import Recorder
 from tfdp.migrate.verify._tapes import COMBINED, SHARES, WEIGHT, Tapes
@@ -65,6 +66,7 @@ class Session:
         place = (self.rank, int(os.environ[local.SIZE])) if reference else None
         folder = reference.folder if reference else self.trace.folder
         self.layers = Layers(self.lines, self.changed)
+        self.optimizers = Settings(self.trace.folder)
         self.draws = Draws(Path(spec.path), folder, place, self.recorder.moment, self._drawing)
         self.tapes = Tapes(self.recorder, self.registry, self.guard, self.notes)
 
@@ -79,6 +81,7 @@ class Session:
         self.registry.install()
         self.order.install()
         self.layers.watch()
+        self.optimizers.install()
         if not self.spec.keep_randomness:
             Pipeline(self._changed).install()  # before what exchanges draws, which is not done while data are made
             self.draws.install()
@@ -139,6 +142,7 @@ class Session:
             os._exit(TRACER_FAILED)
 
     def _write_header(self, outcome: str) -> None:
+        self.guard(self.optimizers.write)
         if not self.spec.reference:
             self.trace.write_start(self.recorder.start())
         given = tuple(self.seeds.given), tuple(self.order.given), self.changed.all

@@ -1,9 +1,12 @@
 """The order of the data, and the generators that decide about data, under control of the proof."""
 
+from __future__ import annotations
+
 import inspect
+import pickle
 import random
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import tensorflow as tf
@@ -12,9 +15,17 @@ from tfdp.migrate.verify._notes import Notes
 from tfdp.migrate.verify.neutralised import SEEDED, SHUFFLED
 from tfdp.migrate.verify.trace import BY_FILE, DEALT, DEALT_AGAIN, ORDERS_DIFFER, SAME_BATCH, Header
 
+if TYPE_CHECKING:
+    from tfdp.runtime.store import Store
+
+_GENERATORS = "verify/generators"
+
 
 class Seeds:
-    """Python's and NumPy's generators start alike everywhere, TensorFlow's only in the reference and on rank 0."""
+    """All generators start alike in the reference and on rank 0, and otherwise on other ranks, as in life.
+
+    From `dp.init` on, Python's and NumPy's are alike everywhere: that of rank 0 and of the reference.
+    """
 
     def __init__(self, seed: int, rank: int, changed: Callable[[str], None]) -> None:
         """changed: told what is changed for the line that is running."""
@@ -27,8 +38,8 @@ class Seeds:
 
     def install(self) -> None:
         """Seed, and watch what the script seeds itself."""
-        random.seed(self._seed)
-        np.random.seed(self._seed % 2**32)
+        random.seed(self._seed + self._rank)
+        np.random.seed((self._seed + self._rank) % 2**32)
         tf.random.set_seed(self._seed + self._rank)
         set_seed, default_rng = tf.random.set_seed, np.random.default_rng
 
@@ -49,16 +60,28 @@ class Seeds:
         np.random.default_rng = generator
 
     def keeping(self, init: Callable[..., Any]) -> Callable[..., Any]:
-        """`dp.init` seeds Python and NumPy for the job: draws after it must stay those of the reference."""
+        """`dp.init` seeds Python and NumPy for the job: draws after it must be those of the reference."""
 
         def kept(*args: Any, **options: Any) -> Any:
-            before = random.getstate(), np.random.get_state()
+            from tfdp.runtime import job
+
+            joins = not job.is_initialized()
+            state = random.getstate(), np.random.get_state()
             result = init(*args, **options)
-            random.setstate(before[0])
-            np.random.set_state(before[1])
+            if joins and job.current().topology.size > 1:
+                state = self._of_root(state, job.current().store)
+            random.setstate(state[0])
+            np.random.set_state(state[1])
             return result
 
         return kept
+
+    def _of_root(self, state: Any, store: Store) -> Any:
+        """Where the generators of rank 0 are: it has drawn before as the reference has."""
+        if self._rank == 0:
+            store.publish(_GENERATORS, pickle.dumps(state))
+            return state
+        return pickle.loads(store.fetch(_GENERATORS, publisher=0))
 
 
 class Order:

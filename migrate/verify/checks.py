@@ -1,15 +1,21 @@
-"""What is checked beside the numbers: which examples the ranks read, and which files they wrote."""
+"""What is checked beside the numbers: examples read, files written, and what the optimizers are set to."""
 
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
-from tfdp.migrate.verify import effects, examples, free
+from tfdp.migrate.verify import effects, examples, free, settings
+from tfdp.migrate.verify.causes import Cause
 from tfdp.migrate.verify.compare import Failure
 from tfdp.migrate.verify.effects import Effects
 from tfdp.migrate.verify.examples import Data
 from tfdp.migrate.verify.proof import Proof
 from tfdp.migrate.verify.trace import Trace
+
+_STEPS = {
+    "per-worker": "there are fewer of these for the same examples, by the number of ranks (dp.local_steps divides)",
+    "global": "with the same batch there are as many as before",
+}
 
 
 def data(reference: Trace, ranks: Sequence[Trace], steps: int) -> Data:
@@ -27,6 +33,22 @@ def with_data(proof: Proof, found: Data) -> Proof:
         return proof
     failure = Failure(found.step or 0, None, "", "data", 1, 0, found.text)
     return dataclasses.replace(proof, proved=False, failure=failure, reason=found.text)
+
+
+def with_settings(proof: Proof, reference: Trace, ranks: Sequence[Trace]) -> Proof:
+    """The proof with what is known of the optimizers, which fails it where nothing else does before."""
+    found = settings.judge(settings.read(reference.folder), [settings.read(rank.folder) for rank in ranks])
+    proof = dataclasses.replace(proof, settings=found)
+    if found is None or found.rank is None or not proof.proved:
+        return proof
+    failure = Failure(proof.steps - 1, found.rank, "", "settings", 1, 0, found.text)
+    diagnosis, cause = None, Cause.UPDATE.value
+    if found.schedule:
+        cause = Cause.RATE.value
+        diagnosis = f"the numbers of steps in a schedule are for the job's updates: {_STEPS[proof.batch]}"
+    return dataclasses.replace(
+        proof, proved=False, failure=failure, reason=found.text, diagnosis=diagnosis, cause=cause
+    )
 
 
 def files(ranks: Sequence[Trace], scratch: Path, steps: int) -> Effects:

@@ -6,14 +6,16 @@ import re
 from collections.abc import Iterator, Sequence
 
 _MOST = 25
+# The launcher's marks in front of a line.
+_MARK = r"^(?:\[\d+\] ?|tfdp: )?"
 # TensorFlow says these things whenever it is imported, before a log level holds.
 _AT_START = re.compile(
-    r"^(?:\[\d+\] ?)?(?:WARNING: All log messages before absl::InitializeLog|[IW]\d{4} [\d:.]+ +\d+ \S+\.cc:\d+\])"
+    _MARK + r"(?:WARNING: All log messages before absl::InitializeLog|[IW]\d{4} [\d:.]+ +\d+ \S+\.cc:\d+\])"
 )
 _STYLE = re.compile(r"\x1b\[[\d;]*m")
 # How the proof's own process calls the script. Its other frames are kept: they may be at fault.
-_OWN_FRAME = re.compile(r'^(?:\[\d+\] ?)?  File "(?:<string>", line 1, in <module>|[^"]*/verify/_child\.py")')
-_UNDER_FRAME = re.compile(r"^(?:\[\d+\] ?)?    ")
+_OWN_FRAME = re.compile(_MARK + r'  File "(?:<string>", line 1, in <module>|[^"]*/verify/_child\.py")')
+_UNDER_FRAME = re.compile(_MARK + r"    ")
 
 
 def last_words(output: str) -> str:

@@ -6,6 +6,7 @@ from tfdp.migrate.verify.compare import FLOAT32, Failure, Limits, Point, Row
 from tfdp.migrate.verify.effects import Effects
 from tfdp.migrate.verify.examples import Data
 from tfdp.migrate.verify.free import LIMIT
+from tfdp.migrate.verify.settings import Settings
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,7 @@ class Proof:
     its short name, one of `diagnosis.Cause`. timed_out: the migrated run was not done in time, and had missed no
     criterion before: neither proved nor disproved. points: the steps that both runs came to, in order. limits: what
     passes, for the script's dtypes. data: which examples the ranks read. effects: which files they wrote.
+    settings: what Keras' optimizers are set to, None where none is used.
     randomness_kept: nothing was neutralised, so that nothing can be concluded: never proved. float64: of runs in
     float64 that nothing held together, the largest relative difference of a variable after the last step.
     """
@@ -44,6 +46,7 @@ class Proof:
     limits: Limits = FLOAT32
     data: Data | None = None
     effects: Effects | None = None
+    settings: Settings | None = None
     randomness_kept: bool = False
     float64: float | None = None
 
@@ -67,6 +70,8 @@ class Proof:
             lines.append(f"  data: {self.data.text}")
         if self.effects:
             lines.append(f"  files: {self.effects.text}")
+        if self.settings:
+            lines.append(f"  optimizers: {self.settings.text}")
         lines.extend(f"  neutralised: {what}" for what in self.neutralised)
         return "\n".join(lines)
 

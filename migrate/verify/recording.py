@@ -98,6 +98,7 @@ class Recording:
         proof = self._judged(compare.compare(self._trace, ranks, self._spec.steps), ranks, ended)
         if not spec.keep_randomness:
             proof = checks.with_data(proof, checks.data(self._trace, ranks, self._spec.steps))
+        proof = checks.with_settings(proof, self._trace, ranks)
         if spec.float64:
             proof = checks.with_float64(proof, self._trace, ranks)
         proof = checks.with_files(proof, checks.files(ranks, Path(spec.scratch), self._spec.steps))

@@ -78,6 +78,8 @@ def test_fit_and_train_on_batch_are_proved(recording: Recording) -> None:
     assert proof.proved, proof.reason
     assert len(proof.points) == STEPS
     assert any("BatchNormalization" in line for line in proof.neutralised)
+    assert proof.settings is not None
+    assert proof.settings.text == "2 optimizers, set as in the reference"
 
 
 SUM = "(lambda optimizer: dp.DistributedOptimizer(optimizer, op=dp.Sum))"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tfdp.migrate.verify import CouldNotRun, record
+from tfdp.migrate.verify import CouldNotRun, record, settings
 from tfdp.migrate.verify.trace import Step, Trace
 
 pytest.importorskip("tensorflow")
@@ -93,7 +93,9 @@ def test_keras_models_built_on_first_call_eagerly(tmp_path: Path) -> None:
         def call(self, inputs):
             return 2 * inputs
     model = tf.keras.Sequential([tf.keras.layers.Dense(3), Doubled(), tf.keras.layers.Dense(1)])
-    optimizer = tf.keras.optimizers.Adam(0.01)
+    rate = tf.keras.optimizers.schedules.ExponentialDecay(0.01, 1000, 0.5, staircase=True)
+    optimizer = tf.keras.optimizers.Adam(rate, clipnorm=100.0)
+    unused = tf.keras.optimizers.SGD(0.1)
     for _ in range(3):
         with tf.GradientTape() as tape:
             loss = tf.reduce_mean(model(tf.ones([4, 2])) ** 2)
@@ -106,6 +108,10 @@ def test_keras_models_built_on_first_call_eagerly(tmp_path: Path) -> None:
         assert len(lock.slots) == 8
         for step in steps_of(trace, 3):
             assert set(lock.trained) | set(lock.slots) <= set(step.before)
+        (used,) = settings.read(trace.folder) or ()
+        assert (used.kind, used.numbers["clipnorm"], used.numbers["beta_1"]) == ("Adam", 100.0, 0.9)
+        rates = dict(zip(settings.STEPS, used.rates, strict=True))
+        np.testing.assert_allclose([rates[0], rates[1024]], [[0.01] * 3, [0.005] * 3], rtol=1e-6)
 
 
 def test_penalties_accumulation_and_embeddings(tmp_path: Path) -> None:

@@ -40,14 +40,15 @@ def numbers(first: int, count: int) -> range:
 def test_a_partition_is_shared_and_counted() -> None:
     found = examples.judge(reference(), dealt(3), STEPS)
     assert (found.outcome, found.examples) == ("shared", ((8, 8, 8),))
-    said = "each of the reference's 24 examples was read by one rank, in the same step (rank 0 8, rank 1 8, rank 2 8)"
-    assert found.text == said
+    of = "each of the reference's 24 examples, in the first pass over them,"
+    assert found.text == f"{of} was read by one rank, in the same step (rank 0 8, rank 1 8, rank 2 8)"
 
 
 def test_examples_are_counted_by_pass() -> None:
     ranks = [[element(e.step, [e.step * 6 + r], turn=e.step // 2) for e in reference()] for r in range(2)]
     found = examples.judge([element(s, [s * 6, s * 6 + 1]) for s in range(STEPS)], ranks, STEPS)
     assert (found.outcome, found.examples) == ("shared", ((2, 2), (2, 2)))
+    assert "in 2 passes over them" in found.text
 
 
 def test_which_rank_has_which_and_in_what_order_does_not_matter() -> None:

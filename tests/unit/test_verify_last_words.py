@@ -39,7 +39,11 @@ def of_rank(text: str) -> str:
     return "\n".join(f"[1] {line}" for line in text.splitlines())
 
 
-@pytest.mark.parametrize("by", [str.strip, of_rank])
+def of_launcher(text: str) -> str:
+    return "\n".join(f"tfdp: {line}" for line in text.splitlines())
+
+
+@pytest.mark.parametrize("by", [str.strip, of_rank, of_launcher])
 def test_the_script_s_own_lines(by: Callable[[str], str]) -> None:
     assert last_words(by(START + TRACEBACK)) == by(SHOWN)
 

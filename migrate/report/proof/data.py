@@ -48,6 +48,7 @@ def _proof(proof: Proof) -> dict[str, Any]:
         "float64": proof.float64,
         "examples": vars(proof.data) if proof.data else None,
         "files": vars(proof.effects) if proof.effects else None,
+        "optimizers": vars(proof.settings) if proof.settings else None,
         "neutralised": list(proof.neutralised),
     }
 

@@ -128,10 +128,10 @@ def _cell(value: float | None, limit: float) -> str:
 
 
 def _checked(proof: Proof) -> Iterator[str]:
-    found = {"Examples": proof.data, "Files": proof.effects}
+    found = {"Examples": proof.data, "Files": proof.effects, "Optimizers": proof.settings}
     said = {name: each.text for name, each in found.items() if each}
     if said:
-        yield "<h2>Examples and files</h2>"
+        yield "<h2>Examples, files and optimizers</h2>"
         yield from (f"<p><b>{name}:</b> {escape(text)}</p>" for name, text in said.items())
 
 

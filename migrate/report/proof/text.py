@@ -40,7 +40,7 @@ def lines(account: Account, *, whole: bool = False) -> Iterator[str]:
     yield from _table(proof, len(proof.table) if whole else MOST_ROWS)
     if proof.float64 is not None:
         yield f"  variables after all steps, free in float64: {proof.float64:.1e} (limit {LIMIT:.0e})"
-    for name, found in (("examples", proof.data), ("files", proof.effects)):
+    for name, found in (("examples", proof.data), ("files", proof.effects), ("optimizers", proof.settings)):
         if found:
             yield f"  {name}: {printable(found.text)}"
     for what in proof.neutralised:
