@@ -153,7 +153,7 @@ class LossCalls:
     def _method(self, call: cst.Call, method: cst.Attribute) -> Value | None:
         """A method of something that this file does not define."""
         if method.attr.value in _KERAS_LOSSES:
-            return self._compiled(method.value)
+            return self._of_keras(call, method)
         makers = [o.node for o in self._origins.of(method.value) if isinstance(o.node, cst.Call)]
         known = [self._origins.names.api(m.func) or "" for m in makers]
         framework = any(n.startswith(_FRAMEWORKS) and not n.startswith(_LAYERS) for n in known)
@@ -162,6 +162,25 @@ class LossCalls:
             return batch.UNKNOWN
         batches = [v for a in call.args if (v := self._value(a.value)) and v.reduction is Reduction.PER_EXAMPLE]
         return self._opaque(call, deep=bool(batches))  # else it may make a dataset
+
+    def _of_keras(self, call: cst.Call, method: cst.Attribute) -> Value | None:
+        """Keras' own loss, of what the model gives for each example: it knows no outputs that couple examples."""
+        place = 2 if method.attr.value == "compute_loss" else 1
+        output = argument(call, "y_pred", place)
+        if output is not None and not self._is_of_each(output.value):
+            return batch.UNKNOWN
+        return self._compiled(method.value)
+
+    def _is_of_each(self, node: cst.BaseExpression) -> bool:
+        """Whether outputs are values of each example: one, or several written out."""
+        if isinstance(node, cst.List | cst.Tuple | cst.Dict):
+            parts = [e.value for e in node.elements]
+            return all(self._is_of_each(p) for p in parts)
+        written = [o.node for o in self._origins.of(node) if not o.path]
+        if any(isinstance(w, cst.List | cst.Tuple | cst.Dict) for w in written):
+            return all(isinstance(w, cst.BaseExpression) and self._is_of_each(w) for w in written)
+        found = self._value(node)
+        return found is None or found.reduction in {Reduction.PER_EXAMPLE, Reduction.CONSTANT}
 
     def _opaque(self, call: cst.Call, deep: bool) -> Value:
         """Something not looked into gives one value per example, unless it may be a loss.

@@ -168,6 +168,9 @@ def test_losses_that_layers_add(term: str, expected: str) -> None:
     ("loss", "expected"),
     [
         ("self.compute_loss(x, y, prediction)", "mean"),
+        ("self.compute_loss(x, y, (prediction, self(x) * 2.0))", "mean"),
+        ("self.compute_loss(y=tf.range(10), y_pred=tf.einsum('ae,pe->ap', prediction, self(y)) / 0.2)", "TFDP090"),
+        ("self.compiled_loss(tf.eye(10), tf.matmul(prediction, self(y), transpose_b=True))", "TFDP090"),
         ("self.compiled_loss(y, prediction, regularization_losses=self.losses)", "mean"),
         ("self.loss_fn(y, prediction) + sum(self.losses)", "mean"),
         ("tf.reduce_sum(tf.square(y - prediction))", "sum"),
