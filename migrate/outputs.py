@@ -163,6 +163,8 @@ DOWNLOADS = frozenset(
         "shutil.unpack_archive",
     }
 )
+# Methods that do, by the function that made their object.
+EXTRACTS = {"zipfile.ZipFile": frozenset({"extractall", "extract"}), "tarfile.": frozenset({"extractall", "extract"})}
 # What Keras' callbacks write: models, checkpoints, a table of the epochs.
 READERS_OF_CALLBACKS = frozenset(
     {
@@ -179,11 +181,21 @@ READERS = READERS_OF_CALLBACKS | frozenset(
     {
         "tensorflow.data.TFRecordDataset",
         "tensorflow.data.TextLineDataset",
+        "tensorflow.data.FixedLengthRecordDataset",
+        "tensorflow.data.experimental.CsvDataset",
+        "tensorflow.data.experimental.make_csv_dataset",
+        "tensorflow.data.experimental.make_batched_features_dataset",
         "tensorflow.io.read_file",
         "numpy.load",
         "numpy.loadtxt",
         "numpy.genfromtxt",
+        "numpy.fromfile",
         "pandas.read_pickle",
+        "pandas.read_json",
+        "pandas.read_excel",
+        "pandas.read_parquet",
+        "pandas.read_feather",
+        "pandas.read_hdf",
         "joblib.load",
         "cv2.imread",
         "imageio.imread",

@@ -29,6 +29,7 @@ from tfdp.migrate.facts.seeds import unseeded
 from tfdp.rules._base import Context, Edit, Outcome, SetArg
 
 _SEED_POSITION = {"shuffle": 1, "list_files": 2, "sample_from_datasets": 2}
+_SEED_KEYWORD = {"make_csv_dataset": "shuffle_seed"}
 
 
 def _of_files(context: Context, call: cst.Call) -> Iterator[Outcome]:
@@ -50,6 +51,9 @@ def outcomes(context: Context) -> Iterator[Outcome]:
             yield from _of_files(context, call)
             continue
         position = _SEED_POSITION.get(call.func.attr.value)
+        keyword = _SEED_KEYWORD.get(call.func.attr.value)
+        if keyword is not None:
+            yield SetArg(call, keyword, change, "shuffle in one order on all workers")
         if position is None:
             continue
         if argument(call, "seed", position) is None:

@@ -60,7 +60,7 @@ def _find(chain: Chain, sharing: Sharing, shared: frozenset[cst.BaseExpression],
 
 
 def _at_fit(fit: FitData) -> Deal:
-    shuffles = tuple(dict.fromkeys(call for chain in fit.chains for call in draws(chain)))
+    shuffles = tuple(dict.fromkeys([*fit.drawn, *(call for chain in fit.chains for call in draws(chain))]))
     return Deal(fit.data, 0, shuffles, order_check=True, batches=True)
 
 

@@ -13,6 +13,7 @@ from tfdp.migrate.facts.keras_training import Fit
 from tfdp.migrate.facts.origins import Origins, argument
 from tfdp.migrate.facts.parts import nodes
 from tfdp.migrate.facts.problem import Problem
+from tfdp.migrate.facts.shuffles import shuffles_of
 
 # Arguments of `fit`, alike in Keras 2 and 3.
 _ORDER = (
@@ -34,7 +35,8 @@ class FitData:
     """The data of one `fit`, of which one of the three is not empty.
 
     `arrays` are the arguments whose rows are dealt, by keyword; `chains` what a tf.data dataset may be; `batches` an
-    object that gives one batch after the other. `split` is the `validation_split` that is in force.
+    object that gives one batch after the other. `split` is the `validation_split` that is in force, `drawn` what draws
+    the order of the data where they come in batches.
     """
 
     fit: Fit
@@ -43,6 +45,7 @@ class FitData:
     batches: cst.BaseExpression | None = None
     split: cst.Arg | None = None
     dealt: bool = False
+    drawn: tuple[cst.Call, ...] = ()
 
     @property
     def data(self) -> cst.BaseExpression:
@@ -98,7 +101,8 @@ class FitCalls:
         if chains and len(chains) < len(self._origins.of(x)):
             return _problem(call, "these data are not the same each time, nor always understood", "call fit twice")
         dealt = bool(chains) and all(c.dealt is not None for c in chains)
-        return FitData(fit, chains=chains, batches=None if chains else x, dealt=dealt)
+        drawn = shuffles_of(self._origins, x)
+        return FitData(fit, chains=chains, batches=None if chains else x, dealt=dealt, drawn=drawn)
 
     # --- kinds of data ------------------------------------------------------------------------------------------------
 
