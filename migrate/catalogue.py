@@ -181,6 +181,7 @@ KINDS: dict[str, Kind] = {
     "numpy.random.default_rng": Kind.GENERATOR,
     "numpy.random.RandomState": Kind.GENERATOR,
     "random.Random": Kind.GENERATOR,
+    **{f"keras.random.{name}": Kind.DRAW for name in ("normal", "uniform", "truncated_normal")},
     "keras.mixed_precision.LossScaleOptimizer": Kind.LOSS_SCALE,
     "tqdm.tqdm": Kind.PROGRESS,
     "tqdm.auto.tqdm": Kind.PROGRESS,

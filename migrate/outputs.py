@@ -62,6 +62,8 @@ WRITES = frozenset(
     }
 )
 SHOWS = frozenset({"matplotlib.pyplot.savefig", "matplotlib.pyplot.show", "matplotlib.pyplot.pause"})
+# Of those that write: files are gone afterwards.
+DELETES = frozenset({"os.remove", "os.unlink", "os.rename", "os.replace", "os.rmdir", "shutil.rmtree", "shutil.move"})
 _LEVELS = ("debug", "info", "warning", "warn", "error", "exception", "critical", "fatal", "log", "vlog")
 PRINTS = frozenset(
     {

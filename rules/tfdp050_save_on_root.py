@@ -43,6 +43,9 @@ def outcomes(context: Context) -> Iterator[Outcome]:
     if not context.script.calls("barrier"):
         for statement in context.script.waiting_reads:
             yield Insert(statement, "before", code, "read what rank 0 has written only when it has")
+        read = f"{context.dp}.barrier()  # tfdp: no worker reads the file any more"
+        for statement in context.script.last_reads:
+            yield Insert(statement, "before", read, "delete files only when they have been read")
     for effect in context.script.effects:
         yield from _placed(context, effect)
         if effect.kind == "download" and effect.guard is not None:

@@ -275,6 +275,22 @@ class Effects:
                 found[self._anchor(statement, certain)] = None
         return tuple(s for s in found if self._index.previous(s) not in found)
 
+    def last_reads(
+        self, effects: tuple[Effect, ...], certain: Callable[[cst.CSTNode], bool]
+    ) -> tuple[cst.CSTNode, ...]:
+        """Statements in which rank 0 deletes what the others may still read: a loop reads files and deletes some."""
+        reads = [c for c in self._index.calls if self._writers.reads(c)]
+        found: dict[cst.CSTNode, None] = {}
+        for effect in effects:
+            if not isinstance(effect.call, cst.Call) or effect.guard is None:
+                continue
+            inside = set(self._index.loops_around(effect.call))
+            deletes = (self._origins.names.api(effect.call.func) or "") in outputs.DELETES
+            if deletes and any(inside & set(self._index.loops_around(read)) for read in reads):
+                anchor = self._anchor(effect.guard, certain)
+                found.update({anchor: None} if certain(anchor) else {})
+        return tuple(found)
+
     def _anchor(self, statement: cst.CSTNode, certain: Callable[[cst.CSTNode], bool]) -> cst.CSTNode:
         if certain(statement):
             return statement

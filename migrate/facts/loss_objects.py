@@ -15,6 +15,7 @@ from tfdp.migrate.facts.origins import Origins, argument
 from tfdp.migrate.facts.tensor_calls import Evaluate
 
 _MEANS = frozenset({"sum_over_batch_size", "auto", "mean"})
+_OPERANDS = frozenset({"y_true", "y_pred", "sample_weight"})
 
 
 def mean_of(value: Value | None) -> Value:
@@ -34,14 +35,14 @@ class LossObjects:
 
     def of(self, call: cst.Call, made: cst.Call) -> Value | None:
         """The result of calling a loss object, given the call that made it."""
-        weighted = any(
-            a.keyword is not None and a.keyword.value not in {"y_true", "y_pred"} and not is_off(self._origins, a.value)
-            for a in call.args
-        )
-        extra = len(call.args) > 2 and not weighted and any(a.keyword is None for a in call.args[2:])
-        if self._masks or weighted or extra or any(a.star for a in (*call.args, *made.args)):
+        named = {a.keyword.value: a.value for a in call.args if a.keyword is not None}
+        others = [v for name, v in named.items() if name not in _OPERANDS and not is_off(self._origins, v)]
+        if self._masks or others or any(a.star for a in (*call.args, *made.args)):
             return batch.UNKNOWN
-        over = batch.elementwise(self._value(a.value) for a in call.args[:2])
+        # Weights of examples: Keras divides by the number of examples, not by the sum of the weights.
+        given = [a.value for a in call.args[:3] if a.keyword is None]
+        given += [v for name, v in named.items() if name in _OPERANDS and not is_off(self._origins, v)]
+        over = batch.elementwise(self._value(v) for v in given)
         if over is None or over.reduction is not Reduction.PER_EXAMPLE:
             return over
         return self.reduced(made, over)

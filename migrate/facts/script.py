@@ -233,6 +233,11 @@ class Script:
         return self._effects.waiting(self.effects, self.agreement.certain)
 
     @cached_property
+    def last_reads(self) -> tuple[cst.CSTNode, ...]:
+        """Statements in which rank 0 deletes files that other workers may still be reading."""
+        return self._effects.last_reads(self.effects, self.agreement.certain)
+
+    @cached_property
     def data_draws(self) -> tuple[cst.Call, ...]:
         """Draws of TensorFlow's generators that the training data are made of."""
         chains = [*self.chains, *(c for f in self.fitted.data for c in f.chains)]

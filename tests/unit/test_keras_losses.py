@@ -177,6 +177,9 @@ def test_losses_that_layers_add(term: str, expected: str) -> None:
         ("tf.reduce_mean(tf.square(y - prediction))", "mean"),
         ("tf.reduce_mean(tf.square(y - prediction)) + self.compute_loss(x, y, prediction)", "mean"),
         ("tf.reduce_sum(y) / tf.reduce_sum(prediction)", "TFDP090"),
+        ("self.loss_fn(y + 0.05 * keras.random.uniform(tf.shape(y)), prediction)", "mean"),
+        ("self.loss_fn(y, prediction, tf.abs(y))", "mean"),
+        ("self.loss_fn(y, prediction, sample_weight=tf.nn.softmax(y, axis=0))", "TFDP090"),
     ],
 )
 def test_losses_of_own_steps(loss: str, expected: str) -> None:

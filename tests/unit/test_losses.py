@@ -214,8 +214,8 @@ def reduction(loss: str, setup: str = "") -> Reduction:
         ("tf.keras.losses.MeanSquaredError(helper.settings)(y, p)", UNKNOWN),
         ("tf.keras.losses.SparseCategoricalCrossentropy(ignore_class=0)(y, p)", UNKNOWN),
         ("tf.keras.losses.SparseCategoricalCrossentropy(True, 0)(y, p)", UNKNOWN),
-        ("mse(y, p, sample_weight=y)", UNKNOWN),
-        ("mse(y, p, y)", UNKNOWN),
+        ("mse(y, p, sample_weight=y)", MEAN),
+        ("mse(y, p, y)", MEAN),
         ("mse(*helper.pair)", UNKNOWN),
         ("mse(y, p / tf.reduce_max(p))", UNKNOWN),
         # imported things
