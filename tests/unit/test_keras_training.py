@@ -116,3 +116,38 @@ def test_models_that_others_train_are_not_passed_over(use: str, handed: int) -> 
     found = script("def build(hp):\n    m = keras.Sequential()\n    m.compile('adam')\n    return m\n" + use)
     assert len(found.fitted.handed_models) == handed
     assert found.trains is (handed > 0 or ".fit(" in use)
+
+
+def on_batches(body: str) -> list[list[str]]:
+    """For each train_on_batch the code of the optimizers of its model's compiles."""
+    found = script(body)
+    code = found.module.code_for_node
+    return [[code(c.optimizer) if c.optimizer is not None else "" for c in f.compiles] for f in found.fitted.on_batches]
+
+
+def test_what_train_on_batch_trains_is_not_fitted() -> None:
+    body = """
+    class GAN:
+        def __init__(self):
+            self.critic = self.build()
+            self.critic.compile(loss='mse', optimizer='sgd')
+            self.combined = keras.Model(z, self.critic(z))
+            self.combined.compile(loss='mse', optimizer='adam')
+        def build(self):
+            return keras.Sequential()
+        def train(self, x, y):
+            self.critic.train_on_batch(x, y)
+            self.combined.train_on_batch(x, y)
+    """
+    assert on_batches(body) == [["'sgd'"], ["'adam'"]]
+    assert fits(body) == []
+
+
+def test_a_train_on_batch_of_the_files_own_is_none_of_keras() -> None:
+    body = """
+    class Trainer:
+        def train_on_batch(self, x):
+            self.total += x
+    Trainer().train_on_batch(1)
+    """
+    assert on_batches(body) == []
