@@ -109,7 +109,7 @@ class Recording:
         failed = _run_failure(ended, self._timeout)
         missed = _sentence(found.failure) if found.failure else ""
         # A crash ends the steps too early: then it is the reason, and not the steps that are missing.
-        crashed = failed and (found.failure is None or found.failure.kind == "steps")
+        crashed = failed and (found.failure is None or found.failure.kind == "steps" or _cut_short(found, ranks))
         known = None
         if (failed or found.failure) and not (crashed and ended.code is None):
             reason = failed if crashed else ""
@@ -246,6 +246,14 @@ def _refuse_tracer_error(spec: Spec) -> None:
     log = Path(spec.out) / TRACER_LOG
     if log.exists():
         raise CouldNotRun(f"{spec.path}: the proof's own instruments failed:\n{log.read_text('utf-8')}")
+
+
+def _cut_short(found: compare.Comparison, ranks: Sequence[Trace]) -> bool:
+    """Whether no rank has come to the end of the step in which calls are missing."""
+    if found.failure is None or found.failure.kind != "calls" or found.failure.step is None:
+        return False
+    steps = [rank.step(found.failure.step) for rank in ranks]
+    return not any(step is not None and step.closed for step in steps)
 
 
 def _run_failure(ended: Ended, timeout: float) -> str:

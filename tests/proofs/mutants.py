@@ -10,16 +10,16 @@ import libcst.matchers as m
 
 from tfdp.migrate.verify.causes import Cause
 
-_TAPE = "DistributedGradientTape"
+_TAPE, _OPTIMIZER = "DistributedGradientTape", "DistributedOptimizer"
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """A broken text; the proof must not pass it, and names the cause."""
+    """A broken text; the proof must not pass it, and names the cause. cause: None where the runtime stops it."""
 
     name: str
     text: str
-    cause: Cause
+    cause: Cause | None
 
 
 def mutants(text: str, wanted: Callable[[str], bool] = lambda name: True) -> Iterator[Mutant]:  # noqa: ARG005
@@ -35,6 +35,12 @@ def mutants(text: str, wanted: Callable[[str], bool] = lambda name: True) -> Ite
     for number in range(tapes if tapes > 1 else 0):
         if wanted(name := f"forget tape {number + 1} of {tapes}"):
             yield Mutant(name, _replaced(module, _TAPE, argument, number).code, Cause.NOT_AVERAGED)
+    optimizers = len(m.findall(module, _dp(_OPTIMIZER)))
+    for number in range(optimizers if optimizers > 1 else 0):
+        if wanted(name := f"forget optimizer {number + 1} of {optimizers}"):
+            own_step = m.findall(module, m.FunctionDef(m.Name("train_step")))
+            cause = Cause.NOT_AVERAGED if own_step else None
+            yield Mutant(name, _replaced(module, _OPTIMIZER, argument, number).code, cause)
 
 
 # --- how one call changes ---------------------------------------------------------------------------------------------
@@ -59,6 +65,41 @@ def _wrapped(function: str, **keywords: str) -> Callable[[cst.Call], cst.BaseExp
 def _shuffled(call: cst.Call) -> cst.BaseExpression:
     source = cst.Call(cst.Attribute(argument(call), cst.Name("shuffle")), [cst.Arg(cst.Integer("1000"))])
     return _without_check(call.with_changes(args=[call.args[0].with_changes(value=source), *call.args[1:]]))
+
+
+def _array_deals(module: cst.Module) -> list[cst.BaseExpression]:
+    """The deals of arrays: a fit has several, its targets' too."""
+    fits = m.findall(module, m.Call(func=m.Attribute(attr=m.Name("fit"))))
+    dealt = [[a.value for a in cst.ensure_type(f, cst.Call).args if m.matches(a.value, _dp("shard"))] for f in fits]
+    return [deal for deals in dealt if len(deals) > 1 for deal in deals]
+
+
+def _deals(change: Callable[[cst.Call], cst.BaseExpression], arrays: bool) -> Callable[[cst.Module], cst.Module]:
+    """Change the deals of arrays that are fitted, or all others."""
+
+    def changed(module: cst.Module) -> cst.Module:
+        found = _array_deals(module)
+
+        class Change(cst.CSTTransformer):
+            def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:  # noqa: N802
+                wanted = m.matches(original_node, _dp("shard")) and (original_node in found) is arrays
+                return change(updated_node) if wanted else updated_node
+
+        return module.visit(Change())
+
+    return changed
+
+
+def _reordered(call: cst.Call) -> cst.BaseExpression:
+    nest = "__import__('tensorflow').nest"  # a script may import Keras alone
+    order = "np.random.default_rng(dp.rank()).permutation(len(a))"
+    mixed = filled(f"{nest}.map_structure(lambda a: a[{order}], A)", A=argument(call))
+    return _without_check(call.with_changes(args=[call.args[0].with_changes(value=mixed), *call.args[1:]]))
+
+
+def _with_own_callbacks(call: cst.Call) -> cst.BaseExpression:
+    """What the callbacks of a fit write and decide, every rank writes and decides for itself."""
+    return argument(call) if call.args else call
 
 
 def _without_check(call: cst.Call) -> cst.Call:
@@ -119,6 +160,7 @@ def calls(function: str, change: Callable[[cst.Call], cst.BaseExpression]) -> Ca
 def _own_starts(module: cst.Module) -> cst.Module:
     """Every rank starts from variables of its own."""
     module = _replaced(module, "init", lambda call: _with(call, same_start="False"))
+    module = _replaced(module, "fit_callbacks", lambda call: argument(call) if call.args else cst.Name("None"))
     return _replaced(module, "broadcast_state", lambda _: cst.Name("None"))
 
 
@@ -193,7 +235,8 @@ _CHANGES: tuple[tuple[str, Callable[[cst.Module], cst.Module], Cause], ...] = (
         calls("shard", lambda call: _wrapped("dp.shard", source_check="False")(_without_check(call))),
         Cause.DEALT_TWICE,
     ),
-    ("deal after an unseeded shuffle", calls("shard", _shuffled), Cause.ORDERS),
+    ("deal after an unseeded shuffle", _deals(_shuffled, arrays=False), Cause.ORDERS),
+    ("arrays in an order of each rank", _deals(_reordered, arrays=True), Cause.EXAMPLES),
     ("drop the broadcast", _own_starts, Cause.START),
     ("sum for mean, or mean for sum", calls(_TAPE, _other_reduction), Cause.SUMMED),
     ("tapes not wrapped", calls(_TAPE, argument), Cause.NOT_AVERAGED),
@@ -207,5 +250,11 @@ _CHANGES: tuple[tuple[str, Callable[[cst.Module], cst.Module], Cause], ...] = (
     ("rows of a batch dealt twice", calls("local_rows", _wrapped("dp.local_rows")), Cause.DEALT_TWICE),
     ("the same rows for all", calls("local_rows", _first_rows), Cause.NOT_DEALT),
     ("rows of batches that differ by rank", calls("local_rows", _rolled), Cause.ORDERS),
+    ("batches not dealt", calls("shard_batches", argument), Cause.NOT_DEALT),
+    ("optimizers not averaged", calls(_OPTIMIZER, argument), None),
+    ("sum for mean in optimizers", calls(_OPTIMIZER, _other_reduction), Cause.SUMMED),
+    ("skip the scale of optimizers", calls("scale_optimizer", argument), Cause.RATE),
+    ("scale optimizers twice", calls("scale_optimizer", _wrapped("dp.scale_optimizer")), Cause.RATE),
+    ("callbacks of rank 0 on all", calls("fit_callbacks", _with_own_callbacks), Cause.DECISION),
     ("batch of one worker dealt", calls("global_batch_size", argument), Cause.EXAMPLES),
 )
