@@ -90,6 +90,7 @@ class Session:
         self.examples.install()
         self.effects.install()
         self.tapes.install()
+        _keras.update_after_gradients()
         if self.spec.reference:
             os.environ[local.SEED] = str(self.spec.seed % 2**32)
             _replace("init", self.seeds.keeping)

@@ -171,7 +171,8 @@ def _has_rows(part: Any) -> bool:
 def _site(frame: FrameType) -> str | None:
     """The line that asks for an element, and what of Keras is between: one line may train and validate.
 
-    None where the runtime reads for itself; it may also stand between the line and Keras.
+    None where the runtime reads for itself; it may also stand between the line and Keras. None in `train_on_batch`,
+    too, which Keras 2 feeds by a pipeline of its own: of what is predicted the last bits depend on the batch's size.
     """
     functions: list[str] = []
     for one in frames(frame):
@@ -181,5 +182,7 @@ def _site(frame: FrameType) -> str | None:
         elif name.startswith("tfdp.runtime") and not functions:
             return None
         elif not (inside(one) or name.startswith("tfdp.")):
+            if "train_on_batch" in functions:
+                return None
             return examples.THROUGH.join([f"{one.f_code.co_filename}:{one.f_lineno}", *reversed(functions)])
     return None

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 import tensorflow as tf
 
+from tfdp.migrate.verify import _keras2 as keras2
 from tfdp.migrate.verify._recorder import Recorder
 from tfdp.migrate.verify._tapes import again, dense, operation
 from tfdp.migrate.verify._variables import Registry
@@ -37,6 +38,29 @@ def keep_order() -> None:
         return fit(*given.args, **given.kwargs)
 
     owner.fit = in_order
+
+
+def update_after_gradients() -> None:
+    """In graphs, Keras 2's optimizers change nothing before the gradients of the step are recorded.
+
+    Those of sparse gradients let a slot decay by itself first, of which nothing makes it wait for the step's beginning.
+    """
+    if keras2.generator() is not None:
+        for optimizer in (tf.keras.optimizers.Optimizer, tf.keras.optimizers.legacy.Optimizer):
+            optimizer.apply_gradients = _after_gradients(optimizer.apply_gradients)
+
+
+def _after_gradients(apply: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(apply)
+    def applied(self: Any, grads_and_vars: Any, *args: Any, **options: Any) -> Any:
+        pairs = list(grads_and_vars)
+        if tf.executing_eagerly():
+            return apply(self, pairs, *args, **options)
+        given = [gradient for gradient, _ in pairs if gradient is not None]
+        with tf.control_dependencies([getattr(gradient, "values", gradient) for gradient in given]):
+            return apply(self, pairs, *args, **options)
+
+    return tf.autograph.experimental.do_not_convert(applied)  # type: ignore[no-any-return]
 
 
 class Optimizers:
