@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import tensorflow as tf
 
+from tfdp.migrate.verify import _keras2 as keras2
 from tfdp.migrate.verify import examples
 from tfdp.migrate.verify._frames import KERAS, frames, inside
 from tfdp.migrate.verify.examples import Delivery, Kind
@@ -20,6 +21,7 @@ from tfdp.migrate.verify.trace import Array
 # Operations that draw by these names, in the functions of a pipeline; a shuffle is none of them.
 _DRAWING = ("Random", "StatelessRandom", "StatefulRandom", "Multinomial", "SampleDistortedBoundingBox")
 _CALLING = ("If", "While", "Case", "Call", "Dataset", "DatasetV2")
+_APART = frozenset({"train_on_batch", "predict"})
 # Once the pipelines have fed that many steps, arguments are not looked at any more: they come from there.
 _FED = 2
 
@@ -171,8 +173,8 @@ def _has_rows(part: Any) -> bool:
 def _site(frame: FrameType) -> str | None:
     """The line that asks for an element, and what of Keras is between: one line may train and validate.
 
-    None where the runtime reads for itself; it may also stand between the line and Keras. None in `train_on_batch`,
-    too, which Keras 2 feeds by a pipeline of its own: of what is predicted the last bits depend on the batch's size.
+    None where the runtime reads for itself; it may also stand between the line and Keras. None of what Keras 2 feeds to
+    single batches by pipelines of its own: of what is predicted the last bits depend on the batch's size.
     """
     functions: list[str] = []
     for one in frames(frame):
@@ -182,7 +184,7 @@ def _site(frame: FrameType) -> str | None:
         elif name.startswith("tfdp.runtime") and not functions:
             return None
         elif not (inside(one) or name.startswith("tfdp.")):
-            if "train_on_batch" in functions:
+            if keras2.generator() is not None and not _APART.isdisjoint(functions):
                 return None
             return examples.THROUGH.join([f"{one.f_code.co_filename}:{one.f_lineno}", *reversed(functions)])
     return None

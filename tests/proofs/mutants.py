@@ -97,11 +97,6 @@ def _reordered(call: cst.Call) -> cst.BaseExpression:
     return _without_check(call.with_changes(args=[call.args[0].with_changes(value=mixed), *call.args[1:]]))
 
 
-def _with_own_callbacks(call: cst.Call) -> cst.BaseExpression:
-    """What the callbacks of a fit write and decide, every rank writes and decides for itself."""
-    return argument(call) if call.args else call
-
-
 def _without_check(call: cst.Call) -> cst.Call:
     return cst.ensure_type(_with(call, source_check="False"), cst.Call)
 
@@ -255,6 +250,5 @@ _CHANGES: tuple[tuple[str, Callable[[cst.Module], cst.Module], Cause], ...] = (
     ("sum for mean in optimizers", calls(_OPTIMIZER, _other_reduction), Cause.SUMMED),
     ("skip the scale of optimizers", calls("scale_optimizer", argument), Cause.RATE),
     ("scale optimizers twice", calls("scale_optimizer", _wrapped("dp.scale_optimizer")), Cause.RATE),
-    ("callbacks of rank 0 on all", calls("fit_callbacks", _with_own_callbacks), Cause.DECISION),
     ("batch of one worker dealt", calls("global_batch_size", argument), Cause.EXAMPLES),
 )
