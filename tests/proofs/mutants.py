@@ -15,7 +15,8 @@ _TAPE, _OPTIMIZER = "DistributedGradientTape", "DistributedOptimizer"
 
 @dataclass(frozen=True)
 class Mutant:
-    """A broken text; the proof must not pass it, and names the cause. cause: None where the runtime stops it."""
+    """A broken text; the proof must not pass it, and names the cause. cause: None where the runtime stops
+    it, or a file that every rank writes shows it."""
 
     name: str
     text: str
@@ -95,6 +96,11 @@ def _reordered(call: cst.Call) -> cst.BaseExpression:
     order = "np.random.default_rng(dp.rank()).permutation(len(a))"
     mixed = filled(f"{nest}.map_structure(lambda a: a[{order}], A)", A=argument(call))
     return _without_check(call.with_changes(args=[call.args[0].with_changes(value=mixed), *call.args[1:]]))
+
+
+def _with_own_callbacks(call: cst.Call) -> cst.BaseExpression:
+    """What the callbacks of a fit write and decide, every rank writes and decides for itself."""
+    return argument(call) if call.args else call
 
 
 def _without_check(call: cst.Call) -> cst.Call:
@@ -250,5 +256,6 @@ _CHANGES: tuple[tuple[str, Callable[[cst.Module], cst.Module], Cause], ...] = (
     ("sum for mean in optimizers", calls(_OPTIMIZER, _other_reduction), Cause.SUMMED),
     ("skip the scale of optimizers", calls("scale_optimizer", argument), Cause.RATE),
     ("scale optimizers twice", calls("scale_optimizer", _wrapped("dp.scale_optimizer")), Cause.RATE),
+    ("callbacks of rank 0 on all", calls("fit_callbacks", _with_own_callbacks), None),
     ("batch of one worker dealt", calls("global_batch_size", argument), Cause.EXAMPLES),
 )
