@@ -173,7 +173,7 @@ class Datasets:
             function = definition.scope
             if definition.kind == "param" and isinstance(function, cst.FunctionDef):
                 entered = next((i for i in range(len(calls) - 1, -1, -1) if calls[i][0] is function), None)
-                callers = origins.calls_of(function) if entered is None else [calls[entered][1]]
+                callers = origins.callers(function) if entered is None else [calls[entered][1]]
                 within = calls[: entered or 0]
                 bound = [origins.bind(c, function).get(definition.name) for c in callers]
                 values += [(b, (), within) for b in bound if b is not None]

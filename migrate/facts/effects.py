@@ -326,8 +326,10 @@ class Effects:
 
 
 def repeated(origins: Origins, loops: tuple[TrainingLoop, ...], others: Iterable[cst.CSTNode] = ()) -> set[cst.CSTNode]:
-    """The training loops, those around them, other places of that kind, and the functions called from there."""
-    found: set[cst.CSTNode] = {*others, *(outer for loop in loops for outer in (loop.loop, *loop.outer))}
+    """The training loops, those around them and around the calls of their functions, other places of that kind, and the
+    functions called from there."""
+    outer = (n for loop in loops for n in (loop.loop, *loop.outer, *around(origins, loop.loop)))
+    found: set[cst.CSTNode] = {*others, *outer}
     todo = [*found]
     while todo:
         for call in nodes(todo.pop()):

@@ -194,8 +194,17 @@ def general(script: Script, batch: str) -> list[Problem]:
     if not script.migrated:
         found += [*script.rate_changes.differing, *seeded_orders(script)]
         if batch == "global":
-            found += script.batch_uses.problems
+            found += [*script.batch_uses.problems, *_whole_or_split(script)]
     return found
+
+
+def _whole_or_split(script: Script) -> list[Problem]:
+    """Numbers that stand for the batch where a function is used for training, which splits it, and for testing."""
+    if not any(loop.aside for loop in script.loops):
+        return []
+    reason = "this stands for the batch, which the workers share where this is used for training, and not for testing"
+    next_step = "take the size from the batch, as tf.shape(batch)[0] gives it"
+    return [Problem("TFDP014", site, reason, next_step) for site in script.batch_uses.sites]
 
 
 def _method(call: cst.Call) -> str | None:

@@ -83,7 +83,7 @@ class Linear:
         while path and isinstance(value, cst.Tuple | cst.List) and 0 <= path[0] < len(value.elements):
             value, path = value.elements[path[0]].value, path[1:]
         if path:
-            return self._mean(value, path)
+            return self._mean(value, path) or self._returned(value, path, depth)
         return self.of(value, depth + 1)
 
     def _added(self, node: cst.Name, depth: int) -> bool:
@@ -109,9 +109,24 @@ class Linear:
         api = self._origins.names.api(node.func)
         if api is not None:
             return api in _SAME and bool(node.args) and self.of(node.args[0].value, depth + 1)
+        if self._origins.function(node.func) is not None:
+            return self._returned(node, (), depth)
         if isinstance(node.func, cst.Attribute) and node.func.attr.value in _METHODS and not node.args:
             return self.of(node.func.value, depth + 1)
         return False
+
+    def _returned(self, call: cst.CSTNode, path: tuple[int, ...], depth: int) -> bool:
+        """Whether all that a function of the file returns is linear, as the mean loss of an epoch is."""
+        function = self._origins.function(call.func) if isinstance(call, cst.Call) else None
+        if function is None or function in self._origins.index.generators:
+            return False
+        values: list[cst.CSTNode | None] = [r.value for r in self._origins.index.returns[function]]
+        for step in path:
+            values = [
+                v.elements[step].value if isinstance(v, cst.Tuple | cst.List) and 0 <= step < len(v.elements) else None
+                for v in values
+            ]
+        return bool(values) and all(v is not None and self.of(v, depth + 1) for v in values)
 
     def _mean(self, value: cst.CSTNode, path: tuple[int, ...]) -> bool:
         """Whether what a training step gives back is a mean over its batch."""

@@ -17,6 +17,7 @@ from tfdp.migrate.facts.origins import Origins
 from tfdp.migrate.facts.problem import Problem
 from tfdp.migrate.facts.taken import Takings
 from tfdp.migrate.facts.takes import Take, Takes
+from tfdp.migrate.facts.ways import leads_to_no_update
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,7 @@ class TrainingLoop:
     rows: frozenset[cst.CSTNode] = frozenset()
     arrays: tuple[cst.BaseExpression, ...] = ()
     turned: tuple[cst.CSTNode, ...] = ()
+    aside: tuple[cst.Call, ...] = ()  # calls of the loop's function that train nothing: their data stay whole
 
 
 @dataclass(frozen=True)
@@ -96,12 +98,14 @@ class Loops:
         loops = self._index.loops_around(node)
         taken = self._takings.feeding(node, None)
         for i, loop in enumerate(loops):
-            over = self._over(loop)
+            aside = self._aside(gradient, calls, loop)
+            over = self._over(loop, aside)
             here = [c for t in taken if within(self._index, t.call, loop.body) for c in t.chains]
             if over or here or fed:
                 chains = tuple(dict.fromkeys([*over, *here, *fed]))
                 outer = tuple(loops[i + 1 :])
-                yield TrainingLoop(gradient, loop, chains, calls, self._before(loops[-1]), outer, taken=not over)
+                before = self._before(loops[-1])
+                yield TrainingLoop(gradient, loop, chains, calls, before, outer, taken=not over, aside=aside)
                 return
         if loops and (arrays := self._over_arrays(gradient, calls, loops)) is not None:
             yield arrays
@@ -116,14 +120,27 @@ class Loops:
         else:
             yield Problem("TFDP010", node, "this training step is in no loop over a dataset", _CALL)
 
-    def _over(self, loop: cst.For | cst.While) -> tuple[Chain, ...]:
-        """The datasets that a loop runs over: itself, or by `zip(range(n), dataset)`."""
+    def _over(self, loop: cst.For | cst.While, aside: tuple[cst.Call, ...]) -> tuple[Chain, ...]:
+        """The datasets that a loop runs over: itself, or by `zip(range(n), dataset)`, not given by calls aside."""
         if not isinstance(loop, cst.For):
             return ()
-        iterated = self._datasets.unwrap(loop.iter)
+        datasets = self._datasets
+        if aside and (function := self._index.enclosing_function(loop)) is not None:
+            training = frozenset(self._origins.calls_of(function)) - {*aside}
+            datasets = Datasets(Origins(self._index, self._origins.names, training))
+        iterated = datasets.unwrap(loop.iter)
         if isinstance(iterated, cst.Call) and self._origins.names.api(iterated.func) == "builtins.zip":
-            return tuple(c for a in iterated.args for c in self._datasets.chains(self._datasets.unwrap(a.value)))
-        return self._datasets.chains(iterated)
+            return tuple(c for a in iterated.args for c in datasets.chains(datasets.unwrap(a.value)))
+        return datasets.chains(iterated)
+
+    def _aside(
+        self, gradient: Gradient, calls: tuple[cst.CSTNode, ...], loop: cst.For | cst.While
+    ) -> tuple[cst.Call, ...]:
+        """The calls of a loop's function that train nothing, where others do."""
+        function = self._index.enclosing_function(loop)
+        callers = self._origins.calls_of(function) if function is not None else []
+        aside = [c for c in callers if leads_to_no_update(self._origins, gradient, (*calls, c))]
+        return tuple(aside) if len(aside) < len(callers) else ()
 
     def _over_arrays(
         self, gradient: Gradient, calls: tuple[cst.CSTNode, ...], loops: list[cst.For | cst.While]

@@ -116,8 +116,7 @@ class Origins:
         if function.name.value in _CALLED_OBJECTS:
             return unknown  # which objects a call may mean is itself a question of origins: it would not end
         found: list[Origin] = []
-        calls = self.calls_of(function)
-        for call in [c for c in calls if c in self._only] or calls:
+        for call in self.callers(function):
             bound = self.bind(call, function).get(definition.name)
             if bound is None:
                 return unknown
@@ -342,6 +341,11 @@ class Origins:
         if not self._busy or cuts == self._cuts:
             self._callers[function] = found
         return found
+
+    def callers(self, function: cst.FunctionDef) -> list[cst.Call]:
+        """The calls from which the function's parameters take their values."""
+        calls = self.calls_of(function)
+        return [c for c in calls if c in self._only] or calls
 
     def _find_calls(self, function: cst.FunctionDef) -> list[cst.Call]:
         names = {function.name.value}
