@@ -2,7 +2,8 @@
 
 What it does
     Where a stage whose output count depends on content follows a shuffle, the deal has to come after the shuffle. That
-    shuffle gets `seed=dp.shuffle_seed()`, and the deal `order_check=True`, which compares the order with rank 0's. A
+    shuffle gets `seed=dp.shuffle_seed()`, and the deal `order_check=True`, which compares the order with rank 0's; so
+    do shuffles of data that come in batches. A
     generator of the script's own without a seed, `np.random.default_rng()`, gets that seed too. (NumPy's and Python's
     global generators are seeded alike by `dp.init()`.)
 

@@ -7,7 +7,8 @@ What it does
     training is the null device on the other workers: `open(dp.root_path(path), "w")`, log files likewise. Where the
     call's value is used, `dp.on_root(…)` runs it on rank 0 and gives its value to all workers, and so it is with
     `manager.latest_checkpoint` after a save; where training is part of its arguments, `dp.report(…)` runs the call
-    alone on rank 0. A `dp.barrier()` goes before statements that read files after that. `os.makedirs(…)`,
+    alone on rank 0. A `dp.barrier()` goes before statements that read files after that, and before one that deletes
+    what others may still read. `os.makedirs(…)`,
     `os.mkdir(…)` and `Path.mkdir()` accept that another worker was first. Functions that download a file unless it is
     there (`mnist.load_data()`, `get_file`) run on rank 0 first: `dp.root_first(…)`.
 

@@ -178,25 +178,12 @@ class KerasLosses:
     def _additions(self) -> Iterator[tuple[cst.CSTNode, Value]]:
         for call in self._origins.index.calls:
             if isinstance(call.func, cst.Attribute) and call.func.attr.value == "add_loss" and call.args:
-                for value in self._each_added(call.args[0].value):
+                for value in self._objects.added(call.args[0].value):
                     yield call, value
             given = argument(call, "activity_regularizer")
             regularizes = (self._origins.names.api(call.func) or "").endswith(".ActivityRegularization")
             if regularizes or (given is not None and not is_off(self._origins, given.value)):
                 yield call, batch.UNKNOWN  # whether it is divided by the batch's size depends on Keras' version
-
-    def _each_added(self, node: cst.BaseExpression) -> list[Value]:
-        found: list[Value] = []
-        for origin in self._origins.of(node):
-            if isinstance(origin.node, cst.List | cst.Tuple) and not origin.path:
-                found += [v for e in origin.node.elements for v in self._each_added(e.value)]
-                continue
-            made = origin.node.body if isinstance(origin.node, cst.Lambda) else node
-            value = self._losses.value(made) or batch.UNKNOWN
-            unknown = value.guessed or value.power or value.opaque
-            summed = value.reduction is Reduction.PER_EXAMPLE
-            found.append(batch.UNKNOWN if unknown else batch.SUM if summed else value)
-        return found
 
     @cached_property
     def _regularized(self) -> bool:

@@ -28,6 +28,7 @@ _KNOWN = {
     "tfdp.runtime.local_rows": batch.GIVEN_ROWS,
 }
 _SAME_NUMBER = frozenset({"builtins.float", "builtins.int", "numpy.float32", "numpy.float64", "numpy.int32"})
+_OF_ALL_DATA = frozenset(f"numpy.{name}" for name in ("mean", "std", "var", "max", "min", "median"))
 _LOSS_METHODS = frozenset({"compiled_loss", "compute_loss", "loss", "evaluate", "train_on_batch", "result"})
 _KERAS_LOSSES = frozenset({"compiled_loss", "compute_loss"})
 _SCALES_LOSS = frozenset({"scale_loss", "get_scaled_loss"})  # times a number that is the same on all workers
@@ -98,10 +99,17 @@ class LossCalls:
 
     def _of_numbers(self, call: cst.Call, api: str) -> Value | None:
         """A function of Python's or NumPy's, of values that do not depend on the batch's examples."""
+        if api in _OF_ALL_DATA and self._once(call):
+            return batch.NUMBER
         if not call.args or api.startswith("numpy.random.") or self._examples(call):
             return batch.UNKNOWN
         values = [self._value(a.value) for a in call.args]
         return values[0] if api in _SAME_NUMBER and len(values) == 1 else batch.elementwise(values)
+
+    def _once(self, call: cst.Call) -> bool:
+        """Whether the call is made once, outside any step: then of all the data, not of a batch."""
+        index = self._origins.index
+        return index.enclosing_function(call) is None and not index.loops_around(call)
 
     def _drawn(self, draw: Draw) -> Value | None:
         """NumPy's random numbers: one row for each example, or the same for all."""
@@ -113,9 +121,9 @@ class LossCalls:
         return batch.GIVEN_ROWS if rows is not None and rows.power == 1 else batch.UNKNOWN
 
     @property
-    def adds_losses(self) -> bool:
-        """Whether a model's losses may be of the batch."""
-        return self._objects.adds_losses
+    def of_a_model(self) -> Value:
+        """What each of a model's losses is."""
+        return self._objects.of_a_model()
 
     def is_tensor(self, call: cst.Call) -> bool:
         """Whether the call is one of a tensor function: looping over its result is looping over examples."""

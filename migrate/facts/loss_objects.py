@@ -32,6 +32,7 @@ class LossObjects:
 
     def __init__(self, origins: Origins, value: Evaluate) -> None:
         self._origins, self._value = origins, value
+        self._added: Value | None = None
 
     def of(self, call: cst.Call, made: cst.Call) -> Value | None:
         """The result of calling a loss object, given the call that made it."""
@@ -104,10 +105,46 @@ class LossObjects:
     @cached_property
     def adds_losses(self) -> bool:
         """Whether a model's losses may be of the batch: `add_loss`, activity regularisers."""
+        return bool(self._regularized or self._origins.index.attributes["add_loss"])
+
+    @cached_property
+    def _regularized(self) -> bool:
         for call in self._origins.index.calls:
             given = argument(call, "activity_regularizer")
             if given is not None and not is_off(self._origins, given.value):
                 return True
             if (self._origins.names.api(call.func) or "").endswith(".ActivityRegularization"):
                 return True
-        return bool(self._origins.index.attributes["add_loss"])
+        return False
+
+    def of_a_model(self) -> Value:
+        """What each of `model.losses` is: a mean over the batch, or a term of the weights."""
+        if self._added is None:
+            self._added = batch.UNKNOWN  # for losses that are added to what the losses are
+            self._added = self._of_added()
+        return self._added
+
+    def _of_added(self) -> Value:
+        if not self.adds_losses:
+            return batch.CONSTANT
+        calls = [self._origins.index.parents[a] for a in self._origins.index.attributes["add_loss"]]
+        given = [c.args[0].value if isinstance(c, cst.Call) and c.args else None for c in calls]
+        if any(node is None or self._origins.names.api(node) is not None for node in given):
+            return batch.UNKNOWN  # a term of another file
+        found = [v for node in given if node is not None for v in self.added(node)]
+        fits = all(v.reduction in {Reduction.MEAN, Reduction.CONSTANT} for v in found)
+        return batch.MEAN if fits and not self._regularized else batch.UNKNOWN
+
+    def added(self, node: cst.BaseExpression) -> list[Value]:
+        """What `add_loss` is given: one value or several; Keras adds the elements of a value up."""
+        found: list[Value] = []
+        for origin in self._origins.of(node):
+            if isinstance(origin.node, cst.List | cst.Tuple) and not origin.path:
+                found += [v for e in origin.node.elements for v in self.added(e.value)]
+                continue
+            made = origin.node.body if isinstance(origin.node, cst.Lambda) else node
+            value = self._value(made) or batch.UNKNOWN
+            unknown = value.guessed or value.power or value.opaque
+            summed = value.reduction is Reduction.PER_EXAMPLE
+            found.append(batch.UNKNOWN if unknown else batch.SUM if summed else value)
+        return found

@@ -237,7 +237,7 @@ class Losses:
         if name in VARIABLE_COLLECTIONS:
             return batch.CONSTANT
         if name == "losses" and Kind.MODEL in self._origins.kinds(node.value):
-            return batch.UNKNOWN if self._calls.adds_losses else batch.CONSTANT
+            return self._calls.of_a_model
         if name not in _NOT_WEIGHTS and holds_weights(self._origins, node.value):
             return batch.CONSTANT
         if all(_reads_arguments(o) for o in self._origins.of(node.value)):

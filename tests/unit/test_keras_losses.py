@@ -210,6 +210,43 @@ def test_losses_of_own_steps(loss: str, expected: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("term", "expected"),
+    [
+        ("0.25 * tf.reduce_mean((tf.stop_gradient(inputs) - 2.0 * inputs) ** 2)", "mean"),
+        ("tf.reduce_sum(tf.square(inputs))", "TFDP090"),
+        ("0.1 * sum(self.losses)", "TFDP090"),
+    ],
+)
+def test_losses_of_layers_in_own_steps(term: str, expected: str) -> None:
+    body = f"""
+    import numpy as np
+
+    class Quantizer(keras.layers.Layer):
+        def call(self, inputs):
+            self.add_loss({term})
+            return inputs
+
+    class Trainer(keras.Model):
+        def __init__(self, variance):
+            super().__init__()
+            self.variance = variance
+            self.inner = keras.Sequential([keras.layers.Dense(4), Quantizer(), keras.layers.Dense(8)])
+
+        def train_step(self, x):
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean(tf.square(x - self.inner(x))) / self.variance + sum(self.inner.losses)
+            gradients = tape.gradient(loss, self.inner.trainable_variables)
+            self.optimizer.apply_gradients(zip(gradients, self.inner.trainable_variables))
+            return {{"loss": loss}}
+
+    model = Trainer(np.var(x / 255.0))
+    model.compile(keras.optimizers.SGD(0.1))
+    model.fit(x)
+    """
+    assert outcome(body) == expected
+
+
+@pytest.mark.parametrize(
     ("loss", "expected"),
     [
         ("self.other(y, y_pred) * 2.0", "mean"),
