@@ -12,6 +12,7 @@ from tfdp.runtime.array_shares import local_part
 from tfdp.runtime.batch_streams import rows_of
 from tfdp.runtime.call_site import call_site
 from tfdp.runtime.errors import TfdpError
+from tfdp.runtime.item_draws import ItemDraws
 from tfdp.runtime.job import current
 from tfdp.runtime.keras_hooks import is_keras
 from tfdp.runtime.order import Log
@@ -85,6 +86,7 @@ class _Deal:
     def __init__(self, source: Any, split: bool, topology: Topology, site: str) -> None:
         self.source, self.split, self.topology, self.site = source, split, topology, site
         self._known: dict[int, int] = {}
+        self._draws = ItemDraws(source, topology.rank)
 
     def length(self) -> int | None:
         """The number of items of each rank; None where there is no end."""
@@ -99,7 +101,8 @@ class _Deal:
         """The rank's item."""
         if self.split:
             return local_part(_structured(self.source[index]), self.topology)
-        return self.source[index * self.topology.size + self.topology.rank]
+        with self._draws.own():
+            return self.source[index * self.topology.size + self.topology.rank]
 
     def _dealt(self, items: int) -> int:
         size = self.topology.size

@@ -4,6 +4,7 @@
 import contextlib
 import io
 import itertools
+import random
 import re
 
 import numpy as np
@@ -285,6 +286,41 @@ def case_sequences_that_shuffle():
     assert messages
     assert "'order'" in messages[0]
     raises(ValueError, "cannot be dealt", lambda: dp.shard_batches(Items(32)))
+
+
+class Drawn(SEQUENCE):
+    """Items made of examples that are drawn when they are read, not equally many numbers for each."""
+
+    def __init__(self, rows):
+        super().__init__()
+        self.rows, self.order, self.kept = rows, np.arange(rows), np.random.default_rng(5)
+        self.first = None
+
+    def __len__(self):
+        return 3 * dp.size()
+
+    def __getitem__(self, index):
+        if self.first is None:
+            self.first = random.random()
+        drawn = [np.random.randint(2**30), random.randrange(2**30), self.kept.integers(2**30)]
+        np.random.rand(1 + index)
+        return np.array([drawn, drawn]), np.zeros(2)
+
+    def on_epoch_end(self):
+        np.random.shuffle(self.order)
+
+
+def case_sequences_that_draw():
+    source = Drawn(8)
+    share = dp.shard_batches(source)
+    for _ in range(2):
+        drawn = [share[index][0][0].tolist() for index in range(len(share))]
+        everywhere = list(itertools.chain(*by_rank(drawn)))
+        for numbers in zip(*everywhere, strict=True):
+            # The first item of each rank may be drawn alike, with what is drawn once for all of them.
+            assert len(set(numbers)) > len(numbers) - dp.size()
+        share.on_epoch_end()  # compares the order
+    alike([source.first, source.order.tolist(), random.random(), np.random.rand()])
 
 
 def case_image_data_generators():
