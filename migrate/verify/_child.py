@@ -61,7 +61,8 @@ class Session:
         self.recorder = Recorder(self.registry, self.trace, spec.steps, self.stop, reference)
         self.recorder.free = spec.float64
         self.recorder.entered = self.examples.entered
-        roots = Path(spec.scratch), Path(spec.path).parent
+        tree = Path(spec.root)
+        roots = tree, Path("/", Path(spec.scratch).relative_to(tree)), Path(spec.path).parent
         self.effects = Watch(self.trace.folder, roots, self.lines, lambda: self.recorder.index, self.guard)
         place = (self.rank, int(os.environ[local.SIZE])) if reference else None
         folder = reference.folder if reference else self.trace.folder
@@ -110,7 +111,7 @@ class Session:
     def run(self) -> None:
         """Run the script, then write what is open and the header. Its exceptions pass through."""
         try:
-            _run_as_main(Path(self.spec.path), Path(self.spec.source).read_bytes(), list(self.spec.args))
+            _run_as_main(self.spec)
         except SystemExit as reason:
             self.end("ended" if reason.code in (None, 0) else "crashed")
             raise
@@ -187,14 +188,17 @@ def _compute_dtype() -> str:
     return "float32"
 
 
-def _run_as_main(path: Path, source: bytes, args: list[str]) -> None:
+def _run_as_main(spec: Spec) -> None:
+    path, source = Path(spec.path), Path(spec.source).read_bytes()
+    # What a script finds and writes by its own place is what the tree shows of it. Its lines have the real name.
+    shown = scratch.place(Path(spec.root), scratch.real(spec.path))
     _show_lines(str(path), io.StringIO(importlib.util.decode_source(source)).readlines())
     code = compile(source, str(path), "exec", dont_inherit=True)
     main = types.ModuleType("__main__")
-    main.__dict__.update({"__file__": str(path), "__builtins__": __builtins__, "__cached__": None})
+    main.__dict__.update({"__file__": str(shown), "__builtins__": __builtins__, "__cached__": None})
     sys.modules["__main__"] = main
-    sys.argv = [str(path), *args]
-    sys.path.insert(0, str(path.parent))
+    sys.argv = [str(shown), *spec.args]
+    sys.path.insert(0, str(shown.parent))
     exec(code, main.__dict__)
 
 
@@ -216,6 +220,6 @@ def main() -> None:
     session = Session(spec)
     effects.mark(session.rank)
     os.chdir(spec.scratch)
-    scratch.protect(Path(spec.scratch))
+    scratch.protect(Path(spec.root))
     session.install()
     session.run()

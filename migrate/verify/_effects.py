@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import tensorflow as tf
 
-from tfdp.migrate.verify import effects
+from tfdp.migrate.verify import effects, scratch
 from tfdp.migrate.verify._frames import Lines
 from tfdp.migrate.verify.effects import Effect, Kind
 from tfdp.migrate.verify.scratch import WRITING
@@ -25,10 +25,11 @@ class Watch:
     """Appends each effect to the trace as it happens."""
 
     def __init__(
-        self, folder: Path, roots: tuple[Path, Path], lines: Lines, step: Callable[[], int], guard: Guard
+        self, folder: Path, roots: tuple[Path, Path, Path], lines: Lines, step: Callable[[], int], guard: Guard
     ) -> None:
-        """folder: the trace of this process. roots: the run's directory, and that of the script."""
-        self._roots = tuple(map(os.path.realpath, roots))
+        """folder: the trace of this process. roots: the tree that shows the user's files; the run's directory, and that
+        of the script, by the names that they have in life."""
+        self._tree, *self._roots = map(os.path.realpath, roots)
         self._guard = guard
         self._lines = lines
         self._step = step
@@ -76,6 +77,12 @@ class Watch:
             return
         # The links in the run's directory stay links: what matters is the name by which the script knows the file.
         full = os.path.join(os.path.realpath(os.path.dirname(full)), os.path.basename(full))
+        if full.startswith(self._tree + os.sep):
+            if kind == "writes":
+                scratch.own_copy(full, self._tree)
+            full = full.removeprefix(self._tree)
+        elif full.startswith(os.path.dirname(self._tree) + os.sep):
+            return  # the proof's own
         root = next((root for root in self._roots if full.startswith(root + os.sep)), None)
         if root is None or "__pycache__" in full or (kind, full) in self._seen:
             return

@@ -4,12 +4,13 @@ import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
-from tfdp.migrate.verify import effects, examples, free, settings
+from tfdp.migrate.verify import effects, examples, free, scratch, settings
 from tfdp.migrate.verify.causes import Cause
 from tfdp.migrate.verify.compare import Failure
 from tfdp.migrate.verify.effects import Effects
 from tfdp.migrate.verify.examples import Data
 from tfdp.migrate.verify.proof import Proof
+from tfdp.migrate.verify.spec import Spec
 from tfdp.migrate.verify.trace import Trace
 
 _STEPS = {
@@ -51,10 +52,11 @@ def with_settings(proof: Proof, reference: Trace, ranks: Sequence[Trace]) -> Pro
     )
 
 
-def files(ranks: Sequence[Trace], scratch: Path, steps: int) -> Effects:
+def files(ranks: Sequence[Trace], spec: Spec, steps: int) -> Effects:
     """Which files the ranks wrote in the run's directory."""
+    copy = scratch.place(Path(spec.root), scratch.real(spec.path))
     done = min(steps, *(rank.closed_steps() for rank in ranks))
-    return effects.judge([effects.read(rank.folder) for rank in ranks], effects.made(scratch), done)
+    return effects.judge([effects.read(rank.folder) for rank in ranks], effects.made(Path(spec.scratch), copy), done)
 
 
 def with_files(proof: Proof, found: Effects) -> Proof:

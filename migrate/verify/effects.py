@@ -67,13 +67,16 @@ def read(folder: Path) -> list[Effect]:
     return [Effect(**json.loads(text)) for text in lines if text.endswith("\n")]
 
 
-def made(scratch: Path) -> dict[str, bool | None]:
-    """The files that a run left in its directory: made by another rank than 0, as far as their mode tells."""
+def made(scratch: Path, script: Path) -> dict[str, bool | None]:
+    """The files that a run left in its directory: made by another rank than 0, as far as their mode tells.
+
+    script: a copy of it, which was there before.
+    """
     found: dict[str, bool | None] = {}
     for folder, _, names in os.walk(scratch):
         for name in names:
             path = Path(folder, name)
-            if not path.is_symlink() and path.is_file():
+            if path != script and not path.is_symlink() and path.is_file():
                 bits = path.stat().st_mode & READABLE
                 found[str(path.relative_to(scratch))] = not bits & MARKED if bits and markable() else None
     return found
@@ -141,4 +144,5 @@ def _fine(table: Sequence[tuple[str, tuple[int, ...]]], steps: int) -> str:
     by_root = sum(found == (0,) for _, found in table)
     rest = len(table) - by_root
     others = f", {rest} by the ranks they belong to" if rest else ""
-    return f"{len(table)} file(s) written in these {steps} steps: {by_root} by rank 0{others}"
+    count = f"{len(table)} files" if len(table) > 1 else "one file"
+    return f"{count} written in these {steps} steps: {by_root} by rank 0{others}"

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from tfdp.migrate.verify import checks, compare, free, obstacles, runs
+from tfdp.migrate.verify import checks, compare, free, obstacles, runs, scratch
 from tfdp.migrate.verify.causes import places
 from tfdp.migrate.verify.diagnosis import diagnose
 from tfdp.migrate.verify.neutralised import FILES, described
@@ -89,7 +89,7 @@ class Recording:
         folder.mkdir()
         source = folder / "source.py"
         source.write_bytes(_text(self._spec.path, migrated, float64=self._spec.float64))
-        names = {"source": str(source), "out": str(folder / "trace"), "scratch": str(folder / "scratch")}
+        names = _names(folder)
         names["path"] = str(Path(path).absolute()) if path else self._spec.path
         spec = Spec(**{**vars(self._spec), **names, "reference": str(self._trace.folder)})
         ended = runs.run(folder, spec, self._np, self._timeout, self._watch)
@@ -101,7 +101,7 @@ class Recording:
         proof = checks.with_settings(proof, self._trace, ranks)
         if spec.float64:
             proof = checks.with_float64(proof, self._trace, ranks)
-        proof = checks.with_files(proof, checks.files(ranks, Path(spec.scratch), self._spec.steps))
+        proof = checks.with_files(proof, checks.files(ranks, spec, self._spec.steps))
         return checks.with_randomness(proof) if spec.keep_randomness else proof
 
     def _judged(self, found: compare.Comparison, ranks: Sequence[Trace], ended: Ended) -> Proof:
@@ -150,10 +150,10 @@ class Recording:
         done = self._trace.closed_steps()
         if ended.code is None:
             text = f"the reference was not done in {self._timeout:g} s, in which it came to step {done} of {spec.steps}"
-            raise CouldNotRun(f"{spec.path}: {text}\n{_with_hint(ended.output, spec)}")
+            raise CouldNotRun(f"{spec.path}: {text}\n{_with_hint(ended.output)}")
         if ended.code != 0:
             how = f"{NOT_FREE}: " if spec.float64 else ""
-            text = self._own_failure() or f"{how}{_reference_failure(done, ended, spec)}"
+            text = self._own_failure() or f"{how}{_reference_failure(done, ended)}"
             raise CouldNotRun(f"{spec.path}: {text}")
         if done == 0:
             text = "no update of a variable with the gradient of a tf.GradientTape was seen: nothing can be compared"
@@ -175,13 +175,13 @@ class Recording:
         folder.mkdir()
         source = folder / "source.py"
         source.write_bytes(self._original)
-        names = {"source": str(source), "out": str(folder / "trace"), "scratch": str(folder / "scratch")}
+        names = _names(folder)
         spec = Spec(**{**vars(self._spec), **names, "float64": False})
         ended = runs.run(folder, spec, 0, self._timeout, self._told)
         if not ended.code:
             return ""
         step = Trace(Path(spec.out) / "rank0").closed_steps()
-        text = _with_hint(ended.output, spec)
+        text = _with_hint(ended.output)
         return f"the script itself, as it is and in one process, fails in step {step}{_how(ended)}:\n{text}"
 
 
@@ -220,9 +220,7 @@ def record(
         (folder / "source.py").write_bytes(_text(path, reference, float64=float64))
         spec = Spec(
             path=str(Path(path).absolute()),
-            source=str(folder / "source.py"),
-            out=str(folder / "trace"),
-            scratch=str(folder / "scratch"),
+            **_names(folder),
             reference="",
             steps=steps,
             seed=seed,
@@ -233,6 +231,17 @@ def record(
         recording = Recording(folder, spec, np, batch, timeout=timeout, watch=watch, original=original)
         recording.make()
         yield recording
+
+
+def _names(folder: Path) -> dict[str, str]:
+    """Where a run under `folder` has its things."""
+    root = folder / "scratch"
+    return {
+        "source": str(folder / "source.py"),
+        "out": str(folder / "trace"),
+        "root": str(root),
+        "scratch": str(scratch.place(root, Path.cwd())),
+    }
 
 
 def _text(path: str | Path, source: bytes, *, float64: bool) -> bytes:
@@ -262,8 +271,8 @@ def _run_failure(ended: Ended, timeout: float) -> str:
     return f"the migrated run failed with exit status {ended.code}:\n{ended.output}" if ended.code else ""
 
 
-def _reference_failure(done: int, ended: Ended, spec: Spec) -> str:
-    return f"the reference failed in step {done}{_how(ended)}:\n{_with_hint(ended.output, spec)}"
+def _reference_failure(done: int, ended: Ended) -> str:
+    return f"the reference failed in step {done}{_how(ended)}:\n{_with_hint(ended.output)}"
 
 
 def _how(ended: Ended) -> str:
@@ -273,8 +282,8 @@ def _how(ended: Ended) -> str:
     return f" with exit status {ended.code}" if ended.code > 0 else f", killed by {signal.Signals(-ended.code).name}"
 
 
-def _with_hint(output: str, spec: Spec) -> str:
-    hint = obstacles.hint(output, spec.scratch)
+def _with_hint(output: str) -> str:
+    hint = obstacles.hint(output, str(Path.cwd()))
     return f"{output}\n{hint}" if hint else output
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from tfdp.migrate.verify.last_words import last_words
-from tfdp.migrate.verify.scratch import mirror
+from tfdp.migrate.verify.scratch import real, show
 from tfdp.migrate.verify.spec import Spec
 from tfdp.migrate.verify.trace import steps_in
 
@@ -42,7 +42,8 @@ def run(folder: Path, spec: Spec, ranks: int, timeout: float, watch: Watch | Non
 
     timeout: seconds for the whole run. The processes are gone when this returns.
     """
-    mirror(Path.cwd(), Path(spec.scratch))
+    root, script = Path(spec.root), real(spec.path)
+    show(root, script, [script.parent, Path.cwd()])
     file = folder / "spec.json"
     file.write_text(json.dumps(dataclasses.asdict(spec)), "utf-8")
     child = [sys.executable, "-u", "-c", CHILD, str(file)]
@@ -61,7 +62,7 @@ def run(folder: Path, spec: Spec, ranks: int, timeout: float, watch: Watch | Non
         finally:
             _end(process)
         output.seek(max(0, output.seek(0, os.SEEK_END) - TAIL_BYTES))
-        return Ended(code, last_words(output.read().decode("utf-8", "replace")))
+        return Ended(code, last_words(output.read().decode("utf-8", "replace").replace(spec.root, "")))
 
 
 def _wait(process: subprocess.Popen[bytes], timeout: float, spec: Spec, ranks: int, watch: Watch | None) -> int | None:

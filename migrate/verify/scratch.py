@@ -1,41 +1,94 @@
-"""A working directory that shows the files of another one and keeps what is written to itself."""
+"""A tree that shows the files of the working directory, and of the script's, and keeps what is written to itself.
+
+It has the shape of the real one, from the root: so paths through `..`, and from the script's own `__file__`, lead to
+what they lead to in life.
+"""
 
 import os
 import shutil
 import sys
+from collections.abc import Iterable
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 MOST_ENTRIES = 2000
+# Of the folder above, where a script may find `../data`, and write `../out`.
+BESIDE_ENTRIES = 200
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_APPEND | os.O_TRUNC
 
 
-def mirror(origin: Path, scratch: Path) -> None:
+def real(path: str) -> Path:
+    """A script's path without links in its folder; its name may be one."""
+    return Path(path).parent.resolve() / Path(path).name
+
+
+def place(root: Path, path: Path) -> Path:
+    """Where the tree under `root` shows `path`."""
+    return root.joinpath(*path.parts[1:])
+
+
+def show(root: Path, script: Path, folders: Iterable[Path]) -> None:
+    """Make the tree: `folders`, which are absolute and have no links in them, and what lies beside and above them.
+
+    script: shown as a copy, whose real path is in the tree.
+    """
+    shown = list(dict.fromkeys(folders))
+    # All at first: where a link to a real folder stood, what is made would be made in that.
+    for folder in shown:
+        place(root, folder).mkdir(parents=True, exist_ok=True)
+    for folder in shown:
+        mirror(folder, place(root, folder))
+        beside, *above = folder.parents or [folder]
+        if above and len(_entries(beside)) < BESIDE_ENTRIES:
+            mirror(beside, place(root, beside), BESIDE_ENTRIES)
+        for one in folder.parents:
+            _link(one, place(root, one), root)
+    copy = place(root, script)
+    if copy.is_symlink() and script.is_file():
+        copy.unlink()
+        shutil.copy2(script, copy)
+
+
+def _link(origin: Path, target: Path, root: Path) -> None:
+    for entry in islice(_entries(origin), MOST_ENTRIES):
+        if not os.path.lexists(target / entry.name) and not root.is_relative_to(entry.path):
+            (target / entry.name).symlink_to(entry.path)
+
+
+def mirror(origin: Path, scratch: Path, room: int | None = None) -> None:
     """Make directories like those of `origin`, with links to its files.
 
-    Real directories, so that files made in them land in `scratch`. Hidden directories, and all that comes after
-    `MOST_ENTRIES` entries, are links as a whole.
+    Real directories, so that files made in them land in `scratch`. Hidden directories, and those for whose entries
+    there is no room any more, are links as a whole. room: how many entries to make, `MOST_ENTRIES` without it; those of
+    `origin` itself are always made.
     """
-    room = MOST_ENTRIES
+    room = MOST_ENTRIES if room is None else room
     pending = [(origin, scratch)]
     while pending:
         source, target = pending.pop(0)
+        if target.is_symlink():
+            continue  # shown as a whole already
+        entries = _entries(source)
+        room -= len(entries)
+        if room < 0 and source != origin and not target.exists():
+            target.symlink_to(source)
+            continue
         target.mkdir(exist_ok=True)
-        for entry in _entries(source):
-            room -= 1
-            place = target / entry.name
+        for entry in entries:
+            shown = target / entry.name
             plain = entry.is_dir(follow_symlinks=False) and not entry.name.startswith(".")
             if plain and room > 0 and not scratch.is_relative_to(entry.path):
-                pending.append((Path(entry.path), place))
-            elif not place.exists():
-                place.symlink_to(entry.path)
+                pending.append((Path(entry.path), shown))
+            elif not os.path.lexists(shown):
+                shown.symlink_to(entry.path)
 
 
 def protect(scratch: Path) -> None:
     """From now on, opening a linked file of `scratch` for writing from Python writes a copy of it.
 
-    Files that native code writes past Python are safe only where that code renames a finished file into place, as
-    TensorFlow does; HDF5 does not.
+    What native code writes past Python is for those who watch it (`_effects`), and safe by itself where that code
+    renames a finished file into place, as TensorFlow's checkpoints do.
     """
     root = os.path.realpath(scratch)
 
@@ -45,12 +98,13 @@ def protect(scratch: Path) -> None:
         path, mode, flags = arguments
         writes = any(letter in mode for letter in "wax+") if isinstance(mode, str) else bool((flags or 0) & WRITING)
         if writes:
-            _own_copy(os.path.abspath(os.fsdecode(path)), root)
+            own_copy(os.path.abspath(os.fsdecode(path)), root)
 
     sys.addaudithook(watch)
 
 
-def _own_copy(path: str, root: str) -> None:
+def own_copy(path: str, root: str) -> None:
+    """Exchange a link in the tree for a copy of its file, before something writes to it."""
     if not os.path.islink(path) or os.path.commonpath([root, path]) != root:
         return
     target = os.path.realpath(path)
@@ -63,5 +117,5 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as entries:
             return sorted(entries, key=lambda entry: entry.name)
-    except PermissionError:
+    except OSError:  # not permitted, or gone meanwhile
         return []

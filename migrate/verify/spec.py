@@ -10,8 +10,9 @@ TRACER_LOG = "tracer-error.txt"
 class Spec:
     """One run. All paths absolute.
 
-    path: the script's own path. source: file with the text to run instead. out: folder for the traces. scratch: working
-    directory. reference: the reference's trace folder, empty for the reference itself. keep_randomness:
+    path: the script's own path. source: file with the text to run instead. out: folder for the traces. root: the tree
+    that shows the user's files. scratch: in it, the working directory. reference: the reference's trace folder, empty
+    for the reference itself. keep_randomness:
     leave draws, shuffles and batch statistics as they are in life. float64: compute in float64, and put no step on the
     reference's state. args: the script's arguments.
     """
@@ -19,6 +20,7 @@ class Spec:
     path: str
     source: str
     out: str
+    root: str
     scratch: str
     reference: str
     steps: int

@@ -67,7 +67,7 @@ def test_the_words() -> None:
     assert judged([], []).text == "no rank wrote a file in these 8 steps"
     left = {"a": None, "c-0-of-2.index": None, "c-1-of-2.index": None}
     fine = judged([wrote("a"), wrote("a.part"), wrote("c-0-of-2")], [wrote("c-1-of-2")], left=left)
-    assert fine.text == "3 file(s) written in these 8 steps: 2 by rank 0, 1 by the ranks they belong to"
+    assert fine.text == "3 files written in these 8 steps: 2 by rank 0, 1 by the ranks they belong to"
 
 
 def test_files_that_no_call_announced_are_told_by_their_mode() -> None:
@@ -96,7 +96,7 @@ def test_the_mode_of_a_file_tells_who_made_it(tmp_path: Path) -> None:
         """
         subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, env=dict(os.environ))
     (tmp_path / "link").symlink_to(tmp_path / "folder1" / "made")
-    found = effects.made(tmp_path)
+    found = effects.made(tmp_path, tmp_path / "train.py")
     private = {found.pop(name) for name in list(found) if name.startswith("private")}
     assert found == {"folder0/made": False, "folder1/made": True}
     assert private == {None}

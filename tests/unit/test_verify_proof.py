@@ -99,6 +99,38 @@ def test_large_folders_are_linked_as_a_whole(folders: tuple[Path, Path], monkeyp
     assert (copy / "data").is_symlink()
 
 
+def test_the_tree_leads_on_above_and_beside(folders: tuple[Path, Path], tmp_path: Path) -> None:
+    origin, root = folders
+    script = origin / "code" / "deep" / "train.py"
+    script.parent.mkdir(parents=True)
+    script.write_text("mine")
+    (origin / "out").mkdir()
+    scratch.show(root, script, [script.parent, script.parent])
+    shown = scratch.place(root, script)
+    assert shown.resolve() == shown.absolute() != script
+    # As by a path through `..`, or by the script's own place.
+    assert (shown.parent.parent.parent / "plot.txt").read_text() == "mine"
+    assert (shown.parents[2] / "data" / "deep" / "x.txt").read_text() == "x"
+    shown.write_text("new")
+    (shown.parent.parent / "beside").write_text("new")
+    assert script.read_text() == "mine"
+    assert not (origin / "code" / "beside").exists()
+    assert not (tmp_path / "copy" / "copy").exists()
+
+
+def test_a_tree_of_several_folders_changes_none_of_them(
+    folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    origin, root = folders
+    monkeypatch.setattr(scratch, "MOST_ENTRIES", 1)
+    before = sorted(origin.rglob("*"))
+    for number, names in enumerate([("data/deep", "."), (".git", "."), (".", "data"), ("data", "data/deep")]):
+        shown = [origin / name for name in names]
+        scratch.show(root / str(number), origin / "plot.txt", shown)
+        assert not any(scratch.place(root / str(number), folder).is_symlink() for folder in shown)
+    assert sorted(origin.rglob("*")) == before
+
+
 def test_writing_to_a_linked_file_changes_a_copy(folders: tuple[Path, Path]) -> None:
     origin, copy = folders
     scratch.mirror(origin, copy)
