@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
 import traceback
+from collections.abc import Iterator
+from types import FrameType
 from typing import Any, NoReturn
 
 import click
@@ -14,6 +17,31 @@ from tfdp.migrate.report.streams import say
 
 _ERROR = 2
 _BROKEN_PIPE = 128 + signal.SIGPIPE
+
+
+class Terminated(BaseException):
+    """A signal that ends processes came while there was something to clean up."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.signal = signal.Signals(number)
+
+
+@contextlib.contextmanager
+def cleaning_up() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP leave the `with` blocks inside, as Ctrl-C does, before they end the process."""
+
+    def unwind(number: int, _: FrameType | None) -> NoReturn:
+        raise Terminated(number)
+
+    heeded = [each for each in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(each) is signal.SIG_DFL]
+    for each in heeded:
+        signal.signal(each, unwind)
+    try:
+        yield
+    finally:
+        for each in heeded:
+            signal.signal(each, signal.SIG_DFL)
 
 
 class Console(click.Group):
@@ -31,7 +59,10 @@ class Console(click.Group):
             say(f"tfdp: error: {error.strerror or error}")
             raise click.exceptions.Exit(_ERROR) from None
         except KeyboardInterrupt:
-            _die_of_interrupt()
+            say("interrupted; each file is as it was, or migrated as a whole")
+            _die_of(signal.SIGINT)
+        except Terminated as reason:
+            _die_of(reason.signal)
         except Exception:
             say(f"tfdp: internal error; please report this:\n{traceback.format_exc()}")
             raise click.exceptions.Exit(_ERROR) from None
@@ -45,9 +76,8 @@ def _never_fail_on_characters() -> None:
             reconfigure(errors="backslashreplace")
 
 
-def _die_of_interrupt() -> NoReturn:
+def _die_of(number: signal.Signals) -> NoReturn:
     """End by the signal itself: a shell loop over files stops only for a process that died of SIGINT."""
-    say("interrupted; each file is as it was, or migrated as a whole")
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    os.kill(os.getpid(), signal.SIGINT)
-    raise click.exceptions.Exit(128 + signal.SIGINT)  # only when SIGINT is blocked
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
+    raise click.exceptions.Exit(128 + number)  # only when the signal is blocked

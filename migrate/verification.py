@@ -13,6 +13,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tfdp.migrate.console import cleaning_up
 from tfdp.migrate.report.streams import give, say
 
 if TYPE_CHECKING:
@@ -119,6 +120,7 @@ def _proof(order: Order, texts: Texts) -> Proof:
     from tfdp.migrate.verify import record
 
     with (
+        cleaning_up(),
         Steps(order.steps) as steps,
         record(
             texts.against,

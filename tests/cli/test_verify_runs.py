@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -50,6 +54,22 @@ def test_an_original_is_proved_and_nothing_is_left_behind(tfdp, script: Path) ->
     assert "the migrated script on 2 processes: step 0 of 3" in done.err
     assert sorted(path.name for path in script.parent.iterdir()) == ["note.txt", "page.html", "train.py"]
     assert script.read_text() == SCRIPT
+
+
+def test_who_ends_the_command_ends_its_processes_and_leaves_nothing(tmp_path: Path) -> None:
+    told, room = tmp_path / "told", tmp_path / "room"
+    os.mkfifo(told)
+    room.mkdir()
+    path = tmp_path / "train.py"
+    path.write_text(f"import os, signal\nopen({str(told)!r}, 'w').write(str(os.getpid()))\nsignal.pause()\n{SCRIPT}")
+    command = [sys.executable, "-m", "tfdp.migrate", "verify", str(path)]
+    process = subprocess.Popen(command, env={**os.environ, "TMPDIR": str(room)}, stderr=subprocess.DEVNULL)
+    child = int(told.read_text())
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(60) == -signal.SIGTERM
+    with pytest.raises(ProcessLookupError):
+        os.kill(child, 0)
+    assert list(room.iterdir()) == []
 
 
 def test_a_wrong_migrated_script_is_not_proved(tfdp, script: Path) -> None:
