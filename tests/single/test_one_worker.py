@@ -55,6 +55,9 @@ def test_what_is_given_comes_back():
         assert dp.shard(data) is data
         assert dp.shard_batches(data) is data
         assert dp.fit_callbacks(data) is data
+    paths = dp.shard(["b", "a"], by="file", read=lambda files: files)
+    assert list(paths.as_numpy_iterator()) == [b"b", b"a"]
+    assert dp.shard(dataset, by="file", read=lambda files: files) is dataset
     assert dp.shard(np.arange(10), validation_split=0.25).tolist() == list(range(7))
     assert dp.held_out([np.arange(10), None], 0.25)[0].tolist() == [7, 8, 9]
     for steps in (3, 0, -1, tf.constant(7)):
