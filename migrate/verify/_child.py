@@ -147,7 +147,7 @@ class Session:
         self.guard(self.optimizers.write)
         if not self.spec.reference:
             self.trace.write_start(self.recorder.start())
-        given = tuple(self.seeds.given), tuple(self.order.given), self.changed.all
+        given = tuple(self.seeds.given), tuple(self.order.given), tuple(self.order.sources), self.changed.all
         self.trace.write_header(Header(outcome, self.registry.names(), _compute_dtype(), *given, self.notes.all))
 
     def _watch_tape(self) -> None:

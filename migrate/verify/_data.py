@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import pickle
 import random
+import zlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ import tensorflow as tf
 
 from tfdp.migrate.verify._notes import Notes
 from tfdp.migrate.verify.neutralised import SEEDED, SHUFFLED
+from tfdp.migrate.verify.rows import hashes
 from tfdp.migrate.verify.trace import BY_FILE, DEALT, DEALT_AGAIN, ORDERS_DIFFER, SAME_BATCH, Header
 
 if TYPE_CHECKING:
@@ -98,6 +100,9 @@ class Order:
         self._reference = reference
         self._dealt: list[Any] = []
         self._disordered: list[Any] = []
+        # Arrays that the reference does not have are shares already, taken by hand (`x[dp.rank() :: dp.size()]`).
+        self._shares: list[Any] = []
+        self.sources: list[int] = []
         self._reading = False
         self._common: set[int] = set(reference.shuffled) if reference else set()
         self.given: list[int] = []
@@ -124,6 +129,21 @@ class Order:
         for name in ("batch", "padded_batch"):
             setattr(tf.data.Dataset, name, self._batching(getattr(tf.data.Dataset, name)))
         tf.data.Dataset.shard = self.dealing(tf.data.Dataset.shard)
+        tf.data.Dataset.from_tensor_slices = staticmethod(self._slicing(tf.data.Dataset.from_tensor_slices))
+
+    def _slicing(self, slices: Callable[..., Any]) -> Callable[..., Any]:
+        """`from_tensor_slices`, noting which arrays it is given."""
+
+        def sliced(tensors: Any, *args: Any, **options: Any) -> Any:
+            dataset = slices(tensors, *args, **options)
+            if tf.executing_eagerly():
+                known = _content(tensors)
+                self.sources.append(known)
+                if self._reference is not None and known not in self._reference.sources:
+                    self._shares.append(dataset)
+            return dataset
+
+        return sliced
 
     def dealing(self, shard: Callable[..., Any]) -> Callable[..., Any]:
         """`shard`, remembering the datasets it returns."""
@@ -187,7 +207,7 @@ class Order:
         """The seed of a shuffle of `dataset`, None to keep the order."""
         if seed is not None:
             self.given.append(int(seed))
-        if self._reference is None or self._reading or _descends(dataset, self._dealt):
+        if self._reference is None or self._reading or _descends(dataset, self._dealt + self._shares):
             return None
         if seed is None:
             return 1 + self._rank
@@ -196,6 +216,12 @@ class Order:
         # TensorFlow mixes the operation's seed with the global one, so a global seed by rank gives an order by rank.
         last = self._seeds.given[-1] if self._seeds.given else None
         return None if last is None or last in self._reference.seeded else last
+
+
+def _content(tensors: Any) -> int:
+    """A number for the rows of all arrays of a structure."""
+    rows = [hashes(np.asarray(part)) for part in tf.nest.flatten(tensors, expand_composites=True)]
+    return zlib.crc32(b"".join(part.tobytes() for part in rows))
 
 
 def _descends(dataset: Any, ancestors: list[Any]) -> bool:

@@ -74,8 +74,8 @@ class Header:
     (more gradient calls in a step than the reference).
 
     names: key -> readable name. compute: dtype in which the model computes. seeded, shuffled: the seeds that the script
-    gave to `tf.random.set_seed` and to `shuffle`, in order. neutralised: what computes otherwise than in life. notes:
-    each once.
+    gave to `tf.random.set_seed` and to `shuffle`, in order. sources: of each structure of arrays made a dataset,
+    a number for its content. neutralised: what computes otherwise than in life. notes: each once.
     """
 
     outcome: str
@@ -83,11 +83,12 @@ class Header:
     compute: str = "float32"
     seeded: tuple[int, ...] = ()
     shuffled: tuple[int, ...] = ()
+    sources: tuple[int, ...] = ()
     neutralised: tuple[Note, ...] = ()
     notes: tuple[Note, ...] = ()
 
 
-_LISTS, _NOTES = ("seeded", "shuffled"), ("neutralised", "notes")
+_LISTS, _NOTES = ("seeded", "shuffled", "sources"), ("neutralised", "notes")
 
 
 @dataclass(frozen=True)

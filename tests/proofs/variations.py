@@ -172,6 +172,17 @@ def _of(pattern: str) -> Callable[[cst.Call], cst.BaseExpression]:
     )
 
 
+def _by_slices(call: cst.Call) -> cst.BaseExpression:
+    """Each rank makes a dataset of its own rows."""
+    made = m.Call(func=m.Attribute(attr=m.Name("from_tensor_slices")), args=[m.Arg()])
+    whole = argument(call)
+    if not m.matches(whole, made):
+        return call
+    rows = "lambda a: a[: len(a) // dp.size() * dp.size()][dp.rank() :: dp.size()]"
+    arrays = argument(cst.ensure_type(whole, cst.Call))
+    return filled(f"tf.data.Dataset.from_tensor_slices(tf.nest.map_structure({rows}, ARRAYS))", ARRAYS=arrays)
+
+
 def _result(pattern: str) -> Callable[[cst.Call], cst.BaseExpression]:
     return lambda call: filled(pattern, CALL=call)
 
@@ -215,6 +226,7 @@ _MIGRATED: tuple[tuple[str, Change], ...] = (
     ("dealt by TensorFlow", calls("shard", _written("(IT).shard(dp.size(), dp.rank())"))),
     ("dealt from a common order", calls("shard", _of("(IT).shuffle(64, seed=dp.shuffle_seed())"))),
     ("dealt from a cache", calls("shard", _of("(IT).cache().map(lambda *parts: parts if parts[1:] else parts[0])"))),
+    ("dealt by slices", calls("shard", _by_slices)),
     ("shuffled once more after the deal", calls("shard", _result("CALL.shuffle(32)"))),
     ("explicit broadcast left out", calls("broadcast_state", lambda _: cst.Name("None"))),
     ("ranks meet, and talk", _after_state("dp.barrier()", "print(dp.rank(), dp.average_value(1.0))")),

@@ -67,7 +67,7 @@ def test_a_step_comes_back_as_written(tmp_path: Path) -> None:
 def test_header_and_lock_come_back_as_written(tmp_path: Path) -> None:
     there = trace(tmp_path / "t")
     assert there.header() is None
-    header = Header("ended", {W: "layer/w"}, "float16", (42,), (1, 2))
+    header = Header("ended", {W: "layer/w"}, "float16", (42,), (1, 2), (7,))
     there.write_header(header)
     there.write_lock(Lock((W,), (M,), (1, 2)))
     assert (there.header(), there.lock()) == (header, Lock((W,), (M,), (1, 2)))
