@@ -12,6 +12,7 @@ import json
 import linecache
 import os
 import sys
+import threading
 import traceback
 import types
 from collections.abc import Callable
@@ -223,3 +224,9 @@ def main() -> None:
     scratch.protect(Path(spec.root))
     session.install()
     session.run()
+    # A thread of the script's own that never ends would keep the process; all that is asked for is known.
+    lasting = [one for one in threading.enumerate() if not one.daemon and one is not threading.main_thread()]
+    if lasting and session.recorder.index >= spec.steps:
+        if spec.reference:
+            _runtime("shutdown")()
+        session.stop("complete")

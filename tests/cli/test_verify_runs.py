@@ -15,6 +15,7 @@ pytest.importorskip("tensorflow")
 
 SCRIPT = """\
 import sys
+import threading
 
 import numpy as np
 import tensorflow as tf
@@ -31,6 +32,7 @@ for xs, ys in data:
     gradient = tape.gradient(loss, w)
     w.assign_sub(0.1 * gradient)
 open("weights.txt", "w").write(str(w.numpy()))
+threading.Thread(target=threading.Event().wait).start()  # keeps the process for ever
 """
 
 
@@ -43,15 +45,15 @@ def script(tmp_path: Path) -> Path:
 
 def test_an_original_is_proved_and_nothing_is_left_behind(tfdp, script: Path) -> None:
     (script.parent / "note.txt").write_text("an argument of the script's own")
-    done = tfdp("verify", "train.py", "--steps", "3", "--json", "--html", "page.html", "--", "note.txt")
+    done = tfdp("verify", "train.py", "--steps", "20", "--json", "--html", "page.html", "--", "note.txt")
     assert done.code == 0, done.err
     found = json.loads(done.out)
-    assert (found["verdict"], found["steps_compared"], found["options"]["arguments"]) == ("proved", 3, "note.txt")
+    assert (found["verdict"], found["steps_compared"], found["options"]["arguments"]) == ("proved", 20, "note.txt")
     assert [variable["variable"] for variable in found["variables"]] == ["w (2x1)"]
-    assert [set(step["losses"][0]) for step in found["steps"]] == [{"reference", "migrated"}] * 3
+    assert [set(step["losses"][0]) for step in found["steps"]] == [{"reference", "migrated"}] * 20
     assert found["largest"]["gradient"] <= found["limits"]["gradient"]
-    assert "the reference in one process: step 0 of 3" in done.err
-    assert "the migrated script on 2 processes: step 0 of 3" in done.err
+    assert "the reference in one process: step 0 of 20" in done.err
+    assert "the migrated script on 2 processes: step 0 of 20" in done.err
     assert sorted(path.name for path in script.parent.iterdir()) == ["note.txt", "page.html", "train.py"]
     assert script.read_text() == SCRIPT
 
