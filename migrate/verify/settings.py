@@ -61,7 +61,9 @@ def judge(reference: Sequence[Optimizer] | None, ranks: Sequence[Sequence[Optimi
     if not reference:
         return None
     for rank, own in enumerate(ranks):
-        if own is None or [one.kind for one in own] != [one.kind for one in reference]:
+        if not own:
+            return Settings(f"not compared: rank {rank} did not come to update anything with one")
+        if [one.kind for one in own] != [one.kind for one in reference]:
             return Settings("not compared: the ranks use other optimizers than the reference")
         for ours, wanted in zip(own, reference, strict=True):
             text = _number(ours, wanted)
