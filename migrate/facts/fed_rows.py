@@ -9,6 +9,7 @@ import libcst as cst
 from tfdp.migrate.catalogue import Kind
 from tfdp.migrate.facts.batch_values import Reduction
 from tfdp.migrate.facts.draws import numpy_draw
+from tfdp.migrate.facts.flow import within
 from tfdp.migrate.facts.loops import TrainingLoop
 from tfdp.migrate.facts.losses import Losses
 from tfdp.migrate.facts.origins import Origins
@@ -25,14 +26,24 @@ def undealt(origins: Origins, losses: Losses, loops: Iterable[TrainingLoop]) -> 
     """Examples that code outside the file gives, of nothing that is dealt: all workers may get the same."""
     reason = "where these examples come from is not visible: all workers may train on the same ones"
     next_step = "read the data in this file: slice arrays, index them by a NumPy draw, or iterate a tf.data.Dataset"
-    given = dict.fromkeys(v for loop in loops if not loop.gradient.wrapped for v in loop.gradient.fed)
-    return [Problem("TFDP010", v, reason, next_step) for v in given if _is_opaque(origins, losses, v)]
+    given = dict.fromkeys((v, loop) for loop in loops if not loop.gradient.wrapped for v in _given(loop))
+    opaque = dict.fromkeys(v for v, loop in given if _is_opaque(origins, losses, v, loop))
+    return [Problem("TFDP010", v, reason, next_step) for v in opaque]
 
 
-def _is_opaque(origins: Origins, losses: Losses, value: cst.BaseExpression) -> bool:
+def _given(loop: TrainingLoop) -> tuple[cst.BaseExpression, ...]:
+    """What each step of a loop is given: by `train_on_batch`, or by the call of the function with the tape."""
+    step = loop.calls[-1]
+    if loop.gradient.fed or len(loop.calls) == 1 or not isinstance(step, cst.Call):
+        return loop.gradient.fed
+    return tuple(a.value for a in step.args if not a.star)
+
+
+def _is_opaque(origins: Origins, losses: Losses, value: cst.BaseExpression, loop: TrainingLoop) -> bool:
     found = parts(origins, value)
     calls = [n for n in found if isinstance(n, cst.Call)]
-    if not any(_unseen(origins, call) for call in calls):
+    unseen = [call for call in calls if _unseen(origins, call)]
+    if not any(loop.gradient.fed or within(origins.index, call, loop.loop.body) for call in unseen):
         return False
     if any(numpy_draw(origins, c) is not None or origins.kind(c.func) is Kind.DRAW for c in calls):
         return False
