@@ -6,7 +6,7 @@ import inspect
 import pickle
 import random
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -220,8 +220,19 @@ class Order:
 
 def _content(tensors: Any) -> int:
     """A number for the rows of all arrays of a structure."""
-    rows = [hashes(np.asarray(part)) for part in tf.nest.flatten(tensors, expand_composites=True)]
+    rows = [hashes(np.atleast_1d(np.asarray(part))) for part in _arrays(tensors)]
     return zlib.crc32(b"".join(part.tobytes() for part in rows))
+
+
+def _arrays(tensors: Any) -> Iterator[Any]:
+    """What `from_tensor_slices` makes tensors of: to it a tuple or dictionary is a structure, and a list an array."""
+    if isinstance(tensors, (tuple, dict)):
+        for part in tensors.values() if isinstance(tensors, dict) else tensors:
+            yield from _arrays(part)
+    elif isinstance(tensors, (tf.RaggedTensor, tf.SparseTensor)):
+        yield from tf.nest.flatten(tensors, expand_composites=True)
+    else:
+        yield tensors
 
 
 def _descends(dataset: Any, ancestors: list[Any]) -> bool:

@@ -269,6 +269,7 @@ def test_shuffles_keep_the_order_and_generators_the_seed(tmp_path: Path) -> None
     import numpy as np
     import tensorflow as tf
     w = tf.Variable(0.0)
+    tf.data.Dataset.from_tensor_slices((["a", "b"], {"n": [1, 2]}, tf.ragged.constant([[1], []]), np.eye(2)))
     draws = [random.random(), np.random.rand(), np.random.default_rng().random()]
     for x in [*tf.data.Dataset.range(5).shuffle(5), *draws]:
         with tf.GradientTape() as tape:
