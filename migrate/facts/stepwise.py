@@ -19,7 +19,11 @@ from tfdp.migrate.facts.parts import nodes
 from tfdp.migrate.facts.problem import Problem
 from tfdp.migrate.facts.slices import backward
 
-_NUMBERS = (cst.Integer, cst.Float)
+_ASSIGNS = ("assign", "assign_add", "assign_sub")
+_NUMBERED = {"builtins.enumerate": (ITER, 0), "builtins.range": (ITER,), "itertools.count": (ITER,)}
+_NUMBERED |= {f"tqdm.{module}trange": (ITER,) for module in ("", "auto.", "notebook.")}
+_ARITHMETIC = frozenset(f"builtins.{name}" for name in ("abs", "float", "int", "max", "min", "pow", "round"))
+_LIBRARIES = ("math.", "numpy.", "tensorflow.")
 _CONSUMED = frozenset({"apply_gradients", "apply"})
 
 
@@ -62,43 +66,94 @@ class Stepwise:
     # --- counters -----------------------------------------------------------------------------------------------------
 
     def _is_counter(self, read: cst.Name | cst.Attribute) -> bool:
-        above = self._origins.index.parents.get(read)
-        if isinstance(above, cst.AugAssign) and above.target is read:
+        if self._is_in_own_change(read):
             return False
-        if self._counts_up(read):
+        if self._is_assigned(read):
             return True
         if isinstance(read, cst.Attribute):
             return self._is_stored_counter(read)
         found = reaching(self._origins.index, read)
-        return any(self._numbers_turns(d) for d in found) or self._adds_one(read, found)
+        return any(self._numbers_turns(d) for d in found) or self._moves(read, found)
+
+    def _is_in_own_change(self, read: cst.BaseExpression) -> bool:
+        """What `step += 1`, `step = step + 1` and `step.assign(step + 1)` read is of no interest by itself."""
+        for above in self._origins.index.ancestors(read):
+            if isinstance(above, cst.AugAssign):
+                return above.target is read
+            if isinstance(above, cst.Assign):
+                return any(t.target.deep_equals(read) for t in above.targets)
+            if isinstance(above, cst.Call) and isinstance(above.func, cst.Attribute):
+                if above.func.attr.value in _ASSIGNS and above.func.value.deep_equals(read):
+                    return True
+            elif isinstance(above, cst.BaseStatement):
+                break
+        return False
 
     def _numbers_turns(self, definition: Definition) -> bool:
         """`for step, batch in enumerate(data)` and `for step in range(n)`, where each turn is a step."""
-        loop, value = definition.statement, definition.value
-        if definition.kind != "for" or loop not in self._loops or loop in self._left or not isinstance(value, cst.Call):
+        loop, value, path = definition.statement, definition.value, definition.path
+        if definition.kind != "for" or loop not in self._loops or loop in self._left:
             return False
-        api = self._origins.names.api(value.func)
-        return definition.path == {"builtins.enumerate": (ITER, 0), "builtins.range": (ITER,)}.get(api or "")
+        while isinstance(value, cst.Call):
+            api = self._origins.names.api(value.func)
+            if path == _NUMBERED.get(api or ""):
+                return True
+            place = path[1] if api == "builtins.zip" and len(path) > 1 else 0
+            if api == "builtins.zip":
+                path = (ITER, *path[2:])
+            elif self._origins.kind(value.func) is not Kind.PROGRESS:
+                return False
+            value = value.args[place].value if 0 <= place < len(value.args) else None
+        return False
 
-    def _adds_one(self, read: cst.BaseExpression, found: Iterable[Definition]) -> bool:
-        """`step += 1` at each step, where the step does not begin it anew."""
-        added = [d for d in found if isinstance(d.value, cst.AugAssign) and self._raises(d.value, read)]
-        anew = [d for d in found if not isinstance(d.value, cst.AugAssign)]
-        return bool(added) and not any(self._pace.in_step(d.statement) for d in anew)
+    def _moves(self, read: cst.Name, found: list[Definition]) -> bool:
+        """`step += 1`, `weight = weight * 0.99` at each step, where the step does not begin it anew."""
+        for change in (d for d in found if self._is_change(d, read)):
+            earlier = self._earlier(change, read)
+            carried = any(d is change for d in earlier)  # not so in `for x in data: x /= 255`
+            if carried and not any(self._begins(d) and not self._is_change(d, read) for d in (*found, *earlier)):
+                return True
+        return False
 
-    def _raises(self, statement: cst.AugAssign, read: cst.BaseExpression) -> bool:
-        one = isinstance(statement.operator, cst.AddAssign) and isinstance(statement.value, _NUMBERS)
-        return one and statement.target.deep_equals(read) and self._pace.in_step(statement)
+    def _is_change(self, definition: Definition, read: cst.BaseExpression) -> bool:
+        return not definition.path and definition.value is not None and self._changes(definition.value, read)
 
-    def _counts_up(self, read: cst.BaseExpression) -> bool:
+    def _earlier(self, change: Definition, read: cst.BaseExpression) -> list[Definition]:
+        """What gives the value that a change changes, and that of the changes before it."""
+        index, found, todo = self._origins.index, list[Definition](), [change]
+        while todo:
+            for each in reaching(index, index.probe(change.name, todo.pop().statement)):
+                if not any(each is known for known in found):
+                    found.append(each)
+                    todo += [each] if self._is_change(each, read) else []
+        return found
+
+    def _begins(self, definition: Definition) -> bool:
+        """Whether a binding is made at every step, not only at some of them."""
+        if isinstance(definition.value, cst.AugAssign) or not self._pace.in_step(definition.statement):
+            return False
+        above = self._origins.index.ancestors(definition.statement)
+        kinds = (cst.If, cst.For, cst.While, cst.FunctionDef)
+        return not isinstance(next((n for n in above if isinstance(n, kinds)), None), cst.If)
+
+    def _changes(self, value: cst.CSTNode, read: cst.BaseExpression) -> bool:
+        """Whether what is assigned at each step is made of what was there before, and of nothing that a batch has."""
+        if isinstance(value, cst.AugAssign):
+            made = value.target.deep_equals(read) and self._is_fixed(value.value)
+        else:
+            made = isinstance(value, cst.BinaryOperation | cst.Call) and self._is_made_of(value, read)
+        return made and self._pace.in_step(value)
+
+    def _is_assigned(self, read: cst.BaseExpression) -> bool:
         """A variable: `step.assign_add(1)` at each step."""
-        for attribute in self._origins.index.attributes.get("assign_add", ()):
-            call = self._origins.index.parents.get(attribute)
+        index = self._origins.index
+        for attribute in (a for name in _ASSIGNS for a in index.attributes.get(name, ())):
+            call = index.parents.get(attribute)
             if not isinstance(call, cst.Call) or not call.args or not attribute.value.deep_equals(read):
                 continue
-            number = any(isinstance(n, _NUMBERS) for n in nodes(call.args[0].value))
-            names = any(isinstance(n, cst.Name) for n in nodes(call.args[0].value))
-            if number and not names and self._pace.in_step(call) and Kind.VARIABLE in self._origins.kinds(read):
+            value, anew = call.args[0].value, attribute.attr.value == "assign"
+            made = self._is_made_of(value, read) if anew else self._is_fixed(value)
+            if made and self._pace.in_step(call) and Kind.VARIABLE in self._origins.kinds(read):
                 return True
         return False
 
@@ -106,7 +161,45 @@ class Stepwise:
         if node.attr.value == "iterations":
             return Kind.OPTIMIZER in self._origins.kinds(node.value)
         stores = self._origins.index.attribute_stores.get(node.attr.value, ())
-        return any(isinstance(value, cst.AugAssign) and self._raises(value, node) for _, value, _ in stores)
+        return any(not path and self._changes(value, node) for _, value, path in stores)
+
+    # --- values that are alike at each step ---------------------------------------------------------------------------
+
+    def _is_made_of(self, value: cst.BaseExpression, read: cst.BaseExpression) -> bool:
+        return any(n.deep_equals(read) for n in nodes(value)) and self._is_fixed(value, read)
+
+    def _is_fixed(self, value: cst.BaseExpression, read: cst.BaseExpression | None = None) -> bool:
+        """Whether a value is made of numbers, of what is set before the steps, and of `read`."""
+        if read is not None and value.deep_equals(read):
+            return True
+        if isinstance(value, cst.BinaryOperation):
+            return self._is_fixed(value.left, read) and self._is_fixed(value.right, read)
+        if isinstance(value, cst.UnaryOperation):
+            return self._is_fixed(value.expression, read)
+        if isinstance(value, cst.Call):
+            api = self._origins.names.api(value.func) or ""
+            plain = api in _ARITHMETIC or (api.startswith(_LIBRARIES) and ".random." not in api)
+            return plain and all(self._is_fixed(a.value, read) for a in value.args)
+        if isinstance(value, cst.Name | cst.Attribute):
+            return self._origins.names.api(value) is not None or self._is_set_before(value)
+        return isinstance(value, cst.Integer | cst.Float)
+
+    def _is_set_before(self, node: cst.Name | cst.Attribute) -> bool:
+        """Whether a name or an attribute keeps its value through the steps, and is no model, variable or optimizer."""
+        if any(kind is not None for kind in self._origins.kinds(node)):
+            return False
+        if isinstance(node, cst.Attribute):
+            stores = self._origins.index.attribute_stores.get(node.attr.value, ())
+            if stores:
+                return not any(self._pace.in_step(value) for _, value, _ in stores)
+            return isinstance(node.value, cst.Name | cst.Attribute) and self._is_set_before(node.value)
+        found = reaching(self._origins.index, node)
+        return bool(found) and all(self._is_before(d) for d in found)
+
+    def _is_before(self, definition: Definition) -> bool:
+        if definition.kind == "param" and isinstance(definition.scope, cst.FunctionDef):
+            return not self._pace.in_step(definition.scope.body)
+        return definition.kind == "assign" and not self._pace.in_step(definition.statement)
 
 
 def _applies(call: cst.Call) -> bool:
