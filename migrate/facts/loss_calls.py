@@ -108,8 +108,8 @@ class LossCalls:
 
     def _once(self, call: cst.Call) -> bool:
         """Whether the call is made once, outside any step: then of all the data, not of a batch."""
-        index = self._origins.index
-        return index.enclosing_function(call) is None and not index.loops_around(call)
+        inside = cst.FunctionDef | cst.Lambda | cst.BaseComp | cst.For | cst.While
+        return not any(isinstance(above, inside) for above in self._origins.index.ancestors(call))
 
     def _drawn(self, draw: Draw) -> Value | None:
         """NumPy's random numbers: one row for each example, or the same for all."""
