@@ -108,7 +108,9 @@ class Linear:
             return True
         api = self._origins.names.api(node.func)
         if api is not None:
-            return api in _SAME and bool(node.args) and self.of(node.args[0].value, depth + 1)
+            others = node.args[1:]  # weights of a mean: a product of two values of the batch is not linear
+            same = bool(node.args) and not any(a.star or self._sameness.of(a.value) for a in others)
+            return api in _SAME and same and self.of(node.args[0].value, depth + 1)
         if self._origins.function(node.func) is not None:
             return self._returned(node, (), depth)
         if isinstance(node.func, cst.Attribute) and node.func.attr.value in _METHODS and not node.args:
