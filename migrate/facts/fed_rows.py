@@ -41,13 +41,16 @@ def _given(loop: TrainingLoop) -> tuple[cst.BaseExpression, ...]:
 
 def _is_opaque(origins: Origins, losses: Losses, value: cst.BaseExpression, loop: TrainingLoop) -> bool:
     found = parts(origins, value)
-    calls = [n for n in found if isinstance(n, cst.Call)]
-    unseen = [call for call in calls if _unseen(origins, call)]
+    unseen = [n for n in found if isinstance(n, cst.Call) and _unseen(origins, n) and not _is_drawn(origins, n)]
     if not any(loop.gradient.fed or within(origins.index, call, loop.loop.body) for call in unseen):
         return False
-    if any(numpy_draw(origins, c) is not None or origins.kind(c.func) is Kind.DRAW for c in calls):
-        return False
     return not any(_is_rows(losses, n) for n in found if isinstance(n, cst.Name | cst.Call | cst.Subscript))
+
+
+def _is_drawn(origins: Origins, made: cst.Call) -> bool:
+    """Whether random numbers say what a call gives: those are dealt themselves."""
+    calls = [n for n in parts(origins, made) if isinstance(n, cst.Call)]
+    return any(numpy_draw(origins, c) is not None or origins.kind(c.func) is Kind.DRAW for c in calls)
 
 
 def _unseen(origins: Origins, call: cst.Call) -> bool:
