@@ -26,7 +26,7 @@ def undealt(origins: Origins, losses: Losses, loops: Iterable[TrainingLoop]) -> 
     """Examples that code outside the file gives, of nothing that is dealt: all workers may get the same."""
     reason = "where these examples come from is not visible: all workers may train on the same ones"
     next_step = "read the data in this file: slice arrays, index them by a NumPy draw, or iterate a tf.data.Dataset"
-    given = dict.fromkeys((v, loop) for loop in loops if not loop.gradient.wrapped for v in _given(loop))
+    given = ((v, loop) for loop in loops if not loop.gradient.wrapped for v in _given(loop))
     opaque = dict.fromkeys(v for v, loop in given if _is_opaque(origins, losses, v, loop))
     return [Problem("TFDP010", v, reason, next_step) for v in opaque]
 

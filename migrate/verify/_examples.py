@@ -22,6 +22,8 @@ from tfdp.migrate.verify.trace import Array
 _DRAWING = ("Random", "StatelessRandom", "StatefulRandom", "Multinomial", "SampleDistortedBoundingBox")
 _CALLING = ("If", "While", "Case", "Call", "Dataset", "DatasetV2")
 _APART = frozenset({"train_on_batch", "predict"})
+# In a site, between the line that reads and the functions of Keras through which it does.
+_THROUGH = ">"
 # Once the pipelines have fed that many steps, arguments are not looked at any more: they come from there.
 _FED = 2
 
@@ -184,7 +186,7 @@ def _site(frame: FrameType) -> str | None:
         elif name.startswith("tfdp.runtime") and not functions:
             return None
         elif not (inside(one) or name.startswith("tfdp.")):
-            if keras2.generator() is not None and not _APART.isdisjoint(functions):
+            if not _APART.isdisjoint(functions) and keras2.generator() is not None:
                 return None
-            return examples.THROUGH.join([f"{one.f_code.co_filename}:{one.f_lineno}", *reversed(functions)])
+            return _THROUGH.join([f"{one.f_code.co_filename}:{one.f_lineno}", *reversed(functions)])
     return None

@@ -10,11 +10,6 @@ _INSIDE = ("tensorflow", *KERAS)
 _GENERATED = "__autograph_generated_file"
 
 
-def outside(frame: FrameType | None) -> FrameType | None:
-    """The innermost frame, from `frame` on, that belongs to none of these libraries."""
-    return next((one for one in frames(frame) if not inside(one)), None) if frame else None
-
-
 def frames(frame: FrameType | None = None) -> Iterator[FrameType]:
     """`frame` and those that called it; those of the caller without one."""
     frame = frame or sys._getframe(1)

@@ -1,12 +1,12 @@
 """Layers whose result depends on which examples a process has: they compute the same in every run of a proof."""
 
 import functools
-import inspect
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import tensorflow as tf
 
+from tfdp.migrate.verify import _made
 from tfdp.migrate.verify._frames import Lines, frames
 from tfdp.migrate.verify._notes import Notes
 from tfdp.migrate.verify.neutralised import NORMALIZED
@@ -22,17 +22,7 @@ class Layers:
 
     def watch(self) -> None:
         """Remember where layers are made, from now on."""
-        layer = tf.keras.layers.Layer
-        start = layer.__init__
-
-        @functools.wraps(start)
-        def __init__(this: Any, *args: Any, **options: Any) -> None:  # noqa: N807
-            start(this, *args, **options)
-            self._made.setdefault(this, self._lines.here())
-
-        # Keras binds the arguments of a layer without a constructor of its own by what `inspect` says of this one.
-        __init__.__signature__ = inspect.signature(start)  # type: ignore[attr-defined]
-        layer.__init__ = __init__
+        _made.watch(tf.keras.layers.Layer, lambda layer: self._made.setdefault(layer, self._lines.here()))
 
     def install(self) -> None:
         """BatchNormalization normalises by the batch at hand, whose statistics differ by rank: a known difference."""

@@ -1,14 +1,13 @@
 """The optimizers that a script makes: what they are set to, told at the end of the run."""
 
 import contextlib
-import functools
 import weakref
 from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
 
-from tfdp.migrate.verify import settings
+from tfdp.migrate.verify import _made, settings
 from tfdp.migrate.verify.settings import SLACK, STEPS, Optimizer
 
 
@@ -21,15 +20,7 @@ class Settings:
 
     def install(self) -> None:
         """Remember every one that is made, from now on."""
-        optimizer = tf.keras.optimizers.Optimizer
-        start = optimizer.__init__
-
-        @functools.wraps(start)
-        def __init__(this: Any, *args: Any, **options: Any) -> None:  # noqa: N807
-            start(this, *args, **options)
-            self._made.append(weakref.ref(this))
-
-        optimizer.__init__ = __init__
+        _made.watch(tf.keras.optimizers.Optimizer, lambda optimizer: self._made.append(weakref.ref(optimizer)))
 
     def write(self) -> None:
         """Write what those are set to that have updated variables."""

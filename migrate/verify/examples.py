@@ -20,8 +20,6 @@ FILE = "examples.jsonl"
 # Of the parts of an element, labels and the like have few distinct rows; they cannot say which example it is.
 _TELLING = 0.5
 _OFTEN = 0.8
-# In a site: the line that reads, and the functions of Keras through which it does.
-THROUGH = ">"
 
 Kind: TypeAlias = Literal["stream", "argument"]
 Part: TypeAlias = tuple[str, int]

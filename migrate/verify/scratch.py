@@ -39,15 +39,21 @@ def show(root: Path, script: Path, folders: Iterable[Path]) -> None:
         place(root, folder).mkdir(parents=True, exist_ok=True)
     for folder in shown:
         mirror(folder, place(root, folder))
-        beside, *above = folder.parents or [folder]
-        if above and len(_entries(beside)) < BESIDE_ENTRIES:
+    # What is to be written in comes before what is only linked: a link made first would stay.
+    for beside in _beside(shown):
+        if len(_entries(beside)) < BESIDE_ENTRIES:
             mirror(beside, place(root, beside), BESIDE_ENTRIES)
-        for one in folder.parents:
-            _link(one, place(root, one), root)
+    for above in dict.fromkeys(one for folder in shown for one in folder.parents):
+        _link(above, place(root, above), root)
     copy = place(root, script)
     if copy.is_symlink() and script.is_file():
         copy.unlink()
         shutil.copy2(script, copy)
+
+
+def _beside(folders: Iterable[Path]) -> list[Path]:
+    """The folders that these lie in, the root left out."""
+    return list(dict.fromkeys(folder.parent for folder in folders if len(folder.parents) > 1))
 
 
 def _link(origin: Path, target: Path, root: Path) -> None:

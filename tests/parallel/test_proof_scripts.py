@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 import pytest
+from handmade import Change, changed
 
 pytest.importorskip("tensorflow")
 
@@ -23,19 +24,11 @@ SCRIPTS = Path(__file__).parent.parent.parent / "fixtures" / "scripts"
 # They cross the end of an epoch, with its smaller last batch.
 STEPS = 11
 
-Change: TypeAlias = tuple[str, str]
 Mode: TypeAlias = Literal["per-worker", "global"]
 
 
 def path(script: str) -> Path:
     return SCRIPTS / script / "before.py"
-
-
-def changed(text: str, changes: Sequence[Change]) -> str:
-    for old, new in changes:
-        assert text.count(old) == 1, f"{old!r} occurs {text.count(old)} times"
-        text = text.replace(old, new)
-    return text
 
 
 def migrated(script: str, batch: Mode, before: str) -> str:

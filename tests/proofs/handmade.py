@@ -1,6 +1,6 @@
 """Ways to break one script that no other has a place for, and originals whose data end soon."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tfdp.migrate.verify.causes import Cause
@@ -19,7 +19,7 @@ class Handmade:
     original: tuple[Change, ...] = ()
 
 
-def changed(text: str, changes: tuple[Change, ...]) -> str:
+def changed(text: str, changes: Sequence[Change]) -> str:
     """The text after changes of places that occur once."""
     for old, new in changes:
         assert text.count(old) == 1, f"{old!r} occurs {text.count(old)} times"

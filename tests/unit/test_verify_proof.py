@@ -131,6 +131,16 @@ def test_a_tree_of_several_folders_changes_none_of_them(
     assert sorted(origin.rglob("*")) == before
 
 
+def test_a_folder_beside_one_is_its_own_although_it_lies_above_another(folders: tuple[Path, Path]) -> None:
+    origin, root = folders
+    shown = [origin / "code" / "deep", origin / "work"]
+    for folder in shown:
+        folder.mkdir(parents=True)
+    scratch.show(root, origin / "plot.txt", shown)
+    (scratch.place(root, origin) / "data" / "new.txt").write_text("new")
+    assert not (origin / "data" / "new.txt").exists()
+
+
 def test_writing_to_a_linked_file_changes_a_copy(folders: tuple[Path, Path]) -> None:
     origin, copy = folders
     scratch.mirror(origin, copy)
