@@ -134,6 +134,24 @@ def case_a_custom_train_step_and_apply_gradients():
     close(model.inner.get_weights(), want)
 
 
+def case_folds_start_alike_on_all_ranks_and_end_as_in_one_process():
+    starts = []
+    for fold in range(3):
+        keras.backend.clear_session()
+        x, y = records(LOCAL * dp.size() * 3)
+        model, optimizer = model_of(), OPTIMIZERS["clipped adam"]()
+        same_everywhere(model)
+        starts.append(model.get_weights()[0].tobytes())
+        held_out = np.arange(len(x)) % 3 == fold
+        rest = ~held_out
+        want = one_process(model, OPTIMIZERS["clipped adam"](), x[rest], y[rest], batch=LOCAL * dp.size())
+        model.compile(optimizer=dp.DistributedOptimizer(optimizer), loss=loss())
+        model.fit(*mine(x[rest], y[rest]), batch_size=LOCAL, shuffle=False, verbose=0)
+        close(model.get_weights(), want)
+        same_everywhere(model)
+    assert len(set(starts)) == 3, "each fold starts with its own values"
+
+
 def case_names_and_configurations():
     for given in ("sgd", "SGD", keras.optimizers.serialize(keras.optimizers.SGD())):
         x, y = records(LOCAL * dp.size() * 2)

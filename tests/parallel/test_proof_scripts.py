@@ -4,7 +4,7 @@ A mutant is a text substitution in the migrated script, and says which criterion
 scripts are in tests/proofs.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path

@@ -73,6 +73,52 @@ def test_a_saved_model_loads_where_there_is_no_tfdp_as_the_same_without_it(be_ra
     subprocess.run([sys.executable, "-c", LOAD, *paths], check=True, env=quiet)
 
 
+GO_ON = """
+import sys, numpy as np, tensorflow as tf
+sys.modules["tfdp"] = None
+
+def go_on(folder):
+    made = tf.keras.Sequential([tf.keras.Input((3,)), tf.keras.layers.Dense(2)])
+    made.compile(optimizer=tf.keras.optimizers.Adam(0.25), loss="mse")
+    made.optimizer.build(made.trainable_variables)
+    start = [each.numpy() for each in made.weights]
+    made.load_weights(f"{folder}/model.weights.h5")
+    loaded = [each.numpy() for each in made.weights]
+    assert not all(map(np.array_equal, start, loaded))
+    checkpoint = tf.train.Checkpoint(model=made, optimizer=made.optimizer)
+    checkpoint.restore(f"{folder}/ckpt-1").assert_existing_objects_matched()
+    for one, other in zip(made.weights, loaded):
+        np.testing.assert_array_equal(one.numpy(), other)
+    exported = tf.saved_model.load(f"{folder}/exported")
+    answer = exported.serve(tf.ones([4, 3])) if hasattr(exported, "serve") else exported(tf.ones([4, 3]))
+    np.testing.assert_allclose(answer, made(tf.ones([4, 3])), rtol=1e-6)
+    made.train_on_batch(np.ones((4, 3)), np.zeros((4, 2)))
+    held = made.optimizer.variables
+    return [each.numpy() for each in [*made.weights, *(held() if callable(held) else held)]]
+
+found, wanted = map(go_on, sys.argv[1:])
+assert len(found) == len(wanted) > 4
+for one, other in zip(found, wanted):
+    np.testing.assert_array_equal(one, other)
+"""
+
+
+def test_training_goes_on_from_weights_and_checkpoints_where_there_is_no_tfdp(be_rank, tmp_path):
+    def save(model, folder):
+        folder.mkdir()
+        model.save_weights(folder / "model.weights.h5")
+        tf.train.Checkpoint(model=model, optimizer=model.optimizer).save(str(folder / "ckpt"))
+        export = model.export if hasattr(model, "export") else model.save
+        export(str(folder / "exported"))
+
+    save(trained(keras.optimizers.Adam(0.25)), tmp_path / "plain")
+    be_rank(0, 2)
+    save(trained(dp.DistributedOptimizer(keras.optimizers.Adam(0.25))), tmp_path / "distributed")
+    quiet = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
+    folders = [tmp_path / "distributed", tmp_path / "plain"]
+    subprocess.run([sys.executable, "-c", GO_ON, *folders], check=True, env=quiet)
+
+
 def test_checkpoints_hold_what_they_hold_without_it(be_rank, tmp_path):
     def names(optimizer, folder):
         model = trained(optimizer)
