@@ -4,7 +4,6 @@ The script is compiled from the text in the spec under its own path, so that one
 migrated script and as any variation of it.
 """
 
-import contextlib
 import functools
 import importlib.util
 import io
@@ -149,7 +148,7 @@ class Session:
         if not self.spec.reference:
             self.trace.write_start(self.recorder.start())
         given = tuple(self.seeds.given), tuple(self.order.given), tuple(self.order.sources), self.changed.all
-        self.trace.write_header(Header(outcome, self.registry.names(), _compute_dtype(), *given, self.notes.all))
+        self.trace.write_header(Header(outcome, self.registry.names(), self.layers.compute, *given, self.notes.all))
 
     def _watch_tape(self) -> None:
         tape = _runtime("DistributedGradientTape")
@@ -177,16 +176,6 @@ def _replace(name: str, change: Callable[[Callable[..., Any]], Callable[..., Any
     changed = change(original)
     setattr(sys.modules[original.__module__], name, changed)
     setattr(sys.modules["tfdp.runtime"], name, changed)
-
-
-def _compute_dtype() -> str:
-    """The dtype Keras computes in, where the script uses Keras."""
-    if "keras" not in sys.modules:
-        return "float32"
-    with contextlib.suppress(AttributeError):
-        policy = tf.keras.mixed_precision.global_policy()
-        return str(policy.compute_dtype)
-    return "float32"
 
 
 def _run_as_main(spec: Spec) -> None:

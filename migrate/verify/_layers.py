@@ -9,6 +9,7 @@ import tensorflow as tf
 from tfdp.migrate.verify import _made
 from tfdp.migrate.verify._frames import Lines, frames
 from tfdp.migrate.verify._notes import Notes
+from tfdp.migrate.verify.compare import EPSILON, EPSILONS
 from tfdp.migrate.verify.neutralised import NORMALIZED
 
 
@@ -19,10 +20,17 @@ class Layers:
         self._lines = lines
         self._changed = changed
         self._made: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
+        # The dtype of least precision that a layer computes in. Keras knows its policy by thread: this asks the layers.
+        self.compute = "float32"
 
     def watch(self) -> None:
-        """Remember where layers are made, from now on."""
-        _made.watch(tf.keras.layers.Layer, lambda layer: self._made.setdefault(layer, self._lines.here()))
+        """Remember where layers are made, and what they compute in, from now on."""
+
+        def made(layer: Any) -> None:
+            self._made.setdefault(layer, self._lines.here())
+            self.compute = max(self.compute, layer.compute_dtype, key=lambda dtype: EPSILONS.get(dtype, EPSILON))
+
+        _made.watch(tf.keras.layers.Layer, made)
 
     def install(self) -> None:
         """BatchNormalization normalises by the batch at hand, whose statistics differ by rank: a known difference."""
