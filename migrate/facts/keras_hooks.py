@@ -11,6 +11,7 @@ from tfdp.migrate.facts.origins import Origins
 _EACH_STEP = re.compile(r"on_(train_)?batch_(begin|end)$")
 _EACH_EPOCH = re.compile(r"on_(epoch|train)_(begin|end)$")
 SCHEDULER = "keras.callbacks.LearningRateScheduler"
+_OF_FUNCTIONS = "keras.callbacks.LambdaCallback"
 
 
 def params_of(function: cst.FunctionDef | cst.Lambda) -> list[cst.Param]:
@@ -39,6 +40,17 @@ class Hooks:
         function = self._origins.index.enclosing_function(node)
         named = function is not None and _EACH_STEP.match(function.name.value) is not None
         return named and function is not None and self._is_callback(function)
+
+    def at_each_step(self) -> list[cst.FunctionDef | cst.Lambda]:
+        """Methods and functions that Keras calls before or after each step, with the number of its batch."""
+        index, names = self._origins.index, self._origins.names
+        found: list[cst.FunctionDef | cst.Lambda] = []
+        found += [f for f in index.functions if _EACH_STEP.match(f.name.value) and self._is_callback(f)]
+        for given in (a for c in index.calls if names.api(c.func) == _OF_FUNCTIONS for a in c.args):
+            if given.keyword is not None and _EACH_STEP.match(given.keyword.value):
+                made = [o.node for o in self._origins.of(given.value)]
+                found += [n for n in made if isinstance(n, cst.FunctionDef | cst.Lambda)]
+        return found
 
     def _is_callback(self, function: cst.FunctionDef) -> bool:
         owner = self._origins.index.enclosing_class(function)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import libcst as cst
 
@@ -16,18 +16,25 @@ _COUNTERS = frozenset({"iterations", "global_step"})
 
 
 class Pace:
-    """Answers about places and values, given the loops of which each turn is a step."""
+    """Answers about places and values, given the loops of which each turn is a step.
 
-    def __init__(self, origins: Origins, loops: Iterable[cst.For | cst.While]) -> None:
+    functions: those that Keras calls at each step.
+    """
+
+    def __init__(
+        self, origins: Origins, loops: Iterable[cst.For | cst.While], functions: Collection[cst.CSTNode] = ()
+    ) -> None:
         self._origins = origins
-        self._loops = frozenset(loops)
+        self._loops, self._functions = frozenset(loops), frozenset(functions)
 
     def in_step(self, node: cst.CSTNode) -> bool:
-        """Whether a place is reached at every step: in a loop of steps, or in a function called in one."""
+        """Whether a place is reached at every step: in a loop of steps, or in a function called in one or by Keras."""
         return self._in_step(node, set())
 
     def _in_step(self, node: cst.CSTNode, seen: set[cst.FunctionDef]) -> bool:
         if any(loop in self._loops for loop in self._origins.index.loops_around(node)):
+            return True
+        if any(above in self._functions for above in self._origins.index.ancestors(node)):
             return True
         function = self._origins.index.enclosing_function(node)
         if function is None or function in seen:

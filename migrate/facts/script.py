@@ -30,6 +30,7 @@ from tfdp.migrate.facts.ignores import Ignores, lines_of
 from tfdp.migrate.facts.index import Index
 from tfdp.migrate.facts.keras_losses import KerasLosses
 from tfdp.migrate.facts.keras_reductions import KerasReductions
+from tfdp.migrate.facts.keras_stepping import KerasStepping
 from tfdp.migrate.facts.loops import Loops, TrainingLoop
 from tfdp.migrate.facts.losses import Losses
 from tfdp.migrate.facts.names import Names
@@ -313,8 +314,9 @@ class Script:
     def _stepwise(self) -> list[Problem]:
         """What is trained that changes with the number of the step."""
         counted = {loop for take in self.array_batches.takes if take.counted for loop in take.loops[:1]}
-        return Stepwise(self.origins, [loop.loop for loop in self.loops], counted).problems(
-            (*self.trained, *self.fitted.stepped), self._sliced
+        keras = KerasStepping(self.origins, self.fitted.by_keras)
+        return Stepwise(self.origins, [loop.loop for loop in self.loops], counted, keras).problems(
+            (*self.trained, *self.fitted.stepped), self._sliced | keras.computed
         )
 
     @property

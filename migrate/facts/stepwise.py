@@ -5,39 +5,67 @@ With the batch of all workers a pass over the data has fewer steps, so that they
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
 
 import libcst as cst
 
 from tfdp.migrate.catalogue import Kind
+from tfdp.migrate.facts.callbacks import is_fitted_model
 from tfdp.migrate.facts.flow import reaching
 from tfdp.migrate.facts.gradients import Gradient
 from tfdp.migrate.facts.index import ITER, Definition
+from tfdp.migrate.facts.keras_stepping import KerasStepping
 from tfdp.migrate.facts.origins import Origins
 from tfdp.migrate.facts.pace import Pace
 from tfdp.migrate.facts.parts import nodes
 from tfdp.migrate.facts.problem import Problem
 from tfdp.migrate.facts.slices import backward
+from tfdp.migrate.facts.spelling import last_name
 
 _ASSIGNS = ("assign", "assign_add", "assign_sub")
+_UPDATES = ("update", "update_add", "update_sub")
+_SETS = {f"keras.backend.{name}": not name.startswith("update_") for name in ("set_value", *_UPDATES)}
+_MAKES = frozenset({"Variable", "variable", "add_weight", "add_variable"})
+_READS = frozenset({"numpy", "value", "read_value", "item"})
 _NUMBERED = {"builtins.enumerate": (ITER, 0), "builtins.range": (ITER,), "itertools.count": (ITER,)}
 _NUMBERED |= {f"tqdm.{module}trange": (ITER,) for module in ("", "auto.", "notebook.")}
 _ARITHMETIC = frozenset(f"builtins.{name}" for name in ("abs", "float", "int", "max", "min", "pow", "round"))
-_LIBRARIES = ("math.", "numpy.", "tensorflow.")
+_LIBRARIES = ("math.", "numpy.", "tensorflow.", "keras.backend.", "keras.ops.")
 _CONSUMED = frozenset({"apply_gradients", "apply"})
+
+
+def _nothing(node: cst.CSTNode) -> bool:  # noqa: ARG001
+    return False
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """What changes a variable: anew, or by adding a value or taking it away."""
+
+    receiver: cst.BaseExpression
+    value: cst.BaseExpression
+    anew: bool
 
 
 class Stepwise:
     """Finds what changes from step to step in what is computed from the examples.
 
-    loops: those of which each turn is a step; left: those of which the number says which examples a batch has.
+    loops: those of which each turn is a step; left: those of which the number says which examples a batch has; keras:
+    what Keras runs at each step.
     """
 
     def __init__(
-        self, origins: Origins, loops: Iterable[cst.For | cst.While], left: Collection[cst.CSTNode] = ()
+        self,
+        origins: Origins,
+        loops: Iterable[cst.For | cst.While],
+        left: Collection[cst.CSTNode],
+        keras: KerasStepping,
     ) -> None:
-        self._origins, self._loops, self._left = origins, frozenset(loops), left
-        self._pace = Pace(origins, self._loops)
+        self._origins, self._loops, self._left, self._keras = origins, frozenset(loops), left, keras
+        self._pace = Pace(origins, self._loops, keras.functions)
+        self._open: set[Assignment] = set()
 
     def problems(self, gradients: Iterable[Gradient], losses: Collection[cst.CSTNode]) -> list[Problem]:
         """Counters among the nodes that trained losses are computed from, and in what is applied."""
@@ -49,9 +77,7 @@ class Stepwise:
 
     def _counters(self, computed: Collection[cst.CSTNode]) -> Iterator[cst.CSTNode]:
         for node in computed:
-            if self._is_exempt(node):
-                continue
-            if isinstance(node, cst.Name | cst.Attribute) and self._is_counter(node):
+            if not self._is_exempt(node) and self._counts(node):
                 yield node
 
     def _is_exempt(self, node: cst.CSTNode) -> bool:
@@ -73,7 +99,8 @@ class Stepwise:
         if isinstance(read, cst.Attribute):
             return self._is_stored_counter(read)
         found = reaching(self._origins.index, read)
-        return any(self._numbers_turns(d) for d in found) or self._moves(read, found)
+        numbered = any(self._numbers_turns(d) or d.value in self._keras.numbers for d in found)
+        return numbered or self._moves(read, found)
 
     def _is_in_own_change(self, read: cst.BaseExpression) -> bool:
         """What `step += 1`, `step = step + 1` and `step.assign(step + 1)` read is of no interest by itself."""
@@ -144,18 +171,50 @@ class Stepwise:
             made = isinstance(value, cst.BinaryOperation | cst.Call) and self._is_made_of(value, read)
         return made and self._pace.in_step(value)
 
+    # --- variables ----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _assignments(self) -> list[Assignment]:
+        """What is assigned to variables at each step."""
+        index, found = self._origins.index, list[Assignment]()
+        for call in index.calls:
+            given, func = [a.value for a in call.args if a.keyword is None and not a.star], call.func
+            api = self._origins.names.api(func)
+            if api in _SETS and len(given) > 1:
+                found.append(Assignment(given[0], given[1], _SETS[api]))
+            elif isinstance(func, cst.Attribute) and func.attr.value in _ASSIGNS and given:
+                found.append(Assignment(func.value, given[0], func.attr.value == "assign"))
+        return [each for each in found if self._pace.in_step(each.value)]
+
     def _is_assigned(self, read: cst.BaseExpression) -> bool:
-        """A variable: `step.assign_add(1)` at each step."""
-        index = self._origins.index
-        for attribute in (a for name in _ASSIGNS for a in index.attributes.get(name, ())):
-            call = index.parents.get(attribute)
-            if not isinstance(call, cst.Call) or not call.args or not attribute.value.deep_equals(read):
-                continue
-            value, anew = call.args[0].value, attribute.attr.value == "assign"
-            made = self._is_made_of(value, read) if anew else self._is_fixed(value)
-            if made and self._pace.in_step(call) and Kind.VARIABLE in self._origins.kinds(read):
-                return True
-        return False
+        """A variable that is changed by a number, or follows another counter: `step.assign_add(1)` at each step."""
+        return any(self._is_same(e.receiver, read) and self._advances(e) for e in self._assignments)
+
+    def _advances(self, change: Assignment) -> bool:
+        if change in self._open:
+            return False  # of two that follow each other
+        self._open.add(change)
+        try:
+            made = self._is_made_of(change.value, change.receiver) if change.anew else self._is_fixed(change.value)
+            return made or self._is_counted(change.value)
+        finally:
+            self._open.discard(change)
+
+    def _is_same(self, receiver: cst.BaseExpression, read: cst.BaseExpression) -> bool:
+        """Whether what is assigned may be the variable that is read."""
+        assigned, made = self._makers(receiver), self._makers(read)
+        if not made or (assigned and not assigned & made):
+            return False
+        if assigned or receiver.deep_equals(read):
+            return True
+        if not isinstance(receiver, cst.Attribute) or not isinstance(read, cst.Attribute):
+            return False
+        return receiver.attr.value == read.attr.value and is_fitted_model(self._origins, receiver.value)
+
+    def _makers(self, node: cst.BaseExpression) -> set[cst.CSTNode]:
+        """The calls that make a variable."""
+        calls = [o.node for o in self._origins.of(node) if isinstance(o.node, cst.Call) and not o.path]
+        return {c for c in calls if self._origins.kind(c.func) is Kind.VARIABLE or last_name(c.func) in _MAKES}
 
     def _is_stored_counter(self, node: cst.Attribute) -> bool:
         if node.attr.value == "iterations":
@@ -166,11 +225,18 @@ class Stepwise:
     # --- values that are alike at each step ---------------------------------------------------------------------------
 
     def _is_made_of(self, value: cst.BaseExpression, read: cst.BaseExpression) -> bool:
-        return any(n.deep_equals(read) for n in nodes(value)) and self._is_fixed(value, read)
+        return any(n.deep_equals(read) for n in nodes(value)) and self._is_fixed(value, read.deep_equals)
 
-    def _is_fixed(self, value: cst.BaseExpression, read: cst.BaseExpression | None = None) -> bool:
-        """Whether a value is made of numbers, of what is set before the steps, and of `read`."""
-        if read is not None and value.deep_equals(read):
+    def _is_counted(self, value: cst.BaseExpression) -> bool:
+        """Whether a value is made of a counter, and of nothing that a batch has."""
+        return any(self._counts(n) for n in nodes(value)) and self._is_fixed(value, self._counts)
+
+    def _counts(self, node: cst.CSTNode) -> bool:
+        return isinstance(node, cst.Name | cst.Attribute) and self._is_counter(node)
+
+    def _is_fixed(self, value: cst.BaseExpression, read: Callable[[cst.CSTNode], bool] = _nothing) -> bool:
+        """Whether a value is made of numbers, of what is set before the steps, and of what is `read`."""
+        if read(value):
             return True
         if isinstance(value, cst.BinaryOperation):
             return self._is_fixed(value.left, read) and self._is_fixed(value.right, read)
@@ -178,7 +244,10 @@ class Stepwise:
             return self._is_fixed(value.expression, read)
         if isinstance(value, cst.Call):
             api = self._origins.names.api(value.func) or ""
-            plain = api in _ARITHMETIC or (api.startswith(_LIBRARIES) and ".random." not in api)
+            if isinstance(value.func, cst.Attribute) and value.func.attr.value in _READS and not value.args:
+                return self._is_fixed(value.func.value, read)
+            plain = api in _ARITHMETIC or (api.startswith(_LIBRARIES) and "random" not in api)
+            plain = plain or self._origins.function(value.func) is not None
             return plain and all(self._is_fixed(a.value, read) for a in value.args)
         if isinstance(value, cst.Name | cst.Attribute):
             return self._origins.names.api(value) is not None or self._is_set_before(value)
