@@ -55,10 +55,16 @@ class _Following:
         keys: list[Key] = []
 
         @as_written
-        def followed() -> Any:
+        def converted() -> Any:
             value = initial() if callable(initial) else initial
             # The initial value that a pending checkpoint restore supplies is a tensor in a wrapper.
-            tensor = tf.convert_to_tensor(getattr(value, "wrapped_value", value), dtype=arguments.get("dtype"))
+            return tf.convert_to_tensor(getattr(value, "wrapped_value", value), dtype=arguments.get("dtype"))
+
+        known = _known_outside(converted)
+
+        @as_written
+        def followed() -> Any:
+            tensor = converted() if known is None else known
             element = stream_element(name)
             if element is not None and tensor.dtype.is_integer and tensor.shape.rank == 1:
                 return _own_stream(tensor, element, self._job.topology.rank)
@@ -69,7 +75,12 @@ class _Following:
             keys.append(key)
             return self._exchanged(tensor, key, call_site())
 
-        variable = next_creator(**{**arguments, "initial_value": followed})
+        made = {**arguments, "initial_value": followed}
+        if known is None:
+            variable = next_creator(**made)
+        else:
+            with tf.init_scope():
+                variable = next_creator(**{**made, "experimental_enable_variable_lifting": False})
         if keys:
             with self._lock:
                 self._created[keys[-1]] = weakref.ref(variable)
@@ -99,6 +110,23 @@ class _Following:
                 f"the variable {key} that rank {self._job.topology.rank} creates at {site} has no initial value from "
                 f"rank 0 ({error}): rank 0 must create it too. Create it on all ranks, or on rank 0 alone"
             ) from error
+
+
+def _known_outside(initial: Callable[[], Any]) -> Any:
+    """An initial value, computed outside the `tf.function` being traced; None without one, or where it cannot be.
+
+    Inside, TensorFlow would have to lift its computation out of the function, which it cannot for variables that are
+    made after a collective, as slots are: it then runs the function with its initialisers in a branch, again at each
+    step until all variables have values. Keras' masked LSTM does not compute there.
+    """
+    if not tf.inside_function():
+        return None
+    try:
+        with tf.init_scope():
+            value = initial()
+    except (TypeError, ValueError, NotImplementedError, tf.errors.OpError):
+        return None  # it depends on what the function computes; another failure comes again inside
+    return value if hasattr(value, "numpy") else None
 
 
 _following: _Following | None = None

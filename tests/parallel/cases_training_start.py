@@ -165,6 +165,40 @@ def case_followed_after_clear_session():
         assert_equal_on_ranks(tf.Variable(tf.random.normal([2])))
 
 
+class Lazily(tf.Module):
+    """Makes its model, its slots and, in a branch, one more variable while a step is traced."""
+
+    def __init__(self, kind):
+        super().__init__()
+        self.inner, self.embedding = kind(4), tf.keras.layers.Embedding(9, 3, mask_zero=True)
+        self.optimizer, self.late = tf.keras.optimizers.Adam(0.1), None
+
+    @tf.function
+    def step(self, tokens, take):
+        with tf.GradientTape() as tape:
+            mask = self.embedding.compute_mask(tokens)
+            loss = tf.reduce_mean(self.inner(self.embedding(tokens), mask=mask) ** 2)
+        variables = [*self.embedding.trainable_variables, *self.inner.trainable_variables]
+        gradients = dp.DistributedGradientTape(tape).gradient(loss, variables)
+        self.optimizer.apply_gradients(zip(gradients, variables, strict=True))
+        return tf.cond(take, self.branch, lambda: tf.zeros([3]))
+
+    def branch(self):
+        if self.late is None:
+            self.late = tf.Variable(lambda: tf.random.normal([3]))
+        return self.late.assign_add(tf.ones([3]))
+
+
+def case_made_in_a_branch_and_after_a_collective_of_a_function():
+    """TensorFlow runs a function's own initialisers again and again while one of its variables has no value."""
+    tokens = tf.constant([[1, 2, 0], [4, 5, 6], [7, 8, 0]])
+    for kind in (tf.keras.layers.LSTM, tf.keras.layers.GRU):
+        lazily = Lazily(kind)
+        results = [lazily.step(tokens, tf.constant(number >= 2)) for number in range(4)]
+        np.testing.assert_allclose(results[3] - results[2], np.ones(3), rtol=1e-5)
+        assert_equal_on_ranks(*results, *lazily.embedding.weights, *lazily.inner.weights)
+
+
 def case_what_rank_0_makes_alone_holds_nobody_up():
     model = keras_model()
     model(features())
