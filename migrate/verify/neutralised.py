@@ -1,7 +1,7 @@
 """What computes otherwise in both runs of a proof than in life, with the lines of the script that ask for it."""
 
 import difflib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from tfdp.migrate.verify.trace import Note
 
@@ -12,6 +12,8 @@ FILES = (
     "whole files (by='file'): here their records are dealt one by one, so that the other order in life, and what is "
     "left out there, is not compared"
 )
+# Of the layers that one line makes, as a ready-made network does.
+MOST_NAMES = 4
 SEEDED = "generators: those without a seed start from one of the proof's"
 
 
@@ -19,19 +21,25 @@ def described(notes: Sequence[Note], reference: bytes, original: bytes) -> tuple
     """One text for each kind of change, with the lines of the original. A note's site is a line of the reference, then,
     after a space, a name."""
     line = _lines(reference.decode("utf-8", "replace"), original.decode("utf-8", "replace"))
-    found: dict[str, set[tuple[int, str]]] = {}
+    found: dict[str, dict[int, dict[str, None]]] = {}
     for note in notes:
         number, _, name = note.site.partition(" ")
-        found.setdefault(note.what, set()).add((line(int(number)) if number else 0, name))
-    return tuple(": ".join(filter(None, (what, _places(sorted(places))))) for what, places in found.items())
+        found.setdefault(note.what, {}).setdefault(line(int(number)) if number else 0, {})[name] = None
+    return tuple(": ".join(filter(None, (what, _places(places)))) for what, places in found.items())
 
 
-def _places(places: Sequence[tuple[int, str]]) -> str:
+def _places(places: Mapping[int, Mapping[str, None]]) -> str:
     """`line 4, dropout (line 7)`."""
     texts = []
-    for number, name in places:
+    for number, given in sorted(places.items()):
         line = f"line {number}" if number else ""
-        texts.append(f"{name} ({line})" if name and line else name or line)
+        names = [name for name in given if name]
+        if "" in given:
+            texts.append(line)
+        if names:
+            more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+            said = ", ".join(names[:MOST_NAMES]) + more
+            texts.append(f"{said} ({line})" if line else said)
     return ", ".join(filter(None, texts))
 
 

@@ -24,6 +24,12 @@ def test_lines_are_those_of_the_original() -> None:
     )
 
 
+def test_names_of_one_line_are_told_together_and_not_all() -> None:
+    notes = [Note("x", f"4 bn_{number}") for number in range(50)]
+    assert texts(*notes[:4]) == ("x: bn_0, bn_1, bn_2, bn_3 (line 2)",)
+    assert texts(*notes) == ("x: bn_0, bn_1, bn_2, bn_3 and 46 more (line 2)",)
+
+
 def test_each_kind_once_and_places_without_a_line() -> None:
     notes = (Note("x", "1"), Note("y", ""), Note("x", " dropout"), Note("x", "1"))
     assert texts(*notes) == ("x: dropout, line 1", "y")
