@@ -28,9 +28,12 @@ class Linear:
     def __init__(self, origins: Origins, sameness: Sameness) -> None:
         self._origins, self._sameness = origins, sameness
         self._losses = Losses(origins)
+        self._assumed: set[Definition] = set()
 
     def of(self, node: cst.CSTNode, depth: int = 0) -> bool:
         """Whether the value is linear in means over batches of equal size on all ranks."""
+        if depth == 0:
+            self._assumed = set()
         if depth > _DEPTH:
             return False
         if not self._sameness.of(node) & {Mark.LOCAL, Mark.UNKNOWN}:
@@ -66,6 +69,10 @@ class Linear:
         return isinstance(node.operator, cst.Divide) and left and not self._sameness.of(node.right)
 
     def _definition(self, definition: Definition, depth: int) -> bool:
+        """Whether a binding is linear; assumed of one that was asked for: where it is not, the whole answer is no."""
+        if definition in self._assumed:
+            return True
+        self._assumed.add(definition)
         value = definition.value
         if definition.kind in {"comp", "for"}:
             return value is not None and Mark.LOCAL in self._sameness.of(value) and self.of(value, depth + 1)
@@ -74,9 +81,7 @@ class Linear:
             scales = isinstance(value.operator, cst.DivideAssign | cst.MultiplyAssign)
             earlier = self._origins.index.probe(definition.name, value)
             part = self.of(value.value, depth + 1) if grows else scales and not self._sameness.of(value.value)
-            return part and all(
-                d.value is value or self._definition(d, depth + 2) for d in reaching(self._origins.index, earlier)
-            )
+            return part and all(self._definition(d, depth + 1) for d in reaching(self._origins.index, earlier))
         if value is None or definition.kind != "assign":
             return False
         path = definition.path
