@@ -23,6 +23,7 @@ _FIT_ARGUMENTS = (
     "class_weight",
     "initial_epoch",
 )
+_EXAMPLES = frozenset({"x", "y", "sample_weight"})  # of train_on_batch
 _COMPILE_ARGUMENTS = ("optimizer", "loss", "metrics")
 
 
@@ -174,7 +175,7 @@ class KerasTraining:
 
 def fed(fit: Fit, origins: Origins) -> Gradient:
     """The gradient that `train_on_batch` takes of what it is given."""
-    given = tuple(a.value for a in fit.call.args)
+    given = tuple(a.value for a in fit.call.args if a.keyword is None or a.keyword.value in _EXAMPLES)
     optimizers = [c.optimizer for c in fit.compiles]
     averaged = bool(optimizers) and all(o is not None and is_averaged(origins, o) for o in optimizers)
     return Gradient(fit.call, fit.model, None, None, averaged, (), (), fed=given)
