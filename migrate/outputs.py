@@ -230,3 +230,13 @@ FOLDER_READERS = frozenset({"glob", "rglob", "iterdir"})
 READS_FOLDER = "flow_from_directory"
 READS = frozenset({"restore", "read", "load_weights", "restore_or_initialize"})
 BUFFERS = frozenset({"io.BytesIO", "io.StringIO"})
+# Ask which files there are.
+PRESENCE = frozenset(
+    {
+        *(f"os.path.{name}" for name in ("exists", "lexists", "isdir", "isfile", "getsize", "islink")),
+        *("os.listdir", "os.scandir", "os.walk", "os.access", "os.stat", "glob.glob", "glob.iglob"),
+        *(f"tensorflow.io.gfile.{name}" for name in ("exists", "isdir", "listdir", "glob", "walk", "stat")),
+        "tensorflow.train.latest_checkpoint",
+    }
+)
+PATH_PRESENCE = frozenset({"exists", "is_dir", "is_file", "is_symlink", "stat", *FOLDER_READERS})

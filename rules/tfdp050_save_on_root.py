@@ -8,7 +8,9 @@ What it does
     call's value is used, `dp.on_root(…)` runs it on rank 0 and gives its value to all workers, and so it is with
     `manager.latest_checkpoint` after a save; where training is part of its arguments, `dp.report(…)` runs the call
     alone on rank 0. A `dp.barrier()` goes before statements that read files after that, and before one that deletes
-    what others may still read. `os.makedirs(…)`,
+    what others may still read. Where a condition asks which files there are and decides what is written
+    (`if not os.path.exists("data"):`), the whole `if` is rank 0's, with a barrier after it; where all workers need what
+    is in it, its answer is rank 0's: `dp.agree(…)`. `os.makedirs(…)`,
     `os.mkdir(…)` and `Path.mkdir()` accept that another worker was first. Functions that download a file unless it is
     there (`mnist.load_data()`, `get_file`) run on rank 0 first: `dp.root_first(…)`.
 
@@ -24,7 +26,8 @@ Example
 When it refuses
     Where the value of a writing call is used inside a larger expression, or under a condition that may differ by
     worker; where a file is opened that the null device cannot stand for (HDF5, zip, video) and all workers need what
-    is done with it; where it is not certain that a file is only written.
+    is done with it; where it is not certain that a file is only written; where each worker would find out for itself
+    which files there are, and that decides what is written.
 """
 
 from __future__ import annotations
@@ -49,8 +52,9 @@ def outcomes(context: Context) -> Iterator[Outcome]:
             yield Insert(statement, "before", read, "delete files only when they have been read")
     for effect in context.script.effects:
         yield from _placed(context, effect)
-        if effect.kind == "download" and effect.guard is not None:
-            yield Insert(effect.guard, "after", code, "wait until rank 0 has the file")
+        if effect.kind in {"download", "files"} and effect.guard is not None:
+            said = "wait until rank 0 has the file" if effect.kind == "download" else "wait until rank 0 has the files"
+            yield Insert(effect.guard, "after", code, said)
 
 
 def _placed(context: Context, effect: Effect) -> Iterator[Outcome]:
@@ -67,7 +71,7 @@ def _placed(context: Context, effect: Effect) -> Iterator[Outcome]:
     elif effect.kind == "log file":
         index = _path_index(context, call)
         yield Edit(call.args[index].value, lambda n: build.call(f"{dp}.root_path", n), "write the log on rank 0 only")
-    elif effect.kind in {"save", "open", "format", "download"}:
+    elif effect.kind in {"save", "open", "format", "download", "files"}:
         if effect.guard is not None and effect.shared:
             yield Edit(call, lambda n: build.first_argument(f"{dp}.report", n), "write on rank 0 only")
         elif effect.guard is not None:

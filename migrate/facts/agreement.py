@@ -6,6 +6,7 @@ A decision is left alone where it shows and saves only: rank 0 alone does that.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from functools import cached_property
 
 import libcst as cst
 
@@ -21,6 +22,7 @@ from tfdp.migrate.facts.loops import Loops, TrainingLoop
 from tfdp.migrate.facts.metrics import Metrics, Seen
 from tfdp.migrate.facts.origins import Origins
 from tfdp.migrate.facts.parts import nodes
+from tfdp.migrate.facts.presence import Presence
 from tfdp.migrate.facts.problem import Problem
 from tfdp.migrate.facts.sameness import BY_CHANCE, Mark, Marks, Sameness
 from tfdp.migrate.facts.writers import Writers
@@ -51,6 +53,7 @@ class Agreement:
         self._sameness = Sameness(origins, datasets, loops, dealt, self._of_metric)
         self._linear = Linear(origins, self._sameness)
         self._writers = Writers(origins)
+        self._presence = Presence(origins, self._writers)
         self._region = repeated(origins, loops)
         tests = [n for n in origins.index.order if isinstance(n, cst.If | cst.While)] if loops or fits else []
         self._tests = [n for n in tests if not self._asks_rank(n.test)]
@@ -104,7 +107,7 @@ class Agreement:
 
     def _will_be_equal(self, statement: cst.If | cst.While) -> bool:
         marks = self._sameness.of(statement.test)
-        return not marks or (marks <= BY_CHANCE and self._may_ask(statement))
+        return not marks or (self._by_chance(statement) and self._may_ask(statement))
 
     def _of_metric(self, call: cst.Call) -> Marks | None:
         result = self._metrics.result(call)
@@ -278,14 +281,36 @@ class Agreement:
         """Tests whose answer has to be rank 0's."""
         shared = self._shared(effects, waits)
         return tuple(
-            s.test
-            for s in self._tests
-            if self._by_chance(s.test) and self._decides(s, effects, shared) and self._may_ask(s)
+            s.test for s in self._tests if self._by_chance(s) and self._decides(s, effects, shared) and self._may_ask(s)
         )
 
-    def _by_chance(self, test: cst.BaseExpression) -> bool:
-        marks = self._sameness.of(test)
+    def _by_chance(self, statement: cst.If | cst.While) -> bool:
+        marks = self._sameness.of(statement.test)
+        if statement in self._asking and Mark.LOCAL not in marks:
+            return bool(marks)  # rank 0 knows as well as any which files there are
         return bool(marks) and marks <= BY_CHANCE
+
+    @cached_property
+    def _asking(self) -> frozenset[cst.CSTNode]:
+        return frozenset(s for s in self._presence.statements if not self._presence.out_of_step(s))
+
+    def asked_apart(self, effects: tuple[Effect, ...]) -> list[Problem]:
+        """Questions about files whose answer the script changes, and that cannot be rank 0's."""
+        guarded = {e.guard for e in effects if e.guard is not None and not e.shared}
+        apart = []
+        for s in self._presence.statements if self._loops or self._fits else ():
+            own = not self._sameness.of(s.test) or any(
+                p in guarded or (isinstance(p, cst.If) and self._asks_rank(p.test))
+                for p in (s, *self._index.ancestors(s))
+            )
+            agreed = s in self._asking and self._by_chance(s) and self._may_ask(s)
+            if not own and not agreed and not all(x in guarded for x in self._inside(s)):
+                apart.append(s.test)
+        chosen = self._presence.choices if self._loops or self._fits else ()
+        apart += [c.test for c in chosen if self._sameness.of(c.test)]
+        reason = "what is written depends on which files there are, and each worker may find others"
+        next_step = "prepare the files before training, or ask with dp.agree(…) where all workers come together"
+        return [Problem("TFDP050", test, reason, next_step) for test in apart]
 
     def _shared(self, effects: tuple[Effect, ...], waits: tuple[cst.CSTNode, ...]) -> set[cst.CSTNode]:
         """What all ranks must do together, and the calls that lead to it."""
@@ -304,7 +329,7 @@ class Agreement:
         guarded = {e.guard for e in effects if e.guard is not None and not e.shared}
         if any(parent in guarded for parent in (statement, *self._index.ancestors(statement))):
             return False
-        if isinstance(statement, cst.While) and self._in_region(statement):
+        if statement in self._asking or (isinstance(statement, cst.While) and self._in_region(statement)):
             return True
         inside = self._inside(statement)
         if self._in_region(statement):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 import libcst as cst
@@ -14,9 +14,9 @@ from tfdp.migrate.facts.flow import reaching, within
 from tfdp.migrate.facts.index import Index
 from tfdp.migrate.facts.keras_training import Fit
 from tfdp.migrate.facts.loops import TrainingLoop
-from tfdp.migrate.facts.origins import Origins, argument
+from tfdp.migrate.facts.origins import Origins
 from tfdp.migrate.facts.parts import nodes
-from tfdp.migrate.facts.problem import Problem
+from tfdp.migrate.facts.presence import Presence
 from tfdp.migrate.facts.writers import Writers
 
 _ACTS = frozenset({"builtins.next", "builtins.iter", "builtins.input"})
@@ -36,7 +36,8 @@ _ROOT = frozenset({f"{_DP}on_root", f"{_DP}root_first", f"{_DP}report"})
 class Effect:
     """A call that writes or shows.
 
-    `kind` is what the call does (facts.writers), or `latest` for a checkpoint's path that only rank 0 keeps up to date.
+    `kind` is what the call does (facts.writers), `latest` for a checkpoint's path that only rank 0 keeps up to date, or
+    `files` for a whole statement that asks which files there are and changes them.
     `guard` is the statement that rank 0 alone can run in its stead, None where all ranks need its value; with `shared`
     its arguments are what every rank must do, so that only the call itself is rank 0's.
     """
@@ -60,6 +61,7 @@ class Effects:
         """`collectives` are nodes that become collective calls, `fits` calls of Keras' fit."""
         self._origins, self._loops, self._collectives, self._fits = origins, loops, collectives, fits
         self._writers = Writers(origins, {o.node for f in fits for o in origins.of(f.model)})
+        self._presence = Presence(origins, self._writers)
         self._repeated: set[cst.CSTNode] | None = None
         self._taking: set[cst.CSTNode] | None = None
 
@@ -74,8 +76,8 @@ class Effects:
 
         `certain` tells whether all ranks reach a node alike.
         """
-        found: list[Effect] = []
-        guarded: set[cst.CSTNode] = set()
+        found = list(self._asking(certain))
+        guarded: set[cst.CSTNode] = {e.guard for e in found if e.guard is not None}
         for call in self._index.calls:
             if any(p in guarded for p in self._index.ancestors(call)) or self.on_root(call):
                 continue
@@ -86,6 +88,20 @@ class Effects:
             if effect.guard is not None and not effect.shared:
                 guarded.add(effect.guard)
         return (*found, *self._stale(found, guarded))
+
+    def _asking(self, certain: Callable[[cst.CSTNode], bool]) -> Iterator[Effect]:
+        """Statements that ask which files there are and change them, of which the other ranks need nothing else."""
+        guarded: set[cst.CSTNode] = set()
+        for statement in self._presence.statements:
+            root = self._outermost_branch(statement)
+            inside = root in guarded or any(p in guarded for p in self._index.ancestors(root))
+            if inside or not isinstance(root, cst.If) or self.on_root(root) or not certain(root):
+                continue
+            if self._separable(root) and self._presence.alone(root) and not self._presence.out_of_step(root):
+                guarded.add(root)
+                calls = [n for n in nodes(statement.test) if isinstance(n, cst.Call)]
+                calls += [n for n in nodes(root) if isinstance(n, cst.Call)]
+                yield Effect(calls[0], root, "files")
 
     def _effect(self, call: cst.Call, certain: Callable[[cst.CSTNode], bool]) -> Effect | None:
         kind = self._writers.kind(call)
@@ -183,14 +199,15 @@ class Effects:
         ):
             return True
         kind = self._writers.kind(node)
-        return kind == "save" or kind in {"fetch", "download"}
+        return kind in {"save", "fetch", "download"} or self._presence.draws(node, set())
 
     def _training(self) -> set[cst.CSTNode]:
         """Gradient calls and collectives, and all calls of functions that lead to one."""
         if self._taking is None:
             steps = {step for loop in self._loops for step in loop.calls} | {f.call for f in self._fits}
             self._taking = set(steps)
-            todo: list[cst.CSTNode] = [*steps, *(loop.loop for loop in self._loops), *self._collectives]
+            agreeing = self._presence.statements  # all ranks ask together
+            todo: list[cst.CSTNode] = [*steps, *(loop.loop for loop in self._loops), *self._collectives, *agreeing]
             while todo:
                 function = self._index.enclosing_function(todo.pop())
                 calls = self._origins.calls_of(function) if function is not None else []
@@ -222,7 +239,7 @@ class Effects:
     def _apart(self, call: cst.Call, inside: set[cst.CSTNode]) -> bool:
         """Whether a call in a block changes nothing outside it that other ranks need."""
         api = self._origins.names.api(call.func) or ""
-        if call in self._training() or api in _ACTS or api.startswith(_DP):
+        if call in self._training() or api in _ACTS or api.startswith(_DP) or self._presence.draws(call, inside):
             return False
         if isinstance(call.func, cst.Attribute) and call.func.attr.value in _MUTATES and not api:
             return all(o.node in inside for o in self._origins.of(call.func.value))
@@ -338,54 +355,3 @@ def repeated(origins: Origins, loops: tuple[TrainingLoop, ...], others: Iterable
                 found.add(function)
                 todo.append(function)
     return found
-
-
-def unplaced(effect: Effect, origins: Origins, certain: Callable[[cst.CSTNode], bool]) -> Problem | None:
-    """A writer that cannot be kept to one rank as it stands."""
-    if (
-        effect.kind == "events"
-        and isinstance(effect.call, cst.Call)
-        and not isinstance(effect.call.func, cst.Attribute)
-    ):
-        return Problem(
-            "TFDP051",
-            effect.call,
-            "the summary writer is made by a function imported by itself",
-            "call it as tf.summary.create_file_writer(…)",
-        )
-    if effect.guard is not None or effect.kind not in {"save", "open", "format", "latest"}:
-        return None
-    if effect.kind in {"open", "format"}:
-        return _unopened(effect, origins)
-    parent = origins.index.parents[effect.call]
-    statement = cst.Assign | cst.AnnAssign | cst.Return | cst.Arg | cst.NamedExpr
-    if effect.kind == "save" and not isinstance(parent, statement):
-        reason = "the value of this writing call is used where it cannot be given to all workers"
-    elif not certain(effect.call):
-        reason = "the value of this writing call is used, under a condition that may differ by worker"
-        if effect.kind == "latest":
-            reason = "rank 0 alone knows this checkpoint, and a condition that may differ by worker asks for it"
-    else:
-        return None
-    return Problem("TFDP050", effect.call, reason, "put the call in a statement of its own, without using its value")
-
-
-def _unopened(effect: Effect, origins: Origins) -> Problem | None:
-    """A file that all workers would write, and that the null device cannot stand for."""
-    assert isinstance(effect.call, cst.Call)
-    writers = Writers(origins)
-    api = origins.names.api(effect.call.func) or ""
-    of_path = api not in outputs.OPENS and api not in outputs.OPENS_FORMAT
-    mode = writers.mode(effect.call, *((0, "r") if of_path else {**outputs.OPENS, **outputs.OPENS_FORMAT}[api]))
-    next_step = "open it in a `with` statement of its own, whose body only writes, or under `if dp.rank() == 0:`"
-    if effect.kind == "format":
-        reason = "every worker would write this file, and what is done with it is needed by all"
-    elif mode is None:
-        reason = "whether this file is read or written is not certain; every worker would write it"
-    elif "+" in mode or "x" in mode:
-        reason = f"every worker would open this file in mode {mode!r}"
-    elif not effect.call.args or effect.call.args[0].star or (argument(effect.call, "mode", 0) and of_path is None):
-        reason = "every worker would write this file, and its path is not the first argument"
-    else:
-        return None
-    return Problem("TFDP050", effect.call, reason, next_step)

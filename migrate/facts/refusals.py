@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from tfdp.migrate.facts import fit_calls, hazards
-from tfdp.migrate.facts.effects import unplaced
 from tfdp.migrate.facts.problem import Problem
+from tfdp.migrate.facts.unplaced import unplaced
 
 if TYPE_CHECKING:
     from tfdp.migrate.facts.script import Script
@@ -28,6 +28,7 @@ def refusals(script: Script, batch: str) -> tuple[Problem, ...]:
     named = {p.node for p in found}
     decisions = [p for p in script.agreement.problems(script.effects) if p.node not in named]
     found = [*(p for p in found if not _follows(script, p, decisions)), *decisions, *_written(script)]
+    found += script.agreement.asked_apart(script.effects)
     return tuple(dict.fromkeys(found))
 
 
