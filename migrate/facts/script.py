@@ -43,6 +43,7 @@ from tfdp.migrate.facts.rates import Rate, Rates
 from tfdp.migrate.facts.reach import reached
 from tfdp.migrate.facts.reductions import Reductions
 from tfdp.migrate.facts.refusals import refusals
+from tfdp.migrate.facts.replay import replayed
 from tfdp.migrate.facts.seeds import draws_in, seeds
 from tfdp.migrate.facts.sharing import Sharing, Switches
 from tfdp.migrate.facts.slices import backward
@@ -306,6 +307,7 @@ class Script:
         """What cannot be dealt, scaled or counted, where all loops are understood."""
         found = [*self.fitted.unread, *self._dealing.problems, *self.array_batches.problems(batch)]
         found += [*hazards.in_loops(self), *(self._rate_problems if batch == "per-worker" else ())]
+        found += () if self.migrated else replayed(self.origins, self.fitted.data)
         found += () if self.migrated else undealt(self.origins, self.losses, self.loops)
         found += self._stepwise if batch == "per-worker" and not self.migrated else ()
         return [*found, *self.steps.problems(batch)]
