@@ -9,6 +9,7 @@ import libcst as cst
 
 from tfdp.migrate.catalogue import BATCHING, STAGES, Kind
 from tfdp.migrate.facts.flow import reaching
+from tfdp.migrate.facts.known_branches import meant
 from tfdp.migrate.facts.origins import Origins, argument
 
 _PASSES = frozenset({"builtins.enumerate", "builtins.iter", "tensorflow_datasets.as_numpy"})
@@ -169,7 +170,7 @@ class Datasets:
         """What a name stands for: value, path into it, and the calls inside which that value is."""
         origins = self._origins
         values: list[tuple[cst.CSTNode, tuple[int, ...], _Calls]] = []
-        for definition in reaching(origins.index, node):
+        for definition in meant(origins, reaching(origins.index, node), calls):
             function = definition.scope
             if definition.kind == "param" and isinstance(function, cst.FunctionDef):
                 entered = next((i for i in range(len(calls) - 1, -1, -1) if calls[i][0] is function), None)

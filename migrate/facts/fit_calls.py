@@ -36,11 +36,13 @@ def steps_of(fit: FitData, deals: Iterable[Deal], counts: StepCounts) -> StepCou
     by_batches = fit.batches is not None or any(d.batches for d in _of(fit, deals))
     if by_batches or not fit.chains:
         return StepCount(call, found.keyword, found.position, given, down=True)
-    if all(any(link.stage in _ENDLESS for link in chain.links) for chain in fit.chains):
+    endless = [any(link.stage in _ENDLESS for link in chain.links) for chain in fit.chains]
+    if all(endless):
         return found
     if all(_drops(chain.batches) for chain in fit.chains):
         return StepCount(call, found.keyword, found.position, given, down=True)
-    return _unneeded(given, "the dataset's own length, or add .repeat() to it")
+    more = "make the training data by code that always repeats them" if any(endless) else "add .repeat() to it"
+    return _unneeded(given, f"the dataset's own length, or {more}")
 
 
 def _of(fit: FitData, deals: Iterable[Deal]) -> Iterator[Deal]:
