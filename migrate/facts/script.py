@@ -211,7 +211,12 @@ class Script:
     def shown(self) -> tuple[tuple[cst.Call, int], ...]:
         """Calls of a Keras model that show their progress on every rank, with the position of `verbose`."""
         shown = fit_calls.shown(self.origins, self.fitted.by_keras)
-        return tuple((c, p) for c, p in shown if not self._effects.on_root(c))
+        guards = {e.guard for e in self.effects if e.guard is not None and not e.shared}
+        return tuple(
+            (c, p)
+            for c, p in shown
+            if not self._effects.on_root(c) and not any(above in guards for above in self.index.ancestors(c))
+        )
 
     @cached_property
     def _effects(self) -> Effects:
