@@ -18,7 +18,8 @@ _ANYTHING = frozenset({"apply", "rejection_resample"})  # may change the order, 
 class Deal:
     """Where the records of one chain are dealt to the ranks, and the shuffles that all ranks must then draw alike.
 
-    With `batches` whole batches are dealt there, and not records.
+    Those before the deal, for which there is an order check, and those of batches after it. With `batches` whole
+    batches are dealt there, and not records.
     """
 
     node: cst.BaseExpression
@@ -152,7 +153,27 @@ def _place(chain: Chain, position: int, shared: frozenset[cst.BaseExpression]) -
             "the dataset comes out of a structure in one piece with others",
             "give the training dataset a name of its own",
         )
-    return Deal(nodes[0], position, shuffles, bool(shuffles) or chain.generated or applied)
+    check = bool(shuffles) or chain.generated or applied
+    return Deal(nodes[0], position, tuple(dict.fromkeys([*shuffles, *_of_unequal(chain, position)])), check)
+
+
+def _of_unequal(chain: Chain, position: int) -> list[cst.Call]:
+    """Shuffles of batches after the deal: ranks that differ in where a short last batch comes would each give its
+    examples the weight of a full batch's."""
+    made = max((i for i, link in enumerate(chain.links) if link.stage in BATCHING), default=None)
+    if made is None and not chain.batched_source:
+        return []
+    maker = chain.links[made] if made is not None else None
+    if maker is not None and maker.call is not None:
+        rest = argument(maker.call, "drop_remainder", 3 if maker.stage == "padded_batch" else 1)
+        if rest is not None and _is_true(rest.value):
+            return []
+    after = chain.links[max(made or 0, position) + 1 :]
+    return [link.call for link in after if link.call is not None and link.stage == "shuffle"]
+
+
+def _is_true(node: cst.BaseExpression) -> bool:
+    return isinstance(node, cst.Name) and node.value == "True"
 
 
 def _fixed(shapes: cst.Arg | None) -> bool:

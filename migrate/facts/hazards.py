@@ -168,7 +168,7 @@ def seeded_orders(script: Script) -> list[Problem]:
             "TFDP012",
             shuffle,
             "this shuffle needs one order on all workers, but the script's global seed has to differ by worker",
-            "shuffle after the stages that change the number of records, or remove the global seed",
+            "shuffle records, after the stages that change their number, or remove the global seed",
         )
         for deal in script.deals
         for shuffle in deal.shuffles
