@@ -266,7 +266,22 @@ class Losses:
                 return Value(Reduction.PER_EXAMPLE, opaque=True, given=base.given) if component else batch.UNKNOWN
         whole = isinstance(first, cst.Slice) and first.lower is None and first.upper is None and first.step is None
         ellipsis = isinstance(first, cst.Index) and isinstance(first.value, cst.Ellipsis) and base.deep
-        return self._within_examples(base, indices[1:], ellipsis) if whole or ellipsis else batch.UNKNOWN
+        spread = not ellipsis and not self._reduced_again(node)
+        return self._within_examples(base, indices[1:], spread) if whole or ellipsis else batch.UNKNOWN
+
+    def _reduced_again(self, node: cst.Subscript) -> bool:
+        """`y[:, :, None]` where a loss function is given two such values: it takes the mean over the new axis."""
+        arg = self._origins.index.parents[node]
+        call = self._origins.index.parents[arg] if isinstance(arg, cst.Arg) else None
+        if not isinstance(call, cst.Call) or self._origins.kind(call.func) is not Kind.LOSS_FUNCTION:
+            return False
+        beside = [a.value for a in call.args]
+        alike = [b for b in beside if isinstance(b, cst.Subscript) and len(b.slice) == len(node.slice)]
+        slices = [element.slice for b in alike for element in b.slice[:-1]]
+        plain = all(isinstance(s, cst.Slice) and s.lower is s.upper is s.step is None for s in slices)
+        last = [b.slice[-1].slice for b in alike]
+        new = all(isinstance(s, cst.Index) and self._origins.names.api(s.value) in _NEW_AXIS for s in last)
+        return len(beside) == len(alike) == 2 < len(node.slice) and plain and new
 
     def _entry(self, node: cst.Subscript, made: cst.Dict) -> Value | None:
         """An entry of a dict that is written out and not stored into."""
@@ -289,14 +304,14 @@ class Losses:
             return False
         return self._origins.names.api(node.func) == "builtins.next" or self._calls.gives_list_of_gradients(node)
 
-    def _within_examples(self, base: Value, indices: list[cst.BaseSlice], ellipsis: bool) -> Value:
-        """`value[:, …]`: the other indices choose within each example."""
+    def _within_examples(self, base: Value, indices: list[cst.BaseSlice], spread: bool) -> Value:
+        """`value[:, …]`: the other indices choose within each example; a new axis may spread it over others."""
         deep = base.deep
         for index in indices:
             if not isinstance(index, cst.Index):
                 continue
             if self._origins.names.api(index.value) in _NEW_AXIS:
-                if base.deep and not ellipsis:
+                if base.deep and spread:
                     return batch.UNKNOWN  # spread over other examples
                 deep = True
             else:
