@@ -11,6 +11,7 @@ from tfdp.migrate.facts.conditions import exits_before, parses_arguments
 from tfdp.migrate.facts.flow import reaching
 from tfdp.migrate.facts.grown import Addition, additions, attribute_additions
 from tfdp.migrate.facts.index import ITER
+from tfdp.migrate.facts.lengths import Lengths
 from tfdp.migrate.facts.origins import Origin, Origins
 
 _PURE = (
@@ -30,6 +31,8 @@ _TENSORS = "constant cast convert_to_tensor identity pow exp cos sqrt"
 _OF_TENSORS = frozenset(f"tensorflow.{name}" for name in _TENSORS.split())
 _CHOOSES = frozenset({"tensorflow.maximum", "tensorflow.minimum", "tensorflow.where", "keras.backend.get_value"})
 _LOOKS_UP = frozenset({"numpy", "read_value", "item", "get", "index"})
+_COUNTS = frozenset({"builtins.len", "numpy.shape", "numpy.size"})
+_CHANGED_LATER = ("builtins.", "collections.", "weakref.", "queue.")  # what they make may be put into out of sight
 _CONTROLS = (cst.If, cst.IfExp, cst.While)
 _LIMIT = 500  # nodes of one value; real ones stay below a hundred
 
@@ -110,6 +113,8 @@ class Alike:
     def _call(self, node: cst.Call) -> list[cst.CSTNode] | None:
         args: list[cst.CSTNode] = [a.value for a in node.args]
         api = self._origins.names.api(node.func)
+        if api in _COUNTS and len(args) == 1 and (decides := self._count(args[0])) is not None:
+            return decides
         if api is not None:
             pure = (api.startswith(_PURE) and not api.startswith(_IMPURE)) or api in _OF_TENSORS | _CHOOSES
             return args if pure else None
@@ -128,6 +133,8 @@ class Alike:
     def _attribute(self, node: cst.Attribute) -> list[cst.CSTNode] | None:
         if self._origins.kinds(node.value) == {Kind.OPTIMIZER}:
             return []  # its rate, its counter
+        if node.attr.value in {"shape", "size"} and (decides := self._count(node.value)) is not None:
+            return decides
         found = self._origins.of(node)
         if any(o.node is not node for o in found):
             return self._origin_nodes(node)
@@ -140,6 +147,43 @@ class Alike:
             stores = [v for _, v, _ in self._origins.index.attribute_stores.get(node.attr.value, ())]
             return [v for v in (*values, *made, *stores) if v is not None] if values else None
         return [node.value]
+
+    # --- how many -----------------------------------------------------------------------------------------------------
+
+    def _count(self, data: cst.CSTNode) -> list[cst.CSTNode] | None:
+        """What decides how many elements there are in data that are made once; None where they are not certainly."""
+        found = self._origins.of(data)
+        if not found or not all(ITER not in o.path and self._is_data(o.node) and self._once(o.node) for o in found):
+            return None
+        decides = Lengths(self._origins, lambda _: False).of(data)
+        return [n for each in decides for n in (self.controls(each.node) if each.reached else [each.node])]
+
+    def _is_data(self, node: cst.CSTNode) -> bool:
+        """An array, a dataset, a part of one: no container that is filled while the model trains."""
+        if isinstance(node, cst.Subscript):
+            origins = self._origins.of(node.value)
+            return bool(origins) and all(self._is_data(o.node) for o in origins)
+        if not isinstance(node, cst.Call):
+            return False
+        if (api := self._origins.names.api(node.func)) is not None:
+            return not api.startswith(_CHANGED_LATER)
+        origins = self._origins.of(node.func.value) if isinstance(node.func, cst.Attribute) else ()
+        return bool(origins) and all(self._is_data(o.node) for o in origins)
+
+    def _once(self, node: cst.CSTNode) -> bool:
+        """Whether a place is reached once: at module level, or in functions that are called once, in no loop."""
+        index, seen = self._origins.index, set[cst.CSTNode]()
+        while node not in seen:
+            seen.add(node)
+            function = index.enclosing_function(node)
+            inside = (cst.Lambda, cst.BaseComp, cst.For, cst.While)
+            if any(isinstance(above, inside) for above in index.ancestors(node)):
+                return False
+            calls = self._origins.calls_of(function) if function is not None else []
+            if function is None or len(calls) != 1:
+                return function is None
+            node = calls[0]
+        return False
 
     def _origin_nodes(self, node: cst.Name | cst.Attribute) -> list[cst.CSTNode] | None:
         found: list[cst.CSTNode] = []

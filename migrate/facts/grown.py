@@ -58,7 +58,7 @@ def _at(origins: Origins, use: cst.CSTNode, depth: int) -> Iterator[Addition]:
         yield from _handed_on(origins, holder, depth)
     while isinstance(holder, cst.Subscript) and holder.value is use:  # `table["losses"].append(loss)`
         if holder in index.subscript_stores:
-            yield Addition(holder, (index.subscript_stores[holder],))
+            yield Addition(holder, (index.subscript_stores[holder], *(e.slice for e in holder.slice)))
         use, holder = holder, index.parents.get(holder)
     call = index.parents.get(holder) if isinstance(holder, cst.Attribute) and holder.value is use else None
     if isinstance(call, cst.Call) and isinstance(holder, cst.Attribute) and holder.attr.value in _GROWS:
