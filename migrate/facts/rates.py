@@ -30,6 +30,7 @@ _NUMBERS = (
     "tensorflow.cast",
     "tensorflow.convert_to_tensor",
 )
+_GRID = "itertools.product"
 _NEXT = "write the rate as a number, a constant or an argument where the optimizer is made"
 
 
@@ -179,7 +180,9 @@ class Rates:
                 return Rate(call, keyword, value, "", True)
             if isinstance(node, cst.Call) and self._origins.names.api(node.func) == _LOCAL and node.args:
                 continue  # the schedule in it sees the one-process script's steps already
-            if (reason := self._not_understood(node)) is not None:
+            of_a_grid = isinstance(node, cst.Call) and self._origins.names.api(node.func) == _GRID
+            reason = self._in_grid(node, origin.path) if of_a_grid else self._not_understood(node)
+            if reason is not None:
                 return Problem("TFDP020", value, f"the learning rate is {reason}", _NEXT)
             if isinstance(node, cst.Call) and makes_schedule(self._origins, node):
                 schedules.append(node)
@@ -204,6 +207,21 @@ class Rates:
             return "an object of this file's own class"
         if api and not api.startswith(_NUMBERS):
             return f"made by {api}(…), and whether it depends on the step is not understood"
+        return None
+
+    def _in_grid(self, grid: cst.CSTNode, path: tuple[int, ...]) -> str | None:
+        """The same for what `itertools.product` takes out of its lists; of all of them where it is not clear which."""
+        args = cst.ensure_type(grid, cst.Call).args
+        plain = len(path) > 1 and not any(a.star or a.keyword for a in args) and 0 <= path[1] < len(args)
+        looked_at = self._parts(args[path[1]].value) if plain else [p for a in args for p in self._parts(a.value)]
+        for part in looked_at:
+            made = [o.node for o in self._origins.of(part)] if isinstance(part, cst.Name | cst.Attribute) else [part]
+            kinds = cst.Call | cst.Lambda | cst.FunctionDef
+            reasons = (self._not_understood(m) for m in made if isinstance(m, kinds))
+            if (reason := next((r for r in reasons if r is not None), None)) is not None:
+                return reason
+            if any(makes_schedule(self._origins, m) for m in made):
+                return "made of a schedule, whose dependence on the step is not understood"
         return None
 
     def _parts(self, node: cst.CSTNode) -> list[cst.CSTNode]:
