@@ -17,7 +17,8 @@ Example
 
 When it refuses
     For every loss that is not certainly a mean or a sum over the batch: for a sum with terms of the weights, for losses
-    that couple examples, and where a shared divisor is computed outside the training step too.
+    that couple examples, and where a shared divisor is computed outside the training step too, as by a loss that is
+    given to `compile`, which `evaluate` calls as well.
 """
 
 from __future__ import annotations

@@ -28,6 +28,14 @@ _NAMES = frozenset(
     }
 ) | {n.rpartition(".")[2] for n, kind in KINDS.items() if kind in {Kind.LOSS_CLASS, Kind.LOSS_FUNCTION}}
 _LOOKED_UP = frozenset({"keras.losses.get", "keras.losses.deserialize"})
+_UNEVEN = (
+    "a sum over the batch, as of a mask, divides the loss here: it differs by worker, and in a loss that is given to "
+    "compile, which evaluate calls too, the workers cannot share it"
+)
+_OWN_LOOP = (
+    "call this loss in a training loop of your own with tf.GradientTape, where the sum is taken over all workers, or "
+    "divide by the number of elements: tf.reduce_mean"
+)
 _NEXT = "give compile a loss that is a mean over the batch's examples, or one value for each of them"
 
 
@@ -196,6 +204,29 @@ class KerasLosses:
 
     # --- what is not exact --------------------------------------------------------------------------------------------
 
+    def _divided(self, compiled: Compile) -> cst.BaseExpression | None:
+        """The sum over the batch's labels by which a loss function of the file divides another, such as a mask's.
+
+        A tape's loss divides by the mean of all workers' sums. Keras also calls this one where a model is evaluated,
+        which one worker may do alone: it would wait there for the others.
+        """
+        given = self._given(compiled)
+        functions = [o.node for o in self._origins.of(given)] if given is not None else []
+        inside = {d: self._origins.index.enclosing_function(d) for d in self._losses.uneven}
+        return next((d for d, f in inside.items() if f in functions and f is not None and self._of_labels(d, f)), None)
+
+    def _of_labels(self, node: cst.BaseExpression, function: cst.FunctionDef) -> bool:
+        """Whether nothing in a value comes from any but the first parameter."""
+        seen: set[cst.CSTNode] = set()
+        todo: list[cst.CSTNode] = [node]
+        while todo:
+            each = todo.pop()
+            if each in seen or (isinstance(each, cst.Attribute) and each.attr.value == "dtype"):
+                continue
+            seen.add(each)
+            todo += each.children if not isinstance(each, cst.Name) else [o.node for o in self._origins.of(each)]
+        return not any(p in seen for p in _params(function)[1:])
+
     def problem(self, compiled: Compile) -> Problem | None:
         """Why averaging is not exact for a model's loss; None where it is, or where adding up is."""
         if self.of(compiled).reduction in {Reduction.MEAN, Reduction.SUM}:
@@ -209,6 +240,8 @@ class KerasLosses:
         if added is not None:
             reason = "what is added to the loss here is not certainly a mean over the batch"
             return Problem("TFDP090", added, reason, "add tf.reduce_mean over the examples")
+        if (uneven := self._divided(compiled)) is not None:
+            return Problem("TFDP090", uneven, _UNEVEN, _OWN_LOOP)
         own = self._own(compiled)
         place = own.name if own is not None else self._given(compiled) or compiled.call
         reason = "this loss is not understood; averaging gradients is exact only for a mean over the batch"

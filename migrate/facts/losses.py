@@ -55,6 +55,7 @@ class Losses:
         self.columns: set[cst.CSTNode] = set()  # parameters that are batches, with more axes behind that of the batch
         self.divisors: set[cst.CSTNode] = set()  # written out numbers that divide a sum and are the batch's size
         self.shares: set[cst.BaseExpression] = set()  # sums of data alone by which a sum is divided
+        self.uneven: set[cst.BaseExpression] = set()  # other sums by which a sum is divided
 
     def reduction(self, node: cst.CSTNode) -> Reduction:
         """What the expression is over the batch; of several possible origins, all must agree."""
@@ -154,6 +155,8 @@ class Losses:
             if right.reduction is Reduction.SUM and right.given and not right.guessed:
                 self.shares.add(divisor)
                 return batch.MEAN
+            if right.reduction is Reduction.SUM:
+                self.uneven.add(divisor)
             if right == batch.NUMBER and number(divisor) in self._sizes.literals:
                 self.divisors.add(divisor)
                 return batch.divided(left, batch.COUNT)
