@@ -75,6 +75,8 @@ class Session:
         """Put all instruments in place: before anything of the script, or of the runtime, is imported."""
         # Rounding of products to ten bits of mantissa would drown what is compared.
         tf.config.experimental.enable_tensor_float_32_execution(False)
+        # It has been seen to drop the record of a critic's gradients from a graph: from the reference's alone.
+        tf.config.optimizer.set_experimental_options({"dependency_optimization": False})
         if self.spec.float64:
             _float64.install()
         self.lines.install()
