@@ -33,6 +33,9 @@ _NUMBERED = {"builtins.enumerate": (ITER, 0), "builtins.range": (ITER,), "iterto
 _NUMBERED |= {f"tqdm.{module}trange": (ITER,) for module in ("", "auto.", "notebook.")}
 _ARITHMETIC = frozenset(f"builtins.{name}" for name in ("abs", "float", "int", "max", "min", "pow", "round"))
 _LIBRARIES = ("math.", "numpy.", "tensorflow.", "keras.backend.", "keras.ops.")
+_ORDER = (cst.LessThan, cst.LessThanEqual, cst.GreaterThan, cst.GreaterThanEqual, cst.Equal, cst.NotEqual)
+# Calls that lead to an update are followed so far.
+_CALLS = 4
 _CONSUMED = frozenset({"apply_gradients", "apply"})
 
 
@@ -70,7 +73,10 @@ class Stepwise:
     def problems(self, gradients: Iterable[Gradient], losses: Collection[cst.CSTNode]) -> list[Problem]:
         """Counters among the nodes that trained losses are computed from, and in what is applied."""
         applied = [a.value for g in gradients for u in g.updates if _applies(u.call) for a in u.call.args[:1]]
-        found = dict.fromkeys([*self._counters(losses), *self._counters(backward(self._origins, applied))])
+        given = backward(self._origins, applied)
+        calls = [u.call for g in gradients for u in g.updates]
+        turns = [*self._turning(losses), *self._turning(given), *(t for c in calls for t in self._turning_calls(c))]
+        found = dict.fromkeys([*self._counters(losses), *self._counters(given), *turns])
         reason = "what is trained here depends on the number of the step, and steps are fewer here"
         next_step = "let it depend on the epoch, or use --batch global"
         return [Problem("TFDP011", node, reason, next_step) for node in found]
@@ -88,6 +94,42 @@ class Stepwise:
             if isinstance(above, cst.SubscriptElement | cst.FunctionDef | cst.BaseStatement):
                 return isinstance(above, cst.SubscriptElement)
         return False
+
+    # --- conditions ---------------------------------------------------------------------------------------------------
+
+    def _turning(self, computed: Collection[cst.CSTNode]) -> Iterator[cst.CSTNode]:
+        """Steps from which on something else is computed: `if step > 1000: weight = 0.1`."""
+        for node in computed:
+            if isinstance(node, cst.Name):
+                for definition in reaching(self._origins.index, node):
+                    yield from self._turns(definition.statement)
+
+    def _turning_calls(self, call: cst.Call, depth: int = 0) -> Iterator[cst.CSTNode]:
+        """Steps from which on an update is made, or no more."""
+        yield from self._turns(call)
+        function = self._origins.index.enclosing_function(call)
+        for caller in self._origins.calls_of(function) if function is not None and depth < _CALLS else ():
+            yield from self._turning_calls(caller, depth + 1)
+
+    def _turns(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+        below = node
+        for above in self._origins.index.ancestors(node):
+            if isinstance(above, cst.FunctionDef):
+                return
+            if isinstance(above, cst.If) and below is not above.test and not _begins_anew(above):
+                yield from self._thresholds(above.test) if self._pace.in_step(above) else ()
+            below = above
+
+    def _thresholds(self, test: cst.BaseExpression) -> Iterator[cst.Comparison]:
+        """Comparisons of a counter, saying how many steps there were; not whose turn it is, or which is the first."""
+        if any(isinstance(n, cst.Modulo) for n in nodes(test)):
+            return
+        for comparison in (n for n in nodes(test) if isinstance(n, cst.Comparison)):
+            sides = [comparison.left, *(c.comparator for c in comparison.comparisons)]
+            ordered = all(isinstance(c.operator, _ORDER) for c in comparison.comparisons)
+            first = any(isinstance(s, cst.Integer) and s.evaluated_value <= 1 for s in sides)
+            if ordered and not first and any(self._counts(n) for n in backward(self._origins, sides)):
+                yield comparison
 
     # --- counters -----------------------------------------------------------------------------------------------------
 
@@ -269,6 +311,20 @@ class Stepwise:
         if definition.kind == "param" and isinstance(definition.scope, cst.FunctionDef):
             return not self._pace.in_step(definition.scope.body)
         return definition.kind == "assign" and not self._pace.in_step(definition.statement)
+
+
+def _begins_anew(condition: cst.If) -> bool:
+    """Whether what a condition asks about is set back where it holds: it says whose turn it is."""
+    asked = [n for n in nodes(condition.test) if isinstance(n, cst.Name | cst.Attribute)]
+    changed: list[cst.CSTNode] = [
+        t.target for n in nodes(condition.body) if isinstance(n, cst.Assign) for t in n.targets
+    ]
+    changed += [
+        n.func.value
+        for n in nodes(condition.body)
+        if isinstance(n, cst.Call) and isinstance(n.func, cst.Attribute) and n.func.attr.value == "assign"
+    ]
+    return any(one.deep_equals(other) for one in asked for other in changed)
 
 
 def _applies(call: cst.Call) -> bool:
