@@ -23,7 +23,7 @@ from tfdp.migrate.facts.devices import Devices
 from tfdp.migrate.facts.drift import drifting
 from tfdp.migrate.facts.effects import Effect, Effects
 from tfdp.migrate.facts.entry import Entry, entry
-from tfdp.migrate.facts.fed_rows import undealt
+from tfdp.migrate.facts.fed_rows import fed_otherwise
 from tfdp.migrate.facts.fitted import Fitted
 from tfdp.migrate.facts.gradients import Gradient, gradients
 from tfdp.migrate.facts.ignores import Ignores, lines_of
@@ -313,7 +313,7 @@ class Script:
         found = [*self.fitted.unread, *self._dealing.problems, *self.array_batches.problems(batch)]
         found += [*hazards.in_loops(self), *(self._rate_problems if batch == "per-worker" else ())]
         found += () if self.migrated else replayed(self.origins, self.fitted.data)
-        found += () if self.migrated else undealt(self.origins, self.losses, self.loops)
+        found += () if self.migrated else fed_otherwise(self.origins, self.losses, self.loops)
         found += self._stepwise if batch == "per-worker" and not self.migrated else ()
         return [*found, *self.steps.problems(batch)]
 
