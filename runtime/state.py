@@ -69,18 +69,13 @@ class _Following:
             if element is not None and tensor.dtype.is_integer and tensor.shape.rank == 1:
                 return _own_stream(tensor, element, self._job.topology.rank)
             if not is_followed(tensor.dtype):
-                return tensor
+                return converted()
             with self._lock:
                 key = self._keys.next(name, tensor.dtype, tensor.shape)
             keys.append(key)
             return self._exchanged(tensor, key, call_site())
 
-        made = {**arguments, "initial_value": followed}
-        if known is None:
-            variable = next_creator(**made)
-        else:
-            with tf.init_scope():
-                variable = next_creator(**{**made, "experimental_enable_variable_lifting": False})
+        variable = next_creator(**{**arguments, "initial_value": followed})
         if keys:
             with self._lock:
                 self._created[keys[-1]] = weakref.ref(variable)
@@ -97,7 +92,8 @@ class _Following:
             return _unpacked(self._fetch(key, site), dtype)
 
         if hasattr(tensor, "numpy"):
-            return tf.convert_to_tensor(exchange(tensor.numpy()))
+            value = exchange(tensor.numpy())
+            return tf.convert_to_tensor(value) if tf.executing_eagerly() else _delivered(value, tensor)
         result = tf.numpy_function(exchange, [tensor], tensor.dtype)
         result.set_shape(tensor.shape)
         return result
@@ -115,9 +111,9 @@ class _Following:
 def _known_outside(initial: Callable[[], Any]) -> Any:
     """An initial value, computed outside the `tf.function` being traced; None without one, or where it cannot be.
 
-    Inside, TensorFlow would have to lift its computation out of the function, which it cannot for variables that are
-    made after a collective, as slots are: it then runs the function with its initialisers in a branch, again at each
-    step until all variables have values. Keras' masked LSTM does not compute there.
+    TensorFlow lifts the initialisers of a function's variables out of it, which it cannot where they come after a
+    collective, as those of slots do. It then runs the function with its initialisers in a branch, again at each step
+    until all variables have values, and Keras' masked LSTM does not compute there.
     """
     if not tf.inside_function():
         return None
@@ -127,6 +123,17 @@ def _known_outside(initial: Callable[[], Any]) -> Any:
     except (TypeError, ValueError, NotImplementedError, tf.errors.OpError):
         return None  # it depends on what the function computes; another failure comes again inside
     return value if hasattr(value, "numpy") else None
+
+
+def _delivered(value: Any, like: Any) -> Any:
+    """A known value in a graph, by an operation that can be lifted out of it: one that waits for no other.
+
+    Not as a constant, of which a graph holds 2 GB at most.
+    """
+    with tf.control_dependencies(None):
+        result = tf.numpy_function(lambda: value, [], like.dtype, stateful=False)
+    result.set_shape(like.shape)
+    return result
 
 
 _following: _Following | None = None
