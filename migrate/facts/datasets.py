@@ -9,8 +9,9 @@ import libcst as cst
 
 from tfdp.migrate.catalogue import BATCHING, STAGES, Kind
 from tfdp.migrate.facts.flow import reaching
-from tfdp.migrate.facts.known_branches import meant
+from tfdp.migrate.facts.known_branches import Frames, meant
 from tfdp.migrate.facts.origins import Origins, argument
+from tfdp.migrate.facts.spelling import last_name
 
 _PASSES = frozenset({"builtins.enumerate", "builtins.iter", "tensorflow_datasets.as_numpy"})
 _ITERATES = frozenset({"as_numpy_iterator", "make_one_shot_iterator", "__iter__"})
@@ -35,10 +36,6 @@ _KNOWN = (
     "pickle.",
 )
 _DEPTH = 12  # calls of own functions inside one another; real scripts stay below five
-
-# The calls through which a value is followed out of the functions that return it, the innermost last: a parameter of
-# the innermost function has the value that this call gives it, and no other call's.
-_Calls = tuple[tuple[cst.FunctionDef, cst.Call], ...]
 
 
 @dataclass(frozen=True)
@@ -105,7 +102,7 @@ class Datasets:
 
     def __init__(self, origins: Origins) -> None:
         self._origins = origins
-        self._busy: set[tuple[cst.CSTNode, tuple[int, ...], _Calls]] = set()
+        self._busy: set[tuple[cst.CSTNode, tuple[int, ...], Frames]] = set()
 
     def unwrap(self, node: cst.BaseExpression) -> cst.BaseExpression:
         """The dataset inside `enumerate(…)`, `iter(…)`, a progress bar or `.as_numpy_iterator()`."""
@@ -135,7 +132,7 @@ class Datasets:
         """Every chain that an expression can stand for; empty where it is no dataset or not certainly one."""
         return tuple(c for c in self._chains(node) if c.batches or not c.foreign)
 
-    def _chains(self, node: cst.CSTNode, path: tuple[int, ...] = (), calls: _Calls = ()) -> tuple[Chain, ...]:
+    def _chains(self, node: cst.CSTNode, path: tuple[int, ...] = (), calls: Frames = ()) -> tuple[Chain, ...]:
         key = (node, path, calls)
         if key in self._busy or len(calls) > _DEPTH:
             return ()
@@ -145,7 +142,7 @@ class Datasets:
         finally:
             self._busy.discard(key)
 
-    def _trace(self, node: cst.CSTNode, path: tuple[int, ...], calls: _Calls) -> list[Chain]:
+    def _trace(self, node: cst.CSTNode, path: tuple[int, ...], calls: Frames) -> list[Chain]:
         if isinstance(node, cst.Call) and (not path or self._origins.kind(node.func) is Kind.DATASET):
             return self._call(node, path, calls)
         if isinstance(node, cst.IfExp):
@@ -166,10 +163,10 @@ class Datasets:
             found = []
         return [c if path else c.named(node) for c in found if isinstance(node, cst.BaseExpression)]
 
-    def _values(self, node: cst.Name, calls: _Calls) -> list[tuple[cst.CSTNode, tuple[int, ...], _Calls]]:
+    def _values(self, node: cst.Name, calls: Frames) -> list[tuple[cst.CSTNode, tuple[int, ...], Frames]]:
         """What a name stands for: value, path into it, and the calls inside which that value is."""
         origins = self._origins
-        values: list[tuple[cst.CSTNode, tuple[int, ...], _Calls]] = []
+        values: list[tuple[cst.CSTNode, tuple[int, ...], Frames]] = []
         for definition in meant(origins, reaching(origins.index, node), calls):
             function = definition.scope
             if definition.kind == "param" and isinstance(function, cst.FunctionDef):
@@ -182,7 +179,7 @@ class Datasets:
                 values.append((definition.value, definition.path, calls))
         return values
 
-    def _stored(self, node: cst.Attribute, path: tuple[int, ...], calls: _Calls) -> list[Chain]:
+    def _stored(self, node: cst.Attribute, path: tuple[int, ...], calls: Frames) -> list[Chain]:
         """Chains kept in an attribute of the file's own class."""
         found: list[Chain] = []
         for value, value_path in self._origins.stored(node):
@@ -191,7 +188,7 @@ class Datasets:
             found += chains if certain else [replace(c, one_of_several=node) for c in chains]
         return found
 
-    def _makers(self, node: cst.Attribute, value: cst.CSTNode, calls: _Calls) -> tuple[list[cst.Call], bool]:
+    def _makers(self, node: cst.Attribute, value: cst.CSTNode, calls: Frames) -> tuple[list[cst.Call], bool]:
         """The calls of the method that stores what the attribute holds; whether they are all and only its object's."""
         origins = self._origins
         method = origins.index.enclosing_function(value)
@@ -203,7 +200,7 @@ class Datasets:
         own = [c for c in made if c in self._objects(node.value, calls)] if method.name.value == "__init__" else []
         return own, bool(own)
 
-    def _objects(self, node: cst.BaseExpression, calls: _Calls) -> set[cst.CSTNode]:
+    def _objects(self, node: cst.BaseExpression, calls: Frames) -> set[cst.CSTNode]:
         """What constructs the object that an expression means; of `self`, the object whose method was called."""
         found = {o.node for o in self._origins.of(node)}
         if not any(isinstance(o, cst.ClassDef) for o in found):
@@ -213,7 +210,7 @@ class Datasets:
         func = calls[entered][1].func if entered is not None else None
         return self._objects(func.value, calls[:entered]) if isinstance(func, cst.Attribute) else set()
 
-    def _call(self, node: cst.Call, path: tuple[int, ...], calls: _Calls) -> list[Chain]:
+    def _call(self, node: cst.Call, path: tuple[int, ...], calls: Frames) -> list[Chain]:
         origins = self._origins
         kind = origins.kind(node.func)
         if kind in {Kind.DATASET, Kind.BATCHED_DATASET}:
@@ -233,7 +230,7 @@ class Datasets:
             return [c.staged(name, node) for c in self._chains(node.func.value, (), calls)]
         return self._returned(node, path, calls)
 
-    def _returned(self, node: cst.Call, path: tuple[int, ...], calls: _Calls) -> list[Chain]:
+    def _returned(self, node: cst.Call, path: tuple[int, ...], calls: Frames) -> list[Chain]:
         function = self._origins.function(node.func)
         if function is None:
             return self._foreign(node, path)
@@ -293,6 +290,13 @@ class Datasets:
         """Whether a call puts batches together."""
         mixes = self._origins.names.api(node.func) in _MIXES
         return mixes and any(c.batches or c.batched_source for c in self._parts(node))
+
+
+def drops_remainder(batching: cst.Call) -> bool:
+    """Whether every batch of a call that makes them certainly has its full size."""
+    position = 3 if last_name(batching.func) == "padded_batch" else 1
+    given = argument(batching, "drop_remainder", position)
+    return given is not None and isinstance(given.value, cst.Name) and given.value.value == "True"
 
 
 def draws(chain: Chain) -> list[cst.Call]:

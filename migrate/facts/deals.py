@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import libcst as cst
 
 from tfdp.migrate.catalogue import BATCHING, STAGES
-from tfdp.migrate.facts.datasets import Chain
+from tfdp.migrate.facts.datasets import Chain, drops_remainder
 from tfdp.migrate.facts.origins import argument
 from tfdp.migrate.facts.problem import Problem
 
@@ -163,17 +163,11 @@ def _of_unequal(chain: Chain, position: int) -> list[cst.Call]:
     made = max((i for i, link in enumerate(chain.links) if link.stage in BATCHING), default=None)
     if made is None and not chain.batched_source:
         return []
-    maker = chain.links[made] if made is not None else None
-    if maker is not None and maker.call is not None:
-        rest = argument(maker.call, "drop_remainder", 3 if maker.stage == "padded_batch" else 1)
-        if rest is not None and _is_true(rest.value):
-            return []
+    maker = chain.links[made].call if made is not None else None
+    if maker is not None and drops_remainder(maker):
+        return []
     after = chain.links[max(made or 0, position) + 1 :]
     return [link.call for link in after if link.call is not None and link.stage == "shuffle"]
-
-
-def _is_true(node: cst.BaseExpression) -> bool:
-    return isinstance(node, cst.Name) and node.value == "True"
 
 
 def _fixed(shapes: cst.Arg | None) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 import libcst as cst
 
 from tfdp.migrate.catalogue import Kind
+from tfdp.migrate.facts.datasets import drops_remainder
 from tfdp.migrate.facts.deals import Deal
 from tfdp.migrate.facts.fit_data import FitData
 from tfdp.migrate.facts.keras_training import Fit
@@ -39,7 +40,7 @@ def steps_of(fit: FitData, deals: Iterable[Deal], counts: StepCounts) -> StepCou
     endless = [any(link.stage in _ENDLESS for link in chain.links) for chain in fit.chains]
     if all(endless):
         return found
-    if all(_drops(chain.batches) for chain in fit.chains):
+    if all(chain.batches and all(map(drops_remainder, chain.batches)) for chain in fit.chains):
         return StepCount(call, found.keyword, found.position, given, down=True)
     more = "make the training data by code that always repeats them" if any(endless) else "add .repeat() to it"
     return _unneeded(given, f"the dataset's own length, or {more}")
@@ -48,11 +49,6 @@ def steps_of(fit: FitData, deals: Iterable[Deal], counts: StepCounts) -> StepCou
 def _of(fit: FitData, deals: Iterable[Deal]) -> Iterator[Deal]:
     own = {n for chain in fit.chains for link in chain.links for n in link.nodes} | {fit.data}
     return (d for d in deals if d.node in own)
-
-
-def _drops(batches: list[cst.Call]) -> bool:
-    given = [g.value if (g := argument(call, "drop_remainder", 1)) is not None else None for call in batches]
-    return bool(given) and all(isinstance(g, cst.Name) and g.value == "True" for g in given)
 
 
 def _unneeded(node: cst.CSTNode, instead: str) -> Problem:

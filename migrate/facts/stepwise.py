@@ -75,7 +75,7 @@ class Stepwise:
         applied = [a.value for g in gradients for u in g.updates if _applies(u.call) for a in u.call.args[:1]]
         given = backward(self._origins, applied)
         calls = [u.call for g in gradients for u in g.updates]
-        turns = [*self._turning(losses), *self._turning(given), *(t for c in calls for t in self._turning_calls(c))]
+        turns = self._turning([*losses, *given], calls)
         found = dict.fromkeys([*self._counters(losses), *self._counters(given), *turns])
         reason = "what is trained here depends on the number of the step, and steps are fewer here"
         next_step = "let it depend on the epoch, or use --batch global"
@@ -97,27 +97,30 @@ class Stepwise:
 
     # --- conditions ---------------------------------------------------------------------------------------------------
 
-    def _turning(self, computed: Collection[cst.CSTNode]) -> Iterator[cst.CSTNode]:
-        """Steps from which on something else is computed: `if step > 1000: weight = 0.1`."""
-        for node in computed:
-            if isinstance(node, cst.Name):
-                for definition in reaching(self._origins.index, node):
-                    yield from self._turns(definition.statement)
+    def _turning(self, computed: Collection[cst.CSTNode], applied: Iterable[cst.Call]) -> Iterator[cst.CSTNode]:
+        """Steps from which on something else is computed: `if step > 1000: weight = 0.1`; or applied, or no more."""
+        names = [node for node in computed if isinstance(node, cst.Name)]
+        places = [d.statement for name in names for d in reaching(self._origins.index, name)]
+        places += [place for call in applied for place in self._ways_to(call)]
+        for condition in dict.fromkeys(c for place in dict.fromkeys(places) for c in self._conditions(place)):
+            if self._pace.in_step(condition) and not _begins_anew(condition):
+                yield from self._thresholds(condition.test)
 
-    def _turning_calls(self, call: cst.Call, depth: int = 0) -> Iterator[cst.CSTNode]:
-        """Steps from which on an update is made, or no more."""
-        yield from self._turns(call)
+    def _ways_to(self, call: cst.Call, depth: int = 0) -> Iterator[cst.CSTNode]:
+        """A call, and the calls that lead to it."""
+        yield call
         function = self._origins.index.enclosing_function(call)
         for caller in self._origins.calls_of(function) if function is not None and depth < _CALLS else ():
-            yield from self._turning_calls(caller, depth + 1)
+            yield from self._ways_to(caller, depth + 1)
 
-    def _turns(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-        below = node
-        for above in self._origins.index.ancestors(node):
+    def _conditions(self, place: cst.CSTNode) -> Iterator[cst.If]:
+        """What is asked before a place is reached."""
+        below = place
+        for above in self._origins.index.ancestors(place):
             if isinstance(above, cst.FunctionDef):
                 return
-            if isinstance(above, cst.If) and below is not above.test and not _begins_anew(above):
-                yield from self._thresholds(above.test) if self._pace.in_step(above) else ()
+            if isinstance(above, cst.If) and below is not above.test:
+                yield above
             below = above
 
     def _thresholds(self, test: cst.BaseExpression) -> Iterator[cst.Comparison]:
