@@ -47,7 +47,7 @@ class _Apply(cst.CSTTransformer):
     ) -> None:
         super().__init__()
         self._dp = context.dp
-        self._edits: dict[cst.CSTNode, tuple[Rule, Edit]] = {}
+        self._edits: dict[tuple[cst.CSTNode, bool], tuple[Rule, Edit]] = {}
         self._arguments: dict[cst.CSTNode, dict[str, tuple[Rule, SetArg]]] = {}
         self._parameters: dict[cst.CSTNode, Parameter] = {}
         self._guards: dict[cst.CSTNode, Guard] = {}
@@ -56,7 +56,7 @@ class _Apply(cst.CSTTransformer):
         self._after: dict[cst.CSTNode, list[str]] = {}
         for rule, outcome in outcomes:
             if isinstance(outcome, Edit):
-                self._once(self._edits, outcome.node, rule, outcome)
+                self._once(self._edits, (outcome.node, outcome.around), rule, outcome)
             elif isinstance(outcome, SetArg):
                 self._once(self._arguments.setdefault(outcome.call, {}), outcome.keyword, rule, outcome)
             elif isinstance(outcome, Parameter):
@@ -82,9 +82,10 @@ class _Apply(cst.CSTTransformer):
         node: cst.CSTNode = updated_node
         if original_node in self._arguments:
             node = self._set_arguments(cst.ensure_type(original_node, cst.Call), cst.ensure_type(node, cst.Call))
-        if original_node in self._edits:
-            assert isinstance(node, cst.BaseExpression)
-            node = self._edits[original_node][1].change(node)
+        for around in (False, True):
+            if (edit := self._edits.get((original_node, around))) is not None:
+                assert isinstance(node, cst.BaseExpression)
+                node = edit[1].change(node)
         if (added := self._parameters.get(original_node)) is not None:
             node = build.with_parameter(cst.ensure_type(node, cst.Parameters), added.name, added.default)
         if isinstance(original_node, cst.Module | cst.IndentedBlock):

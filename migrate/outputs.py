@@ -155,6 +155,7 @@ FETCHES = frozenset(
         "sklearn.datasets.fetch_20newsgroups",
         "sklearn.datasets.fetch_covtype",
         "sklearn.datasets.fetch_olivetti_faces",
+        "tensorflow_datasets.load",
     }
 )
 DOWNLOADS = frozenset(
@@ -166,6 +167,7 @@ DOWNLOADS = frozenset(
     }
 )
 # Methods that do, by the function that made their object.
+FETCHERS = {"tensorflow_datasets.builder": frozenset({"download_and_prepare"})}
 EXTRACTS = {"zipfile.ZipFile": frozenset({"extractall", "extract"}), "tarfile.": frozenset({"extractall", "extract"})}
 # What Keras' callbacks write: models, checkpoints, a table of the epochs.
 READERS_OF_CALLBACKS = frozenset(

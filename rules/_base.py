@@ -38,11 +38,15 @@ class Context:
 
 @dataclass(frozen=True)
 class Edit:
-    """Replace an expression by a function of its updated self, so that nested edits compose."""
+    """Replace an expression by a function of its updated self, so that nested edits compose.
+
+    An edit that only puts something `around` the expression comes after another edit of it.
+    """
 
     node: cst.BaseExpression
     change: Callable[[cst.BaseExpression], cst.BaseExpression]
     message: str
+    around: bool = False
 
 
 @dataclass(frozen=True)

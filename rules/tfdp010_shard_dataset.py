@@ -53,7 +53,8 @@ def outcomes(context: Context) -> Iterator[Outcome]:
             keywords = {"split": "True"} if context.batch == "global" else {}
         shard = f"{dp}.shard_batches" if deal.batches else f"{dp}.shard"
         change = build.calling(shard, **keywords, **switches.keywords(deal.node))
-        yield Edit(deal.node, change, f"deal the {'batches' if deal.batches else 'records'} to the workers")
+        said = f"deal the {'batches' if deal.batches else 'records'} to the workers"
+        yield Edit(deal.node, change, said, around=True)
     for call in batches:
         change = build.calling(f"{dp}.local_batch_size", **switches.keywords(call))
         yield SetArg(call, "batch_size", change, "split the global batch over the workers", position=0)

@@ -12,7 +12,7 @@ What it does
     (`if not os.path.exists("data"):`), the whole `if` is rank 0's, with a barrier after it; where all workers need what
     is in it, its answer is rank 0's: `dp.agree(…)`. `os.makedirs(…)`,
     `os.mkdir(…)` and `Path.mkdir()` accept that another worker was first. Functions that download a file unless it is
-    there (`mnist.load_data()`, `get_file`) run on rank 0 first: `dp.root_first(…)`.
+    there (`mnist.load_data()`, `tfds.load`, `get_file`) run on rank 0 first: `dp.root_first(…)`.
 
 Why
     Several writers of one file corrupt it. After averaging, all workers hold the same variables, so one copy is enough.

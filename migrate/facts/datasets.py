@@ -35,6 +35,7 @@ _KNOWN = (
     "json.",
     "pickle.",
 )
+_Path = tuple[int | str, ...]
 _DEPTH = 12  # calls of own functions inside one another; real scripts stay below five
 
 
@@ -102,7 +103,7 @@ class Datasets:
 
     def __init__(self, origins: Origins) -> None:
         self._origins = origins
-        self._busy: set[tuple[cst.CSTNode, tuple[int, ...], Frames]] = set()
+        self._busy: set[tuple[cst.CSTNode, _Path, Frames]] = set()
 
     def unwrap(self, node: cst.BaseExpression) -> cst.BaseExpression:
         """The dataset inside `enumerate(…)`, `iter(…)`, a progress bar or `.as_numpy_iterator()`."""
@@ -132,7 +133,7 @@ class Datasets:
         """Every chain that an expression can stand for; empty where it is no dataset or not certainly one."""
         return tuple(c for c in self._chains(node) if c.batches or not c.foreign)
 
-    def _chains(self, node: cst.CSTNode, path: tuple[int, ...] = (), calls: Frames = ()) -> tuple[Chain, ...]:
+    def _chains(self, node: cst.CSTNode, path: _Path = (), calls: Frames = ()) -> tuple[Chain, ...]:
         key = (node, path, calls)
         if key in self._busy or len(calls) > _DEPTH:
             return ()
@@ -142,19 +143,19 @@ class Datasets:
         finally:
             self._busy.discard(key)
 
-    def _trace(self, node: cst.CSTNode, path: tuple[int, ...], calls: Frames) -> list[Chain]:
-        if isinstance(node, cst.Call) and (not path or self._origins.kind(node.func) is Kind.DATASET):
+    def _trace(self, node: cst.CSTNode, path: _Path, calls: Frames) -> list[Chain]:
+        if isinstance(node, cst.Call) and (not path or self._kind(node) is Kind.DATASET):
             return self._call(node, path, calls)
         if isinstance(node, cst.IfExp):
             return [*self._chains(node.body, path, calls), *self._chains(node.orelse, path, calls)]
-        if isinstance(node, cst.Tuple | cst.List) and path and 0 <= path[0] < len(node.elements):
-            return list(self._chains(node.elements[path[0]].value, path[1:], calls))
+        if path and (part := self._part(node, path[0])) is not None:
+            return list(self._chains(part, path[1:], calls))
         if isinstance(node, cst.Call):
             return self._returned(node, path, calls)
         if isinstance(node, cst.Attribute):
             found = self._stored(node, path, calls)
-        elif isinstance(node, cst.Subscript) and (i := _literal_index(node)) is not None:
-            found = list(self._chains(node.value, (i, *path), calls))
+        elif isinstance(node, cst.Subscript) and (key := self._key(node)) is not None:
+            found = list(self._chains(node.value, (key, *path), calls))
         elif isinstance(node, cst.Name):
             found = [
                 c for v, vpath, within in self._values(node, calls) for c in self._chains(v, (*vpath, *path), within)
@@ -163,10 +164,37 @@ class Datasets:
             found = []
         return [c if path else c.named(node) for c in found if isinstance(node, cst.BaseExpression)]
 
-    def _values(self, node: cst.Name, calls: Frames) -> list[tuple[cst.CSTNode, tuple[int, ...], Frames]]:
+    def _key(self, node: cst.Subscript) -> int | str | None:
+        """The number or the text that says which part of a structure is meant."""
+        element = node.slice[0].slice if len(node.slice) == 1 else None
+        if not isinstance(element, cst.Index) or self._is_filled(node.value):
+            return None
+        if isinstance(element.value, cst.Integer):
+            return int(element.value.value)
+        origin = self._origins.one(element.value)
+        if origin is not None and not origin.path and isinstance(origin.node, cst.SimpleString):
+            return str(origin.node.evaluated_value)
+        return self._origins.names.api(element.value)  # tfds.Split.TRAIN
+
+    def _is_filled(self, structure: cst.BaseExpression) -> bool:
+        """Whether parts of a structure are set after it is made: `parts["train"] = parts["train"].repeat()`."""
+        index, name = self._origins.index, last_name(structure)
+        holders = [store.value for store in index.subscript_stores]
+        holders += [c.func.value for c in index.calls if isinstance(c.func, cst.Attribute) and _fills(c.func)]
+        return name is not None and any(last_name(holder) == name for holder in holders)
+
+    def _part(self, node: cst.CSTNode, key: int | str) -> cst.BaseExpression | None:
+        if isinstance(node, cst.Tuple | cst.List) and isinstance(key, int) and 0 <= key < len(node.elements):
+            return node.elements[key].value
+        if not isinstance(node, cst.Dict) or not all(isinstance(e, cst.DictElement) for e in node.elements):
+            return None
+        named = [e for e in node.elements if isinstance(e, cst.DictElement) and isinstance(e.key, cst.SimpleString)]
+        return next((e.value for e in named if e.key.evaluated_value == key), None)  # type: ignore[attr-defined]
+
+    def _values(self, node: cst.Name, calls: Frames) -> list[tuple[cst.CSTNode, _Path, Frames]]:
         """What a name stands for: value, path into it, and the calls inside which that value is."""
         origins = self._origins
-        values: list[tuple[cst.CSTNode, tuple[int, ...], Frames]] = []
+        values: list[tuple[cst.CSTNode, _Path, Frames]] = []
         for definition in meant(origins, reaching(origins.index, node), calls):
             function = definition.scope
             if definition.kind == "param" and isinstance(function, cst.FunctionDef):
@@ -179,7 +207,7 @@ class Datasets:
                 values.append((definition.value, definition.path, calls))
         return values
 
-    def _stored(self, node: cst.Attribute, path: tuple[int, ...], calls: Frames) -> list[Chain]:
+    def _stored(self, node: cst.Attribute, path: _Path, calls: Frames) -> list[Chain]:
         """Chains kept in an attribute of the file's own class."""
         found: list[Chain] = []
         for value, value_path in self._origins.stored(node):
@@ -210,9 +238,9 @@ class Datasets:
         func = calls[entered][1].func if entered is not None else None
         return self._objects(func.value, calls[:entered]) if isinstance(func, cst.Attribute) else set()
 
-    def _call(self, node: cst.Call, path: tuple[int, ...], calls: Frames) -> list[Chain]:
+    def _call(self, node: cst.Call, path: _Path, calls: Frames) -> list[Chain]:
         origins = self._origins
-        kind = origins.kind(node.func)
+        kind = self._kind(node)
         if kind in {Kind.DATASET, Kind.BATCHED_DATASET}:
             batched = self._batches_itself(node, kind) or self._batched_parts(node)
             if (parts := self._zipped_batches(node)) is not None:
@@ -230,7 +258,16 @@ class Datasets:
             return [c.staged(name, node) for c in self._chains(node.func.value, (), calls)]
         return self._returned(node, path, calls)
 
-    def _returned(self, node: cst.Call, path: tuple[int, ...], calls: Frames) -> list[Chain]:
+    def _kind(self, node: cst.Call) -> Kind | None:
+        """What a call makes: also `tfds.builder(…).as_dataset()`, and `dp.root_first(tfds.load, …)`."""
+        if isinstance(node.func, cst.Attribute) and node.func.attr.value == "as_dataset":
+            made = self._origins.one(node.func.value)
+            api = self._origins.names.api(made.node.func) if made and isinstance(made.node, cst.Call) else None
+            return Kind.DATASET if (api or "").startswith("tensorflow_datasets.") else None
+        first = self._origins.names.api(node.func) == "tfdp.runtime.root_first" and node.args
+        return self._origins.kind(node.args[0].value if first else node.func)
+
+    def _returned(self, node: cst.Call, path: _Path, calls: Frames) -> list[Chain]:
         function = self._origins.function(node.func)
         if function is None:
             return self._foreign(node, path)
@@ -238,7 +275,7 @@ class Datasets:
         found = [c.made_by([node]) for v in values for c in self._chains(v, path, (*calls, (function, node)))]
         return [c if path else c.named(node) for c in found]
 
-    def _foreign(self, node: cst.Call, path: tuple[int, ...]) -> list[Chain]:
+    def _foreign(self, node: cst.Call, path: _Path) -> list[Chain]:
         """What a function of another file returns: a dataset, should it be batched here. Its order is not known."""
         api = self._origins.names.api(node.func)
         if api is None or api.startswith(_KNOWN):
@@ -292,6 +329,10 @@ class Datasets:
         return mixes and any(c.batches or c.batched_source for c in self._parts(node))
 
 
+def _fills(method: cst.Attribute) -> bool:
+    return method.attr.value in {"update", "setdefault", "pop", "insert", "append"}
+
+
 def drops_remainder(batching: cst.Call) -> bool:
     """Whether every batch of a call that makes them certainly has its full size."""
     position = 3 if last_name(batching.func) == "padded_batch" else 1
@@ -302,10 +343,3 @@ def drops_remainder(batching: cst.Call) -> bool:
 def draws(chain: Chain) -> list[cst.Call]:
     """The calls that draw the order of a chain's elements."""
     return [*chain.drawn, *(link.call for link in chain.links if link.stage == "shuffle" and link.call is not None)]
-
-
-def _literal_index(node: cst.Subscript) -> int | None:
-    element = node.slice[0].slice if len(node.slice) == 1 else None
-    if isinstance(element, cst.Index) and isinstance(element.value, cst.Integer):
-        return int(element.value.value)
-    return None

@@ -77,8 +77,9 @@ class Writers:
             return "print"
         if name == "savefig" and makers & outputs.FIGURES:
             return None if self._in_memory(call) else "show"
-        if any(name in methods and any(m.startswith(e) for m in makers) for e, methods in outputs.EXTRACTS.items()):
-            return "download"
+        for table, kind in ((outputs.FETCHERS, "fetch"), (outputs.EXTRACTS, "download")):
+            if any(name in methods and any(m.startswith(e) for m in makers) for e, methods in table.items()):
+                return kind
         for maker, methods in outputs.METHODS.items():
             if name in methods and any(m.startswith(maker) for m in makers):
                 return None if self._in_memory(call) else "save"
