@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
-
 import libcst as cst
 
 from tfdp.migrate.catalogue import Kind
 from tfdp.migrate.facts.datasets import Datasets
 from tfdp.migrate.facts.flow import reaching
 from tfdp.migrate.facts.index import ITER
-from tfdp.migrate.facts.origins import Origins
+from tfdp.migrate.facts.listed import ARRAYS, Listed
+from tfdp.migrate.facts.origins import Origin, Origins
 from tfdp.migrate.facts.parts import nodes
 
-_ARRAYS = re.compile(r"(numpy|keras\.datasets|pandas|sklearn|scipy|glob)\.|os\.listdir$")
 _DEFINES = (cst.FunctionDef, cst.ClassDef, cst.Param, cst.Import, cst.ImportFrom)
 _LIMIT = 400  # nodes of one value; real ones stay below a hundred
 
@@ -22,7 +20,7 @@ class Arrays:
     """Tells arrays from datasets, and from what datasets were read into."""
 
     def __init__(self, origins: Origins, datasets: Datasets) -> None:
-        self._origins, self._datasets = origins, datasets
+        self._origins, self._datasets, self._lists = origins, datasets, Listed(origins)
 
     def is_array(self, node: cst.CSTNode) -> bool:
         """Whether a value is certainly an array or a list of file names, and no dataset."""
@@ -30,8 +28,10 @@ class Arrays:
         return self._is_sliced(node) or (bool(found) and all(self._makes_array(o.node) for o in found))
 
     def _makes_array(self, node: cst.CSTNode) -> bool:
+        if isinstance(node, cst.List | cst.ListComp):
+            return True
         if isinstance(node, cst.Call):
-            if _ARRAYS.match(self._origins.names.api(node.func) or ""):
+            if ARRAYS.match(self._origins.names.api(node.func) or ""):
                 return True
             return isinstance(node.func, cst.Attribute) and self.is_array(node.func.value)
         if isinstance(node, cst.Subscript | cst.Attribute):
@@ -55,7 +55,8 @@ class Arrays:
         )
 
     def independent(self, node: cst.CSTNode, described: bool = False) -> bool:
-        """Whether no dataset, no element of an iteration and no list that may be filled has part in a value."""
+        """Whether no dataset has part in a value, nor an element of an iteration or a list that may be filled, unless
+        that is certain to be the same whatever the workers do."""
         seen: dict[cst.CSTNode, None] = {}
         todo: list[cst.CSTNode] = [node]
         while todo:
@@ -63,20 +64,30 @@ class Arrays:
                 if each in seen:
                     continue
                 seen[each] = None
-                if len(seen) > _LIMIT or (isinstance(each, cst.List) and not each.elements):
+                if len(seen) > _LIMIT:
                     return False
+                if isinstance(each, cst.List) and not each.elements:
+                    if (put_in := self._lists.put_in(each)) is None:
+                        return False
+                    todo += put_in
                 if not isinstance(each, cst.Name | cst.Call | cst.Attribute):
                     continue
                 if isinstance(each, cst.Call) and self._makes_dataset(each) and not described:
                     return False
                 found = self._origins.of(each)
                 described_here = described and all(o.path == (1,) for o in found)
-                if any(ITER in o.path or isinstance(o.node, cst.AugAssign) for o in found):
+                if not all(self._is_settled(o) for o in found):
                     return False
                 if self._datasets.chains(each) and not described_here:
                     return False
                 todo += [o.node for o in found if not isinstance(o.node, _DEFINES) and not described_here]
         return True
+
+    def _is_settled(self, origin: Origin) -> bool:
+        """Whether an element is one of a list, and what is added to is so in loops over lists."""
+        if isinstance(origin.node, cst.AugAssign):
+            return self._lists.turns(origin.node) is not None
+        return ITER not in origin.path or self._lists.is_listed(origin.node)
 
     def _makes_dataset(self, call: cst.Call) -> bool:
         api = self._origins.names.api(call.func) or ""
