@@ -61,6 +61,7 @@ WRITES = frozenset(
         "matplotlib.image.imsave",
     }
 )
+MODEL_WRITES = frozenset({"tensorflow.saved_model.save", "keras.models.save_model", "keras.saving.save_model"})
 SHOWS = frozenset({"matplotlib.pyplot.savefig", "matplotlib.pyplot.show", "matplotlib.pyplot.pause"})
 # Of those that write: files are gone afterwards.
 DELETES = frozenset({"os.remove", "os.unlink", "os.rename", "os.replace", "os.rmdir", "shutil.rmtree", "shutil.move"})
@@ -181,7 +182,8 @@ READERS_OF_CALLBACKS = frozenset(
         "pandas.read_csv",
     }
 )
-READERS = READERS_OF_CALLBACKS | frozenset(
+# Tables, records, images and folders of them: in no such form is a model saved.
+DATA_READERS = frozenset(
     {
         "tensorflow.data.TFRecordDataset",
         "tensorflow.data.TextLineDataset",
@@ -200,7 +202,6 @@ READERS = READERS_OF_CALLBACKS | frozenset(
         "pandas.read_parquet",
         "pandas.read_feather",
         "pandas.read_hdf",
-        "joblib.load",
         "cv2.imread",
         "imageio.imread",
         "matplotlib.image.imread",
@@ -209,23 +210,33 @@ READERS = READERS_OF_CALLBACKS | frozenset(
         "PIL.Image.open",
         "keras.utils.load_img",
         "keras.preprocessing.image.load_img",
-        # of folders: one that is still filled has too few files
-        "glob.glob",
-        "glob.iglob",
-        "os.listdir",
-        "os.scandir",
-        "os.walk",
-        "tensorflow.data.Dataset.list_files",
-        "tensorflow.io.gfile.glob",
-        "tensorflow.io.gfile.listdir",
-        "tensorflow.io.gfile.walk",
         "keras.utils.audio_dataset_from_directory",
         "keras.utils.image_dataset_from_directory",
         "keras.utils.text_dataset_from_directory",
         "keras.preprocessing.image_dataset_from_directory",
         "keras.preprocessing.text_dataset_from_directory",
         "sklearn.datasets.load_files",
+        "pandas.read_csv",
     }
+)
+READERS = (
+    READERS_OF_CALLBACKS
+    | DATA_READERS
+    | frozenset(
+        {
+            "joblib.load",
+            # of folders: one that is still filled has too few files
+            "glob.glob",
+            "glob.iglob",
+            "os.listdir",
+            "os.scandir",
+            "os.walk",
+            "tensorflow.data.Dataset.list_files",
+            "tensorflow.io.gfile.glob",
+            "tensorflow.io.gfile.listdir",
+            "tensorflow.io.gfile.walk",
+        }
+    )
 )
 # Of a path, and of a Keras generator of images.
 FOLDER_READERS = frozenset({"glob", "rglob", "iterdir"})

@@ -287,7 +287,8 @@ class Effects:
             )
             if apart or not self._writers.reads(call) or self.on_root(call):
                 continue
-            earlier = [*writes, *(fits if self._writers.reads_model(call) else ())]
+            written = [write for write in writes if self._writers.may_read(call, write)]
+            earlier = [*written, *(fits if self._writers.reads_model(call) else ())]
             if any(self.may_follow(write, call) for write in earlier):
                 found[self._anchor(statement, certain)] = None
         return tuple(s for s in found if self._index.previous(s) not in found)

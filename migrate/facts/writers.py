@@ -66,10 +66,8 @@ class Writers:
         if not isinstance(call.func, cst.Attribute):
             return None
         name, holder = call.func.attr.value, call.func.value
-        if any(name in methods for methods in SAVES.values()) and self._origins.function(call.func) is None:
-            kinds = self._kinds(holder)
-            if any(name in methods and kind in kinds for kind, methods in SAVES.items()):
-                return "save"
+        if self._saves(call.func):
+            return "save"
         if name == "summary" and self._models and Kind.MODEL in self._kinds(holder):
             return "show"
         makers = self._makers(holder)
@@ -138,6 +136,25 @@ class Writers:
         if call.func.attr.value not in outputs.READS:
             return False
         return bool(self._kinds(call.func.value) & {Kind.MODEL, Kind.CHECKPOINT})
+
+    def may_read(self, reading: cst.Call, writing: cst.Call | cst.Attribute) -> bool:
+        """Whether a call may read what another has written: images, records and tables are no models."""
+        data = self._origins.names.api(reading.func) in outputs.DATA_READERS
+        data = data or (isinstance(reading.func, cst.Attribute) and reading.func.attr.value == outputs.READS_FOLDER)
+        return not (data and isinstance(writing, cst.Call) and self._writes_model(writing))
+
+    def _writes_model(self, call: cst.Call) -> bool:
+        if self._origins.names.api(call.func) in outputs.MODEL_WRITES:
+            return True
+        return isinstance(call.func, cst.Attribute) and self._saves(call.func)
+
+    def _saves(self, method: cst.Attribute) -> bool:
+        """Whether it is a model's or a checkpoint's method."""
+        name = method.attr.value
+        if not any(name in methods for methods in SAVES.values()) or self._origins.function(method) is not None:
+            return False
+        kinds = self._kinds(method.value)
+        return any(name in methods and kind in kinds for kind, methods in SAVES.items())
 
     def reads_model(self, call: cst.Call) -> bool:
         """Whether the call may read what Keras' callbacks write."""
