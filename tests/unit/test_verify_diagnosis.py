@@ -1,7 +1,6 @@
-"""Why a proof failed, told from traces written by hand: each pattern of differences."""
+"""Why a proof failed, told from traces written by hand: gradients, data, the start and the steps."""
 
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,84 +9,13 @@ import pytest
 
 np = pytest.importorskip("numpy")
 
+from handmade_traces import SHARES, SITE, STEPS, B, Traces, W, array, gradients, plain, step, updated, without_slots  # noqa: E402
+
 from tfdp.migrate.verify import compare  # noqa: E402
 from tfdp.migrate.verify import trace as facts  # noqa: E402
-from tfdp.migrate.verify.causes import Cause, Diagnosis, place, ranks  # noqa: E402
+from tfdp.migrate.verify.causes import Cause  # noqa: E402
 from tfdp.migrate.verify.diagnosis import diagnose  # noqa: E402
-from tfdp.migrate.verify.trace import Call, Header, Note, Step, Trace  # noqa: E402
-
-W, B, M, LR = "w|3|float32|0", "b|2|float32|0", "w/momentum|3|float32|0", "learning_rate||float32|0"
-STEPS, RATE, DECAY = 4, 0.1, 0.9
-SITE = "/home/me/train.py:12 (in step)"
-# What each rank has of each gradient and loss: they are different, and their mean is the reference's.
-SHARES = (1.4, 0.6)
-
-
-def array(*values: float) -> Any:
-    return np.array(values, np.float32)
-
-
-def gradients(index: int, share: float = 1.0) -> dict[str, Any]:
-    """Of a step. The share moves it, and is not a factor of it."""
-    shift = array(0.3, 0.7, -0.2) * (share - 1)
-    return {W: array(0.5, -1, 2) * (1 + 0.1 * index) + shift, B: array(0.25, -0.5) + shift[:2]}
-
-
-def step(index: int, share: float = 1.0, own: bool = False, **changes: Any) -> Step:
-    """Of SGD, with the mean of the gradients in a slot. `own`: the rank goes on with its own gradient."""
-    taken = gradients(index, share if own else 1.0)
-    call = Call((2.0 + index) * share, None, False, (W, B), taken, "mean", SITE)
-    return updated(index, replace(call, **changes))
-
-
-def updated(index: int, call: Call, rate: float = RATE, used: Callable[[Any], Any] = lambda gradient: gradient) -> Step:
-    """The step that makes its update of `used` of the call's gradients."""
-    before = {W: array(1, 2, 3) * (index + 1), B: array(1, 1), M: array(1, 1, 1) * index, LR: np.float32(RATE)}
-    use = {key: used(call.gradients[key]) for key in (W, B) if key in call.gradients}
-    after = {**before, **{key: before[key] - rate * each for key, each in use.items()}}
-    if W in use:
-        after[M] = DECAY * before[M] + (1 - DECAY) * use[W]
-    return Step(before, (call,), after, closed=True)
-
-
-class Traces:
-    """A reference and two ranks that share out its examples."""
-
-    def __init__(self, folder: Path) -> None:
-        self.reference = Trace(folder / "reference")
-        self.ranks = [Trace(folder / "rank0"), Trace(folder / "rank1")]
-        for trace in (self.reference, *self.ranks):
-            trace.folder.mkdir()
-        for index in range(STEPS):
-            self.reference.write_step(index, step(index, combined=""))
-            self.change(index, [step(index, share) for share in SHARES])
-        self.reference.write_header(Header("complete"))
-        self.reference.write_lock(compare.lock(self.reference, STEPS))
-        self.note()
-
-    def note(self, *notes: Note, outcomes: Sequence[str] = ("complete", "complete")) -> None:
-        for rank, outcome in zip(self.ranks, outcomes, strict=True):
-            rank.write_header(Header(outcome, notes=notes))
-
-    def change(self, index: int, steps: Sequence[Step]) -> None:
-        for rank, changed in zip(self.ranks, steps, strict=True):
-            rank.write_step(index, changed)
-
-    def all(self, make: Callable[[int, float], Step], start: int = 0) -> None:
-        for index in range(start, STEPS):
-            self.change(index, [make(index, share) for share in SHARES])
-
-    def compared(self) -> tuple[compare.Comparison, Trace, list[Trace], int]:
-        return compare.compare(self.reference, self.ranks, STEPS), self.reference, self.ranks, STEPS
-
-    def diagnosis(self, batch: str = "per-worker", reason: str = "") -> Diagnosis | None:
-        found, *rest = self.compared()
-        assert found.failure or reason, "the proof does not fail"
-        return diagnose(found, *rest, batch=batch, reason=reason)
-
-    def cause(self, batch: str = "per-worker") -> Cause | None:
-        found = self.diagnosis(batch)
-        return found.cause if found else None
+from tfdp.migrate.verify.trace import Call, Header, Note, Step  # noqa: E402
 
 
 @pytest.fixture
@@ -344,122 +272,3 @@ def test_no_rank_updates(traces: Traces) -> None:
     made = [step(0, share) for share in SHARES]
     traces.change(0, [replace(each, after=each.before, closed=False) for each in made])
     assert traces.cause() is Cause.UPDATE
-
-
-# --- the update -------------------------------------------------------------------------------------------------------
-
-
-def at_rate(index: int, share: float, factor: float) -> Step:
-    made = updated(index, step(index, share).calls[0], RATE * factor)
-    return replace(made, before={**made.before, LR: np.float32(RATE * factor)})
-
-
-@pytest.mark.parametrize("factor", [0.5, 2.0, 0.83])
-def test_another_rate_leaves_the_slots_right(traces: Traces, factor: float) -> None:
-    traces.all(lambda i, share: at_rate(i, share, factor))
-    assert traces.cause() is Cause.RATE
-
-
-def without_slots(made: Step) -> Step:
-    parts = [{key: value for key, value in part.items() if key in (W, B)} for part in (made.before, made.after)]
-    return replace(made, before=parts[0], after=parts[1])
-
-
-def plain(traces: Traces, factor: float) -> None:
-    """SGD without slots, where the rate and the size of the gradient do the same."""
-    for index in range(STEPS):
-        traces.reference.write_step(index, without_slots(step(index, combined="")))
-    traces.reference.write_lock(compare.lock(traces.reference, STEPS))
-    traces.all(lambda i, share: without_slots(at_rate(i, share, factor)))
-
-
-@pytest.mark.parametrize(
-    ("factor", "batch", "notes", "cause"),
-    [
-        (0.5, "per-worker", (), Cause.RATE),
-        (0.5, "per-worker", (facts.RATE_SCALED,), Cause.DIVIDED),
-        (2.0, "per-worker", (facts.RATE_SCALED,), Cause.SUMMED),
-        (2.0, "per-worker", (facts.RATE_SCALED, facts.RATE_SCALED_AGAIN), Cause.RATE),
-        (2.0, "global", (facts.RATE_SCALED,), Cause.RATE),
-        (0.5, "global", (), Cause.DIVIDED),
-    ],
-)
-def test_without_slots_what_was_done_to_the_rate_decides(
-    traces: Traces, factor: float, batch: str, notes: tuple[str, ...], cause: Cause
-) -> None:
-    plain(traces, factor)
-    traces.note(*(Note(what, SITE) for what in notes))
-    assert traces.cause(batch) is cause
-
-
-@pytest.mark.parametrize(("factor", "cause"), [(0.5, Cause.DIVIDED), (2.0, Cause.SUMMED)])
-def test_slots_show_what_the_optimizer_got(traces: Traces, factor: float, cause: Cause) -> None:
-    """Also where it divides the size of the gradient out."""
-    for adaptive in (False, True):
-
-        def wrong(index: int, share: float, adaptive: bool = adaptive) -> Step:
-            made = step(index, share)
-            other = updated(index, made.calls[0], used=lambda gradient: factor * gradient)
-            return replace(made, after={**made.after, M: other.after[M]}) if adaptive else other
-
-        traces.all(wrong)
-        assert traces.cause() is cause
-
-
-def test_an_update_that_is_wrong_in_no_known_way(traces: Traces) -> None:
-    traces.all(lambda i, share: updated(i, step(i, share).calls[0], used=lambda gradient: np.clip(gradient, -0.6, 0.6)))
-    assert traces.cause() is Cause.UPDATE
-
-
-def test_ranks_that_update_otherwise_than_each_other(traces: Traces) -> None:
-    made = [step(1, share) for share in SHARES]
-    traces.change(1, [made[0], replace(made[1], after={**made[1].after, W: made[1].before[W] + 1})])
-    assert traces.cause() is Cause.DECISION
-
-
-# --- a run that failed ------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("output", "cause"),
-    [
-        ("TfdpError: w differ on rank(s) 1 from rank 0's before the first gradient at train.py:1: …", Cause.START),
-        ("the records that dp.shard deals at train.py:1 differ on rank(s) 1 from rank 0's: …", Cause.ORDERS),
-        ("TypeError: … is a DistributedGradientTape already: wrap a tape once", Cause.AVERAGED_TWICE),
-        (
-            "tfdp.runtime.errors.RankFinishedError: rank 0 waits in allreduce for rank 1, which has ended",
-            Cause.DECISION,
-        ),
-    ],
-)
-def test_what_the_runtime_says_itself(traces: Traces, output: str, cause: Cause) -> None:
-    found = traces.diagnosis(reason=f"the migrated run failed with exit status 1:\n{output}")
-    assert found is not None
-    assert found.cause is cause
-
-
-def test_a_second_deal_finds_the_first_one_s_shares_different(traces: Traces) -> None:
-    traces.note(Note(facts.DEALT, SITE), Note(facts.DEALT_AGAIN, SITE))
-    found = traces.diagnosis(reason="TfdpError: the records that dp.shard deals at train.py:1 differ on rank(s) 1")
-    assert found is not None
-    assert found.cause is Cause.DEALT_TWICE
-
-
-def test_the_script_s_own_error_speaks_for_itself(traces: Traces) -> None:
-    assert traces.diagnosis(reason="the migrated run failed with exit status 1:\nOSError: the disk is gone") is None
-
-
-# --- words ------------------------------------------------------------------------------------------------------------
-
-
-def test_words() -> None:
-    assert str(Diagnosis(Cause.TAIL, "so")) == "uneven tail: so"
-    assert (ranks([1]), ranks([0, 1, 3])) == ("rank 1", "ranks 0, 1 and 3")
-    assert place("/a/b c/train.py:3 (in f)") == "train.py:3 (in f)"
-    assert place("an unknown place") == "an unknown place"
-
-
-def test_every_cause_is_explained_in_the_documentation() -> None:
-    text = (Path(__file__).parents[2] / "docs" / "diagnosis.md").read_text()
-    listed = re.findall(r"^\| ([a-z ]+) \|", text, re.MULTILINE)
-    assert sorted(listed[1:]) == sorted(cause.value for cause in Cause)
