@@ -238,8 +238,7 @@ class KerasLosses:
             return Problem("TFDP090", mask, reason, "multiply the loss by the mask in a loss function of your own")
         added = next((n for n, v in self._additions() if v.reduction not in {Reduction.MEAN, Reduction.CONSTANT}), None)
         if added is not None:
-            reason = "what is added to the loss here is not certainly a mean over the batch"
-            return Problem("TFDP090", added, reason, "add tf.reduce_mean over the examples")
+            return _not_a_mean(added)
         if (uneven := self._divided(compiled)) is not None:
             return Problem("TFDP090", uneven, _UNEVEN, _OWN_LOOP)
         own = self._own(compiled)
@@ -260,3 +259,11 @@ def _entry(table: cst.CSTNode) -> cst.BaseExpression | None:
         )
     given = argument(table, "loss") if isinstance(table, cst.Call) else None
     return given.value if given is not None else None
+
+
+def _not_a_mean(added: cst.CSTNode) -> Problem:
+    if isinstance(added, cst.Call) and isinstance(added.func, cst.Attribute) and added.func.attr.value == "add_loss":
+        reason = "what is added to the loss here is not certainly a mean over the batch"
+        return Problem("TFDP090", added, reason, "add tf.reduce_mean over the examples")
+    reason = "Keras 3 adds what an activity regulariser gives as a sum over the batch, Keras 2 as a mean"
+    return Problem("TFDP090", added, reason, "call self.add_loss in a layer of your own, with a mean over the examples")
