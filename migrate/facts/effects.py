@@ -219,7 +219,9 @@ class Effects:
         """Whether rank 0 can run the statement alone: nothing in it is used later or takes part in training."""
         inside = set(nodes(block))
         for node in inside:
-            if isinstance(node, (*_LEAVES, cst.FunctionDef, cst.ClassDef, cst.NamedExpr)) or node in self._collectives:
+            if isinstance(node, (cst.FunctionDef, cst.ClassDef, cst.NamedExpr)) or node in self._collectives:
+                return False
+            if isinstance(node, _LEAVES) and not self._ends_a_loop(node, inside):
                 return False
             if isinstance(node, cst.Call) and not self._apart(node, inside):
                 return False
@@ -231,6 +233,11 @@ class Effects:
         return not any(
             d in reaching(self._index, use) for d in bound for use in self._index.names[d.name] if use not in inside
         )
+
+    def _ends_a_loop(self, node: cst.CSTNode, inside: set[cst.CSTNode]) -> bool:
+        """Whether it is the `break` or `continue` of a loop within a block."""
+        loop = next((n for n in self._index.ancestors(node) if isinstance(n, cst.For | cst.While)), None)
+        return isinstance(node, cst.Break | cst.Continue) and loop in inside
 
     def _bound(self, block: cst.CSTNode) -> list:  # type: ignore[type-arg]
         scoped = self._index.definitions[self._index.scope_of(block)]
