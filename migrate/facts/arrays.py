@@ -13,7 +13,7 @@ from tfdp.migrate.facts.origins import Origin, Origins
 from tfdp.migrate.facts.parts import nodes
 
 _DEFINES = (cst.FunctionDef, cst.ClassDef, cst.Param, cst.Import, cst.ImportFrom)
-_LIMIT = 400  # nodes of one value; real ones stay below a hundred
+_LIMIT = 4000  # nodes of one value and of what it is made of; real ones stay below a thousand
 
 
 class Arrays:

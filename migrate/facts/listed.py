@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 
 import libcst as cst
 
@@ -11,11 +12,12 @@ from tfdp.migrate.facts.index import Definition, Scope
 from tfdp.migrate.facts.origins import Origins
 
 ARRAYS = re.compile(r"(numpy|keras\.datasets|pandas|sklearn|scipy|glob)\.|os\.listdir$")
-_LISTS = re.compile(r"builtins\.(open|range)$|os\.(walk|scandir)$|csv\.(reader|DictReader)$|json\.loads?$")
+_LISTS = re.compile(r"builtins\.(open|range|str)$")
 _OF_LISTS = re.compile(r"builtins\.(enumerate|filter|list|map|reversed|set|sorted|tuple|zip)$|tqdm\.")
 _METHODS = frozenset({"glob", "iterdir", "rglob", "items", "keys", "values", "iterrows", "itertuples", "tolist"})
 _METHODS |= {"read", "read_text", "readlines", "split", "splitlines"}
 _DISPLAYS = (cst.List, cst.Tuple, cst.Set, cst.Dict, cst.ListComp, cst.SetComp, cst.DictComp, cst.GeneratorExp)
+_STANDARD = sys.stdlib_module_names - {"builtins"}
 _DEPTH = 6  # names and functions on the way; real ones stay below three
 
 
@@ -31,12 +33,14 @@ class Listed:
             return True
         if isinstance(node, cst.Call) and self._origins.function(node.func) is None:
             api = self._origins.names.api(node.func) or ""
-            if ARRAYS.match(api) or _LISTS.match(api):
+            if ARRAYS.match(api) or _LISTS.match(api) or api.partition(".")[0] in _STANDARD:
                 return True
             if _OF_LISTS.match(api):
                 given = [a.value for a in node.args if a.keyword is None and not isinstance(a.value, cst.Lambda)]
                 return all(self._origins.function(g) is not None or self._is_listed(g, depth) for g in given)
-            return isinstance(node.func, cst.Attribute) and node.func.attr.value in _METHODS
+            if not isinstance(node.func, cst.Attribute) or api:
+                return False
+            return node.func.attr.value in _METHODS or self._is_listed(node.func.value, depth)
         return not isinstance(node, cst.Param) and self._is_listed(node, depth)
 
     def _is_listed(self, node: cst.CSTNode, depth: int) -> bool:
