@@ -62,6 +62,7 @@ WRITES = frozenset(
     }
 )
 MODEL_WRITES = frozenset({"tensorflow.saved_model.save", "keras.models.save_model", "keras.saving.save_model"})
+ARRAY_WRITES = frozenset({"numpy.save", "numpy.savez", "numpy.savez_compressed"})
 SHOWS = frozenset({"matplotlib.pyplot.savefig", "matplotlib.pyplot.show", "matplotlib.pyplot.pause"})
 # Of those that write: files are gone afterwards.
 DELETES = frozenset({"os.remove", "os.unlink", "os.rename", "os.replace", "os.rmdir", "shutil.rmtree", "shutil.move"})
@@ -219,6 +220,7 @@ DATA_READERS = frozenset(
         "pandas.read_csv",
     }
 )
+ARRAY_READERS = frozenset({"numpy.load", "numpy.fromfile"})
 READERS = (
     READERS_OF_CALLBACKS
     | DATA_READERS

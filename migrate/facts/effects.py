@@ -296,9 +296,22 @@ class Effects:
                 continue
             written = [write for write in writes if self._writers.may_read(call, write)]
             earlier = [*written, *(fits if self._writers.reads_model(call) else ())]
-            if any(self.may_follow(write, call) for write in earlier):
-                found[self._anchor(statement, certain)] = None
+            if followed := [write for write in earlier if self.may_follow(write, call)]:
+                places = self._handed_on(call, followed) if not certain(statement) else []
+                found.update({self._anchor(place, certain): None for place in places or [statement]})
         return tuple(s for s in found if self._index.previous(s) not in found)
+
+    def _handed_on(self, call: cst.Call, writes: list[cst.CSTNode]) -> list[cst.CSTNode]:
+        """Where the function that reads is handed on, such as to `dataset.map(read)`: what runs it comes after that.
+
+        Empty where the file calls the function itself, or hands it on before something is written.
+        """
+        function = self._index.enclosing_function(call)
+        uses = [u for u in self._index.names[function.name.value] if u is not function.name] if function else []
+        uses = [u for u in uses if self._origins.function(u) is function]
+        handed = all(isinstance(self._index.parents[u], cst.Arg) for u in uses)
+        later = all(self._index.order[write] < self._index.order[use] for use in uses for write in writes)
+        return [self._index.statement_of(u) for u in uses] if handed and later else []
 
     def last_reads(
         self, effects: tuple[Effect, ...], certain: Callable[[cst.CSTNode], bool]

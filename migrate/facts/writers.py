@@ -138,10 +138,13 @@ class Writers:
         return bool(self._kinds(call.func.value) & {Kind.MODEL, Kind.CHECKPOINT})
 
     def may_read(self, reading: cst.Call, writing: cst.Call | cst.Attribute) -> bool:
-        """Whether a call may read what another has written: images, records and tables are no models."""
-        data = self._origins.names.api(reading.func) in outputs.DATA_READERS
-        data = data or (isinstance(reading.func, cst.Attribute) and reading.func.attr.value == outputs.READS_FOLDER)
-        return not (data and isinstance(writing, cst.Call) and self._writes_model(writing))
+        """Whether a call may read what another has written: images, records and tables are no models, nor arrays."""
+        api = self._origins.names.api(reading.func)
+        data = isinstance(reading.func, cst.Attribute) and reading.func.attr.value == outputs.READS_FOLDER
+        if not isinstance(writing, cst.Call) or not (data or api in outputs.DATA_READERS):
+            return True
+        arrays = self._origins.names.api(writing.func) in outputs.ARRAY_WRITES and api not in outputs.ARRAY_READERS
+        return not (arrays or self._writes_model(writing))
 
     def _writes_model(self, call: cst.Call) -> bool:
         if self._origins.names.api(call.func) in outputs.MODEL_WRITES:
