@@ -6,8 +6,9 @@ What it does
     dataset, or drawn at random out of arrays), `steps_per_epoch` of `fit`, and the
     step-counting arguments of learning-rate schedules (`decay_steps` and the like). A schedule of the script's own
     class becomes `dp.local_schedule(…)`, which calls it with N times the step. A number in proportion to the length of
-    the dealt dataset (`len(dataset) * 10`) is divided already: it stays, and is multiplied for an own schedule. With
-    `--batch global` all stay.
+    the dealt dataset (`len(dataset) * 10`) is divided already: it stays, and is multiplied for an own schedule. What a
+    loop over a dataset adds up and the script divides by a number of steps (`total / steps`) is divided by
+    `dp.local_steps(steps)`. With `--batch global` all stay.
 
 Why
     One step of N workers covers N batches: the same number of steps would train N times as long, and a schedule
@@ -59,6 +60,8 @@ def outcomes(context: Context) -> Iterator[Outcome]:
         yield SetArg(
             steps.call, steps.keyword, change, "divide the schedule's steps by the workers", position=steps.position
         )
+    for divisor in context.script.steps.of_means:
+        yield Edit(divisor, _divided(context.dp, {}), "take the mean over the steps of one worker")
     for node in context.script.array_batches.steps:
         yield Edit(node, _divided(context.dp, {}), "divide the number of steps by the workers")
     yield from _of_rates(context)

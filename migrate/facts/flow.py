@@ -10,7 +10,7 @@ from tfdp.migrate.facts.index import Definition, Index
 def reaching(index: Index, use: cst.Name) -> list[Definition]:
     """Bindings that may give the name its value at `use`.
 
-    One where the code is straight, several where it branches or loops.
+    One where the code is straight, several where it branches or loops; none of `path` in `os.path`.
     """
     if use not in index.reaching:
         index.reaching[use] = _reaching(index, use)
@@ -18,6 +18,8 @@ def reaching(index: Index, use: cst.Name) -> list[Definition]:
 
 
 def _reaching(index: Index, use: cst.Name) -> list[Definition]:
+    if index.is_label(use):
+        return []
     scope, found = index.lookup(use.value, index.scope_of(use))
     comprehensions = [d for d in found if d.kind == "comp" and _comprehension_holds(index, d, use)]
     if comprehensions:

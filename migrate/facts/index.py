@@ -176,13 +176,9 @@ class Index(_Nodes):
 
     def visit_Name(self, node: cst.Name) -> None:
         parent = self.parents.get(node)
-        is_label = isinstance(parent, cst.Arg | cst.Attribute) and node in {
-            getattr(parent, "keyword", None),
-            getattr(parent, "attr", None),
-        }
         is_binding = isinstance(parent, cst.Param | cst.FunctionDef | cst.ClassDef) and node is parent.name
         is_binding = is_binding or isinstance(self.statement_of(node), cst.Import | cst.ImportFrom)
-        if node not in self._stores and not is_label and not is_binding:
+        if node not in self._stores and not self.is_label(node) and not is_binding:
             self.names[node.value].append(node)
 
     def visit_Attribute(self, node: cst.Attribute) -> None:
@@ -207,6 +203,11 @@ class Index(_Nodes):
         return set(self.names).union(*self.definitions.values())
 
     # --- questions ----------------------------------------------------------------------------------------------------
+
+    def is_label(self, name: cst.Name) -> bool:
+        """Whether it names an attribute or an argument, and no variable."""
+        parent = self.parents.get(name)
+        return name is getattr(parent, "attr", None) or name is getattr(parent, "keyword", None)
 
     def ancestors(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
         """The node's parents, from the nearest outwards."""

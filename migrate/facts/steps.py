@@ -13,6 +13,7 @@ from tfdp.migrate.facts.problem import Problem
 from tfdp.migrate.facts.schedules import OwnSchedule, Schedules
 from tfdp.migrate.facts.step_bounds import StepBound, StepBounds, Uncounted
 from tfdp.migrate.facts.step_counts import PerStep, StepCount, StepCounts
+from tfdp.migrate.facts.step_means import StepMeans
 
 if TYPE_CHECKING:
     from tfdp.migrate.facts.script import Script
@@ -68,6 +69,15 @@ class Steps:
     def of_fits(self) -> tuple[StepCount, ...]:
         """Numbers of steps in an epoch of Keras' fit that have to be divided."""
         return tuple(f for f in self._fits if isinstance(f, StepCount))
+
+    @cached_property
+    def of_means(self) -> tuple[cst.Name, ...]:
+        """Numbers of steps by which sums over a worker's own steps are divided."""
+        if self._script.migrated:
+            return ()
+        takes = [f.value for f in self._takes if isinstance(f, StepCount)]
+        means = StepMeans(self._origins, self._numbers, [*takes, *(b.node for b in self.bounds)])
+        return means.of(self._script.loops)
 
     # --- what changes from step to step -------------------------------------------------------------------------------
 

@@ -1,0 +1,75 @@
+"""Means over the steps of training: `total_loss / steps_per_epoch` of what a worker's own steps have added up."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+
+import libcst as cst
+
+from tfdp.migrate.facts.flow import reaching
+from tfdp.migrate.facts.index import Definition
+from tfdp.migrate.facts.loops import TrainingLoop
+from tfdp.migrate.facts.origins import Origins
+from tfdp.migrate.facts.parts import nodes, parts
+from tfdp.migrate.facts.step_counts import Extent, StepCounts
+
+
+class StepMeans:
+    """Finds numbers of steps, those of the one-process script, by which sums over a worker's steps are divided.
+
+    divided: the numbers of steps of training loops that are divided by the workers.
+    """
+
+    def __init__(self, origins: Origins, numbers: StepCounts, divided: Iterable[cst.CSTNode]) -> None:
+        self._origins, self._numbers = origins, numbers
+        names = [n for value in divided for n in nodes(value) if isinstance(n, cst.Name)]
+        self._divided = [reaching(origins.index, name) for name in names]
+
+    def of(self, loops: Iterable[TrainingLoop]) -> tuple[cst.Name, ...]:
+        """The numbers, as they stand to the right of `/`; of loops over datasets."""
+        sums = {
+            change.target.value: change
+            for loop in loops
+            if loop.chains and not loop.takes
+            for change in self._added(loop.loop)
+            if isinstance(change.target, cst.Name)
+        }
+        uses = (use for name in sums for use in self._origins.index.names[name])
+        found = (self._divisor(use) for use in uses if self._is_sum(use, sums.values()))
+        return tuple(dict.fromkeys(n for n in found if n is not None and self._counts_steps(n)))
+
+    def _added(self, loop: cst.For | cst.While) -> Iterator[cst.AugAssign]:
+        """What is added to once in each turn of a loop."""
+        changes = (
+            n for n in nodes(loop.body) if isinstance(n, cst.AugAssign) and isinstance(n.operator, cst.AddAssign)
+        )
+        return (n for n in changes if next(iter(self._origins.index.loops_around(n)), None) is loop)
+
+    def _is_sum(self, use: cst.Name, sums: Collection[cst.AugAssign]) -> bool:
+        return any(d.value is each for d in reaching(self._origins.index, use) for each in sums)
+
+    def _divisor(self, use: cst.CSTNode) -> cst.Name | None:
+        """`n` of `total / n`, `total.numpy() / n` and `float(total) / n`."""
+        below = use
+        for above in self._origins.index.ancestors(use):
+            if isinstance(above, cst.BinaryOperation):
+                divides = isinstance(above.operator, cst.Divide) and above.left is below
+                return above.right if divides and isinstance(above.right, cst.Name) else None
+            if not isinstance(above, cst.Attribute | cst.Call | cst.Arg):
+                return None
+            below = above
+        return None
+
+    def _counts_steps(self, name: cst.Name) -> bool:
+        """Whether a number is one by which training loops are bounded, or a length of the data."""
+        if self._numbers.extent(name) is not Extent.WHOLE:
+            return False
+        found = reaching(self._origins.index, name)
+        return _among(found, self._divided) or any(
+            isinstance(n, cst.Call) and self._origins.names.api(n.func) == "builtins.len"
+            for n in parts(self._origins, name)
+        )
+
+
+def _among(found: list[Definition], others: list[list[Definition]]) -> bool:
+    return bool(found) and any(len(found) == len(o) and all(d in o for d in found) for o in others)
