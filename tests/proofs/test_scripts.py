@@ -125,8 +125,9 @@ def test_trains_the_same_model(case: tuple[str, Mode, int], stack: ExitStack, no
     note("as migrated", proof)
     assert proof.proved, proof
     assert proof.data is not None
-    # Examples that are changed at random cannot be told apart.
-    assert proof.data.outcome == ("unfollowed" if name == "early_stopping" else "shared"), proof.data
+    # Examples that are changed at random cannot be told apart; Keras 2 gives single batches pipelines of their own.
+    unfollowed = name == "early_stopping" or (name.startswith("train_on_batch") and not keras_3())
+    assert proof.data.outcome == ("unfollowed" if unfollowed else "shared"), proof.data
     assert proof.gradient > 0, "sums of floating-point numbers in two orders are never all equal: it saw nothing"
 
 
