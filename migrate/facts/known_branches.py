@@ -11,6 +11,7 @@ from tfdp.migrate.facts.origins import Origins
 Frames = tuple[tuple[cst.FunctionDef, cst.Call], ...]
 """Functions with the calls that run them, the innermost last: a parameter has the value that its call gives it, and no
 other call's."""
+_SAME, _OTHER = (cst.Equal, cst.Is), (cst.NotEqual, cst.IsNot)
 _LOOSE = (cst.For, cst.While, cst.Try, cst.Lambda, cst.ClassDef)
 
 
@@ -60,9 +61,9 @@ def _constant(origins: Origins, node: cst.CSTNode, frames: Frames) -> tuple[bool
     if isinstance(node, cst.Comparison) and len(node.comparisons) == 1:
         operator = node.comparisons[0].operator
         left, right = (_constant(origins, n, frames) for n in (node.left, node.comparisons[0].comparator))
-        if not left or not right or not isinstance(operator, cst.Equal | cst.NotEqual):
+        if not left or not right or not isinstance(operator, (*_SAME, *_OTHER)):
             return ()
-        return ((left == right) is isinstance(operator, cst.Equal),)
+        return ((left == right) is isinstance(operator, _SAME),)
     return _of_name(origins, node, frames) if isinstance(node, cst.Name) else ()
 
 

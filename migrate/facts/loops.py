@@ -232,11 +232,13 @@ class Loops:
         return list(dict.fromkeys(n for n in names if n is not None))
 
     def _holds_variables(self, node: cst.CSTNode) -> bool:
-        """Whether the object is certainly a model, an optimizer or a tf.Module."""
+        """Whether the object is certainly a model, an optimizer or a tf.Module, and not None."""
         if isinstance(node, cst.Param):
             function = self._index.enclosing_function(node)
             owner = self._index.enclosing_class(function) if function is not None else None
             return owner is not None and Kind.MODEL in self._origins.base_kinds(owner)
+        if any(self._origins.names.api(o.node) == "builtins.None" for o in self._origins.of(node)):
+            return False
         kinds = self._origins.kinds(node)
         return bool(kinds) and kinds <= {Kind.MODEL, Kind.OPTIMIZER}
 

@@ -281,7 +281,7 @@ class Origins:
         return kinds.pop() if len(kinds) == 1 else None
 
     def kinds(self, node: cst.CSTNode) -> set[Kind | None]:
-        """What the calls are that can have made a value.
+        """What the calls are that can have made a value, where it is not None.
 
         None stands for anything unknown, an empty set for nothing found.
         """
@@ -294,7 +294,7 @@ class Origins:
                 owner = origin.node
             if owner is not None:
                 found |= self.base_kinds(owner) or {None}
-            else:
+            elif self.names.api(origin.node) != "builtins.None":
                 found.add(
                     self.kind(origin.node.func) if isinstance(origin.node, cst.Call) and not origin.path else None
                 )
