@@ -60,7 +60,7 @@ class Session:
         self.examples = Examples(self.trace.folder, self.guard)
         self.recorder = Recorder(self.registry, self.trace, spec.steps, self.stop, reference)
         self.recorder.free = spec.float64
-        self.recorder.entered = self.examples.entered
+        self.recorder.entered, self.recorder.taken = self.examples.entered, self.examples.taken
         tree = Path(spec.root)
         roots = tree, Path("/", Path(spec.scratch).relative_to(tree)), Path(spec.path).parent
         self.effects = Watch(self.trace.folder, roots, self.lines, lambda: self.recorder.index, self.guard)

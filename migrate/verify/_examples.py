@@ -2,10 +2,10 @@
 
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -26,6 +26,8 @@ _APART = frozenset({"train_on_batch", "predict"})
 _THROUGH = ">"
 # Once the pipelines have fed that many steps, arguments are not looked at any more: they come from there.
 _FED = 2
+# The kind, the site, which pass over the data at the site, whether random numbers are drawn, the rows of each part.
+_Element: TypeAlias = tuple[Kind, str, int, bool, tuple[Array, ...]]
 
 
 class Examples:
@@ -36,7 +38,8 @@ class Examples:
         self._folder = folder
         self._guard = guard
         self._lock = threading.Lock()
-        self._pending: list[tuple[Kind, str, int, bool, tuple[Array, ...]]] = []
+        self._pending: list[_Element] = []
+        self._computed: list[Delivery] = []
         self._fed = 0
         self._arguments: Any = None
         self._turns: WeakKeyDictionary[Any, tuple[str, int]] = WeakKeyDictionary()
@@ -59,7 +62,7 @@ class Examples:
         self._watch_calls()
 
     def entered(self, step: int) -> None:
-        """The outermost tape of a step is entered: what was delivered since the last time is what it trains on."""
+        """The outermost tape of a step is entered: what was delivered since the last time is what it computes."""
         with self._lock:
             pending, self._pending = self._pending, []
             arguments, self._arguments = self._arguments, None
@@ -68,13 +71,15 @@ class Examples:
         elif arguments is not None and self._fed < _FED:
             parts = _parts(arguments[1])
             pending = [("argument", arguments[0], 0, False, parts)] if parts else []
-        end = len(pending) - 1
-        noted = [
-            Delivery(step, kind, site, turn, number == end, drawn, parts)
-            for number, (kind, site, turn, drawn, parts) in enumerate(pending)
-        ]
-        if noted:
-            examples.write(self._folder, noted)
+        if pending:
+            self._computed = _of_one_pass(step, pending)
+
+    def taken(self) -> None:
+        """A gradient is taken: what was delivered before its tape is what it trains on. A loop that validates may enter
+        a tape, too."""
+        if self._computed:
+            examples.write(self._folder, self._computed)
+        self._computed = []
 
     # --- datasets -----------------------------------------------------------------------------------------------------
 
@@ -150,6 +155,17 @@ class Examples:
                 self._arguments = None
 
         kind.__call__ = tf.autograph.experimental.do_not_convert(__call__)
+
+
+def _of_one_pass(step: int, pending: Sequence[_Element]) -> list[Delivery]:
+    """Without what the same line has read of other passes: of validation data, where one loop trains and validates."""
+    _, here, this, _, _ = pending[-1]
+    kept = [element for element in pending if element[1] != here or element[2] == this]
+    end = len(kept) - 1
+    return [
+        Delivery(step, kind, site, turn, number == end, drawn, parts)
+        for number, (kind, site, turn, drawn, parts) in enumerate(kept)
+    ]
 
 
 def _drawing(function: Any) -> bool:

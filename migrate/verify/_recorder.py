@@ -34,7 +34,7 @@ class _Open:
         return any(not np.array_equal(self.before[key], now[key], equal_nan=True) for key in known)
 
 
-def _nothing(_: int) -> None:
+def _nothing(*_: int) -> None:
     pass
 
 
@@ -42,8 +42,8 @@ class Recorder:
     """Writes a `Trace` and, given the reference's, puts each step of this process on the reference's state first.
 
     Step 0 is not overwritten: a wrong start must be seen. Only trained variables and slots are: a learning rate taken
-    over from the reference would hide a missing scale. entered: told the step of every outermost tape.
-    free: nothing is overwritten.
+    over from the reference would hide a missing scale. entered: told the step of every outermost tape; taken: told that
+    a gradient is taken. free: nothing is overwritten.
     """
 
     def __init__(
@@ -65,6 +65,7 @@ class Recorder:
         self.index = 0
         self.free = False
         self.entered: Callable[[int], None] = _nothing
+        self.taken: Callable[[], None] = _nothing
 
     def start(self) -> Arrays:
         """The first known value of every variable, from before it was first updated."""
@@ -101,6 +102,7 @@ class Recorder:
 
     def call(self, call: Call) -> None:
         """An outermost `gradient()` has its result, and no variable has been changed with it yet."""
+        self.taken()
         if self._open is None:
             self._open = _Open({})
         # Models and slots that are built on first use appear only after the tape was entered. Once one gradient of the

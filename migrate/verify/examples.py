@@ -206,7 +206,7 @@ def _counts(ranks: Sequence[Sequence[Delivery]], steps: int) -> tuple[tuple[int,
         for one in deliveries:
             if one.site == deliveries[0].site and one.step < steps:
                 rows[rank][one.turn] += max((len(part) for part in one.parts), default=0)
-    turns = range(max((turn for each in rows for turn in each), default=-1) + 1)
+    turns = sorted({turn for each in rows for turn in each})
     return tuple(tuple(each[turn] for each in rows) for turn in turns)
 
 

@@ -164,6 +164,46 @@ def test_files_that_another_rank_writes_fail(name: str, recording: Recording) ->
     assert f"rank 1 writes {path}" in proof.reason
 
 
+VALIDATES = """
+import numpy as np
+import tensorflow as tf
+x = np.random.default_rng(3).normal(size=(72, 5)).astype(np.float32)
+train = tf.data.Dataset.from_tensor_slices((x[:48], x[:48, :1])).shuffle(48).batch(12)
+valid = tf.data.Dataset.from_tensor_slices((x[48:], x[48:, :1])).batch(12)
+model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+sgd = tf.keras.optimizers.SGD(0.1)
+def error(x, y):
+    return tf.reduce_mean((model(x) - y) ** 2)
+def with_a_tape(data, optimizer=None):
+    for x, y in data:
+        with tf.GradientTape() as tape:
+            loss = error(x, y)
+        if optimizer is not None:
+            optimizer.apply_gradients(zip(tape.gradient(loss, model.trainable_variables), model.trainable_variables))
+def without_one(data, training):
+    for x, y in data:
+        if training:
+            with tf.GradientTape() as tape:
+                loss = error(x, y)
+            sgd.apply_gradients(zip(tape.gradient(loss, model.trainable_variables), model.trainable_variables))
+        else:
+            error(x, y)
+for epoch in range(2):
+    with_a_tape(train, sgd), with_a_tape(valid)
+    without_one(train, True), without_one(valid, False)
+"""
+
+
+def test_what_one_loop_only_validates_on_is_for_every_rank(tmp_path: Path) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(VALIDATES)
+    proof = prove(path, steps=8)
+    assert proof.proved, proof.reason
+    assert proof.data is not None
+    assert proof.data.outcome == "shared"
+    assert proof.data.examples == ((24, 24), (24, 24)), "the first loop: two epochs of 48 examples"
+
+
 def test_a_script_that_the_tool_refuses_cannot_be_proved(tmp_path: Path) -> None:
     path = tmp_path / "train.py"
     path.write_text("import tensorflow as tf\nprint(tf.__version__)\n")
