@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import libcst as cst
 
@@ -178,10 +179,16 @@ class Datasets:
 
     def _is_filled(self, structure: cst.BaseExpression) -> bool:
         """Whether parts of a structure are set after it is made: `parts["train"] = parts["train"].repeat()`."""
-        index, name = self._origins.index, last_name(structure)
+        name = last_name(structure)
+        return name is not None and name in self._filled
+
+    @cached_property
+    def _filled(self) -> frozenset[str | None]:
+        """Names of structures of which parts are set somewhere."""
+        index = self._origins.index
         holders = [store.value for store in index.subscript_stores]
         holders += [c.func.value for c in index.calls if isinstance(c.func, cst.Attribute) and _fills(c.func)]
-        return name is not None and any(last_name(holder) == name for holder in holders)
+        return frozenset(map(last_name, holders))
 
     def _part(self, node: cst.CSTNode, key: int | str) -> cst.BaseExpression | None:
         if isinstance(node, cst.Tuple | cst.List) and isinstance(key, int) and 0 <= key < len(node.elements):
