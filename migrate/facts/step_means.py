@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterable, Iterator
 import libcst as cst
 
 from tfdp.migrate.facts.flow import reaching
-from tfdp.migrate.facts.index import Definition
 from tfdp.migrate.facts.loops import TrainingLoop
 from tfdp.migrate.facts.origins import Origins
 from tfdp.migrate.facts.parts import nodes, parts
@@ -22,20 +21,16 @@ class StepMeans:
 
     def __init__(self, origins: Origins, numbers: StepCounts, divided: Iterable[cst.CSTNode]) -> None:
         self._origins, self._numbers = origins, numbers
-        names = [n for value in divided for n in nodes(value) if isinstance(n, cst.Name)]
-        self._divided = [reaching(origins.index, name) for name in names]
+        names = (n for value in divided for n in nodes(value) if isinstance(n, cst.Name))
+        self._divided = [found for name in names if (found := set(reaching(origins.index, name)))]
 
     def of(self, loops: Iterable[TrainingLoop]) -> tuple[cst.Name, ...]:
         """The numbers, as they stand to the right of `/`; of loops over datasets."""
-        sums = {
-            change.target.value: change
-            for loop in loops
-            if loop.chains and not loop.takes
-            for change in self._added(loop.loop)
-            if isinstance(change.target, cst.Name)
-        }
-        uses = (use for name in sums for use in self._origins.index.names[name])
-        found = (self._divisor(use) for use in uses if self._is_sum(use, sums.values()))
+        over_datasets = (loop.loop for loop in loops if loop.chains and not loop.takes)
+        sums = [change for loop in over_datasets for change in self._added(loop)]
+        names = dict.fromkeys(c.target.value for c in sums if isinstance(c.target, cst.Name))
+        uses = (use for name in names for use in self._origins.index.names[name])
+        found = (self._divisor(use) for use in uses if self._is_sum(use, sums))
         return tuple(dict.fromkeys(n for n in found if n is not None and self._counts_steps(n)))
 
     def _added(self, loop: cst.For | cst.While) -> Iterator[cst.AugAssign]:
@@ -64,12 +59,7 @@ class StepMeans:
         """Whether a number is one by which training loops are bounded, or a length of the data."""
         if self._numbers.extent(name) is not Extent.WHOLE:
             return False
-        found = reaching(self._origins.index, name)
-        return _among(found, self._divided) or any(
+        return set(reaching(self._origins.index, name)) in self._divided or any(
             isinstance(n, cst.Call) and self._origins.names.api(n.func) == "builtins.len"
             for n in parts(self._origins, name)
         )
-
-
-def _among(found: list[Definition], others: list[list[Definition]]) -> bool:
-    return bool(found) and any(len(found) == len(o) and all(d in o for d in found) for o in others)
