@@ -101,25 +101,34 @@ def _each(batches: Iterable[Any], topology: Topology) -> Iterator[Any]:
 
 
 @as_written
-def global_batch_size(batch_size: int) -> int:
+def global_batch_size(batch_size: int, *, only_if: bool = True) -> int:
     """The batch of all ranks together, where each has `batch_size` of it: `batch_size * N`.
+
+    Args:
+        batch_size: the number of examples that each rank has.
+        only_if: False returns it as it is: for functions that make training data and others.
 
     Raises:
         TypeError: it is not an integer.
     """
     size = current().topology.size
-    return batch_size if size == 1 else whole_number("the batch size", batch_size) * size
+    return batch_size if size == 1 or not only_if else whole_number("the batch size", batch_size) * size
 
 
 @as_written
-def even_batch_size(batch_size: int) -> int:
+def even_batch_size(batch_size: int, *, only_if: bool = True) -> int:
     """The batch size itself, of which every rank gets an equal part.
+
+    Args:
+        batch_size: the number of examples in a batch of all ranks.
+        only_if: False asks nothing of it: for functions that make training data and others.
 
     Raises:
         TypeError: it is not an integer.
         ValueError: the number of ranks does not divide it.
     """
-    even(batch_size)
+    if only_if:
+        even(batch_size)
     return batch_size
 
 

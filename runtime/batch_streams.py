@@ -11,6 +11,7 @@ import tensorflow as tf
 from tfdp.runtime.array_shares import local_part
 from tfdp.runtime.call_site import call_site, is_users
 from tfdp.runtime.common_end import CommonEnd, Place
+from tfdp.runtime.errors import TfdpError
 from tfdp.runtime.job import current
 from tfdp.runtime.places import Ordinals, say_once
 from tfdp.runtime.rows import digest, leaves, length
@@ -61,6 +62,7 @@ class Stream:
                 return [], place, running
             running = self._hash(running, group)
             if not self._left_out(group, place.batches):
+                self._refuse_lengths(group, place.batches)
                 return group, place, running
 
     def _hash(self, running: int, group: list[Any]) -> int:
@@ -82,6 +84,17 @@ class Stream:
         numbers = ", ".join(map(str, rows))
         self._say(f"batches {read - size + 1} to {read} ({sum(rows)} examples), which have {numbers} rows, are")
         return True
+
+    def _refuse_lengths(self, group: list[Any], read: int) -> None:
+        """All ranks read the group and come here alike."""
+        shapes = [[tuple(getattr(part, "shape", ())[1:]) for part in leaves(batch, lists=True)] for batch in group]
+        if all(each == shapes[0] for each in shapes):
+            return
+        raise TfdpError(
+            f"batches {read - len(group) + 1} to {read} at {self.site} are of different shapes, {shapes}: each was "
+            "padded by itself, and together they are no batch of one process. Let each rank take its rows of every "
+            "batch, dp.shard_batches(…, split=True), as `tfdp migrate --batch global` writes it, or pad to one length"
+        )
 
     def _say(self, what: str) -> None:
         topology = current().topology

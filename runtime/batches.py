@@ -59,8 +59,9 @@ def shard_batches(source: Any, *, split: bool = False, order_check: bool = True,
     Raises:
         TypeError: it yields nothing.
         ValueError: a dataset that is not batched; fewer batches than ranks.
-        TfdpError: the ranks' sources differ (from a `tf.data.Dataset` TensorFlow raises it as `tf.errors.UnknownError`
-            with the message).
+        TfdpError: the ranks' sources differ, or without `split` the batches that a generator gives for one step are of
+            different lengths (from a `tf.data.Dataset` TensorFlow raises it as `tf.errors.UnknownError` with the
+            message).
     """
     topology = current().topology
     if topology.size == 1 or not only_if:

@@ -7,6 +7,7 @@ trained with is known at last when Keras makes the function of its training step
 import sys
 import weakref
 from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 from tfdp.runtime.averaged import is_averaged
@@ -16,6 +17,8 @@ from tfdp.runtime.gradients import exchanges
 from tfdp.runtime.job import current, is_initialized
 from tfdp.runtime.keras_optimizers import PACKAGES
 from tfdp.runtime.places import say_once
+
+_LOOKS = frozenset({"get_attr_skipset", "_walk_saveable"})
 
 _watched: set[str] = set()
 # Models whose own training step has averaged: what it has traced once it does not trace again.
@@ -31,6 +34,21 @@ def watch_keras() -> None:
         _watched.add(package)
         cls: Any = next(cls for cls in model.__mro__ if "make_train_function" in vars(cls))
         cls.make_train_function = _watched_method(vars(cls)["make_train_function"])
+
+
+def made_to_be_looked_at() -> bool:
+    """Whether Keras makes what is made now only to see, when it saves, which attributes all of its kind have.
+
+    One rank saves, and the variables of its spare optimizer would pass for those of the other ranks' next one. The
+    functions are private ones of Keras 3: there is no other mark. Should they not be found, the ranks still compare
+    their variables before the first step.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_name in _LOOKS and frame.f_globals.get("__name__", "").split(".")[0] in PACKAGES:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _watched_method(original: Callable[..., Any]) -> Callable[..., Any]:

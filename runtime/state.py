@@ -18,7 +18,7 @@ from tfdp.runtime.autograph import as_written
 from tfdp.runtime.call_site import call_site
 from tfdp.runtime.errors import RankFinishedError, StoreError, TfdpError
 from tfdp.runtime.job import Job, current, is_initialized
-from tfdp.runtime.keras_models import watch_keras
+from tfdp.runtime.keras_models import made_to_be_looked_at, watch_keras
 from tfdp.runtime.ops import Min
 from tfdp.runtime.seeds import stream_mask
 from tfdp.runtime.variables import Key, Keys, Variable, collect, is_followed, keyed, stream_element
@@ -50,7 +50,7 @@ class _Following:
         """A link in TensorFlow's chain of variable creators."""
         initial, name = arguments.get("initial_value"), arguments.get("name")
         watch_keras()
-        if initial is None or not is_initialized():
+        if initial is None or not is_initialized() or made_to_be_looked_at():
             return next_creator(**arguments)
         keys: list[Key] = []
 

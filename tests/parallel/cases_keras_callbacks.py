@@ -195,6 +195,8 @@ def case_writers_write_once_and_are_in_step():
     assert [each.name for each in (folder / "csv").iterdir()] == ["0.csv"]
     # What rank 0 has written is complete when `fit` ends anywhere.
     model.load_weights(str(folder / "best.weights.h5"))
+    # To save, Keras makes an optimizer of rate 1 on rank 0, only to look at it.
+    assert alike(float(np.asarray(keras.optimizers.SGD(0.25).learning_rate))) == 0.25
 
 
 def case_all_ranks_go_on_where_the_backup_of_rank_0_does():

@@ -9,6 +9,7 @@ import tensorflow as tf
 import tfdp.runtime as dp
 
 RANKS = (3,)
+APART = True
 
 
 def features():
