@@ -89,7 +89,7 @@ class Session:
             Pipeline(self._changed).install()  # before what exchanges draws, which is not done while data are made
             self.draws.install()
             self.layers.install()
-            _keras.keep_order()
+            _keras.keep_order(self.notes)
         self.examples.install()
         self.effects.install()
         self.tapes.install()
@@ -101,6 +101,8 @@ class Session:
             _replace("shuffle_seed", self.order.agreed)
             _replace("local_rows", self.notes.rows)
             _replace("scale_lr", self.notes.rates)
+            _replace("scale_optimizer", self.notes.rates)
+            self.examples.watch_dealt_batches()
             self._watch_tape()
             _keras.Optimizers(self.recorder, self.registry, self.guard).install()
 

@@ -2,7 +2,7 @@
 
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any, TypeAlias
@@ -60,6 +60,24 @@ class Examples:
 
         tf.data.Dataset.__iter__ = tf.autograph.experimental.do_not_convert(__iter__)
         self._watch_calls()
+
+    def watch_dealt_batches(self) -> None:
+        """Wrap Python loops over batches of a dataset that the runtime deals; the reference's are over a dataset."""
+        # Not at the top: all instruments are in place before anything of the runtime is imported.
+        from tfdp.runtime.batch_streams import DealtBatches
+
+        elements = DealtBatches._elements
+
+        def _elements(this: Any) -> Iterator[Any]:
+            loop, source = sys._getframe(1), this._stream._source
+            made = elements(this)
+            site = _site(loop.f_back) if loop.f_back is not None and loop.f_code.co_name == "__iter__" else None
+            if site is None or not isinstance(source, tf.data.Dataset):
+                return made
+            turn, drawn = self._turn(made, site), self._draws(source)
+            return (self._deliver(site, turn, drawn, element) for element in made)
+
+        DealtBatches._elements = _elements  # type: ignore[assignment,method-assign]
 
     def entered(self, step: int) -> None:
         """The outermost tape of a step is entered: what was delivered since the last time is what it computes."""
@@ -191,15 +209,16 @@ def _has_rows(part: Any) -> bool:
 def _site(frame: FrameType) -> str | None:
     """The line that asks for an element, and what of Keras is between: one line may train and validate.
 
-    None where the runtime reads for itself; it may also stand between the line and Keras. None of what Keras 2 feeds to
-    single batches by pipelines of its own: of what is predicted the last bits depend on the batch's size.
+    None where the runtime reads for itself, or a reference's function for it; it may also stand between the line and
+    Keras. None of what Keras 2 feeds to single batches by pipelines of its own: of what is predicted the last bits
+    depend on the batch's size.
     """
     functions: list[str] = []
     for one in frames(frame):
         name = one.f_globals.get("__name__") or ""
         if name.startswith(KERAS):
             functions.append(one.f_code.co_name)
-        elif name.startswith("tfdp.runtime") and not functions:
+        elif (name.startswith("tfdp.runtime") or one.f_code.co_name.startswith("tfdp_")) and not functions:
             return None
         elif not (inside(one) or name.startswith("tfdp.")):
             if not _APART.isdisjoint(functions) and keras2.generator() is not None:

@@ -14,17 +14,19 @@ import numpy as np
 import tensorflow as tf
 
 from tfdp.migrate.verify import _keras2 as keras2
+from tfdp.migrate.verify._notes import Notes
 from tfdp.migrate.verify._recorder import Recorder
 from tfdp.migrate.verify._tapes import again, dense, operation
 from tfdp.migrate.verify._variables import Registry
+from tfdp.migrate.verify.trace import SAME_BATCH
 from tfdp.runtime.averaging import Averaging
 from tfdp.runtime.ops import Sum
 
 T = TypeVar("T")
 
 
-def keep_order() -> None:
-    """From now on `fit` takes its data in the order in which they come."""
+def keep_order(notes: Notes) -> None:
+    """From now on `fit` takes its data in the order in which they come; the batches it makes of arrays are noted."""
     model = tf.keras.Model
     # In Keras 3 a base class of Model has the method.
     owner = next(cls for cls in model.__mro__ if "fit" in vars(cls))
@@ -35,6 +37,9 @@ def keep_order() -> None:
     def in_order(*args: Any, **options: Any) -> Any:
         given = signature.bind(*args, **options)
         given.arguments["shuffle"] = False
+        x = given.arguments.get("x")
+        if isinstance(x, (np.ndarray, dict, list, tuple)) or tf.is_tensor(x):
+            notes.add(SAME_BATCH, str(given.arguments.get("batch_size") or 32))
         return fit(*given.args, **given.kwargs)
 
     owner.fit = in_order

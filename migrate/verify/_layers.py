@@ -28,7 +28,9 @@ class Layers:
 
         def made(layer: Any) -> None:
             self._made.setdefault(layer, self._lines.here())
-            self.compute = max(self.compute, layer.compute_dtype, key=lambda dtype: EPSILONS.get(dtype, EPSILON))
+            # A layer of words asks for what its own __init__ sets later.
+            computes = getattr(layer, "compute_dtype", None) or "float32"
+            self.compute = max(self.compute, computes, key=lambda dtype: EPSILONS.get(dtype, EPSILON))
 
         _made.watch(tf.keras.layers.Layer, made)
 

@@ -152,9 +152,12 @@ class Registry:
             arguments = {**arguments, "dtype": tf.float64}
 
         def prepared() -> Any:
-            value = initial() if callable(initial) and not isinstance(initial, tf.Variable) else initial
-            if self._forced or self._scatter:
-                value = self._changed(name, value, arguments.get("dtype"))
+            # In graphs a step begins before all that is made in a tape's block; an initial value that waited for that
+            # could not be lifted out of the function, which TensorFlow then runs in a branch, where Keras' RNNs fail.
+            with tf.control_dependencies(None):
+                value = initial() if callable(initial) and not isinstance(initial, tf.Variable) else initial
+                if self._forced or self._scatter:
+                    value = self._changed(name, value, arguments.get("dtype"))
             given[:] = [value]
             return value
 

@@ -13,6 +13,7 @@ import numpy as np
 from tfdp.migrate.verify import diagnosis_data, diagnosis_gradient, diagnosis_update
 from tfdp.migrate.verify.causes import Cause, Diagnosis, ranks
 from tfdp.migrate.verify.compare import Comparison
+from tfdp.migrate.verify.examples import Data
 from tfdp.migrate.verify.patterns import Scene, scene
 from tfdp.migrate.verify.trace import Trace
 
@@ -26,14 +27,16 @@ def diagnose(
     batch: str,
     reason: str = "",
     script: str = "",
+    data: Data | None = None,
 ) -> Diagnosis | None:
     """The likely cause of what `compare` found, None where nothing is known.
 
     traces: of the ranks. steps: how many were compared. batch: `per-worker` or `global`. reason: why the migrated run
     failed, with the end of its output; empty where it did not. script: the path under which the migrated text ran; its
-    lines are named as such, because the file there may hold another text.
+    lines are named as such, because the file there may hold another text. data: who read which examples.
     """
-    seen = scene(found, reference, traces, steps, batch=batch, reason=reason)
+    apart = data is not None and data.outcome == "broken"
+    seen = scene(found, reference, traces, steps, batch=batch, reason=reason, apart=apart)
     causes = _OF_AN_END if reason else _IN_ORDER
     known = next((said for said in (cause(seen) for cause in causes) if said), None)
     if known is None or not script:

@@ -7,15 +7,18 @@ from tfdp.migrate.verify.trace import BY_FILE, DEALT, DEALT_AGAIN, ORDERS_DIFFER
 
 
 def read_otherwise(seen: Scene) -> Diagnosis | None:
-    """From the losses of the failing step, and what was done to the data before."""
+    """From the losses of the failing step, and what was done to the data before.
+
+    Of gradients alone where the examples are known to be others: the loss of a head of zeros is the same for all.
+    """
     taken = first_wrong(seen)
-    if taken is None or seen.failure is None or seen.failure.kind != "loss":
+    if taken is None or seen.failure is None or not (seen.failure.kind == "loss" or seen.apart):
         return None
     if any(seen.headers):
         found = dealt_twice(seen) or _dealt(seen, taken) or _batch(seen)
         if found:
             return found
-    if seen.failure.step:
+    if seen.failure.step and seen.failure.kind == "loss":
         return _later(seen)
     if by_file := seen.noted(BY_FILE):
         text = f"read= of dp.shard at {places(by_file)} gives other records than the original, or in another order"
@@ -38,7 +41,7 @@ def _dealt(seen: Scene, taken: Taken) -> Diagnosis | None:
     if apart:
         text = f"each rank has shuffled for itself before the deal at {places(apart)}: examples are seen twice or never"
         return Diagnosis(Cause.ORDERS, text)
-    if taken.same_losses:
+    if taken.same_losses and seen.failure is not None and seen.failure.kind == "loss":
         but = f", though {places(dealt)} deals records" if dealt else ""
         return Diagnosis(Cause.NOT_DEALT, f"all ranks have the same loss: they train on the same examples{but}")
     # Draws and shuffles that differ by rank make losses differ on the same examples too.

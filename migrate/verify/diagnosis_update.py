@@ -48,7 +48,8 @@ def _by_the_rate(seen: Scene, factor: float) -> bool:
     # An optimizer that keeps the gradient's size in its slots shows what it got.
     if seen.lock.slots and seen.changed(seen.lock.slots).is_(1.0, ROUGH):
         return True
-    if rates:
+    # An optimizer that is made anew to be scaled leaves others behind, of which one may have the reference's rate.
+    if rates and not (factor > 1 and seen.noted(RATE_SCALED_AGAIN)):
         return False
     if factor > 1:
         return bool(seen.noted(RATE_SCALED_AGAIN)) or (seen.batch == "global" and bool(seen.noted(RATE_SCALED)))

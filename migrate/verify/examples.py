@@ -106,17 +106,21 @@ def judge(
     parts = _telling(wanted)
     if not parts:
         return Data("unfollowed", "not followed: what the steps read has no rows")
-    if any(all(_shared(wanted, read, step, part) for step in range(steps)) for part in parts):
+    if any(_first_broken(wanted, read, steps, part) is None for part in parts):
         return Data("shared", _shared_text(wanted, parts, counts), examples=counts)
-    known = {part: _all(wanted, part) for part in parts}
-    if not any(known[part].keys() & _all(one, part).keys() for part in parts for one in read):
+    both = {part: _all(wanted, part) & _total(read, part) for part in parts}
+    if not any(both.values()):
         text = "no rank read an example of the reference's; they are computed anew or drawn where they are read"
         return Data("unfollowed", f"not followed: {text}", examples=counts)
     if kind == "argument" and _whole(wanted, read, parts, steps):
         text = "every rank's training step is given the same arrays; which of their rows it trains on is not seen"
         return Data("unfollowed", f"not followed: {text}", examples=counts)
-    part = max(parts, key=lambda one: sum((known[one] & _total(read, one)).values()))
-    return _broken(wanted, read, part, next(s for s in range(steps) if not _shared(wanted, read, s, part)), counts)
+    # Where a loop before the longest one is broken, too, its step comes first.
+    sites = dict.fromkeys(site for bag in wanted.values() for site, _ in bag)
+    first = [found for site in sites if (found := _where(wanted, read, steps, site)) is not None]
+    most = max(parts, key=lambda part: both[part].total())
+    step, part = min(first, default=(_first_broken(wanted, read, steps, most) or 0, most))
+    return _broken(wanted, read, part, step, counts)
 
 
 # --- what can be judged -----------------------------------------------------------------------------------------------
@@ -162,6 +166,20 @@ def _telling(wanted: Bags) -> list[Part]:
     return [part for part in names if distinct[part] >= _TELLING * max(distinct.values())]
 
 
+def _where(wanted: Bags, read: Sequence[Bags], steps: int, site: str) -> tuple[int, Part] | None:
+    """The first step in which a site's examples are broken, and the part that shows it; None where all is well, or
+    nothing of it is known."""
+    mine = {step: {part: rows for part, rows in bag.items() if part[0] == site} for step, bag in wanted.items()}
+    found = []
+    for part in _telling(mine):
+        step = _first_broken(wanted, read, steps, part)
+        if step is None:
+            return None
+        found.append(((_all(wanted, part) & _total(read, part)).total(), step, part))
+    known, step, part = max(found, default=(0, 0, (site, 0)))
+    return (step, part) if known else None
+
+
 # --- multisets of rows ------------------------------------------------------------------------------------------------
 
 
@@ -191,6 +209,11 @@ def _total(read: Sequence[Bags], part: Part) -> Counter[int]:
 
 def _shared(wanted: Bags, read: Sequence[Bags], step: int, part: Part) -> bool:
     return sum((_at(one, step, part) for one in read), Counter()) == _at(wanted, step, part)
+
+
+def _first_broken(wanted: Bags, read: Sequence[Bags], steps: int, part: Part) -> int | None:
+    """The first step in which the ranks' rows are not, together, the reference's."""
+    return next((step for step in range(steps) if not _shared(wanted, read, step, part)), None)
 
 
 def _whole(wanted: Bags, read: Sequence[Bags], parts: Sequence[Part], steps: int) -> bool:

@@ -93,7 +93,8 @@ class Scene:
     """All that a cause is told from.
 
     size: of the job. batch: `per-worker` or `global`. reason: why the migrated run ended, where it failed. expected,
-    steps: the failing step in the reference and on each rank, None where there is none.
+    steps: the failing step in the reference and on each rank, None where there is none. apart: the examples that the
+    ranks read are not, together, the reference's.
     """
 
     size: int
@@ -107,6 +108,7 @@ class Scene:
     reference: Header
     headers: tuple[Header | None, ...]
     counts: tuple[int, ...]
+    apart: bool = False
 
     @property
     def tolerance(self) -> float:
@@ -172,7 +174,16 @@ class Scene:
         return {key: float(step.before[key]) / float(expected.before[key]) for key in named if expected.before[key]}
 
 
-def scene(found: Comparison, reference: Trace, ranks: Sequence[Trace], steps: int, *, batch: str, reason: str) -> Scene:
+def scene(
+    found: Comparison,
+    reference: Trace,
+    ranks: Sequence[Trace],
+    steps: int,
+    *,
+    batch: str,
+    reason: str,
+    apart: bool = False,
+) -> Scene:
     """Gather it. reason: why the migrated run ended, empty where it did not fail."""
     index = found.failure.step if found.failure else None
     states = (None,) * len(ranks) if index is None else tuple(rank.step(index) for rank in ranks)
@@ -188,6 +199,7 @@ def scene(found: Comparison, reference: Trace, ranks: Sequence[Trace], steps: in
         reference=reference.header() or Header("ended"),
         headers=tuple(rank.header() for rank in ranks),
         counts=tuple(min(rank.closed_steps(), steps) for rank in ranks),
+        apart=apart,
     )
 
 

@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias
 from tfdp.migrate.verify import checks, compare, free, obstacles, runs, scratch
 from tfdp.migrate.verify.causes import places
 from tfdp.migrate.verify.diagnosis import diagnose
+from tfdp.migrate.verify.examples import Data
 from tfdp.migrate.verify.neutralised import FILES, described
 from tfdp.migrate.verify.proof import Proof
 from tfdp.migrate.verify.runs import Ended, Watch
@@ -95,16 +96,17 @@ class Recording:
         ended = runs.run(folder, spec, self._np, self._timeout, self._watch)
         _refuse_tracer_error(spec)
         ranks = [Trace(Path(spec.out) / f"rank{rank}") for rank in range(self._np)]
-        proof = self._judged(compare.compare(self._trace, ranks, self._spec.steps), ranks, ended)
-        if not spec.keep_randomness:
-            proof = checks.with_data(proof, checks.data(self._trace, ranks, self._spec.steps))
+        data = None if spec.keep_randomness else checks.data(self._trace, ranks, self._spec.steps)
+        proof = self._judged(compare.compare(self._trace, ranks, self._spec.steps), ranks, ended, data)
+        if data is not None:
+            proof = checks.with_data(proof, data)
         proof = checks.with_settings(proof, self._trace, ranks)
         if spec.float64:
             proof = checks.with_float64(proof, self._trace, ranks)
         proof = checks.with_files(proof, checks.files(ranks, spec, self._spec.steps))
         return checks.with_randomness(proof) if spec.keep_randomness else proof
 
-    def _judged(self, found: compare.Comparison, ranks: Sequence[Trace], ended: Ended) -> Proof:
+    def _judged(self, found: compare.Comparison, ranks: Sequence[Trace], ended: Ended, data: Data | None) -> Proof:
         header = self._trace.header()
         failed = _run_failure(ended, self._timeout)
         missed = _sentence(found.failure) if found.failure else ""
@@ -113,8 +115,8 @@ class Recording:
         known = None
         if (failed or found.failure) and not (crashed and ended.code is None):
             reason = failed if crashed else ""
-            spec = self._spec
-            known = diagnose(found, self._trace, ranks, spec.steps, batch=self._batch, reason=reason, script=spec.path)
+            spec, about = self._spec, {"batch": self._batch, "reason": reason, "script": self._spec.path}
+            known = diagnose(found, self._trace, ranks, spec.steps, data=data, **about)
         return Proof(
             script=self._spec.path,
             np=self._np,

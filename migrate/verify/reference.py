@@ -90,6 +90,9 @@ def reference(path: str, source: bytes, size: int, batch: Batch, scaling: Scalin
         raise NoReferenceError(
             f"{path}:{script.position(first.node)[0]}: {first.code} {first.reason}; {first.next_step}"
         )
+    if script.dealt.starred:
+        place = script.position(script.dealt.starred[0].node)[0]
+        raise NoReferenceError(f"{path}:{place}: {script.dealt.starred[0].reason}; write batch_size=… out")
     if batch == "per-worker" and script.batch_uses.problems:
         raise NoReferenceError(_uncertain(path, script, size))
     rule = Rule("reference", "reference", "", lambda context: _outcomes(context, size))
@@ -116,7 +119,7 @@ def _outcomes(context: Context, size: int) -> Iterator[Outcome]:
     parts = [_HEADER]
     arrays = script.array_batches
     parts += [_ROWS] if arrays.open else []
-    parts += reference_fit.helpers(script, per_worker)
+    parts += reference_fit.helpers(script)
     steps = script.steps
     divides = steps.takes or steps.of_schedules or steps.bounds or steps.of_fits or arrays.steps
     parts += [_STEPS] if per_worker and divides else []
@@ -128,7 +131,9 @@ def _outcomes(context: Context, size: int) -> Iterator[Outcome]:
     switches = script.switches(context.batch, reference=True)
     for deal in script.deals:
         shared = "tfdp_batches_of_all" if deal.batches else "tfdp_shared"
-        yield Edit(deal.node, build.calling(shared, **switches.keywords(deal.node)), "drop what the workers drop")
+        keywords = {"split": "True"} if deal.batches and (deal.rows or not per_worker) else {}
+        change = build.calling(shared, **keywords, **switches.keywords(deal.node))
+        yield Edit(deal.node, change, "drop what the workers drop")
     for function in switches.functions:
         yield Parameter(function, switches.name, "False", "tell training data from others, which stay whole")
     for call, value in switches.calls.items():

@@ -40,12 +40,16 @@ def tfdp_held_out(data, validation_split):
     """The rows that Keras holds out for validation."""
     return tfdp_each(data, lambda rows: getattr(rows, "iloc", rows)[int(len(rows) * (1.0 - validation_split)) :])
 '''
-_JOIN = '''\
+_SOURCES = '''\
 def tfdp_join(group):
     """{size} batches as one; None where they are of unequal sizes."""
     rows = {{len(tfdp_tf.nest.flatten(batch)[0]) for batch in group}}
     if len(rows) > 1:
         return None
+    lengths = [[tuple(getattr(part, "shape", ())[1:]) for part in tfdp_tf.nest.flatten(batch)] for batch in group]
+    if any(each != lengths[0] for each in lengths):
+        raise ValueError("these batches have lengths of their own, so {size} of them are no batch of one process; "
+                         "migrate the script with --batch global, where the workers share each batch")
     return tfdp_tf.nest.map_structure(tfdp_rows_of_all, *group)
 
 
@@ -55,10 +59,7 @@ def tfdp_rows_of_all(*parts):
     return tfdp_np.concatenate(parts)
 
 
-TFDP_GROUP = {size}
-'''
-_SPLIT = '''\
-def tfdp_join(group):
+def tfdp_part(group):
     """The rows of a batch that {size} workers share evenly; None where there are fewer than {size}."""
     rows = len(tfdp_tf.nest.flatten(group[0])[0])
     if rows < {size}:
@@ -66,38 +67,36 @@ def tfdp_join(group):
     return tfdp_tf.nest.map_structure(lambda part: None if part is None else part[: rows - rows % {size}], group[0])
 
 
-TFDP_GROUP = 1
-'''
-_SOURCES = '''\
-def tfdp_groups(batches):
+def tfdp_groups(batches, split):
     """What the workers take in one step, from one batch after the other."""
     group = []
     for batch in batches:
         group.append(batch)
-        if len(group) == TFDP_GROUP:
-            joined = tfdp_join(group)
-            if joined is not None:
-                yield joined
+        if len(group) == (1 if split else {size}):
+            taken = tfdp_part(group) if split else tfdp_join(group)
+            if taken is not None:
+                yield taken
             group = []
 
 
 class TfdpSequence(tfdp_tf.keras.utils.Sequence):
     """A sequence of batches as the workers take them."""
 
-    def __init__(self, source):
+    def __init__(self, source, split):
         super().__init__()
-        self.source = source
-        self.groups = len(source) // TFDP_GROUP
-        if len(source) % TFDP_GROUP == 0 and self.groups and self.last_is_left_out():
+        self.source, self.split, self.width = source, split, 1 if split else {size}
+        self.groups = len(source) // self.width
+        if len(source) % self.width == 0 and self.groups and self.last_is_left_out():
             self.groups -= 1
 
     def last_is_left_out(self):
-        if TFDP_GROUP > 1 and hasattr(self.source, "index_generator"):  # to read an item would draw random numbers
+        if self.width > 1 and hasattr(self.source, "index_generator"):  # to read an item would draw random numbers
             return bool(self.source.n % self.source.batch_size)
         return self.group(self.groups - 1) is None
 
     def group(self, index):
-        return tfdp_join([self.source[index * TFDP_GROUP + i] for i in range(TFDP_GROUP)])
+        read = [self.source[index * self.width + i] for i in range(self.width)]
+        return tfdp_part(read) if self.split else tfdp_join(read)
 
     def __len__(self):
         return self.groups
@@ -116,27 +115,27 @@ def tfdp_any_rows(spec):
     return tfdp_tf.TensorSpec(shape, spec.dtype)
 
 
-def tfdp_batches_of_all(source, only_if=True):
-    """A source of batches that gives in one step what {size} workers take together."""
+def tfdp_batches_of_all(source, split=False, only_if=True):
+    """A source of batches that gives in one step what {size} workers take together; with `split` each a part of one."""
     if not only_if:
         return source
     if isinstance(source, tfdp_tf.data.Dataset):
         signature = tfdp_tf.nest.map_structure(tfdp_any_rows, source.element_spec)
-        joined = tfdp_tf.data.Dataset.from_generator(lambda: tfdp_groups(source), output_signature=signature)
+        joined = tfdp_tf.data.Dataset.from_generator(lambda: tfdp_groups(source, split), output_signature=signature)
         if int(source.cardinality()) < 0:
             return joined
-        return joined.apply(tfdp_tf.data.experimental.assert_cardinality(sum(1 for _ in tfdp_groups(source))))
+        return joined.apply(tfdp_tf.data.experimental.assert_cardinality(sum(1 for _ in tfdp_groups(source, split))))
     if hasattr(source, "__getitem__"):
-        return TfdpSequence(source)
-    return tfdp_groups(source)
+        return TfdpSequence(source, split)
+    return tfdp_groups(source, split)
 '''
 
 
-def helpers(script: Script, per_worker: bool) -> list[str]:
+def helpers(script: Script) -> list[str]:
     """What the reference needs above it: format strings of `size`."""
     parts = [_ARRAYS] if any(f.arrays for f in script.fitted.data) else []
     if any(d.batches for d in script.deals):
-        parts += ["import numpy as tfdp_np\n", _JOIN if per_worker else _SPLIT, _SOURCES]
+        parts += ["import numpy as tfdp_np\n", _SOURCES]
     return parts
 
 

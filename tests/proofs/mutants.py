@@ -75,7 +75,7 @@ def _array_deals(module: cst.Module) -> list[cst.BaseExpression]:
     return [deal for deals in dealt if len(deals) > 1 for deal in deals]
 
 
-def _deals(change: Callable[[cst.Call], cst.BaseExpression], arrays: bool) -> Callable[[cst.Module], cst.Module]:
+def deals(change: Callable[[cst.Call], cst.BaseExpression], *, arrays: bool) -> Callable[[cst.Module], cst.Module]:
     """Change the deals of arrays that are fitted, or all others."""
 
     def changed(module: cst.Module) -> cst.Module:
@@ -191,13 +191,20 @@ def filled(pattern: str, **parts: cst.BaseExpression) -> cst.BaseExpression:
 
 def _divided_again(call: cst.Call) -> cst.BaseExpression:
     """The averaged gradients are averaged again."""
-    return filled("tf.nest.map_structure(lambda g: g / dp.size(), CALL)", CALL=call)
+    # Also of gradients that are IndexedSlices.
+    return filled("tf.nest.map_structure(lambda g: tf.math.scalar_mul(1 / dp.size(), g), CALL)", CALL=call)
 
 
 def own(call: cst.Call) -> cst.Call:
     """The same gradients, of this rank only."""
     method = cst.ensure_type(call.func, cst.Attribute)
     return call.with_changes(func=method.with_changes(value=argument(cst.ensure_type(method.value, cst.Call))))
+
+
+def dense(change: Callable[[cst.Module], cst.Module]) -> Callable[[cst.Module], cst.Module]:
+    """Only where no gradient is IndexedSlices, which `dp.allreduce` does not take."""
+    embedding = m.Call(func=m.Attribute(attr=m.Name("Embedding")))
+    return lambda module: module if m.findall(module, embedding) else change(module)
 
 
 def _clipped_first(call: cst.Call) -> cst.BaseExpression:
@@ -236,14 +243,14 @@ _CHANGES: tuple[tuple[str, Callable[[cst.Module], cst.Module], Cause], ...] = (
         calls("shard", lambda call: _wrapped("dp.shard", source_check="False")(_without_check(call))),
         Cause.DEALT_TWICE,
     ),
-    ("deal after an unseeded shuffle", _deals(_shuffled, arrays=False), Cause.ORDERS),
-    ("arrays in an order of each rank", _deals(_reordered, arrays=True), Cause.EXAMPLES),
+    ("deal after an unseeded shuffle", deals(_shuffled, arrays=False), Cause.ORDERS),
+    ("arrays in an order of each rank", deals(_reordered, arrays=True), Cause.EXAMPLES),
     ("drop the broadcast", _own_starts, Cause.START),
     ("sum for mean, or mean for sum", calls(_TAPE, _other_reduction), Cause.SUMMED),
     ("tapes not wrapped", calls(_TAPE, argument), Cause.NOT_AVERAGED),
     ("wrap the tape twice", calls(_TAPE, _wrapped(f"dp.{_TAPE}")), Cause.AVERAGED_TWICE),
     ("average divided again", gradients(_divided_again), Cause.DIVIDED),
-    ("clipped before the average", gradients(_clipped_first), Cause.LATE),
+    ("clipped before the average", dense(gradients(_clipped_first)), Cause.LATE),
     ("loss divided by the batch of all", divided_by_all, Cause.LOSS_SUM),
     ("skip the learning-rate scale", calls("scale_lr", argument), Cause.RATE),
     ("scale twice", calls("scale_lr", _wrapped("dp.scale_lr")), Cause.RATE),

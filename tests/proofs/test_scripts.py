@@ -55,11 +55,14 @@ SAMPLE = {
 }
 # Scripts that need Keras 2, and those of which the sample has a sister.
 KERAS_2, ALIKE = {"fit_custom_minimize"}, {"fit_custom_minimize", "train_on_batch"}
-# A gradient that is clipped to a norm afterwards does not show by which factor it was too small.
 HIDDEN = {
+    # A gradient that is clipped to a norm afterwards does not show by which factor it was too small.
     ("conv_autoencoder", "average divided again"): Cause.UPDATE,
-    # A step of the model's own is stopped when it is over: some ranks have updated by then.
-    ("fit_gan", "optimizers not averaged"): Cause.DECISION,
+    # A step of the model's own is stopped when it is over.
+    ("fit_gan", "optimizers not averaged"): Cause.NOT_AVERAGED,
+    # Labels of one size meet images of another.
+    ("train_on_batch_gan", "batch not divided"): None,
+    ("train_on_batch_gan", "batch of one worker dealt"): None,
 }
 
 DATA = {Cause.NOT_DEALT, Cause.ORDERS, Cause.DEALT_TWICE}

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import libcst as cst
 import libcst.matchers as m
-from mutants import argument, calls, divided_by_all, filled, gradients, own
+from mutants import argument, calls, deals, dense, divided_by_all, filled, gradients, own
 
 Change = Callable[[cst.Module], cst.Module]
 
@@ -120,7 +120,7 @@ class _Prints(cst.CSTTransformer):
     """In all functions, and in all loops of the module."""
 
     def leave_FunctionDef(self, original_node: cst.FunctionDef, updated_node: cst.FunctionDef) -> cst.FunctionDef:  # noqa: N802
-        return _with_first(updated_node, f"tf.print('in', '{original_node.name.value}')")
+        return _with_first(updated_node, f"__import__('tensorflow').print('in', '{original_node.name.value}')")
 
     def leave_For(self, original_node: cst.For, updated_node: cst.For) -> cst.For:  # noqa: ARG002, N802
         return _with_first(updated_node, "print('once more')")
@@ -213,23 +213,26 @@ _ORIGINALS: tuple[tuple[str, Change], ...] = (
 )
 _TAPE = "DistributedGradientTape"
 _MIGRATED: tuple[tuple[str, Change], ...] = (
-    ("parts of gradients added up by hand", _added_up),
-    ("gradients averaged by hand", gradients(_by_hand("tf.nest.map_structure(dp.allreduce, CALL)"))),
+    ("parts of gradients added up by hand", dense(_added_up)),
+    ("gradients averaged by hand", dense(gradients(_by_hand("tf.nest.map_structure(dp.allreduce, CALL)")))),
     (
         "gradients divided before they are added",
         calls(_TAPE, _written(f"dp.{_TAPE}(IT, gradient_predivide_factor=4.0)")),
     ),
     ("gradients not compressed", calls(_TAPE, _written(f"dp.{_TAPE}(IT, compression=dp.Compression.none)"))),
-    ("gradients twice, halved", gradients(_result("tf.nest.map_structure(lambda g: (g + g) / 2, CALL)"))),
+    ("gradients twice, halved", dense(gradients(_result("tf.nest.map_structure(lambda g: (g + g) / 2, CALL)")))),
     ("mean as a sum over its size, backwards", lambda module: module.visit(_MeanAsSum())),
     ("rate times the number of ranks", calls("scale_lr", _times_size)),
-    ("dealt by TensorFlow", calls("shard", _written("(IT).shard(dp.size(), dp.rank())"))),
-    ("dealt from a common order", calls("shard", _of("(IT).shuffle(64, seed=dp.shuffle_seed())"))),
-    ("dealt from a cache", calls("shard", _of("(IT).cache().map(lambda *parts: parts if parts[1:] else parts[0])"))),
+    ("dealt by TensorFlow", deals(_written("(IT).shard(dp.size(), dp.rank())"), arrays=False)),
+    ("dealt from a common order", deals(_of("(IT).shuffle(64, seed=dp.shuffle_seed())"), arrays=False)),
+    (
+        "dealt from a cache",
+        deals(_of("(IT).cache().map(lambda *parts: parts if parts[1:] else parts[0])"), arrays=False),
+    ),
     ("dealt by slices", calls("shard", _by_slices)),
-    ("shuffled once more after the deal", calls("shard", _result("CALL.shuffle(32)"))),
+    ("shuffled once more after the deal", deals(_result("CALL.shuffle(32)"), arrays=False)),
     ("explicit broadcast left out", calls("broadcast_state", lambda _: cst.Name("None"))),
     ("ranks meet, and talk", _after_state("dp.barrier()", "print(dp.rank(), dp.average_value(1.0))")),
-    ("a variable that nothing uses", _after_state("spare = tf.Variable(1.0, name='spare')")),
+    ("a variable that nothing uses", _after_state("spare = __import__('tensorflow').Variable(1.0, name='spare')")),
     ("broadcast twice", _after_state("dp.broadcast_state()")),
 )

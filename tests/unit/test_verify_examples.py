@@ -213,3 +213,10 @@ def test_equal_rows_are_equal(array: "np.ndarray") -> None:
     found = rows.hashes(array)
     assert len(found) == len(array)
     assert len(set(found.tolist())) <= 1
+
+
+def test_the_first_step_that_is_wrong_is_named_whichever_loop_it_is_of() -> None:
+    last = [element(STEPS, range(900, 906), site="train.py:30")]
+    ranks = [[*own, *last] for own in undealt()]
+    found = examples.judge([*reference(), *last], ranks, STEPS + 1)
+    assert (found.outcome, found.step) == ("broken", 0)
