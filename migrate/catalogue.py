@@ -106,7 +106,6 @@ _LOSS_FUNCTIONS = (
     "cosine_similarity",
     "hinge",
     "huber",
-    "kld",
     "logcosh",
     "poisson",
     "sparse_categorical_crossentropy",

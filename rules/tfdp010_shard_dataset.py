@@ -16,6 +16,9 @@ What it does
     right) becomes `dp.shard_batches(…)`: batch k goes to rank k mod N, or with `--batch global` each rank takes its
     rows of every batch.
 
+    Batches padded to their longest record (`padded_batch` without lengths written out) are made by every worker, of all
+    workers' records, and `dp.shard_batches(…, split=True)` gives each its rows: they are as long as in one process.
+
 Why
     Without it every worker trains on the same examples. Dealing records, not batches or blocks, makes each global
     step cover exactly the examples of the one-process script's batch.
@@ -28,8 +31,10 @@ Example
 When it refuses
     Where the training loop is not over a tf.data dataset that can be followed to its source, a stage is not
     understood, the records come in batches from their source, or the dataset is used outside training as well. Where
-    more than a loop's counter, a NumPy permutation or a NumPy draw chooses the rows of a batch taken out of arrays, or
-    a function that makes training batches makes others too.
+    batches are padded to their longest record, and changed at random or counted besides; where a step, or what is
+    mapped over batches, makes rows as long as the longest of a worker's batch. Where more than a loop's counter, a
+    NumPy permutation or a NumPy draw chooses the rows of a batch taken out of arrays, or a function that makes training
+    batches makes others too.
 """
 
 from __future__ import annotations
@@ -39,25 +44,30 @@ from collections.abc import Iterator
 import libcst as cst
 
 from tfdp.migrate import build
+from tfdp.migrate.facts.deals import Deal
 from tfdp.migrate.facts.fit_data import POSITIONS, FitData, batch_size_of, held_out_by
 from tfdp.rules._base import Context, Edit, Outcome, Parameter, SetArg
 
 
 def outcomes(context: Context) -> Iterator[Outcome]:
     script, dp = context.script, context.dp
-    batches = script.batches if context.batch == "global" and not script.migrated else ()
+    common = () if script.migrated else script.dealt.common_batches
+    own = script.batches if context.batch == "global" and not script.migrated else ()
     switches = script.switches(context.batch)
     for deal in script.deals:
         keywords = {"order_check": "True"} if deal.order_check else {}
         if deal.batches:
-            keywords = {"split": "True"} if context.batch == "global" else {}
+            keywords = {"split": "True"} if context.batch == "global" or deal.rows else {}
         shard = f"{dp}.shard_batches" if deal.batches else f"{dp}.shard"
         change = build.calling(shard, **keywords, **switches.keywords(deal.node))
-        said = f"deal the {'batches' if deal.batches else 'records'} to the workers"
+        said = f"deal the {_dealt(deal)} to the workers"
         yield Edit(deal.node, change, said, around=True)
-    for call in batches:
+    for call in (c for c in own if c not in common):
         change = build.calling(f"{dp}.local_batch_size", **switches.keywords(call))
         yield SetArg(call, "batch_size", change, "split the global batch over the workers", position=0)
+    for call in common:
+        change = build.calling(_whole(context), **switches.keywords(call))
+        yield SetArg(call, "batch_size", change, "take the batch of all workers", position=0)
     yield from _of_arrays(context)
     for fit in script.fitted.data:
         if not fit.dealt:
@@ -75,7 +85,7 @@ def _of_arrays(context: Context) -> Iterator[Outcome]:
     if context.script.migrated:
         return
     per_worker = context.batch == "per-worker"
-    size = f"{dp}.global_batch_size" if per_worker else f"{dp}.even_batch_size"
+    size = _whole(context)
     for take in batches.open:
         deal = f"{dp}.local_batches" if take.each else f"{dp}.local_rows"
         yield Edit(take.node, build.calling(deal), "deal the rows of the batch to the workers")
@@ -100,6 +110,17 @@ def _of_fit(context: Context, fit: FitData) -> Iterator[Outcome]:
         yield SetArg(call, "validation_split", held_out, message, becomes="validation_data")
     if context.batch == "global" and fit.arrays:
         yield SetArg(call, "batch_size", _local(dp), "split the global batch over the workers", position=2)
+
+
+def _dealt(deal: Deal) -> str:
+    if deal.rows:
+        return "rows of each batch"
+    return "batches" if deal.batches else "records"
+
+
+def _whole(context: Context) -> str:
+    """What the batch of all workers is taken with."""
+    return f"{context.dp}.{'global' if context.batch == 'per-worker' else 'even'}_batch_size"
 
 
 def _local(dp: str) -> build.Change:

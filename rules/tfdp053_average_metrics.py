@@ -20,7 +20,8 @@ Example
 
 When it refuses
     Where a decision that matters is taken from one worker's examples by a value of which the average is not the value
-    over all examples: a maximum, a median, a product.
+    over all examples: a maximum, a median, a product; a sum over the worker's own steps that is divided by a number of
+    all workers' steps or examples.
 """
 
 from __future__ import annotations

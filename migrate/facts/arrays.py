@@ -10,10 +10,14 @@ from tfdp.migrate.facts.flow import reaching
 from tfdp.migrate.facts.index import ITER
 from tfdp.migrate.facts.listed import ARRAYS, Listed
 from tfdp.migrate.facts.origins import Origin, Origins
-from tfdp.migrate.facts.parts import nodes
+from tfdp.migrate.facts.parts import nodes, parts
 
 _DEFINES = (cst.FunctionDef, cst.ClassDef, cst.Param, cst.Import, cst.ImportFrom)
 _LIMIT = 4000  # nodes of one value and of what it is made of; real ones stay below a thousand
+
+
+def _is_plain(node: cst.CSTNode) -> bool:
+    return isinstance(node, cst.SimpleString | cst.Integer | cst.Float)
 
 
 class Arrays:
@@ -24,19 +28,39 @@ class Arrays:
 
     def is_array(self, node: cst.CSTNode) -> bool:
         """Whether a value is certainly an array or a list of file names, and no dataset."""
-        found = self._origins.of(node)
-        return self._is_sliced(node) or (bool(found) and all(self._makes_array(o.node) for o in found))
+        return self._is_array(node, set())
 
-    def _makes_array(self, node: cst.CSTNode) -> bool:
-        if isinstance(node, cst.List | cst.ListComp):
+    def _is_array(self, node: cst.CSTNode, asked: set[cst.CSTNode]) -> bool:
+        """What is asked already holds unless something else denies it: `x = x.reshape(…)` is what `x` was before."""
+        if node in asked or self._is_sliced(node):
+            return True
+        asked.add(node)
+        found = self._origins.of(node)
+        return bool(found) and all(self._makes_array(o.node, asked) for o in found)
+
+    def _makes_array(self, node: cst.CSTNode, asked: set[cst.CSTNode]) -> bool:
+        if isinstance(node, cst.ListComp):
+            return not self._makes_dataset_of(node.elt)
+        if isinstance(node, cst.List):
             return True
         if isinstance(node, cst.Call):
             if ARRAYS.match(self._origins.names.api(node.func) or ""):
                 return True
-            return isinstance(node.func, cst.Attribute) and self.is_array(node.func.value)
-        if isinstance(node, cst.Subscript | cst.Attribute):
-            return self.is_array(node.value)
-        return isinstance(node, cst.BinaryOperation) and self.is_array(node.left)
+            return isinstance(node.func, cst.Attribute) and self._is_array(node.func.value, asked)
+        if isinstance(node, cst.Subscript):
+            return self._is_array(node.value, asked) and self._is_part_of_array(node, asked)
+        if isinstance(node, cst.Attribute):
+            return self._is_array(node.value, asked)
+        return isinstance(node, cst.BinaryOperation) and self._is_array(node.left, asked)
+
+    def _is_part_of_array(self, node: cst.Subscript, asked: set[cst.CSTNode]) -> bool:
+        """What a list is asked for by number may be a dataset that was put into it."""
+        if any(isinstance(part.slice, cst.Slice) for part in node.slice):
+            return True
+        found = [o.node for o in self._origins.of(node.value) if not o.path]
+        lists = [n for n in found if isinstance(n, cst.List)]
+        kept = [self._lists.put_in(made) if not made.elements else [e.value for e in made.elements] for made in lists]
+        return all(k is not None and all(_is_plain(n) or self._is_array(n, asked) for n in k) for k in kept)
 
     def _is_sliced(self, node: cst.CSTNode) -> bool:
         """Whether the name is one of the arrays that `from_tensor_slices` is given."""
@@ -88,6 +112,12 @@ class Arrays:
         if isinstance(origin.node, cst.AugAssign):
             return self._lists.turns(origin.node) is not None
         return ITER not in origin.path or self._lists.is_listed(origin.node)
+
+    def _makes_dataset_of(self, node: cst.BaseExpression) -> bool:
+        """Whether an element of a comprehension is a dataset, or is made with one."""
+        return bool(self._datasets.chains(node)) or any(
+            isinstance(n, cst.Call) and self._makes_dataset(n) for n in parts(self._origins, node)
+        )
 
     def _makes_dataset(self, call: cst.Call) -> bool:
         api = self._origins.names.api(call.func) or ""

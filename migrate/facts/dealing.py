@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import libcst as cst
 
 from tfdp.migrate.facts.datasets import Chain, draws
-from tfdp.migrate.facts.deals import Deal, find_batch_deal, find_deal
+from tfdp.migrate.facts.deals import Deal, find_batch_deal, find_deal, of_lengths, of_padded
 from tfdp.migrate.facts.fit_data import FitData
 from tfdp.migrate.facts.problem import Problem
 from tfdp.migrate.facts.sharing import Sharing
@@ -18,12 +18,28 @@ from tfdp.migrate.facts.sharing import Sharing
 class Dealing:
     """The places, what stands in the way, and the chains in which the deal is made.
 
-    A dataset that `fit` is given and in whose chain no place is right is dealt by whole batches where it is given.
+    A dataset that `fit` is given and in whose chain no place is right is dealt by whole batches where it is given:
+    `of_many_lengths` has those of which a step's are no batch of one process.
     """
 
     deals: tuple[Deal, ...]
     problems: tuple[Problem, ...]
     chains: tuple[Chain, ...]
+    of_many_lengths: tuple[Problem, ...]
+
+    @property
+    def starred(self) -> tuple[Problem, ...]:
+        """Batches whose size is hidden, where it has to be changed."""
+        calls = dict.fromkeys(call for c in self.chains for call in c.batches if any(a.star for a in call.args))
+        reason = "the batch size is hidden by a starred argument"
+        return tuple(Problem("TFDP010", call, reason, "write batch_size=… out") for call in calls)
+
+    @property
+    def common_batches(self) -> tuple[cst.Call, ...]:
+        """The calls that make batches of which each rank takes its rows."""
+        dealt = {d.node for d in self.deals if d.rows}
+        chains = (c for c in self.chains if any(n in dealt for link in c.links for n in link.nodes))
+        return tuple(dict.fromkeys(call for c in chains for call in c.batches))
 
 
 def dealing(sharing: Sharing, looped: Iterable[Chain], fits: Iterable[FitData]) -> Dealing:
@@ -45,12 +61,24 @@ def dealing(sharing: Sharing, looped: Iterable[Chain], fits: Iterable[FitData]) 
     if not problems:
         problems = _twice([*chains, *(c for f in whole for c in f.chains)], {d.node for d in deals})
     dealt = [c for f in fits if f.dealt for c in f.chains]
-    by_place = {d.node: d for d in deals}
-    return Dealing(tuple(by_place.values()), tuple(dict.fromkeys(problems)), tuple(dict.fromkeys([*chains, *dealt])))
+    by_place: dict[cst.BaseExpression, Deal] = {}
+    for deal in deals:  # a helper may deal several datasets at one place
+        known = by_place.get(deal.node, deal)
+        shuffles = tuple(dict.fromkeys([*known.shuffles, *deal.shuffles]))
+        checked = known.order_check or deal.order_check
+        by_place[deal.node] = replace(deal, shuffles=shuffles, order_check=checked)
+    found_lengths = (of_lengths(c, sharing.is_number) for f in whole for c in f.chains)
+    lengths = [p for p in found_lengths if p is not None]
+    every = tuple(dict.fromkeys([*chains, *dealt]))
+    return Dealing(tuple(by_place.values()), tuple(dict.fromkeys(problems)), every, tuple(dict.fromkeys(lengths)))
 
 
 def _find(chain: Chain, sharing: Sharing, shared: frozenset[cst.BaseExpression], fitted: bool) -> Deal | Problem:
-    found = find_deal(chain, shared)
+    found = find_deal(chain, shared, sharing.is_number)
+    if isinstance(found, Deal) and found.rows:
+        (padded,) = chain.batches
+        drawn = sharing.drawn_before([chain])
+        return of_padded(padded) if drawn is not None or sharing.measured(chain, padded) else found
     if isinstance(found, Problem) and fitted and chain.batched_source:
         found = find_batch_deal(chain, shared)
         if isinstance(found, Deal) and sharing.measured(chain, found.node):

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import libcst as cst
 
 from tfdp.migrate.catalogue import BATCHING, STAGES
-from tfdp.migrate.facts.datasets import Chain, drops_remainder
+from tfdp.migrate.facts.datasets import Chain, Link, drops_remainder
 from tfdp.migrate.facts.origins import argument
 from tfdp.migrate.facts.problem import Problem
+from tfdp.migrate.facts.spelling import last_name
 
+IsNumber: TypeAlias = Callable[[cst.BaseExpression], bool]
 _ANYTHING = frozenset({"apply", "rejection_resample"})  # may change the order, which is therefore checked
 
 
@@ -19,7 +23,7 @@ class Deal:
     """Where the records of one chain are dealt to the ranks, and the shuffles that all ranks must then draw alike.
 
     Those before the deal, for which there is an order check, and those of batches after it. With `batches` whole
-    batches are dealt there, and not records.
+    batches are dealt there, and not records; with `rows` too the rows of each, which is one of all ranks.
     """
 
     node: cst.BaseExpression
@@ -27,13 +31,15 @@ class Deal:
     shuffles: tuple[cst.Call, ...]
     order_check: bool
     batches: bool = False
+    rows: bool = False
 
 
-def find_deal(chain: Chain, shared: frozenset[cst.BaseExpression]) -> Deal | Problem:
+def find_deal(chain: Chain, shared: frozenset[cst.BaseExpression], is_number: IsNumber) -> Deal | Problem:
     """Where the records are dealt: as early as possible, but after a leading repeat and after every stage whose output
     count depends on content (shared semantics, rule 2).
 
     `shared` holds the expressions of the chain that other code reads too: the deal must not change what that code sees.
+    `is_number` tells whether a name certainly stands for a whole number that is written out.
     """
     source = chain.links[0].call
     assert source is not None
@@ -75,7 +81,9 @@ def find_deal(chain: Chain, shared: frozenset[cst.BaseExpression]) -> Deal | Pro
     if not batched:
         reason = "the training dataset is never batched in this file, and records, not batches, are dealt to workers"
         return Problem("TFDP010", source, reason, "make it of single records, and add .batch(…) to the dataset")
-    return _padded(chain) or _place(chain, position, shared)
+    if (padded := padded_to_longest(chain, is_number)) is None:
+        return _place(chain, position, shared)
+    return _deal_of_rows(chain, shared) if padded is chain.batches[-1] else of_padded(padded)
 
 
 def find_batch_deal(chain: Chain, shared: frozenset[cst.BaseExpression]) -> Deal | Problem:
@@ -113,13 +121,52 @@ def _after_repeats(chain: Chain) -> int:
     return position
 
 
-def _padded(chain: Chain) -> Problem | None:
-    for link in chain.links:
-        padded = link.call is not None and link.stage == "padded_batch"
-        if padded and link.call is not None and not _fixed(argument(link.call, "padded_shapes", 1)):
-            reason = "this pads each batch to its longest record, and the longest differs by worker"
-            return Problem("TFDP010", link.call, reason, "give padded_shapes= with the lengths written out")
-    return None
+def padded_to_longest(chain: Chain, is_number: IsNumber) -> cst.Call | None:
+    """The first call that pads batches of the chain to a length that only their records tell."""
+    calls = (link.call for link in chain.links if link.stage == "padded_batch")
+    shapes = ((c, argument(c, "padded_shapes", 1)) for c in calls if c is not None)
+    return next((c for c, given in shapes if given is None or not _is_fixed(given.value, is_number)), None)
+
+
+def of_padded(padded: cst.Call) -> Problem:
+    """Why the batches of a call that pads them cannot be dealt."""
+    reason = "this pads each batch to its longest record, and the longest differs by worker"
+    return Problem("TFDP010", padded, reason, "give padded_shapes= with the lengths written out")
+
+
+def of_lengths(chain: Chain, is_number: IsNumber) -> Problem | None:
+    """What gives batches of many lengths, where they are dealt whole."""
+    made = padded_to_longest(chain, is_number) or next(
+        (link.call for link in chain.links if _sorts_by_length(link)), None
+    )
+    if made is None:
+        return None
+    reason = "these batches have lengths of their own: those of the workers together are no batch of one process"
+    return Problem("TFDP010", made, reason, "use --batch global, where each worker takes its rows of every batch")
+
+
+def _sorts_by_length(link: Link) -> bool:
+    """`.bucket_by_sequence_length(…)`, also as what `.apply` is given."""
+    names = [link.stage]
+    if link.call is not None and link.stage == "apply" and link.call.args:
+        given = link.call.args[0].value
+        names.append(last_name(given.func) if isinstance(given, cst.Call) else None)
+    return "bucket_by_sequence_length" in names
+
+
+def _deal_of_rows(chain: Chain, shared: frozenset[cst.BaseExpression]) -> Deal | Problem:
+    """Every rank makes the same batches, of all ranks' records: each is as long as in one process."""
+    (made,) = chain.batches
+    padded = next(i for i, link in enumerate(chain.links) if link.call is made)
+    outside = _read_outside(chain.links[padded:], shared)
+    # As late as it can be: what reads ahead must not wait for ranks that have stopped reading.
+    if any(arg.star for arg in made.args):
+        return of_padded(made)
+    last = len(chain.links) - (2 if chain.links[-1].stage == "enumerate" else 1)
+    if last < padded or any(link.stage == "enumerate" for link in chain.links[padded : last + 1]):
+        return of_padded(made)  # numbers of batches have no rows
+    found = outside or _place(chain, last, shared)
+    return replace(found, order_check=True, batches=True, rows=True) if isinstance(found, Deal) else found
 
 
 def _place(chain: Chain, position: int, shared: frozenset[cst.BaseExpression]) -> Deal | Problem:
@@ -130,14 +177,8 @@ def _place(chain: Chain, position: int, shared: frozenset[cst.BaseExpression]) -
         link.call for link in dealt_after if link.call is not None and link.stage == "shuffle"
     )
     applied = any(link.stage in _ANYTHING for link in dealt_after)
-    for link in chain.links[position + 1 :]:
-        if (read := next((n for n in link.nodes if n in shared), None)) is not None:
-            return Problem(
-                "TFDP010",
-                read,
-                "this dataset is used outside the training loop too, where it would hold only one worker's share",
-                "make a second dataset for the other use, from the records before the batch",
-            )
+    if (outside := _read_outside(chain.links[position + 1 :], shared)) is not None:
+        return outside
     nodes = [n for n in chain.links[position].nodes if n not in shared]
     if not nodes and chain.links[position].nodes:
         return Problem(
@@ -157,6 +198,18 @@ def _place(chain: Chain, position: int, shared: frozenset[cst.BaseExpression]) -
     return Deal(nodes[0], position, tuple(dict.fromkeys([*shuffles, *_of_unequal(chain, position)])), check)
 
 
+def _read_outside(links: Iterable[Link], shared: frozenset[cst.BaseExpression]) -> Problem | None:
+    read = next((n for link in links for n in link.nodes if n in shared), None)
+    if read is None:
+        return None
+    return Problem(
+        "TFDP010",
+        read,
+        "this dataset is used outside the training loop too, where it would hold only one worker's share",
+        "make a second dataset for the other use, from the records before the batch",
+    )
+
+
 def _of_unequal(chain: Chain, position: int) -> list[cst.Call]:
     """Shuffles of batches after the deal: ranks that differ in where a short last batch comes would each give its
     examples the weight of a full batch's."""
@@ -170,14 +223,8 @@ def _of_unequal(chain: Chain, position: int) -> list[cst.Call]:
     return [link.call for link in after if link.call is not None and link.stage == "shuffle"]
 
 
-def _fixed(shapes: cst.Arg | None) -> bool:
-    """Whether the lengths to which records are padded are numbers, or names of them within a list."""
-    return shapes is not None and _is_fixed(shapes.value)
-
-
-def _is_fixed(shape: cst.BaseExpression) -> bool:
+def _is_fixed(shape: cst.BaseExpression, is_number: IsNumber) -> bool:
+    """Whether the lengths to which records are padded are numbers."""
     if isinstance(shape, cst.List | cst.Tuple):
-        values = [e.value for e in shape.elements]
-        named = isinstance(shape, cst.List)
-        return all(_is_fixed(v) or (named and isinstance(v, cst.Name) and v.value != "None") for v in values)
-    return isinstance(shape, cst.Integer)
+        return all(_is_fixed(e.value, is_number) for e in shape.elements)
+    return isinstance(shape, cst.Integer) or (isinstance(shape, cst.Name) and is_number(shape))

@@ -79,6 +79,8 @@ class Loops:
     def _beside(self, unfed: _Unfed, feeding: dict[cst.For | cst.While, bool]) -> TrainingLoop | Problem:
         shared = next((i for i, loop in enumerate(unfed.loops) if loop in feeding), None)
         if shared is None:
+            if self._uncalled(unfed.loops[0]):
+                return Problem("TFDP010", unfed.loops[0], _UNCALLED, _CALLED)
             return Problem("TFDP010", unfed.loops[0], _NO_DATA, _DATA)
         outermost = self._before(unfed.loops[-1])
         loops = unfed.loops[shared:]
@@ -118,7 +120,8 @@ class Loops:
         elif callers:
             yield from found
         else:
-            yield Problem("TFDP010", node, "this training step is in no loop over a dataset", _CALL)
+            reason = "no call of this training step is seen in this file" if self._uncalled(node) else _NO_LOOP
+            yield Problem("TFDP010", node, reason, _CALL)
 
     def _over(self, loop: cst.For | cst.While, aside: tuple[cst.Call, ...]) -> tuple[Chain, ...]:
         """The datasets that a loop runs over: itself, or by `zip(range(n), dataset)`, not given by calls aside."""
@@ -165,6 +168,10 @@ class Loops:
         takes, arrays = tuple(taken.takes.values()), tuple(taken.arrays)
         found = replace(found, takes=takes, taking=tuple(taken.calls), rows=frozenset(taken.rows), arrays=arrays)
         return replace(found, turned=tuple(taken.turned))
+
+    def _uncalled(self, node: cst.CSTNode) -> bool:
+        function = self._index.enclosing_function(node)
+        return function is not None and not self._origins.calls_of(function)
 
     def _callers(self, gradient: Gradient, node: cst.CSTNode) -> list[cst.Call]:
         """The calls that lead to the step.
@@ -267,6 +274,9 @@ class Loops:
 
 
 _CALL = "call the training step in a `for batch in dataset:` loop of this file"
+_NO_LOOP = "this training step is in no loop over a dataset"
+_UNCALLED = "this loop trains, but no call of its function is seen in this file, and none of the data it is given"
+_CALLED = "put the function and what calls it with its data into one file"
 _NO_DATA = "this loop trains, but neither over a tf.data dataset nor on batches of arrays that can be followed"
 _DATA = (
     "iterate a tf.data.Dataset: `for batch in dataset:`, take its batches by `next(iterator)`, or slice arrays by the "

@@ -9,6 +9,7 @@ import libcst as cst
 from tfdp.migrate.facts.flow import reaching
 from tfdp.migrate.facts.index import Index
 
+_LOSSES = "keras.losses."
 _FOLDS = tuple(
     (re.compile(pattern), replacement)
     for pattern, replacement in (
@@ -18,9 +19,15 @@ _FOLDS = tuple(
         (r"^tensorflow\.(optimizers|losses|metrics|initializers)\.", r"keras.\1."),
         (r"^keras\.optimizers\.(?:legacy|experimental)\.", "keras.optimizers."),
         (r"^keras\.optimizers\.(adam|sgd|rmsprop)\.", "keras.optimizers."),
+        # The loss functions are metric functions, too.
+        (r"^keras\.metrics\.(?=(\w+_crossentropy|(categorical_|squared_)?hinge|huber|log_?cosh|poisson)$)", _LOSSES),
+        (r"^keras\.metrics\.(?=(KLD|k\w+|MSE|MAE|MAPE|MSLE|mse|mae|mape|msle|mean_\w+_error)$)", _LOSSES),
         (r"^keras\.losses\.(?:mse|mean_squared_error)$", "keras.losses.MSE"),
         (r"^keras\.losses\.(?:mae|mean_absolute_error)$", "keras.losses.MAE"),
-        (r"^keras\.(?:metrics)\.(?:mse|mean_squared_error)$", "keras.losses.MSE"),
+        (r"^keras\.losses\.(?:mape|mean_absolute_percentage_error)$", "keras.losses.MAPE"),
+        (r"^keras\.losses\.(?:msle|mean_squared_logarithmic_error)$", "keras.losses.MSLE"),
+        (r"^keras\.losses\.(?:kld|kl_divergence|kullback_leibler_divergence)$", "keras.losses.KLD"),
+        (r"^keras\.losses\.log_cosh$", "keras.losses.logcosh"),
         (r"^tensorflow\.math\.(reduce_mean|reduce_sum|negative)$", r"tensorflow.\1"),
         (r"^keras\.ops\.mean$", "tensorflow.reduce_mean"),
         (r"^keras\.ops\.sum$", "tensorflow.reduce_sum"),

@@ -44,6 +44,7 @@ from tfdp.migrate.facts.reach import reached
 from tfdp.migrate.facts.reductions import Reductions
 from tfdp.migrate.facts.refusals import refusals
 from tfdp.migrate.facts.replay import replayed
+from tfdp.migrate.facts.row_lengths import RowLengths
 from tfdp.migrate.facts.seeds import draws_in, seeds
 from tfdp.migrate.facts.sharing import Sharing, Switches
 from tfdp.migrate.facts.slices import backward
@@ -115,7 +116,7 @@ class Script:
     @cached_property
     def chains(self) -> tuple[Chain, ...]:
         """The training datasets' chains, each once."""
-        return self._dealing.chains
+        return self.dealt.chains
 
     @cached_property
     def migrated(self) -> bool:
@@ -131,7 +132,8 @@ class Script:
         return ArrayBatches(self.origins, self.loops)
 
     @cached_property
-    def _dealing(self) -> Dealing:
+    def dealt(self) -> Dealing:
+        """Where the training data are dealt, and what stands in the way."""
         return dealing(self._sharing, (c for loop in self.loops for c in loop.chains), self.fitted.data)
 
     @cached_property
@@ -146,6 +148,7 @@ class Script:
         changed: list[cst.CSTNode] = [d.node for d in self.deals]
         if not self.migrated:
             changed += self.batches if (batch == "global") != reference else ()
+            changed += () if reference else self.dealt.common_batches
             changed += self.steps.takes if batch == "per-worker" else ()
         name = next(n for n in _switch_names() if n not in self.index.taken)
         return self._sharing.switches(self.chains, changed, name)
@@ -153,7 +156,7 @@ class Script:
     @property
     def deals(self) -> tuple[Deal, ...]:
         """Where each training dataset's records are dealt."""
-        return self._dealing.deals
+        return self.dealt.deals
 
     @cached_property
     def batches(self) -> tuple[cst.Call, ...]:
@@ -310,12 +313,14 @@ class Script:
 
     def data_problems(self, batch: str) -> list[Problem]:
         """What cannot be dealt, scaled or counted, where all loops are understood."""
-        found = [*self.fitted.unread, *self._dealing.problems, *self.array_batches.problems(batch)]
+        found = [*self.fitted.unread, *self.dealt.problems, *self.array_batches.problems(batch)]
         found += [*hazards.in_loops(self), *(self._rate_problems if batch == "per-worker" else ())]
-        found += () if self.migrated else replayed(self.origins, self.fitted.data)
-        found += () if self.migrated else fed_otherwise(self.origins, self.losses, self.loops)
-        found += self._stepwise if batch == "per-worker" and not self.migrated else ()
-        return [*found, *self.steps.problems(batch)]
+        if not self.migrated:
+            found += RowLengths(self.origins).problems(self.chains, self.deals, self.loops, batch)
+            found += replayed(self.origins, self.fitted.data)
+            found += fed_otherwise(self.origins, self.losses, self.loops)
+            found += [*self.dealt.of_many_lengths, *self._stepwise] if batch == "per-worker" else self.dealt.starred
+        return [*found, *self.steps.problems(batch), *self.steps.of_decisions(batch)]
 
     @property
     def _stepwise(self) -> list[Problem]:

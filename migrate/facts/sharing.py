@@ -84,6 +84,11 @@ class Sharing:
                 return Problem("TFDP010", call, reason, next_step)
         return None
 
+    def is_number(self, node: cst.BaseExpression) -> bool:
+        """Whether an expression certainly is a whole number that is written out."""
+        found = self._origins.of(node)
+        return bool(found) and all(isinstance(o.node, cst.Integer) and not o.path for o in found)
+
     def _asks_length(self, use: cst.BaseExpression) -> bool:
         parent = self._index.parents[use]
         if isinstance(parent, cst.Attribute):

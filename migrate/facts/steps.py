@@ -9,6 +9,7 @@ import libcst as cst
 
 from tfdp.migrate.facts import fit_calls
 from tfdp.migrate.facts.datasets import Datasets
+from tfdp.migrate.facts.decided_means import DecidedMeans
 from tfdp.migrate.facts.problem import Problem
 from tfdp.migrate.facts.schedules import OwnSchedule, Schedules
 from tfdp.migrate.facts.step_bounds import StepBound, StepBounds, Uncounted
@@ -78,6 +79,13 @@ class Steps:
         takes = [f.value for f in self._takes if isinstance(f, StepCount)]
         means = StepMeans(self._origins, self._numbers, [*takes, *(b.node for b in self.bounds)])
         return means.of(self._script.loops)
+
+    def of_decisions(self, batch: str) -> list[Problem]:
+        """Sums over a worker's own steps that decide something, and that are divided by something else."""
+        if self._script.migrated:
+            return []
+        decided = DecidedMeans(self._origins, self._numbers, self._script.loops)
+        return decided.problems(self._script.agreement.averages, self.of_means, batch)
 
     # --- what changes from step to step -------------------------------------------------------------------------------
 

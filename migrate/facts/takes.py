@@ -33,6 +33,7 @@ _SIZES = {  # position of the argument that says how many are drawn
     "integers": 2,
 }
 _INDICES = frozenset({"randint", "choice", "integers", "sample"})
+_NEW = frozenset(f"numpy.{name}" for name in ("zeros", "ones", "empty", "full"))
 _GENERATORS = frozenset({"numpy.random.default_rng", "numpy.random.RandomState"})
 _Loop = cst.For | cst.While
 
@@ -312,7 +313,8 @@ class _Walk:
                 found = [self._definition(d, way) for d in bound]
                 return any(found)
             case cst.Call():
-                return self._call(node, way)
+                # Of what fills new arrays, row by row, the walk knows nothing: a batch may give them their size alone.
+                return (self._origins.names.api(node.func) or "") not in _NEW and self._call(node, way)
             case cst.Subscript():
                 if self._any([e.slice.value for e in node.slice if isinstance(e.slice, cst.Index)], way.index()):
                     self.found.rows.add(node)
