@@ -5,10 +5,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 # TensorFlow's own start-up notices would drown what the commands say.
 export TF_CPP_MIN_LOG_LEVEL ?= 2
-# Two files of tests at a time: many wait for processes to end, and each file's cases share theirs.
-TWO := -n 2 --dist loadfile
-# Two scripts at a time: the proofs of one share their references.
-TWO_SCRIPTS := -n 2 --dist loadgroup
+# Two files of tests at a time: many wait for processes to end. Cases share ranks, and the proofs of a script references.
+TWO := -n 2 --dist loadgroup
 
 .PHONY: help demo test prove faults lint matrix clean
 
@@ -36,11 +34,11 @@ test: $(STAMP)
 	@echo "== One process, real ranks, command line"
 	@$(BIN)/python -m pytest -q $(TWO) tests/single tests/parallel tests/cli
 	@echo "== Proofs of the fixture scripts, a sample (all of them: make prove)"
-	@$(BIN)/python -m pytest -q $(TWO_SCRIPTS) tests/proofs --sample
+	@$(BIN)/python -m pytest -q $(TWO) tests/proofs --sample
 
 prove: $(STAMP)
 	@echo "== Proofs of all fixture scripts, both modes, on 2 and 3 processes, and what each mutant fails by"
-	@$(BIN)/python -m pytest -q $(TWO_SCRIPTS) tests/proofs
+	@$(BIN)/python -m pytest -q $(TWO) tests/proofs
 
 faults: $(STAMP)
 	@$(BIN)/python tests/parallel/fault_table.py

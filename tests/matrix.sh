@@ -30,7 +30,7 @@ for cell in $CELLS; do
     fi
     [ -n "${flavour:-}" ] && export TF_USE_LEGACY_KERAS=1
     case " $FULL " in
-        *" $cell "*) "$venv/bin/python" -m pytest -q -n 2 --dist loadfile tests/single tests/parallel ;;
+        *" $cell "*) "$venv/bin/python" -m pytest -q -n 2 --dist loadgroup tests/single tests/parallel ;;
         *) "$venv/bin/python" -m pytest -q tests/parallel -k smoke ;;
     esac || failed+=("$cell")
     unset TF_USE_LEGACY_KERAS

@@ -2,12 +2,13 @@
 
 A cases file is imported by every rank. Each function `case_…` in it runs on all ranks, in the order of the file, and
 asserts for itself; a case passes when it has passed on every rank. Importing TensorFlow takes seconds, so the cases of
-a file share one launch for each number of ranks. Constants of the file:
+a family of files (`cases_keras_…`, `cases_training_…`) share one launch for each number of ranks. Constants of a file:
 
     RANKS         the numbers of ranks to run on over shared memory, a literal tuple; (2,) if missing
     DEVICE_RANKS  the same over `device`, which is TensorFlow's ring here; (2,) if missing
-    ENVIRON       variables for the ranks, a literal dict
-    INIT          keyword arguments of `dp.init`, a literal dict
+    ENVIRON       variables for the ranks, a literal dict; files with others have launches of their own
+    INIT          keyword arguments of `dp.init`, a literal dict; the same
+    APART         True where one rank alone makes variables, which later files would meet: a launch of its own
 """
 
 import ast
@@ -18,13 +19,15 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import typing
 
 import pytest
 
 RUNNER = pathlib.Path(__file__).with_name("run_cases.py")
 STALL_SECONDS = "60"
 LIMIT_SECONDS = 120
-CASES_LIMIT_SECONDS = 540
+CASES_LIMIT_SECONDS = 1200
+OUTCOMES = pytest.StashKey()
 
 
 def pytest_collect_file(file_path, parent):
@@ -63,36 +66,43 @@ class CasesFile(pytest.File):
 
     def collect(self):
         body = ast.parse(self.path.read_text()).body
-        found = {"RANKS": (2,), "DEVICE_RANKS": (2,), "ENVIRON": {}, "INIT": {}}
+        found = {"RANKS": (2,), "DEVICE_RANKS": (2,), "ENVIRON": {}, "INIT": {}, "APART": False}
         for node in body:
             if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id in found:
                 found[node.targets[0].id] = ast.literal_eval(node.value)
-        self.environ, self.init = found["ENVIRON"], found["INIT"]
-        self.outcomes = {}
+        family = self.path.stem if found["APART"] else self.path.stem.split("_")[1]
+        alike = json.dumps([family, found["ENVIRON"], found["INIT"]], sort_keys=True)
         cases = [node for node in body if isinstance(node, ast.FunctionDef) and node.name.startswith("case_")]
         launches = [(np, "shared_memory") for np in found["RANKS"]] + [(np, "device") for np in found["DEVICE_RANKS"]]
         for (np, transport), node in itertools.product(launches, cases):
             name = f"{node.name.removeprefix('case_')}[{np}-{transport}]"
-            yield CaseItem.from_parent(self, name=name, launch=(np, transport), case=node.name, line=node.lineno)
+            launch = Launch(np, transport, alike)
+            yield CaseItem.from_parent(self, name=name, launch=launch, case=node.name, line=node.lineno)
 
-    def outcome(self, item):
-        """What the ranks say about a case; the first to ask runs all cases that were selected."""
-        if item.launch not in self.outcomes:
-            asked = [
-                other.case
-                for other in self.session.items
-                if isinstance(other, CaseItem) and other.parent is self and other.launch == item.launch
-            ]
-            self.outcomes[item.launch] = self._run(*item.launch, asked)
-        return self.outcomes[item.launch]
 
-    def _run(self, np, transport, functions):
+class Launch(typing.NamedTuple):
+    """Ranks that cases share."""
+
+    np: int
+    transport: str
+    alike: str  # the family of files, and what its ranks are started with, as JSON
+
+    def outcome(self, session):
+        """What each rank says of the cases, and the launch; the first to ask runs all that were selected."""
+        known = session.stash.setdefault(OUTCOMES, {})
+        if self not in known:
+            asked = [item for item in session.items if isinstance(item, CaseItem) and item.launch == self]
+            known[self] = self._run([(str(item.path), item.case) for item in asked])
+        return known[self]
+
+    def _run(self, cases):
+        _, environ, init = json.loads(self.alike)
         with tempfile.TemporaryDirectory() as folder:
             plan = pathlib.Path(folder, "plan.json")
-            plan.write_text(json.dumps({"file": str(self.path), "functions": functions, "init": self.init}))
+            plan.write_text(json.dumps({"cases": cases, "init": init}))
             done = subprocess.run(
-                [sys.executable, "-m", "tfdp.runtime.launch", "-np", str(np), str(RUNNER), str(plan)],
-                env=launch_environment(**self.environ, TFDP_TRANSPORT=transport),
+                [sys.executable, "-m", "tfdp.runtime.launch", "-np", str(self.np), str(RUNNER), str(plan)],
+                env=launch_environment(**environ, TFDP_TRANSPORT=self.transport),
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 text=True,
@@ -100,10 +110,10 @@ class CasesFile(pytest.File):
                 check=False,
             )
             ranks = []
-            for rank in range(np):
+            for rank in range(self.np):
                 path = pathlib.Path(folder, f"{rank}.jsonl")
                 lines = path.read_text().splitlines() if path.exists() else []
-                ranks.append({entry["case"]: entry["error"] for entry in map(json.loads, lines)})
+                ranks.append({tuple(entry["case"]): entry["error"] for entry in map(json.loads, lines)})
             return ranks, done
 
 
@@ -113,13 +123,17 @@ class CaseItem(pytest.Item):
     def __init__(self, *, launch, case, line, **kwargs):
         super().__init__(**kwargs)
         self.launch, self.case, self.line = launch, case, line
+        # Run by one process of pytest's, the first with the time of them all.
+        self.add_marker(pytest.mark.xdist_group(repr(launch)))
+        self.add_marker(pytest.mark.timeout(CASES_LIMIT_SECONDS + 60))
 
     def runtest(self):
-        ranks, done = self.parent.outcome(self)
-        failed = {rank: said[self.case] for rank, said in enumerate(ranks) if said.get(self.case)}
+        ranks, done = self.launch.outcome(self.session)
+        mine = (str(self.path), self.case)
+        failed = {rank: said[mine] for rank, said in enumerate(ranks) if said.get(mine)}
         if failed:
             raise CaseFailedError("\n".join(f"--- rank {rank} ---\n{error}" for rank, error in failed.items()))
-        if not all(self.case in said for said in ranks):
+        if not all(mine in said for said in ranks):
             raise CaseFailedError(f"not run to the end on all ranks; the launch said:\n{done.stdout}")
 
     def repr_failure(self, excinfo, style=None):

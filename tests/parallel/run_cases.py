@@ -1,4 +1,4 @@
-"""What each rank runs for conftest.py: the cases of one file in order, each with its result in a file of the rank.
+"""What each rank runs for conftest.py: cases in order, each with its result in a file of the rank.
 
 A rank that fails goes on only if all others fail in the same case: else they are in the middle of a collective, or of
 the next case.
@@ -17,15 +17,21 @@ from tfdp.runtime.job import current
 def main(plan_path):
     plan = json.loads(pathlib.Path(plan_path).read_text())
     dp.init(**plan["init"])
-    specification = importlib.util.spec_from_file_location("cases", plan["file"])
-    cases = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(cases)
+    modules = {}
     with pathlib.Path(plan_path).with_name(f"{dp.rank()}.jsonl").open("w", buffering=1) as results:
-        for name in plan["functions"]:
-            error = run(getattr(cases, name))
-            results.write(json.dumps({"case": name, "error": error}) + "\n")
-            if error and not all_have_failed(name):
+        for path, name in plan["cases"]:
+            module = modules.get(path) or modules.setdefault(path, imported(path))
+            error = run(getattr(module, name))
+            results.write(json.dumps({"case": [path, name], "error": error}) + "\n")
+            if error and not all_have_failed(f"{path}:{name}"):
                 sys.exit(1)
+
+
+def imported(path):
+    specification = importlib.util.spec_from_file_location(pathlib.Path(path).stem, path)
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
 
 
 def all_have_failed(name):

@@ -71,10 +71,15 @@ def test_a_rank_that_is_killed_in_the_middle_of_a_call(run, in_function):
 def test_a_rank_that_stops_in_the_middle_of_a_call(run):
     script = DURING.format(ending="os.kill(os.getpid(), signal.SIGSTOP)")
     done = run(2, script + "dp.allreduce(tf.ones([7]))\n", TFDP_STALL_SECONDS="2", TFDP_GRACE_SECONDS="3")
-    assert done.returncode == 137, done.stderr
-    said = r"rank 0 was in allreduce Average of float32\[7\] at \S*script\.py:\d+ when the job ended: rank 1 has been"
-    assert re.search(said, done.stderr)
-    assert "tfdp: rank 1 failed first, with signal SIGKILL" in done.stderr
+    # Rank 0 and the launcher give rank 1 the same time: whichever notices first ends the job, and both name it.
+    where = r"in allreduce Average of float32\[7\] at \S*script\.py:\d+"
+    if done.returncode == 137:
+        assert re.search(f"rank 0 was {where} when the job ended: rank 1 has been", done.stderr)
+        assert "tfdp: rank 1 failed first, with signal SIGKILL" in done.stderr
+    else:
+        assert done.returncode == 1, done.stderr
+        assert re.search(f"StallError: rank 0 has been {where} for 2 s since all ranks had come to it", done.stderr)
+        assert "tfdp: rank 1 was stopped at that time (SIGSTOP" in done.stderr
 
 
 def test_a_rank_that_does_not_come(run):
