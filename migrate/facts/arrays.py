@@ -58,8 +58,8 @@ class Arrays:
         if any(isinstance(part.slice, cst.Slice) for part in node.slice):
             return True
         found = [o.node for o in self._origins.of(node.value) if not o.path]
-        lists = [n for n in found if isinstance(n, cst.List)]
-        kept = [self._lists.put_in(made) if not made.elements else [e.value for e in made.elements] for made in lists]
+        lists = (n for n in found if isinstance(n, cst.List))
+        kept = [[e.value for e in made.elements] or self._lists.put_in(made) for made in lists]
         return all(k is not None and all(_is_plain(n) or self._is_array(n, asked) for n in k) for k in kept)
 
     def _is_sliced(self, node: cst.CSTNode) -> bool:

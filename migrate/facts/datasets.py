@@ -81,6 +81,11 @@ class Chain:
         return replace(self, links=(*self.links, Link(stage, call, (call,))))
 
     @property
+    def nodes(self) -> list[cst.BaseExpression]:
+        """The expressions that stand for the dataset and those before it, in order of flow."""
+        return [node for link in self.links for node in link.nodes]
+
+    @property
     def batches(self) -> list[cst.Call]:
         """The call that makes the batches: the last one. Earlier ones make records, such as sequences."""
         calls = [link.call for link in self.links if link.stage in BATCHING and link.call is not None]

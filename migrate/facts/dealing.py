@@ -38,7 +38,7 @@ class Dealing:
     def common_batches(self) -> tuple[cst.Call, ...]:
         """The calls that make batches of which each rank takes its rows."""
         dealt = {d.node for d in self.deals if d.rows}
-        chains = (c for c in self.chains if any(n in dealt for link in c.links for n in link.nodes))
+        chains = (c for c in self.chains if not dealt.isdisjoint(c.nodes))
         return tuple(dict.fromkeys(call for c in chains for call in c.batches))
 
 
@@ -95,7 +95,7 @@ def _at_fit(fit: FitData) -> Deal:
 def _twice(chains: Iterable[Chain], wrapped: set[cst.BaseExpression]) -> list[Problem]:
     found = []
     for chain in chains:
-        times = sum(n in wrapped for link in chain.links for n in link.nodes)
+        times = sum(n in wrapped for n in chain.nodes)
         source = chain.links[0].call
         if chain.dealt is None and times > 1 and source is not None:
             reason = "on some ways through the script the records would be dealt twice"

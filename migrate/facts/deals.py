@@ -157,15 +157,14 @@ def _sorts_by_length(link: Link) -> bool:
 def _deal_of_rows(chain: Chain, shared: frozenset[cst.BaseExpression]) -> Deal | Problem:
     """Every rank makes the same batches, of all ranks' records: each is as long as in one process."""
     (made,) = chain.batches
-    padded = next(i for i, link in enumerate(chain.links) if link.call is made)
-    outside = _read_outside(chain.links[padded:], shared)
-    # As late as it can be: what reads ahead must not wait for ranks that have stopped reading.
     if any(arg.star for arg in made.args):
         return of_padded(made)
+    padded = next(i for i, link in enumerate(chain.links) if link.call is made)
+    # As late as it can be: what reads ahead must not wait for ranks that have stopped reading.
     last = len(chain.links) - (2 if chain.links[-1].stage == "enumerate" else 1)
     if last < padded or any(link.stage == "enumerate" for link in chain.links[padded : last + 1]):
         return of_padded(made)  # numbers of batches have no rows
-    found = outside or _place(chain, last, shared)
+    found = _read_outside(chain.links[padded:], shared) or _place(chain, last, shared)
     return replace(found, order_check=True, batches=True, rows=True) if isinstance(found, Deal) else found
 
 

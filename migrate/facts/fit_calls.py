@@ -47,7 +47,7 @@ def steps_of(fit: FitData, deals: Iterable[Deal], counts: StepCounts) -> StepCou
 
 
 def _of(fit: FitData, deals: Iterable[Deal]) -> Iterator[Deal]:
-    own = {n for chain in fit.chains for link in chain.links for n in link.nodes} | {fit.data}
+    own = {n for chain in fit.chains for n in chain.nodes} | {fit.data}
     return (d for d in deals if d.node in own)
 
 

@@ -129,7 +129,7 @@ class Metrics:
                 yield Seen.DEALT
                 return
             if isinstance(loop, cst.For) and (chains := self._datasets.chains(self._datasets.unwrap(loop.iter))):
-                nodes = {n for c in chains for link in c.links for n in link.nodes}
+                nodes = {n for c in chains for n in c.nodes}
                 dealt = any(c.dealt is not None for c in chains) or any(n in self._dealt for n in nodes)
                 yield Seen.DEALT if dealt else Seen.WHOLE
                 return

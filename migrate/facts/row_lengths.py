@@ -29,7 +29,7 @@ class RowLengths:
     ) -> list[Problem]:
         """In the stages of training chains after the batches, and in the steps of training loops."""
         whole = {d.node for d in deals if d.batches and (d.rows or batch == "global")}
-        own = [c for c in chains if not any(n in whole for link in c.links for n in link.nodes)]
+        own = [c for c in chains if whole.isdisjoint(c.nodes)]
         places = [*(p for chain in own for p in self._mapped(chain)), *(p for loop in loops for p in self._step(loop))]
         found = dict.fromkeys(call for place in places for call in nodes(place) if isinstance(call, cst.Call))
         return [Problem("TFDP010", call, _REASON, _NEXT) for call in found if self._by_the_longest(call)]

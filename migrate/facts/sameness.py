@@ -194,7 +194,7 @@ class Sameness:
         return self._batch(chains) if chains else self.of(iterable, calls)
 
     def _batch(self, chains: tuple[Chain, ...]) -> Marks:
-        nodes = {n for c in chains for link in c.links for n in link.nodes}
+        nodes = {n for c in chains for n in c.nodes}
         dealt = any(c.dealt is not None for c in chains) or any(n in self._dealt for n in nodes)
         return frozenset({Mark.LOCAL if dealt else Mark.CHANCE})
 

@@ -57,7 +57,7 @@ class Sharing:
     def read_by_others(self, chains: Iterable[Chain]) -> frozenset[cst.BaseExpression]:
         """Expressions of training chains whose dataset other code reads too."""
         chains = tuple(chains)
-        flow = {n for c in chains for link in c.links for n in link.nodes}
+        flow = {n for c in chains for n in c.nodes}
         shared: set[cst.BaseExpression] = set()
         for chain in chains:
             for link in chain.links:
@@ -68,8 +68,7 @@ class Sharing:
 
     def measured(self, chain: Chain, node: cst.BaseExpression) -> bool:
         """Whether the length is asked of a dataset of the chain from an expression on."""
-        every = [n for link in chain.links for n in link.nodes]
-        later = every[every.index(node) :]
+        later = chain.nodes[chain.nodes.index(node) :]
         return any(self._asks_length(use) for each in later for use in (*self._uses_of(each), each))
 
     def drawn_before(self, chains: Iterable[Chain]) -> Problem | None:

@@ -127,7 +127,7 @@ class StepCounts:
         return False
 
     def _deals_records(self, chain: Chain) -> bool:
-        return any(n in self._dealt for link in chain.links for n in link.nodes) and not self._deals_batches(chain)
+        return any(n in self._dealt for n in chain.nodes) and not self._deals_batches(chain)
 
     def count(self, call: cst.Call, keyword: str, position: int, name: str) -> StepCount | Problem | None:
         """An argument that counts steps, if it is to be divided; None where it is omitted or needs nothing."""

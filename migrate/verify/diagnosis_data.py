@@ -2,7 +2,7 @@
 
 from tfdp.migrate.verify.causes import Cause, Diagnosis, places
 from tfdp.migrate.verify.diagnosis_gradient import first_wrong
-from tfdp.migrate.verify.patterns import Scene, Taken
+from tfdp.migrate.verify.patterns import Scene
 from tfdp.migrate.verify.trace import BY_FILE, DEALT, DEALT_AGAIN, ORDERS_DIFFER, SAME_BATCH
 
 
@@ -15,7 +15,7 @@ def read_otherwise(seen: Scene) -> Diagnosis | None:
     if taken is None or seen.failure is None or not (seen.failure.kind == "loss" or seen.apart):
         return None
     if any(seen.headers):
-        found = dealt_twice(seen) or _dealt(seen, taken) or _batch(seen)
+        found = dealt_twice(seen) or _dealt(seen, same_losses=taken.same_losses) or _batch(seen)
         if found:
             return found
     if seen.failure.step and seen.failure.kind == "loss":
@@ -35,13 +35,13 @@ def dealt_twice(seen: Scene) -> Diagnosis | None:
     return None
 
 
-def _dealt(seen: Scene, taken: Taken) -> Diagnosis | None:
+def _dealt(seen: Scene, *, same_losses: bool) -> Diagnosis | None:
     """Records dealt not at all, or of different orders."""
     apart, dealt = (seen.noted(what) for what in (ORDERS_DIFFER, DEALT))
     if apart:
         text = f"each rank has shuffled for itself before the deal at {places(apart)}: examples are seen twice or never"
         return Diagnosis(Cause.ORDERS, text)
-    if taken.same_losses and seen.failure is not None and seen.failure.kind == "loss":
+    if same_losses and seen.failure is not None and seen.failure.kind == "loss":
         but = f", though {places(dealt)} deals records" if dealt else ""
         return Diagnosis(Cause.NOT_DEALT, f"all ranks have the same loss: they train on the same examples{but}")
     # Draws and shuffles that differ by rank make losses differ on the same examples too.

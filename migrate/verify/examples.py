@@ -108,8 +108,8 @@ def judge(
         return Data("unfollowed", "not followed: what the steps read has no rows")
     if any(_first_broken(wanted, read, steps, part) is None for part in parts):
         return Data("shared", _shared_text(wanted, parts, counts), examples=counts)
-    both = {part: _all(wanted, part) & _total(read, part) for part in parts}
-    if not any(both.values()):
+    most = max(parts, key=lambda part: _read_rightly(wanted, read, part))
+    if not _read_rightly(wanted, read, most):
         text = "no rank read an example of the reference's; they are computed anew or drawn where they are read"
         return Data("unfollowed", f"not followed: {text}", examples=counts)
     if kind == "argument" and _whole(wanted, read, parts, steps):
@@ -118,7 +118,6 @@ def judge(
     # Where a loop before the longest one is broken, too, its step comes first.
     sites = dict.fromkeys(site for bag in wanted.values() for site, _ in bag)
     first = [found for site in sites if (found := _where(wanted, read, steps, site)) is not None]
-    most = max(parts, key=lambda part: both[part].total())
     step, part = min(first, default=(_first_broken(wanted, read, steps, most) or 0, most))
     return _broken(wanted, read, part, step, counts)
 
@@ -175,7 +174,7 @@ def _where(wanted: Bags, read: Sequence[Bags], steps: int, site: str) -> tuple[i
         step = _first_broken(wanted, read, steps, part)
         if step is None:
             return None
-        found.append(((_all(wanted, part) & _total(read, part)).total(), step, part))
+        found.append((_read_rightly(wanted, read, part), step, part))
     known, step, part = max(found, default=(0, 0, (site, 0)))
     return (step, part) if known else None
 
@@ -205,6 +204,11 @@ def _all(bags: Bags, part: Part) -> Counter[int]:
 
 def _total(read: Sequence[Bags], part: Part) -> Counter[int]:
     return sum((_all(one, part) for one in read), Counter())
+
+
+def _read_rightly(wanted: Bags, read: Sequence[Bags], part: Part) -> int:
+    """How many of the reference's rows any rank read, in whichever step."""
+    return (_all(wanted, part) & _total(read, part)).total()
 
 
 def _shared(wanted: Bags, read: Sequence[Bags], step: int, part: Part) -> bool:

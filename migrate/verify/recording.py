@@ -115,8 +115,10 @@ class Recording:
         known = None
         if (failed or found.failure) and not (crashed and ended.code is None):
             reason = failed if crashed else ""
-            spec, about = self._spec, {"batch": self._batch, "reason": reason, "script": self._spec.path}
-            known = diagnose(found, self._trace, ranks, spec.steps, data=data, **about)
+            steps, script = self._spec.steps, self._spec.path
+            known = diagnose(
+                found, self._trace, ranks, steps, batch=self._batch, reason=reason, script=script, data=data
+            )
         return Proof(
             script=self._spec.path,
             np=self._np,

@@ -84,15 +84,11 @@ def reference(path: str, source: bytes, size: int, batch: Batch, scaling: Scalin
         raise NoReferenceError(f"{path}: {reason}")
     if script.migrated:
         raise NoReferenceError(f"{path}: this script is migrated already; name its original: --against ORIGINAL")
-    problems = script.problems(batch)
-    if problems:
+    if problems := [*script.problems(batch), *script.dealt.starred]:
         first = problems[0]
         raise NoReferenceError(
             f"{path}:{script.position(first.node)[0]}: {first.code} {first.reason}; {first.next_step}"
         )
-    if script.dealt.starred:
-        place = script.position(script.dealt.starred[0].node)[0]
-        raise NoReferenceError(f"{path}:{place}: {script.dealt.starred[0].reason}; write batch_size=… out")
     if batch == "per-worker" and script.batch_uses.problems:
         raise NoReferenceError(_uncertain(path, script, size))
     rule = Rule("reference", "reference", "", lambda context: _outcomes(context, size))

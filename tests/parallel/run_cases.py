@@ -4,6 +4,7 @@ A rank that fails goes on only if all others fail in the same case: else they ar
 the next case.
 """
 
+import functools
 import importlib.util
 import json
 import pathlib
@@ -17,16 +18,15 @@ from tfdp.runtime.job import current
 def main(plan_path):
     plan = json.loads(pathlib.Path(plan_path).read_text())
     dp.init(**plan["init"])
-    modules = {}
     with pathlib.Path(plan_path).with_name(f"{dp.rank()}.jsonl").open("w", buffering=1) as results:
         for path, name in plan["cases"]:
-            module = modules.get(path) or modules.setdefault(path, imported(path))
-            error = run(getattr(module, name))
+            error = run(getattr(imported(path), name))
             results.write(json.dumps({"case": [path, name], "error": error}) + "\n")
             if error and not all_have_failed(f"{path}:{name}"):
                 sys.exit(1)
 
 
+@functools.cache
 def imported(path):
     specification = importlib.util.spec_from_file_location(pathlib.Path(path).stem, path)
     module = importlib.util.module_from_spec(specification)
