@@ -5,7 +5,6 @@ import random
 import tempfile
 
 import numpy as np
-import pytest
 import tensorflow as tf
 
 import tfdp.runtime as dp
@@ -197,34 +196,6 @@ def case_made_in_a_branch_and_after_a_collective_of_a_function():
         results = [lazily.step(tokens, tf.constant(number >= 2)) for number in range(4)]
         np.testing.assert_allclose(results[3] - results[2], np.ones(3), rtol=1e-5)
         assert_equal_on_ranks(*results, *lazily.embedding.weights, *lazily.inner.weights)
-
-
-def case_what_rank_0_makes_alone_holds_nobody_up():
-    model = keras_model()
-    model(features())
-    if dp.rank() == 0:
-        with tempfile.TemporaryDirectory() as folder:
-            tf.train.Checkpoint(model=model).save(f"{folder}/alone")
-        # As many and as large as the model that all ranks make next, with names that Keras counts on.
-        keras_model()
-        tf.keras.optimizers.Adam(0.1).build([tf.Variable(tf.ones([2]), name="alone")])
-    dp.barrier()
-    second, optimizer = keras_model(), tf.keras.optimizers.Adam(0.01)
-    second(features())
-    optimizer.build(second.trainable_variables)
-    assert_equal_on_ranks(second(features()))
-
-
-def case_a_model_that_rank_0_builds_alone_is_found_by_the_first_gradient():
-    if dp.rank() == 0:
-        keras_model()(features())
-    model = keras_model()
-    with tf.GradientTape() as tape:
-        loss = tf.reduce_mean(model(features()) ** 2)
-    with pytest.raises(dp.TfdpError, match=r"kernel.* differ on rank.*broadcast_state"):
-        dp.DistributedGradientTape(tape).gradient(loss, model.trainable_variables)
-    dp.broadcast_state(model)
-    assert_equal_on_ranks(model(features()))
 
 
 def case_generators_draw_other_numbers_on_each_rank():
