@@ -12,9 +12,10 @@ What it does
     around it becomes `dp.global_batch_size(…)`; with `--batch global` it stays, and `dp.even_batch_size(…)` checks it.
 
     Arrays that `model.fit` is given become `dp.shard(…)` there; what `validation_split` holds out is held out before
-    that, whole. What gives batches (a `Sequence`, a generator, a folder's images, a dataset in whose stages no place is
-    right) becomes `dp.shard_batches(…)`: batch k goes to rank k mod N, or with `--batch global` each rank takes its
-    rows of every batch.
+    that, whole. What gives batches (a folder's images; for `fit` a `Sequence`, a generator, a dataset in whose stages
+    no place is right) becomes `dp.shard_batches(…)`: batch k goes to rank k mod N, or with `--batch global` each rank
+    takes its rows of every batch. So does what a loop goes over, or takes by `next`, and another file makes: its
+    shuffles get one order by `dp.common_seed()`.
 
     Batches padded to their longest record (`padded_batch` without lengths written out) are made by every worker, of all
     workers' records, and `dp.shard_batches(…, split=True)` gives each its rows: they are as long as in one process.
@@ -29,8 +30,9 @@ Example
     dataset = dp.shard(tf.data.Dataset.from_tensor_slices((x, y))).shuffle(1000).batch(32)
 
 When it refuses
-    Where the training loop is not over a tf.data dataset that can be followed to its source, a stage is not
-    understood, the records come in batches from their source, or the dataset is used outside training as well. Where
+    Where the training loop is not over a tf.data dataset that can be followed to its source or to another file, a
+    stage is not understood, batches of another file would have to be split (`--batch global`), or the dataset is used
+    outside training as well. Where
     batches are padded to their longest record, and changed at random or counted besides; where a step, or what is
     mapped over batches, makes rows as long as the longest of a worker's batch. Where more than a loop's counter, a
     NumPy permutation or a NumPy draw chooses the rows of a batch taken out of arrays, or a function that makes training

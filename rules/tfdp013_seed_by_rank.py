@@ -3,9 +3,9 @@
 What it does
     `tf.random.set_seed(s)` becomes `tf.random.set_seed(dp.rank_seed(s))`; `keras.utils.set_random_seed(s)` becomes
     `dp.set_random_seed(s)`, which seeds Python and NumPy alike on all workers and TensorFlow by rank. Where TensorFlow
-    itself draws the training data, or shuffles what `fit` is given in batches, the seed stays common until training
-    (without any, `dp.common_seed()` sets one), and `dp.seed_by_rank()` goes before that. Rank 0, and a run with one
-    worker, keep the seed as it is.
+    itself draws the training data, shuffles what `fit` is given in batches, or may shuffle in another file, the seed
+    stays common until training (without any, `dp.common_seed()` sets one), and `dp.seed_by_rank()` goes before that.
+    Rank 0, and a run with one worker, keep the seed as it is.
 
     What NumPy draws for the examples of a training step is drawn for those of all workers, and each keeps its rows:
     `dp.local_rows(np.random.normal(size=(dp.global_batch_size(batch_size), 100)))`.

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from functools import cached_property
 
 import libcst as cst
 
+from tfdp.migrate.facts.datasets import Chain
 from tfdp.migrate.facts.index import ITER
 from tfdp.migrate.facts.origins import Origin, Origins, argument
 
@@ -17,13 +18,12 @@ _DEPTH = 8
 class BatchSizes:
     """Recognises the constant, argument or configuration entry from which the training batches are made.
 
-    Those of `.batch(…)` calls, and what else is `given`.
+    What makes batches in chains is given, and what else is `given`.
     """
 
-    def __init__(self, origins: Origins, batches: Iterable[cst.Call], given: Iterable[cst.BaseExpression] = ()) -> None:
+    def __init__(self, origins: Origins, chains: Iterable[Chain], given: Iterable[cst.BaseExpression] = ()) -> None:
         self._origins = origins
-        found = [argument(b, "batch_size", 0) for b in batches]
-        sizes = (*(a.value for a in found if a is not None), *given)
+        sizes = (*dict.fromkeys(_given_in(chains)), *given)
         self.given = (*sizes, *(whole for size in sizes for whole in self._wholes(size)))
 
     def _wholes(self, size: cst.BaseExpression) -> Iterable[cst.BaseExpression]:
@@ -82,6 +82,14 @@ class BatchSizes:
     def may_stand(self, node: cst.CSTNode) -> bool:
         """Whether the expression is the size on some ways through the file."""
         return bool(self.keys(node) & self._keys)
+
+
+def _given_in(chains: Iterable[Chain]) -> Iterator[cst.BaseExpression]:
+    for chain in chains:
+        found = [argument(call, "batch_size", 0) for call in chain.batches]
+        if chain.batched_source and (maker := chain.links[0].call) is not None:
+            found.append(argument(maker, "batch_size"))
+        yield from (a.value for a in found if a is not None)
 
 
 def is_part(node: cst.CSTNode) -> bool:

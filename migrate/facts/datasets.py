@@ -139,6 +139,16 @@ class Datasets:
         """Every chain that an expression can stand for; empty where it is no dataset or not certainly one."""
         return tuple(c for c in self._chains(node) if c.batches or not c.foreign)
 
+    def read(self, node: cst.CSTNode) -> tuple[Chain, ...]:
+        """The chains of an expression that is iterated over: of a dataset, or of what another file makes."""
+        return self.chains(node) or self.foreign(node)
+
+    def foreign(self, node: cst.CSTNode) -> tuple[Chain, ...]:
+        """The chains of an expression that stands for what another file makes, should that give batches."""
+        found = self._chains(self.unwrap(node) if isinstance(node, cst.BaseExpression) else node)
+        certain = all(c.foreign and len(c.links) == 1 for c in found)
+        return tuple(replace(c, batched_source=True) for c in found) if certain else ()
+
     def _chains(self, node: cst.CSTNode, path: _Path = (), calls: Frames = ()) -> tuple[Chain, ...]:
         key = (node, path, calls)
         if key in self._busy or len(calls) > _DEPTH:
@@ -267,7 +277,8 @@ class Datasets:
             return [replace(c.named(node), dealt=len(c.links)) for c in self._chains(node.args[0].value, (), calls)]
         if isinstance(node.func, cst.Attribute) and origins.function(node.func) is None:
             name = node.func.attr.value
-            return [c.staged(name, node) for c in self._chains(node.func.value, (), calls)]
+            found = [c.staged(name, node) for c in self._chains(node.func.value, (), calls)]
+            return found or self._foreign(node, path)
         return self._returned(node, path, calls)
 
     def _kind(self, node: cst.Call) -> Kind | None:

@@ -34,6 +34,18 @@ class Dealing:
         reason = "the batch size is hidden by a starred argument"
         return tuple(Problem("TFDP010", call, reason, "write batch_size=… out") for call in calls)
 
+    def problems_of(self, batch: str) -> tuple[Problem, ...]:
+        """What cannot be dealt in a batch mode alone."""
+        return self.of_many_lengths if batch == "per-worker" else (*self.starred, *self._of_unknown_size)
+
+    @property
+    def _of_unknown_size(self) -> tuple[Problem, ...]:
+        """Batches that another file makes, where their size has to be split wherever it is used."""
+        made = [c.links[0].call for c in self.chains if c.foreign and c.batched_source]
+        reason = "another file makes these batches, so their size, which the workers would share, is not known here"
+        next_step = "use --batch per-worker, or make the batches in this file"
+        return tuple(Problem("TFDP010", call, reason, next_step) for call in made if call is not None)
+
     @property
     def common_batches(self) -> tuple[cst.Call, ...]:
         """The calls that make batches of which each rank takes its rows."""
@@ -49,7 +61,7 @@ def dealing(sharing: Sharing, looped: Iterable[Chain], fits: Iterable[FitData]) 
     while True:
         chains = tuple(dict.fromkeys([*looped, *(c for f in inside for c in f.chains)]))
         shared = sharing.read_by_others(chains)
-        found = {c: _find(c, sharing, shared, c not in looped) for c in chains if c.dealt is None}
+        found = {c: _find(c, sharing, shared) for c in chains if c.dealt is None}
         left = [f for f in inside if any(isinstance(found.get(c), Problem) for c in f.chains)]
         if not left:
             break
@@ -73,13 +85,13 @@ def dealing(sharing: Sharing, looped: Iterable[Chain], fits: Iterable[FitData]) 
     return Dealing(tuple(by_place.values()), tuple(dict.fromkeys(problems)), every, tuple(dict.fromkeys(lengths)))
 
 
-def _find(chain: Chain, sharing: Sharing, shared: frozenset[cst.BaseExpression], fitted: bool) -> Deal | Problem:
+def _find(chain: Chain, sharing: Sharing, shared: frozenset[cst.BaseExpression]) -> Deal | Problem:
     found = find_deal(chain, shared, sharing.is_number)
     if isinstance(found, Deal) and found.rows:
         (padded,) = chain.batches
         drawn = sharing.drawn_before([chain])
         return of_padded(padded) if drawn is not None or sharing.measured(chain, padded) else found
-    if isinstance(found, Problem) and fitted and chain.batched_source:
+    if isinstance(found, Problem) and chain.batched_source:
         found = find_batch_deal(chain, shared)
         if isinstance(found, Deal) and sharing.measured(chain, found.node):
             reason = "the length of this dataset is asked for, which is not known after a deal of batches"

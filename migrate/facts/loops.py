@@ -15,6 +15,7 @@ from tfdp.migrate.facts.gradients import Gradient, reaches_update
 from tfdp.migrate.facts.index import Index
 from tfdp.migrate.facts.origins import Origins
 from tfdp.migrate.facts.problem import Problem
+from tfdp.migrate.facts.slices import backward
 from tfdp.migrate.facts.taken import Takings
 from tfdp.migrate.facts.takes import Take, Takes
 from tfdp.migrate.facts.ways import leads_to_no_update
@@ -59,7 +60,8 @@ class Loops:
 
     def __init__(self, origins: Origins, datasets: Datasets) -> None:
         self._origins, self._datasets = origins, datasets
-        self._takings = Takings(origins, datasets)
+        self._takings = Takings(origins, datasets.chains)
+        self._foreign = Takings(origins, datasets.foreign)
         self._takes = Takes(origins)
 
     @property
@@ -72,7 +74,7 @@ class Loops:
         A Problem for each way to one without such a loop. A gradient that needs no data of its own (a generator's,
         of noise) is trained by the loop around it that feeds another.
         """
-        found = [f for g in gradients for f in self.of(g)]
+        found = [self._elsewhere(f) if isinstance(f, _Unfed) else f for g in gradients for f in self.of(g)]
         feeding = {b: bool(f.chains) for f in found if isinstance(f, TrainingLoop) for b in (f.loop, *f.outer)}
         return tuple(self._beside(f, feeding) if isinstance(f, _Unfed) else f for f in found)
 
@@ -85,6 +87,25 @@ class Loops:
         outermost = self._before(unfed.loops[-1])
         loops = unfed.loops[shared:]
         return TrainingLoop(unfed.gradient, loops[0], (), unfed.calls, outermost, tuple(loops[1:]), feeding[loops[0]])
+
+    def _elsewhere(self, unfed: _Unfed) -> TrainingLoop | _Unfed:
+        """The loop that takes its batches from what another file makes."""
+        taken = self._foreign.feeding(unfed.calls[-1], None)
+        for i, loop in enumerate(unfed.loops):
+            over = self._datasets.foreign(loop.iter) if isinstance(loop, cst.For) else ()
+            over = over if over and self._feeds(loop, unfed.gradient) else ()
+            here = [c for t in taken if within(self._index, t.call, loop.body) for c in t.chains]
+            if over or here:
+                chains, before = tuple(dict.fromkeys([*over, *here])), self._before(unfed.loops[-1])
+                outer = tuple(unfed.loops[i + 1 :])
+                return TrainingLoop(unfed.gradient, loop, chains, unfed.calls, before, outer, taken=not over)
+        return unfed
+
+    def _feeds(self, loop: cst.For | cst.While, gradient: Gradient) -> bool:
+        """Whether a gradient is computed from what a loop goes over."""
+        used = backward(self._origins, gradient.made_of)
+        names = (n for n in used if isinstance(n, cst.Name))
+        return any(d.statement is loop for n in names for d in reaching(self._index, n))
 
     def of(self, gradient: Gradient) -> tuple[TrainingLoop | Problem | _Unfed, ...]:
         """What `of_all` finds for one gradient by itself."""

@@ -72,7 +72,7 @@ class Sameness:
         self._loops = {loop.loop for loop in loops}
         self._averaged = {loop.gradient.call for loop in loops if not loop.gradient.fed}
         self._stepping = {call for loop in loops for call in loop.calls} - self._averaged
-        self._taken = {t.call: t.chains for t in Takings(origins, datasets).all}
+        self._taken = {t.call: t.chains for t in Takings(origins, datasets.read).all}
         targets = [loop.gradient.target for loop in loops if loop.gradient.target is not None]
         self._lengths = Lengths(origins, lambda node: bool(datasets.chains(node)))
         self._losses = {o.node for target in targets for o in origins.of(target)}

@@ -263,9 +263,9 @@ class Script:
 
     @cached_property
     def common_until_training(self) -> bool:
-        """Whether TensorFlow's seed has to stay common until training starts, and can: it draws the training data, or
-        orders what fit is given."""
-        if self.data_draws or self.calls("seed_by_rank"):
+        """Whether TensorFlow's seed has to stay common until training starts, and can: it draws the training data,
+        orders what fit is given, or may order them in another file."""
+        if self.data_draws or self.calls("seed_by_rank") or any(c.foreign for c in self.chains):
             return True
         ordered = [call for deal in self.deals for call in deal.shuffles]
         if not self.fitted.calls or self.loops or not self.seeds or not ordered:
@@ -319,7 +319,8 @@ class Script:
             found += RowLengths(self.origins).problems(self.chains, self.deals, self.loops, batch)
             found += replayed(self.origins, self.fitted.data)
             found += fed_otherwise(self.origins, self.losses, self.loops)
-            found += [*self.dealt.of_many_lengths, *self._stepwise] if batch == "per-worker" else self.dealt.starred
+            found += self.dealt.problems_of(batch)
+            found += self._stepwise if batch == "per-worker" else []
         return [*found, *self.steps.problems(batch), *self.steps.of_decisions(batch)]
 
     @property
@@ -365,12 +366,15 @@ class Script:
     def losses(self) -> Losses:
         """What the losses are over the batch."""
         origins = Origins(self.index, self.names, self._reached)
-        sizes = BatchSizes(origins, self.batches, (*self.array_batches.sizes, *self.fitted.sizes))
-        return Losses(origins, sizes, self.array_batches.rows, self._of_keras.of_model)
+        return Losses(origins, self._sizes_in(origins), self.array_batches.rows, self._of_keras.of_model)
 
     @cached_property
     def _sizes(self) -> BatchSizes:
-        return BatchSizes(self.origins, self.batches, (*self.array_batches.sizes, *self.fitted.sizes))
+        return self._sizes_in(self.origins)
+
+    def _sizes_in(self, origins: Origins) -> BatchSizes:
+        chains = [*self.chains, *(c for f in self.fitted.data for c in f.chains)]
+        return BatchSizes(origins, chains, (*self.array_batches.sizes, *self.fitted.sizes))
 
     @cached_property
     def batch_uses(self) -> BatchUses:

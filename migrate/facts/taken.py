@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
 import libcst as cst
 
-from tfdp.migrate.facts.datasets import Chain, Datasets
+from tfdp.migrate.facts.datasets import Chain
 from tfdp.migrate.facts.flow import reaching, within
 from tfdp.migrate.facts.index import Definition
 from tfdp.migrate.facts.origins import Origins
@@ -27,8 +27,9 @@ class Taken:
 class Takings:
     """Finds such calls, and tells which of them a training step is fed by."""
 
-    def __init__(self, origins: Origins, datasets: Datasets) -> None:
-        self._origins, self._datasets, self._index = origins, datasets, origins.index
+    def __init__(self, origins: Origins, chains: Callable[[cst.CSTNode], tuple[Chain, ...]]) -> None:
+        """`chains` tells the datasets that an expression can stand for."""
+        self._origins, self._chains, self._index = origins, chains, origins.index
 
     @cached_property
     def all(self) -> tuple[Taken, ...]:
@@ -51,7 +52,7 @@ class Takings:
             iterator = call.args[0].value
         elif isinstance(call.func, cst.Attribute) and call.func.attr.value in _METHODS and not call.args:
             iterator = call.func.value
-        chains = self._datasets.chains(iterator) if iterator is not None else ()
+        chains = self._chains(iterator) if iterator is not None else ()
         return Taken(call, chains) if chains else None
 
     def feeding(self, node: cst.CSTNode, holder: cst.CSTNode | None) -> tuple[Taken, ...]:

@@ -99,6 +99,7 @@ class Session:
             _replace("init", self.seeds.keeping)
             _replace("shard", self.order.dealing)
             _replace("shuffle_seed", self.order.agreed)
+            _replace("common_seed", self.seeds.sharing)
             _replace("local_rows", self.notes.rows)
             _replace("scale_lr", self.notes.rates)
             _replace("scale_optimizer", self.notes.rates)

@@ -37,6 +37,7 @@ class Seeds:
         self._changed = changed
         self.agreed: set[int] = set()
         self.given: list[int] = []
+        self.common: set[int] = set()  # those of `given` that are one for all ranks
 
     def install(self) -> None:
         """Seed, and watch what the script seeds itself."""
@@ -60,6 +61,16 @@ class Seeds:
 
         tf.random.set_seed = watched
         np.random.default_rng = generator
+
+    def sharing(self, common_seed: Callable[[], None]) -> Callable[[], None]:
+        """`dp.common_seed`, remembering that what it gives to TensorFlow is the same on all ranks."""
+
+        def shared() -> None:
+            before = len(self.given)
+            common_seed()
+            self.common.update(self.given[before:])
+
+        return shared
 
     def keeping(self, init: Callable[..., Any]) -> Callable[..., Any]:
         """`dp.init` seeds Python and NumPy for the job: draws after it must be those of the reference."""
@@ -209,12 +220,12 @@ class Order:
             self.given.append(int(seed))
         if self._reference is None or self._reading or _descends(dataset, self._dealt + self._shares):
             return None
+        last = self._seeds.given[-1] if self._seeds.given else None
         if seed is None:
-            return 1 + self._rank
+            return None if last in self._seeds.common else 1 + self._rank
         if int(seed) not in self._common:
             return int(seed)
         # TensorFlow mixes the operation's seed with the global one, so a global seed by rank gives an order by rank.
-        last = self._seeds.given[-1] if self._seeds.given else None
         return None if last is None or last in self._reference.seeded else last
 
 
