@@ -146,8 +146,7 @@ class Datasets:
     def foreign(self, node: cst.CSTNode) -> tuple[Chain, ...]:
         """The chains of an expression that stands for what another file makes, should that give batches."""
         found = self._chains(self.unwrap(node) if isinstance(node, cst.BaseExpression) else node)
-        certain = all(c.foreign and len(c.links) == 1 for c in found)
-        return tuple(replace(c, batched_source=True) for c in found) if certain else ()
+        return tuple(replace(c, batched_source=True) for c in found) if all(c.foreign for c in found) else ()
 
     def _chains(self, node: cst.CSTNode, path: _Path = (), calls: Frames = ()) -> tuple[Chain, ...]:
         key = (node, path, calls)
