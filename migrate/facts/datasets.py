@@ -63,6 +63,7 @@ class Chain:
     dealt: int | None = None
     batched_source: bool = False
     drawn: tuple[cst.Call, ...] = ()  # what draws the order of the source: `list_files(…)`, shuffles of its parts
+    endless: bool = False  # the source itself: datasets that repeat for ever, put together
     generated: bool = False  # records come from the user's own Python code, or from another file's
     foreign: bool = False  # made by another file: known to be a dataset only by what is done with it
     through: tuple[cst.Call, ...] = ()  # the calls of the file's own functions that made it
@@ -326,9 +327,10 @@ class Datasets:
             ordered = given is not None and self._origins.names.api(given.value) == "builtins.False"
             return chain if ordered else replace(chain, drawn=(node,), generated=True)
         if api in _MIXES:
-            own = () if api.endswith(".zip") else (node,)
-            chain = replace(chain, generated=any(c.generated for c in self._parts(node)))
-            return replace(chain, drawn=tuple(dict.fromkeys([*own, *(d for c in self._parts(node) for d in draws(c))])))
+            own, parts = () if api.endswith(".zip") else (node,), self._parts(node)
+            drawn = tuple(dict.fromkeys([*own, *(d for c in parts for d in draws(c))]))
+            endless, generated = bool(parts) and all(map(never_ends, parts)), any(c.generated for c in parts)
+            return replace(chain, drawn=drawn, endless=endless, generated=generated)
         return replace(chain, generated=api.endswith(".from_generator"))
 
     def _parts(self, node: cst.Call) -> list[Chain]:
@@ -365,3 +367,16 @@ def drops_remainder(batching: cst.Call) -> bool:
 def draws(chain: Chain) -> list[cst.Call]:
     """The calls that draw the order of a chain's elements."""
     return [*chain.drawn, *(link.call for link in chain.links if link.stage == "shuffle" and link.call is not None)]
+
+
+def never_ends(chain: Chain) -> bool:
+    """Whether a dataset certainly has no end."""
+    forever = chain.endless
+    for link in chain.links:
+        if link.stage == "repeat" and link.call is not None:
+            value = link.call.args[0].value if link.call.args else None
+            negative = isinstance(value, cst.UnaryOperation) and isinstance(value.operator, cst.Minus)
+            forever = forever or value is None or negative or (isinstance(value, cst.Name) and value.value == "None")
+        elif link.stage in {"take", "take_while"}:
+            forever = False
+    return forever

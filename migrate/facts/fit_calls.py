@@ -37,7 +37,7 @@ def steps_of(fit: FitData, deals: Iterable[Deal], counts: StepCounts) -> StepCou
     by_batches = fit.batches is not None or any(d.batches for d in _of(fit, deals))
     if by_batches or not fit.chains:
         return StepCount(call, found.keyword, found.position, given, down=True)
-    endless = [any(link.stage in _ENDLESS for link in chain.links) for chain in fit.chains]
+    endless = [chain.endless or any(link.stage in _ENDLESS for link in chain.links) for chain in fit.chains]
     if all(endless):
         return found
     if all(chain.batches and all(map(drops_remainder, chain.batches)) for chain in fit.chains):

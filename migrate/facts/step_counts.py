@@ -30,6 +30,7 @@ _DIVIDED = "tfdp.runtime.local_steps"
 _KEEPS = re.compile(r"(builtins\.(int|float|round)|(math|numpy)\.(ceil|floor|trunc)|numpy\.(u?int|float)\d+)$")
 _COMPUTES = re.compile(r"(builtins\.(max|min|abs|pow)|math\.\w+|numpy\.(maximum|minimum|round|around))$")
 _FROM_OUTSIDE = frozenset({"os.getenv", "os.environ.get"})
+_OF_EXAMPLES = frozenset({"numpy.bincount", "numpy.count_nonzero", "numpy.sum", "numpy.unique"})
 _GIVEN = frozenset({"os.environ", "sys.argv"})
 _FRAMEWORK = ("tensorflow", "keras", "builtins.")
 _OF_FLOWS = frozenset({"samples", "n", "batch_size"})  # of what an ImageDataGenerator flows
@@ -171,6 +172,8 @@ class StepCounts:
     def _measure(self, node: cst.CSTNode, path: tuple[int, ...]) -> Extent:
         if path == (ITER,):
             return self._of_element(node)
+        if isinstance(node, cst.Call) and self._origins.names.api(node.func) in _OF_EXAMPLES:
+            return Extent.WHOLE if self._arrays.independent(node) else Extent.UNKNOWN
         if path:  # `n, width = x.shape`
             return self._of_shape(node) if len(path) == 1 else Extent.UNKNOWN
         match node:
@@ -304,6 +307,8 @@ class StepCounts:
         if (shape := self._of_shape(node.value)) is not Extent.UNKNOWN:
             return shape
         table = self._origins.one(node.value)
+        if table is not None and isinstance(table.node, cst.Call) and not table.path:
+            return self._measure(table.node, (0,))
         if table is None or not isinstance(table.node, cst.Dict) or table.path or not self._only_read(node.value):
             return Extent.UNKNOWN
         found = {self.extent(e.value) for e in table.node.elements if isinstance(e, cst.DictElement)}

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import libcst as cst
 
-from tfdp.migrate.facts.datasets import Chain
+from tfdp.migrate.facts.datasets import Chain, never_ends
 from tfdp.migrate.facts.flow import reaching, within
 from tfdp.migrate.facts.index import Definition
 from tfdp.migrate.facts.origins import Origins
@@ -93,16 +93,4 @@ class Takings:
 def endless(chains: Iterable[Chain]) -> bool:
     """Whether the datasets certainly never end."""
     chains = tuple(chains)
-    return bool(chains) and all(_endless(chain) for chain in chains)
-
-
-def _endless(chain: Chain) -> bool:
-    forever = False
-    for link in chain.links:
-        if link.stage == "repeat" and link.call is not None:
-            value = link.call.args[0].value if link.call.args else None
-            negative = isinstance(value, cst.UnaryOperation) and isinstance(value.operator, cst.Minus)
-            forever = forever or value is None or negative or (isinstance(value, cst.Name) and value.value == "None")
-        elif link.stage in {"take", "take_while"}:
-            forever = False
-    return forever
+    return bool(chains) and all(never_ends(chain) for chain in chains)
