@@ -98,6 +98,7 @@ class Session:
             os.environ[local.SEED] = str(self.spec.seed % 2**32)
             _replace("init", self.seeds.keeping)
             _replace("shard", self.order.dealing)
+            _replace("shard_batches", self.order.dealing_batches)
             _replace("shuffle_seed", self.order.agreed)
             _replace("common_seed", self.seeds.sharing)
             _replace("local_rows", self.notes.rows)

@@ -170,6 +170,17 @@ class Order:
 
         return dealt
 
+    def dealing_batches(self, shard_batches: Callable[..., Any]) -> Callable[..., Any]:
+        """`dp.shard_batches`, noting where it deals."""
+
+        def dealt(source: Any, *args: Any, **options: Any) -> Any:
+            share = shard_batches(source, *args, **options)
+            if share is not source:
+                self._notes.add(DEALT)
+            return share
+
+        return dealt
+
     def _by_record(self, files: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         """Whole files come in another order than in the reference, as after a shuffle: their records are dealt here."""
         # Not at the top: all instruments are in place before anything of the runtime is imported.

@@ -36,7 +36,8 @@ def diagnose(
     lines are named as such, because the file there may hold another text. data: who read which examples.
     """
     apart = data is not None and data.outcome == "broken"
-    seen = scene(found, reference, traces, steps, batch=batch, reason=reason, apart=apart)
+    whole = data is not None and data.whole
+    seen = scene(found, reference, traces, steps, batch=batch, reason=reason, apart=apart, whole=whole)
     causes = _OF_AN_END if reason else _IN_ORDER
     known = next((said for said in (cause(seen) for cause in causes) if said), None)
     if known is None or not script:

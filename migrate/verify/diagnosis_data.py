@@ -46,7 +46,8 @@ def _dealt(seen: Scene, *, same_losses: bool) -> Diagnosis | None:
         return Diagnosis(Cause.NOT_DEALT, f"all ranks have the same loss: they train on the same examples{but}")
     # Draws and shuffles that differ by rank make losses differ on the same examples too.
     if not dealt:
-        text = "neither dp.shard nor dp.local_rows is called: all ranks read all, unless the script deals by hand"
+        called = "neither dp.shard, dp.shard_batches nor dp.local_rows is called"
+        text = f"{called}: all ranks read all, unless the script deals by hand"
         return Diagnosis(Cause.NOT_DEALT, text)
     return None
 

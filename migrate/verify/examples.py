@@ -47,7 +47,7 @@ class Data:
 
     outcome: `shared` (each step's examples are the reference's, and each went to one rank), `broken`, or `unfollowed`,
     where they cannot be told apart. text: the same in words. step, ranks: where `broken` shows first. examples: how
-    many each rank read, by pass over the data.
+    many each rank read, by pass over the data. whole: where `broken` shows first every rank read all.
     """
 
     outcome: Literal["shared", "broken", "unfollowed"]
@@ -55,6 +55,7 @@ class Data:
     step: int | None = None
     ranks: tuple[int, ...] = ()
     examples: tuple[tuple[int, ...], ...] = ()
+    whole: bool = False
 
 
 def write(folder: Path, deliveries: Sequence[Delivery]) -> None:
@@ -261,10 +262,11 @@ def _broken(wanted: Bags, read: Sequence[Bags], part: Part, step: int, counts: t
     guilty = tuple(rank for rank, bag in enumerate(bags) if any(row in bag for row in extra))
     if len({bag.total() for bag in bags}) > 1:
         said.append("the ranks read " + ", ".join(str(bag.total()) for bag in bags) + " examples")
-    if all(bag == expected for bag in bags):
+    whole = all(bag == expected for bag in bags)
+    if whole:
         said = [f"every rank read all {expected.total()} examples: they are not shared out"]
     ranks = guilty or tuple(range(len(bags)))
-    return Data("broken", f"step {step}, {_named(ranks)}: {'; '.join(said)}", step, ranks, counts)
+    return Data("broken", f"step {step}, {_named(ranks)}: {'; '.join(said)}", step, ranks, counts, whole)
 
 
 def _words(expected: Counter[int], missing: Counter[int], again: int, strange: int) -> Iterator[str]:

@@ -94,7 +94,7 @@ class Scene:
 
     size: of the job. batch: `per-worker` or `global`. reason: why the migrated run ended, where it failed. expected,
     steps: the failing step in the reference and on each rank, None where there is none. apart: the examples that the
-    ranks read are not, together, the reference's.
+    ranks read are not, together, the reference's. whole: instead each rank reads all of those.
     """
 
     size: int
@@ -109,6 +109,7 @@ class Scene:
     headers: tuple[Header | None, ...]
     counts: tuple[int, ...]
     apart: bool = False
+    whole: bool = False
 
     @property
     def tolerance(self) -> float:
@@ -183,6 +184,7 @@ def scene(
     batch: str,
     reason: str,
     apart: bool = False,
+    whole: bool = False,
 ) -> Scene:
     """Gather it. reason: why the migrated run ended, empty where it did not fail."""
     index = found.failure.step if found.failure else None
@@ -200,6 +202,7 @@ def scene(
         headers=tuple(rank.header() for rank in ranks),
         counts=tuple(min(rank.closed_steps(), steps) for rank in ranks),
         apart=apart,
+        whole=whole,
     )
 
 

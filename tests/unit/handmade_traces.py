@@ -12,6 +12,7 @@ np = pytest.importorskip("numpy")
 from tfdp.migrate.verify import compare  # noqa: E402
 from tfdp.migrate.verify.causes import Cause, Diagnosis  # noqa: E402
 from tfdp.migrate.verify.diagnosis import diagnose  # noqa: E402
+from tfdp.migrate.verify.examples import Data  # noqa: E402
 from tfdp.migrate.verify.trace import Call, Header, Note, Step, Trace  # noqa: E402
 
 W, B, M, LR = "w|3|float32|0", "b|2|float32|0", "w/momentum|3|float32|0", "learning_rate||float32|0"
@@ -78,13 +79,13 @@ class Traces:
     def compared(self) -> tuple[compare.Comparison, Trace, list[Trace], int]:
         return compare.compare(self.reference, self.ranks, STEPS), self.reference, self.ranks, STEPS
 
-    def diagnosis(self, batch: str = "per-worker", reason: str = "") -> Diagnosis | None:
+    def diagnosis(self, batch: str = "per-worker", reason: str = "", data: Data | None = None) -> Diagnosis | None:
         found, *rest = self.compared()
         assert found.failure or reason, "the proof does not fail"
-        return diagnose(found, *rest, batch=batch, reason=reason)
+        return diagnose(found, *rest, batch=batch, reason=reason, data=data)
 
-    def cause(self, batch: str = "per-worker") -> Cause | None:
-        found = self.diagnosis(batch)
+    def cause(self, batch: str = "per-worker", data: Data | None = None) -> Cause | None:
+        found = self.diagnosis(batch, data=data)
         return found.cause if found else None
 
 

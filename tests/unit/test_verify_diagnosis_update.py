@@ -12,6 +12,7 @@ from handmade_traces import SHARES, SITE, M, Traces, W, at_rate, plain, step, up
 
 from tfdp.migrate.verify import trace as facts  # noqa: E402
 from tfdp.migrate.verify.causes import Cause, Diagnosis, place, ranks  # noqa: E402
+from tfdp.migrate.verify.examples import Data  # noqa: E402
 from tfdp.migrate.verify.trace import Note, Step  # noqa: E402
 
 
@@ -21,6 +22,13 @@ def traces(tmp_path: Path) -> Traces:
 
 
 # --- the update -------------------------------------------------------------------------------------------------------
+
+
+def test_examples_that_every_rank_reads_all_are_not_dealt(traces: Traces) -> None:
+    """The gradients are right then, and an optimizer may make much of their last digits."""
+    traces.all(lambda i, share: at_rate(i, share, 0.83))
+    assert traces.cause(data=Data("broken", "", 0, (0, 1), (), whole=True)) is Cause.NOT_DEALT
+    assert traces.cause(data=Data("broken", "", 0, (0, 1), ())) is Cause.RATE
 
 
 @pytest.mark.parametrize("factor", [0.5, 2.0, 0.83])

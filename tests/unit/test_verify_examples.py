@@ -87,7 +87,7 @@ def test_a_smaller_share_is_said() -> None:
 
 def test_all_examples_for_every_rank_are_not_shared_out() -> None:
     found = examples.judge(reference(), [reference(), reference()], STEPS)
-    assert found.outcome == "broken"
+    assert (found.outcome, found.whole) == ("broken", True)
     assert found.text.endswith("every rank read all 6 examples: they are not shared out")
 
 
