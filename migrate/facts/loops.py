@@ -16,7 +16,7 @@ from tfdp.migrate.facts.index import Index
 from tfdp.migrate.facts.origins import Origins
 from tfdp.migrate.facts.problem import Problem
 from tfdp.migrate.facts.slices import backward
-from tfdp.migrate.facts.taken import Takings
+from tfdp.migrate.facts.taken import Taken, Takings
 from tfdp.migrate.facts.takes import Take, Takes
 from tfdp.migrate.facts.ways import leads_to_no_update
 
@@ -48,7 +48,7 @@ class TrainingLoop:
 
 @dataclass(frozen=True)
 class _Unfed:
-    """A gradient in loops none of which gives it data."""
+    """A gradient in loops none of which gives it data, as far as is known; the innermost first."""
 
     gradient: Gradient
     calls: tuple[cst.CSTNode, ...]
@@ -91,15 +91,26 @@ class Loops:
     def _elsewhere(self, unfed: _Unfed) -> TrainingLoop | _Unfed:
         """The loop that takes its batches from what another file makes."""
         taken = self._foreign.feeding(unfed.calls[-1], None)
-        for i, loop in enumerate(unfed.loops):
+        for place, loop in enumerate(unfed.loops):
             over = self._datasets.foreign(loop.iter) if isinstance(loop, cst.For) else ()
             over = over if over and self._feeds(loop, unfed.gradient) else ()
-            here = [c for t in taken if within(self._index, t.call, loop.body) for c in t.chains]
-            if over or here:
-                chains, before = tuple(dict.fromkeys([*over, *here])), self._before(unfed.loops[-1])
-                outer = tuple(unfed.loops[i + 1 :])
-                return TrainingLoop(unfed.gradient, loop, chains, unfed.calls, before, outer, taken=not over)
+            if (found := self._fed(unfed, place, over, taken)) is not None:
+                return found
         return unfed
+
+    def _fed(
+        self, step: _Unfed, place: int, over: tuple[Chain, ...], taken: tuple[Taken, ...], fed: tuple[Chain, ...] = ()
+    ) -> TrainingLoop | None:
+        """The loop at a place around a step, should it go over datasets or a batch be taken in it; `fed` are datasets
+        of which batches are taken further in."""
+        loop, outer = step.loops[place], step.loops[place + 1 :]
+        here = (c for t in taken if within(self._index, t.call, loop.body) for c in t.chains)
+        chains = tuple(dict.fromkeys([*over, *here, *fed]))
+        if not chains:
+            return None
+        return TrainingLoop(
+            step.gradient, loop, chains, step.calls, self._before(step.loops[-1]), outer, taken=not over
+        )
 
     def _feeds(self, loop: cst.For | cst.While, gradient: Gradient) -> bool:
         """Whether a gradient is computed from what a loop goes over."""
@@ -120,15 +131,11 @@ class Loops:
         calls = (*calls, node)
         loops = self._index.loops_around(node)
         taken = self._takings.feeding(node, None)
-        for i, loop in enumerate(loops):
+        step = _Unfed(gradient, calls, tuple(loops))
+        for place, loop in enumerate(loops):
             aside = self._aside(gradient, calls, loop)
-            over = self._over(loop, aside)
-            here = [c for t in taken if within(self._index, t.call, loop.body) for c in t.chains]
-            if over or here or fed:
-                chains = tuple(dict.fromkeys([*over, *here, *fed]))
-                outer = tuple(loops[i + 1 :])
-                before = self._before(loops[-1])
-                yield TrainingLoop(gradient, loop, chains, calls, before, outer, taken=not over, aside=aside)
+            if (here := self._fed(step, place, self._over(loop, aside), taken, fed)) is not None:
+                yield replace(here, aside=aside)
                 return
         if loops and (arrays := self._over_arrays(gradient, calls, loops)) is not None:
             yield arrays
@@ -137,7 +144,7 @@ class Loops:
         callers = self._callers(gradient, node)
         found = [f for caller in callers for f in self._climb(gradient, caller, calls, fed)]
         if loops and all(isinstance(f, Problem) for f in found):
-            yield _Unfed(gradient, calls, tuple(loops))
+            yield step
         elif callers:
             yield from found
         else:
