@@ -32,11 +32,10 @@ Example
 When it refuses
     Where the training loop is not over a tf.data dataset that can be followed to its source or to another file, a
     stage is not understood, batches of another file would have to be split (`--batch global`), or the dataset is used
-    outside training as well. Where
-    batches are padded to their longest record, and changed at random or counted besides; where a step, or what is
-    mapped over batches, makes rows as long as the longest of a worker's batch. Where more than a loop's counter, a
-    NumPy permutation or a NumPy draw chooses the rows of a batch taken out of arrays, or a function that makes training
-    batches makes others too.
+    outside training as well. Where batches are padded to their longest record, and changed at random or counted
+    besides; where a step, or what is mapped over batches, makes rows as long as the longest of a worker's batch. Where
+    more than a loop's counter, a NumPy permutation or a NumPy draw chooses the rows of a batch taken out of arrays, or
+    a function that makes training batches makes others too.
 """
 
 from __future__ import annotations

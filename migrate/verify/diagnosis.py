@@ -35,9 +35,7 @@ def diagnose(
     failed, with the end of its output; empty where it did not. script: the path under which the migrated text ran; its
     lines are named as such, because the file there may hold another text. data: who read which examples.
     """
-    apart = data is not None and data.outcome == "broken"
-    whole = data is not None and data.whole
-    seen = scene(found, reference, traces, steps, batch=batch, reason=reason, apart=apart, whole=whole)
+    seen = scene(found, reference, traces, steps, batch=batch, reason=reason, data=data)
     causes = _OF_AN_END if reason else _IN_ORDER
     known = next((said for said in (cause(seen) for cause in causes) if said), None)
     if known is None or not script:

@@ -13,7 +13,8 @@ def updated_otherwise(seen: Scene) -> Diagnosis | None:
     """The gradients are the reference's, what is made of them is not."""
     if seen.failure is None or seen.failure.kind != "update" or not seen.taken:
         return None
-    if seen.whole:  # the gradients are right for that, but for the last digits, of which an optimizer may make much
+    # The gradients are right for that, but for the last digits, of which an optimizer may make much.
+    if seen.data is not None and seen.data.whole:
         text = "every rank trains on all examples of the reference's step: they are not shared out"
         return Diagnosis(Cause.NOT_DEALT, text)
     by_hand = any(not taken.combined and not taken.same_gradients for taken in seen.taken)

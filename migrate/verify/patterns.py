@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tfdp.migrate.verify.compare import GRADIENT, LOSS, Comparison, Failure, Point
+from tfdp.migrate.verify.examples import Data
 from tfdp.migrate.verify.trace import Array, Arrays, Call, Header, Lock, Step, Trace
 
 # A constant factor is met by rounding only: a thousandth is wide for it, and narrow for anything else.
@@ -93,8 +94,8 @@ class Scene:
     """All that a cause is told from.
 
     size: of the job. batch: `per-worker` or `global`. reason: why the migrated run ended, where it failed. expected,
-    steps: the failing step in the reference and on each rank, None where there is none. apart: the examples that the
-    ranks read are not, together, the reference's. whole: instead each rank reads all of those.
+    steps: the failing step in the reference and on each rank, None where there is none. data: who read which
+    examples, None where that was not asked.
     """
 
     size: int
@@ -108,8 +109,12 @@ class Scene:
     reference: Header
     headers: tuple[Header | None, ...]
     counts: tuple[int, ...]
-    apart: bool = False
-    whole: bool = False
+    data: Data | None
+
+    @property
+    def apart(self) -> bool:
+        """Whether the examples that the ranks read are known not to be, together, the reference's."""
+        return self.data is not None and self.data.outcome == "broken"
 
     @property
     def tolerance(self) -> float:
@@ -183,8 +188,7 @@ def scene(
     *,
     batch: str,
     reason: str,
-    apart: bool = False,
-    whole: bool = False,
+    data: Data | None,
 ) -> Scene:
     """Gather it. reason: why the migrated run ended, empty where it did not fail."""
     index = found.failure.step if found.failure else None
@@ -201,8 +205,7 @@ def scene(
         reference=reference.header() or Header("ended"),
         headers=tuple(rank.header() for rank in ranks),
         counts=tuple(min(rank.closed_steps(), steps) for rank in ranks),
-        apart=apart,
-        whole=whole,
+        data=data,
     )
 
 
