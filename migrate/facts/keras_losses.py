@@ -149,10 +149,14 @@ class KerasLosses:
 
     def _of_function(self, function: cst.FunctionDef) -> Value:
         """A loss function of the file, of which Keras takes the mean."""
+        return mean_of(self._of_each_pair(function))
+
+    def _of_each_pair(self, function: cst.FunctionDef) -> Value | None:
+        """What a loss function of the file gives for labels and outputs."""
         method = self._origins.index.enclosing_class(function) is not None
         self._losses.columns.update(_params(function)[1 if method else 0 :][:2])
         returned = [r.value for r in self._origins.index.returns[function] if r.value is not None]
-        return mean_of(batch.join(self._losses.value(r) for r in returned)) if returned else batch.UNKNOWN
+        return batch.join(self._losses.value(r) for r in returned)
 
     def _of_object(self, call: cst.Call) -> Value:
         if self._origins.kind(call.func) is Kind.LOSS_CLASS:
@@ -164,9 +168,11 @@ class KerasLosses:
             return batch.MEAN if is_name(self._origins, call) else batch.UNKNOWN
         method = self._origins.method(owner, "call") or self._origins.method(owner, "__call__")
         above = [self._origins.names.api(b.value) for b in owner.bases]
-        if method is None or (above == ["keras.losses.Loss"] and not self._objects.keeps_reduction(owner, call)):
+        if method is None or (owner.bases and above != ["keras.losses.Loss"]):
             return batch.UNKNOWN
-        return self._of_function(method) if above == ["keras.losses.Loss"] or not owner.bases else batch.UNKNOWN
+        inner = self._of_each_pair(method)
+        found = self._objects.own_reduced(owner, call, inner) if owner.bases else mean_of(inner)
+        return found if found.reduction in {Reduction.MEAN, Reduction.SUM} else batch.UNKNOWN
 
     @cached_property
     def _objects(self) -> LossObjects:

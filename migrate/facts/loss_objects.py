@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -51,29 +52,60 @@ class LossObjects:
     def of_own(self, call: cst.Call, made: cst.Call, owner: cst.ClassDef, inner: Value | None) -> Value | None:
         """The result of calling an object of a subclass of `tf.keras.losses.Loss`, whose `call` gives `inner`.
 
-        Keras takes the mean of one value per example; of a number, that is the number.
+        Keras takes the mean of one value per example unless told otherwise; of a number, that is the number.
         """
         bases = [self._origins.names.api(b.value) for b in owner.bases]
         plainly_called = len(call.args) == 2 and not any(a.star for a in call.args)
         if inner is None or bases != ["keras.losses.Loss"] or not plainly_called or self._masks:
             return batch.UNKNOWN if inner is not None else None
         over = batch.elementwise(self._value(a.value) for a in call.args)
-        if over is None or over.reduction is not Reduction.PER_EXAMPLE or not self.keeps_reduction(owner, made):
+        if over is None or over.reduction is not Reduction.PER_EXAMPLE:
             return batch.UNKNOWN if over is not None else None
-        return mean_of(inner)
+        return self.own_reduced(owner, made, inner)
 
-    def keeps_reduction(self, owner: cst.ClassDef, made: cst.Call) -> bool:
-        """Whether the class and what constructs it leave the reduction as it is: a mean."""
-        own = self._origins.method(owner, "__init__")
-        if own is None:
-            return all(a.keyword is not None and a.keyword.value == "name" for a in made.args)
+    def own_reduced(self, owner: cst.ClassDef, made: cst.Call, inner: Value | None) -> Value:
+        """What an object of the file's own class makes of what its `call` gives."""
+        reduction = self._own_reduction(owner, made)
+        if reduction in _MEANS:
+            return mean_of(inner)
+        if inner is None or reduction is None or inner.opaque or inner.power:
+            return batch.UNKNOWN
+        if reduction == "sum" and inner.reduction is Reduction.PER_EXAMPLE:
+            return batch.total(inner, 1, inner.given)
+        return inner if reduction == "none" else batch.UNKNOWN
+
+    def _own_reduction(self, owner: cst.ClassDef, made: cst.Call) -> str | None:
+        """The reduction that Keras' constructor gets from the class and from what constructs it; None if not seen."""
         index = self._origins.index
-        for call in index.calls:
-            inside = index.enclosing_function(call) is own
-            if inside and isinstance(call.func, cst.Attribute) and call.func.attr.value == "__init__":
-                kept = all(a.keyword is not None and a.keyword.value == "name" for a in call.args)
-                return kept and self._origins.names.api(getattr(call.func.value, "func", call)) == "builtins.super"
-        return False
+        if index.attributes["reduction"]:
+            return None  # it may be set later
+        if (own := self._origins.method(owner, "__init__")) is None:
+            return self._named_reduction(made.args)
+        inside = (c for c in index.calls if index.enclosing_function(c) is own)
+        above = [c for c in inside if isinstance(c.func, cst.Attribute) and c.func.attr.value == "__init__"]
+        if len(above) != 1 or not self._is_super(above[0].func):
+            return None
+        passed = [a for a in above[0].args if a.star == "**"]
+        given = [a for a in above[0].args if a not in passed]
+        if passed:
+            rest = own.params.star_kwarg
+            names = {a.value.value if isinstance(a.value, cst.Name) else None for a in passed}
+            if rest is None or names != {rest.name.value}:
+                return None
+            named = {p.name.value for p in (*own.params.params, *own.params.kwonly_params)}
+            given += [a for a in made.args if a.star or (a.keyword is not None and a.keyword.value not in named)]
+        return self._named_reduction(given)
+
+    def _is_super(self, method: cst.BaseExpression) -> bool:
+        above = method.value if isinstance(method, cst.Attribute) else None
+        return isinstance(above, cst.Call) and self._origins.names.api(above.func) == "builtins.super"
+
+    def _named_reduction(self, given: Sequence[cst.Arg]) -> str | None:
+        """Of the arguments of the constructor, all by name, that of the reduction."""
+        named = {a.keyword.value: a.value for a in given if a.keyword is not None}
+        if len(named) < len(given) or named.keys() - {"name", "reduction"}:
+            return None
+        return text(self._origins, named["reduction"]) if "reduction" in named else "auto"
 
     def reduced(self, made: cst.Call, over: Value) -> Value:
         """The reduction with which a loss object is made, named or at any position."""

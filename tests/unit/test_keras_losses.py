@@ -44,6 +44,13 @@ def masked(y_true, y_pred):
 class Own(keras.losses.Loss):
     def call(self, y_true, y_pred):
         return tf.reduce_mean(tf.abs(y_true - y_pred), axis=-1)
+
+class Given(keras.losses.Loss):
+    def __init__(self, margin=1.0, **kwargs):
+        super().__init__(**kwargs)
+        self.margin = margin
+    def call(self, y_true, y_pred):
+        return tf.reduce_mean(tf.abs(y_true - y_pred), axis=-1)
 """
 
 
@@ -86,7 +93,11 @@ def compiled(loss: str, layers: str = "keras.layers.Dense(1)") -> str:
         ("focal(3.0)", "mean"),
         ("masked", "TFDP090"),
         ("Own()", "mean"),
-        ("Own(reduction='sum')", "TFDP090"),
+        ("Own(reduction='sum')", "sum"),
+        ("Own(reduction='none')", "TFDP090"),
+        ("Given(margin=2.0, name='given')", "mean"),
+        ("Given(2.0, reduction='sum')", "sum"),
+        ("Given(2.0, unknown=1)", "TFDP090"),
         ("lambda y_true, y_pred: y_pred", "mean"),
         ("lambda y_true, y_pred: K.sum(y_pred)", "sum"),
     ],

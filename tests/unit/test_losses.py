@@ -245,6 +245,14 @@ CLASS = """class Own({0}):
         return {2}
 own = Own()
 """
+OWN_LOSS = """R = tf.keras.losses.Reduction
+class Own(tf.keras.losses.Loss):
+    def __init__({0}):
+        super().__init__({1})
+    def call(self, y, p):
+        return {2}
+own = Own({3})
+"""
 
 
 @pytest.mark.parametrize(
@@ -275,11 +283,21 @@ own = Own()
             MEAN,
         ),
         (
-            "class Own(tf.keras.losses.Loss):\n    def __init__(self):\n        super().__init__(reduction='sum')\n"
-            "    def call(self, y, p):\n        return tf.abs(y - p)\nown = Own()\n",
+            OWN_LOSS.format("self", "reduction='sum'", "tf.abs(y - p)", ""),
             "own(y, p)",
-            UNKNOWN,
+            SUM,
         ),
+        (OWN_LOSS.format("self", "reduction='none'", "tf.abs(y - p)", ""), "tf.reduce_mean(own(y, p))", MEAN),
+        (OWN_LOSS.format("self", "reduction='none'", "tf.abs(y - p)", ""), "own(y, p)", PER_EXAMPLE),
+        (OWN_LOSS.format("self", "reduction=R.NONE", "tf.abs(y - p)", ""), "tf.reduce_mean(own(y, p))", MEAN),
+        (OWN_LOSS.format("self, **kw", "**kw", "tf.abs(y - p)", "name='a'"), "own(y, p)", MEAN),
+        (OWN_LOSS.format("self, **kw", "name='a', **kw", "tf.abs(y - p)", "reduction='sum'"), "own(y, p)", SUM),
+        (OWN_LOSS.format("self, a=1, **kw", "**kw", "tf.abs(y - p)", "a=2"), "own(y, p)", MEAN),
+        (OWN_LOSS.format("self, a=1, **kw", "**kw", "tf.abs(y - p)", "b=2"), "own(y, p)", UNKNOWN),
+        (OWN_LOSS.format("self, **kw", "**other", "tf.abs(y - p)", ""), "own(y, p)", UNKNOWN),
+        (OWN_LOSS.format("self, **kw", "reduction='none'", "tf.abs(y - p)", "reduction='sum'"), "own(y, p)", PER_EXAMPLE),
+        (OWN_LOSS.format("self", "reduction=given", "tf.abs(y - p)", ""), "own(y, p)", UNKNOWN),
+        (OWN_LOSS.format("self", "reduction='none'", "tf.abs(y - p)", "") + "own.reduction = 'sum'", "own(y, p)", UNKNOWN),
         (CLASS.format("tf.keras.Model", "call", "helper.losses(y, p)"), "a, b = own(x, y)\nloss = a + b", UNKNOWN),
         (CLASS.format("tf.keras.Model", "call", "helper.layers(y, p)"), "tf.reduce_mean(own(y, p))", MEAN),
         ("own = tf.keras.layers.Dense(1)", "tf.reduce_mean(own(p))", MEAN),
