@@ -17,6 +17,7 @@ from tfdp.migrate.facts.problem import Problem
 
 _LENGTHS = frozenset({"builtins.len", "tensorflow.data.experimental.cardinality"})
 _LOOKS = frozenset({"element_spec", "cardinality", "__len__"})
+_SIDE_BY_SIDE = frozenset({"builtins.enumerate", "builtins.zip"})
 _TAKES_NOTHING = frozenset(
     {
         *("builtins.len", "builtins.print", "builtins.iter", "builtins.type"),
@@ -173,10 +174,12 @@ class Sharing:
     def _only_looked_at(self, node: cst.CSTNode) -> bool:
         """`for batch in dataset.take(1):` and `next(iter(dataset.take(1)))`: they fit nothing to the data."""
         user = self._index.parents[node]
-        if isinstance(user, cst.Arg):
+        while isinstance(user, cst.Arg):
             call = self._index.parents[user]
             api = self._origins.names.api(call.func) if isinstance(call, cst.Call) else None
-            return api in {"builtins.iter", "builtins.enumerate"}
+            if api not in _SIDE_BY_SIDE:
+                return api == "builtins.iter"
+            node, user = call, self._index.parents[call]
         return isinstance(user, cst.For) and node is user.iter
 
     # --- functions that make other data too ---------------------------------------------------------------------------
