@@ -160,12 +160,18 @@ FETCHES = frozenset(
         "tensorflow_datasets.load",
     }
 )
-DOWNLOADS = frozenset(
+# Have to be done once: they do not look for what they leave behind, as of a shell's commands is not known.
+ONCE = frozenset(
     {
         "urllib.request.urlretrieve",
         "wget.download",
         "gdown.download",
         "shutil.unpack_archive",
+        "os.system",
+        *(
+            f"subprocess.{name}"
+            for name in ("run", "call", "check_call", "check_output", "getoutput", "getstatusoutput")
+        ),
     }
 )
 # Methods that do, by the function that made their object.

@@ -12,7 +12,8 @@ What it does
     (`if not os.path.exists("data"):`), the whole `if` is rank 0's, with a barrier after it; where all workers need what
     is in it, its answer is rank 0's: `dp.agree(…)`. `os.makedirs(…)`,
     `os.mkdir(…)` and `Path.mkdir()` accept that another worker was first. Functions that download a file unless it is
-    there (`mnist.load_data()`, `tfds.load`, `get_file`) run on rank 0 first: `dp.root_first(…)`.
+    there (`mnist.load_data()`, `tfds.load`, `get_file`) run on rank 0 first: `dp.root_first(…)`. Downloads that do not
+    look, archives that are unpacked and commands of the shell (`os.system`, `subprocess.run`) are rank 0's alone.
 
 Why
     Several writers of one file corrupt it. After averaging, all workers hold the same variables, so one copy is enough.
@@ -52,9 +53,8 @@ def outcomes(context: Context) -> Iterator[Outcome]:
             yield Insert(statement, "before", read, "delete files only when they have been read")
     for effect in context.script.effects:
         yield from _placed(context, effect)
-        if effect.kind in {"download", "files"} and effect.guard is not None:
-            said = "wait until rank 0 has the file" if effect.kind == "download" else "wait until rank 0 has the files"
-            yield Insert(effect.guard, "after", code, said)
+        if effect.kind in {"once", "files"} and effect.guard is not None:
+            yield Insert(effect.guard, "after", code, "wait until rank 0 has the files")
 
 
 def _placed(context: Context, effect: Effect) -> Iterator[Outcome]:
@@ -71,14 +71,14 @@ def _placed(context: Context, effect: Effect) -> Iterator[Outcome]:
     elif effect.kind == "log file":
         index = _path_index(context, call)
         yield Edit(call.args[index].value, lambda n: build.call(f"{dp}.root_path", n), "write the log on rank 0 only")
-    elif effect.kind in {"save", "open", "format", "download", "files"}:
+    elif effect.kind in {"save", "open", "format", "once", "files"}:
         if effect.guard is not None and effect.shared:
             yield Edit(call, lambda n: build.first_argument(f"{dp}.report", n), "write on rank 0 only")
         elif effect.guard is not None:
             yield Guard(effect.guard, "one worker writes", "write on rank 0 only")
         elif effect.kind == "open":
             yield Edit(call, lambda n: _opened(dp, n, context.script.names.api(call.func)), "write on rank 0 only")
-        elif effect.kind == "save":
+        elif effect.kind in {"save", "once"}:
             yield Edit(call, lambda n: build.first_argument(f"{dp}.on_root", n), "write on rank 0 only")
 
 

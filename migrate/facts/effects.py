@@ -111,9 +111,9 @@ class Effects:
         statement = parent if isinstance(parent, cst.Expr) else None
         if kind in {"open", "format"}:
             return Effect(call, self._opening(call), kind)
-        if kind == "download":
+        if kind == "once":
             whole = self._whole(call, certain)
-            return Effect(call, whole, kind) if whole is not None else None
+            return Effect(call, whole, kind) if whole is not None or certain(call) else None
         if kind == "fetch":
             return Effect(call, None, kind) if certain(call) else None
         if kind not in {"print", "save", "show"}:
@@ -141,7 +141,7 @@ class Effects:
         return None
 
     def _whole(self, call: cst.Call, certain: Callable[[cst.CSTNode], bool]) -> cst.Expr | cst.With | cst.If | None:
-        """The statement that downloads, with the conditions around it, for rank 0 alone, where all ranks reach it."""
+        """The statement around, with its conditions, for rank 0 alone, where all ranks reach it."""
         found: cst.Expr | cst.With | cst.If | None = None
         for parent in self._index.ancestors(call):
             if isinstance(parent, cst.FunctionDef | cst.For | cst.While | cst.Try):
@@ -199,7 +199,7 @@ class Effects:
         ):
             return True
         kind = self._writers.kind(node)
-        return kind in {"save", "fetch", "download"} or self._presence.draws(node, set())
+        return kind in {"save", "fetch", "once"} or self._presence.draws(node, set())
 
     def _training(self) -> set[cst.CSTNode]:
         """Gradient calls and collectives, and all calls of functions that lead to one."""
@@ -297,21 +297,43 @@ class Effects:
             written = [write for write in writes if self._writers.may_read(call, write)]
             earlier = [*written, *(fits if self._writers.reads_model(call) else ())]
             if followed := [write for write in earlier if self.may_follow(write, call)]:
-                places = self._handed_on(call, followed) if not certain(statement) else []
-                found.update({self._anchor(place, certain): None for place in places or [statement]})
+                places = self._run_by(call, followed, certain) if not certain(statement) else None
+                found.update({self._anchor(p, certain): None for p in ([statement] if places is None else places)})
         return tuple(s for s in found if self._index.previous(s) not in found)
 
-    def _handed_on(self, call: cst.Call, writes: list[cst.CSTNode]) -> list[cst.CSTNode]:
-        """Where the function that reads is handed on, such as to `dataset.map(read)`: what runs it comes after that.
-
-        Empty where the file calls the function itself, or hands it on before something is written.
-        """
-        function = self._index.enclosing_function(call)
+    def _run_by(
+        self,
+        node: cst.CSTNode,
+        writes: list[cst.CSTNode],
+        certain: Callable[[cst.CSTNode], bool],
+        around: tuple[cst.FunctionDef, ...] = (),
+    ) -> list[cst.CSTNode] | None:
+        """The statements, reached by all ranks alike, from which a function that reads is run after something is
+        written: that call it, or hand it on, such as to `dataset.map(read)`. None where that is not known."""
+        function = self._index.enclosing_function(node)
         uses = [u for u in self._index.names[function.name.value] if u is not function.name] if function else []
         uses = [u for u in uses if self._origins.function(u) is function]
-        handed = all(isinstance(self._index.parents[u], cst.Arg) for u in uses)
-        later = all(self._index.order[write] < self._index.order[use] for use in uses for write in writes)
-        return [self._index.statement_of(u) for u in uses] if handed and later else []
+        if function is None or function in around or not uses:
+            return None
+        found: list[cst.CSTNode] = []
+        for use in uses:
+            called = isinstance(parent := self._index.parents[use], cst.Call) and parent.func is use
+            if not called and not isinstance(parent, cst.Arg):
+                return None
+            statement = self._index.statement_of(use)
+            if not certain(statement):
+                if (more := self._run_by(use, writes, certain, (*around, function))) is None:
+                    return None
+                found += more
+            elif any(self.may_follow(write, use) for write in writes):
+                found.append(statement)
+            elif not called and self._trained_after(writes):
+                return None  # what it is handed to runs it in the course of training
+        return found
+
+    def _trained_after(self, writes: list[cst.CSTNode]) -> bool:
+        trains = [*(loop.loop for loop in self._loops), *(f.call for f in self._fits)]
+        return any(self.may_follow(write, train) for write in writes for train in trains)
 
     def last_reads(
         self, effects: tuple[Effect, ...], certain: Callable[[cst.CSTNode], bool]

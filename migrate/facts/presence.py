@@ -19,7 +19,7 @@ from tfdp.migrate.facts.parts import nodes
 from tfdp.migrate.facts.writers import Writers
 
 _FOLDERS = frozenset({"folder", "path"})
-_CHANGES = frozenset({"save", "open", "format", "download"}) | _FOLDERS
+_CHANGES = frozenset({"save", "open", "format", "once"}) | _FOLDERS
 _HARMLESS = frozenset({"print", "show"})
 _ENDS = frozenset({"sys.exit", "os._exit", "builtins.exit", "builtins.quit"})
 _DRAWS = ("numpy.random.", "random.", "keras.random.", "tensorflow.random.")

@@ -23,7 +23,8 @@ class Writers:
 
     def kind(self, call: cst.Call) -> str | None:
         """save, show, print, events, progress, folder (of os), path (a folder of pathlib), open, format (a file that
-        the null device cannot stand for), log file, fetch, download; None for a call without an effect."""
+        the null device cannot stand for), log file, fetch, once (a download, a command of the shell); None for a call
+        without an effect."""
         api = self._origins.names.api(call.func) or ""
         if api in outputs.PRINTS:
             return "print"
@@ -42,8 +43,8 @@ class Writers:
         for names, kind in ((outputs.WRITES, "save"), (outputs.SHOWS, "show")):
             if api in names:
                 return None if self._in_memory(call) else kind
-        if api in outputs.FETCHES or api in outputs.DOWNLOADS:
-            return "fetch" if api in outputs.FETCHES else "download"
+        if api in outputs.FETCHES or api in outputs.ONCE:
+            return "fetch" if api in outputs.FETCHES else "once"
         return self._method(call)
 
     def writing(self, call: cst.Call, position: int | None, default: str) -> bool:
@@ -75,7 +76,7 @@ class Writers:
             return "print"
         if name == "savefig" and makers & outputs.FIGURES:
             return None if self._in_memory(call) else "show"
-        for table, kind in ((outputs.FETCHERS, "fetch"), (outputs.EXTRACTS, "download")):
+        for table, kind in ((outputs.FETCHERS, "fetch"), (outputs.EXTRACTS, "once")):
             if any(name in methods and any(m.startswith(e) for m in makers) for e, methods in table.items()):
                 return kind
         for maker, methods in outputs.METHODS.items():
