@@ -160,13 +160,16 @@ FETCHES = frozenset(
         "tensorflow_datasets.load",
     }
 )
-# Have to be done once: they do not look for what they leave behind, as of a shell's commands is not known.
+# Have to be done once: they do not look for what they leave behind, as of a shell's commands is not known;
+# and a folder that each worker makes for itself would not be that of rank 0, which writes into it.
 ONCE = frozenset(
     {
         "urllib.request.urlretrieve",
         "wget.download",
         "gdown.download",
         "shutil.unpack_archive",
+        "tempfile.mkdtemp",
+        "tempfile.mktemp",
         "os.system",
         *(
             f"subprocess.{name}"

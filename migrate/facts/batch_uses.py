@@ -16,6 +16,7 @@ from tfdp.migrate.facts.flow import reaching
 from tfdp.migrate.facts.literals import number
 from tfdp.migrate.facts.losses import Losses
 from tfdp.migrate.facts.origins import Origins, argument
+from tfdp.migrate.facts.parts import nodes
 from tfdp.migrate.facts.problem import Problem
 
 _SAME = frozenset({"builtins.int", "builtins.float", "tensorflow.cast", "tensorflow.constant"})
@@ -25,6 +26,7 @@ _SHAPES = frozenset(
 )
 _SHAPE_ARGUMENTS = frozenset({"shape", "dims", "batch_shape", "batch_input_shape", "multiples", "repeats", "size"})
 _DATA_STAGES = BATCHING | {"shuffle", "prefetch", "take", "skip", "repeat"}
+_DECIDES = "a decision beside the training step depends on the batch size"
 _SPEAKS = frozenset({"builtins.print", "builtins.str", "builtins.repr", "builtins.format"})
 
 
@@ -102,7 +104,19 @@ class BatchUses:
             parent = index.parents[name]
             read = parent if isinstance(parent, cst.Attribute | cst.Subscript) and parent.value is name else name
             if self._sizes.may_stand(read):
-                self._refuse(read, "a decision beside the training step depends on the batch size")
+                self._refuse(read, _DECIDES)
+        for statement in (n for n in index.order if isinstance(n, cst.If | cst.While)):
+            if index.enclosing_function(statement) in places:
+                for size in (n for n in nodes(statement.test) if isinstance(n, cst.Comparison)):
+                    self._compared(size)
+
+    def _compared(self, comparison: cst.Comparison) -> None:
+        """`if len(x) < 32:` beside `.batch(32)`."""
+        sides = [comparison.left, *(c.comparator for c in comparison.comparisons)]
+        counts = any(v.power for side in sides if (v := self._losses.value(side)) is not None)
+        for side in sides:
+            if counts and isinstance(side, cst.Integer) and number(side) in self._sizes.literals:
+                self._refuse(side, _DECIDES)
 
     # --- one use ------------------------------------------------------------------------------------------------------
 

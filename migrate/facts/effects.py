@@ -17,6 +17,7 @@ from tfdp.migrate.facts.loops import TrainingLoop
 from tfdp.migrate.facts.origins import Origins
 from tfdp.migrate.facts.parts import nodes
 from tfdp.migrate.facts.presence import Presence
+from tfdp.migrate.facts.spelling import last_name
 from tfdp.migrate.facts.writers import Writers
 
 _ACTS = frozenset({"builtins.next", "builtins.iter", "builtins.input"})
@@ -284,7 +285,7 @@ class Effects:
         """
         guarded = {e.guard for e in effects if e.guard is not None and not e.shared}
         latest = {self._index.statement_of(e.call) for e in effects if e.kind == "latest"}
-        writes = [e.call for e in effects if e.kind == "open" or (e.guard is not None and e.kind in {"save", "format"})]
+        writes = [e.call for e in effects if e.kind == "open" or (e.guard is not None and self._leaves_a_file(e))]
         fits = [f.call for f in self._fits if has_callbacks(self._origins, f)]
         found: dict[cst.CSTNode, None] = {}
         for call in self._index.calls if writes or fits else ():
@@ -300,6 +301,10 @@ class Effects:
                 places = self._run_by(call, followed, certain) if not certain(statement) else None
                 found.update({self._anchor(p, certain): None for p in ([statement] if places is None else places)})
         return tuple(s for s in found if self._index.previous(s) not in found)
+
+    def _leaves_a_file(self, effect: Effect) -> bool:
+        drawn = isinstance(effect.call, cst.Call) and last_name(effect.call.func) == "savefig"
+        return effect.kind in {"save", "format"} or drawn
 
     def _run_by(
         self,

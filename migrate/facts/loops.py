@@ -55,6 +55,15 @@ class _Unfed:
     loops: tuple[cst.For | cst.While, ...]
 
 
+@dataclass(frozen=True)
+class _Once:
+    """A step outside all loops, on batches that are taken of datasets."""
+
+    gradient: Gradient
+    call: cst.CSTNode
+    chains: tuple[Chain, ...]
+
+
 class Loops:
     """Finds the training loops of a script."""
 
@@ -75,8 +84,16 @@ class Loops:
         of noise) is trained by the loop around it that feeds another.
         """
         found = [self._elsewhere(f) if isinstance(f, _Unfed) else f for g in gradients for f in self.of(g)]
+        known = [self._before_loops(f, found) if isinstance(f, _Once) else f for f in found]
         feeding = {b: bool(f.chains) for f in found if isinstance(f, TrainingLoop) for b in (f.loop, *f.outer)}
-        return tuple(self._beside(f, feeding) if isinstance(f, _Unfed) else f for f in found)
+        return tuple(self._beside(f, feeding) if isinstance(f, _Unfed) else f for f in known if f is not None)
+
+    def _before_loops(self, once: _Once, found: Iterable[object]) -> Problem | None:
+        """Nothing for a first step on a batch of data that a loop trains on by the same code."""
+        loops = (f for f in found if isinstance(f, TrainingLoop) and f.gradient is once.gradient)
+        if {*once.chains} <= {c for loop in loops for c in loop.chains}:
+            return None
+        return Problem("TFDP010", once.call, _NO_LOOP, _CALL)
 
     def _beside(self, unfed: _Unfed, feeding: dict[cst.For | cst.While, bool]) -> TrainingLoop | Problem:
         shared = next((i for i, loop in enumerate(unfed.loops) if loop in feeding), None)
@@ -118,14 +135,14 @@ class Loops:
         names = (n for n in used if isinstance(n, cst.Name))
         return any(d.statement is loop for n in names for d in reaching(self._index, n))
 
-    def of(self, gradient: Gradient) -> tuple[TrainingLoop | Problem | _Unfed, ...]:
+    def of(self, gradient: Gradient) -> tuple[TrainingLoop | Problem | _Unfed | _Once, ...]:
         """What `of_all` finds for one gradient by itself."""
         found = tuple(self._climb(gradient, gradient.call, ()))
         return found or (Problem("TFDP010", gradient.call, "this training step is not called in this file", _CALL),)
 
     def _climb(
         self, gradient: Gradient, node: cst.CSTNode, calls: tuple[cst.CSTNode, ...], fed: tuple[Chain, ...] = ()
-    ) -> Iterator[TrainingLoop | Problem | _Unfed]:
+    ) -> Iterator[TrainingLoop | Problem | _Unfed | _Once]:
         if node in calls:
             return
         calls = (*calls, node)
@@ -143,10 +160,12 @@ class Loops:
         fed = (*fed, *(c for t in taken for c in t.chains if not loops))
         callers = self._callers(gradient, node)
         found = [f for caller in callers for f in self._climb(gradient, caller, calls, fed)]
-        if loops and all(isinstance(f, Problem) for f in found):
+        if loops and all(isinstance(f, Problem | _Once) for f in found):
             yield step
         elif callers:
             yield from found
+        elif fed:
+            yield _Once(gradient, node, fed)
         else:
             reason = "no call of this training step is seen in this file" if self._uncalled(node) else _NO_LOOP
             yield Problem("TFDP010", node, reason, _CALL)

@@ -32,6 +32,7 @@ class PlainUpdates:
 
     def __init__(self, origins: Origins, factors: Factors) -> None:
         self._origins, self._factors = origins, factors
+        self._open: set[Origin] = set()
 
     def rate(self, call: cst.Call, amount: cst.BaseExpression | None) -> PlainRate | Problem:
         """The factor that is the rate of one update, where all the rest is a second one: the gradient.
@@ -72,9 +73,15 @@ class PlainUpdates:
 
     def _given(self, origin: Origin) -> bool:
         """Whether a value is a number of the script, or of its arguments: none that changes from step to step."""
-        node = origin.node
-        if origin.path:
-            return False
+        if origin.path or origin in self._open:
+            return False  # what is made of itself changes
+        self._open.add(origin)
+        try:
+            return self._is_given(origin.node)
+        finally:
+            self._open.discard(origin)
+
+    def _is_given(self, node: cst.CSTNode) -> bool:
         if isinstance(node, cst.Integer | cst.Float):
             return True
         if isinstance(node, cst.UnaryOperation):
