@@ -21,12 +21,14 @@ from tfdp.migrate.facts.origins import Origins
 from tfdp.migrate.facts.pace import Pace
 from tfdp.migrate.facts.parts import nodes
 from tfdp.migrate.facts.problem import Problem
+from tfdp.migrate.facts.rate_objects import RATES
 from tfdp.migrate.facts.slices import backward
 from tfdp.migrate.facts.spelling import last_name
 
 _ASSIGNS = ("assign", "assign_add", "assign_sub")
 _UPDATES = ("update", "update_add", "update_sub")
 _SETS = {f"keras.backend.{name}": not name.startswith("update_") for name in ("set_value", *_UPDATES)}
+_SETS_WEIGHTS = frozenset({"set_weights", "load_weights"})
 _MAKES = frozenset({"Variable", "variable", "add_weight", "add_variable"})
 _READS = frozenset({"numpy", "value", "read_value", "item"})
 _NUMBERED = {"builtins.enumerate": (ITER, 0), "builtins.range": (ITER,), "itertools.count": (ITER,)}
@@ -76,7 +78,8 @@ class Stepwise:
         given = backward(self._origins, applied)
         calls = [u.call for g in gradients for u in g.updates]
         turns = self._turning([*losses, *given], calls)
-        found = dict.fromkeys([*self._counters(losses), *self._counters(given), *turns])
+        deeds = self._deeds(set(losses), calls)
+        found = dict.fromkeys([*self._counters(losses), *self._counters(given), *turns, *deeds])
         reason = "what is trained here depends on the number of the step, and steps are fewer here"
         next_step = "let it depend on the epoch, or use --batch global"
         return [Problem("TFDP011", node, reason, next_step) for node in found]
@@ -133,6 +136,41 @@ class Stepwise:
             first = any(isinstance(s, cst.Integer) and s.evaluated_value <= 1 for s in sides)
             if ordered and not first and any(self._counts(n) for n in backward(self._origins, sides)):
                 yield comparison
+
+    def _deeds(self, computed: Collection[cst.CSTNode], applied: Iterable[cst.Call]) -> Iterator[cst.CSTNode]:
+        """Steps at which weights are set, or after which training ends: `if step % 10 == 0: target.set_weights(…)`.
+
+        Not where the update itself is made: what is gathered until then begins anew with it.
+        """
+        ways = dict.fromkeys(c for call in applied for p in self._ways_to(call) for c in self._conditions(p))
+        for place in self._setting(computed):
+            for condition in self._conditions(place):
+                if self._pace.in_step(condition) and condition not in ways:
+                    yield from (n for n in self._asked(condition.test) if self._counts(n))
+
+    def _setting(self, computed: Collection[cst.CSTNode]) -> Iterator[cst.CSTNode]:
+        """Places that set weights, or end what Keras' fit runs."""
+        for call in self._origins.index.calls:
+            method = call.func if isinstance(call.func, cst.Attribute) else None
+            name = method.attr.value if method is not None else ""
+            assigns = method is not None and name in _ASSIGNS and self._weighs(method.value, computed)
+            if assigns or name in _SETS_WEIGHTS:
+                yield call
+        yield from (target for target, _, _ in self._origins.index.attribute_stores.get("stop_training", ()))
+
+    def _weighs(self, receiver: cst.BaseExpression, computed: Collection[cst.CSTNode]) -> bool:
+        """Whether a variable that is assigned may be a weight: no rate, nor a number kept for a report."""
+        if isinstance(receiver, cst.Attribute) and receiver.attr.value in RATES:
+            return False
+        makers = [m for m in self._makers(receiver) if isinstance(m, cst.Call) and m.args]
+        plain = bool(makers) and all(isinstance(m.args[0].value, cst.BaseNumber) for m in makers)
+        return not plain or any(m in computed for m in makers)
+
+    def _asked(self, test: cst.BaseExpression) -> Iterator[cst.CSTNode]:
+        """What a condition asks about, unless it is whether a step is the first."""
+        turn = any(isinstance(n, cst.Modulo) for n in nodes(test))
+        first = any(isinstance(n, cst.Integer) and n.evaluated_value <= 1 for n in nodes(test))
+        yield from nodes(test) if turn or not first else ()
 
     # --- counters -----------------------------------------------------------------------------------------------------
 
