@@ -14,6 +14,7 @@ class Reduction(Enum):
     SUM = "a sum over the batch"
     PER_EXAMPLE = "one value per example"
     CONSTANT = "no function of the batch"
+    MIXED = "made of examples into each of which others of the batch have gone, by their mean, norm or the like"
     UNKNOWN = "not understood"
 
 
@@ -21,7 +22,9 @@ class Reduction(Enum):
 class Value:
     """A value's dependence on the batch; per example means that the first axis is the batch's.
 
-    A constant or a value per example may have the batch's size as a factor: `power` says how often.
+    A constant or a value per example may have the batch's size as a factor: `power` says how often. Of what is not
+    understood may be known that it is one number of all examples (`of_all`), or `mixed`: that into each example have
+    gone others.
     """
 
     reduction: Reduction
@@ -30,6 +33,8 @@ class Value:
     power: int = 0
     given: bool = False  # certainly made of numbers and the data alone: no weight has part in it
     guessed: bool = False  # made by code outside the file: taken for one value per example
+    of_all: bool = False
+    mixed: bool = False
 
 
 Axes = tuple[int, ...] | None  # () is all of them, None is not understood
@@ -37,6 +42,7 @@ Axes = tuple[int, ...] | None  # () is all of them, None is not understood
 CONSTANT, UNKNOWN = Value(Reduction.CONSTANT), Value(Reduction.UNKNOWN)
 NUMBER, COUNT = Value(Reduction.CONSTANT, given=True), Value(Reduction.CONSTANT, power=1, given=True)
 MEAN, SUM, ROWS = Value(Reduction.MEAN), Value(Reduction.SUM), Value(Reduction.PER_EXAMPLE)
+OF_ALL, MIXED = Value(Reduction.UNKNOWN, of_all=True), Value(Reduction.UNKNOWN, mixed=True)
 DEEP_ROWS, GIVEN_ROWS = Value(Reduction.PER_EXAMPLE, deep=True), Value(Reduction.PER_EXAMPLE, given=True)
 _POWERS = {Reduction.MEAN: 0, Reduction.SUM: 1}
 
@@ -47,6 +53,8 @@ def join(values: Iterable[Value | None]) -> Value | None:
     batch = [v for v in known if v.reduction is not Reduction.CONSTANT]
     if not batch:
         return _constant(known) if known else None
+    if any(v.mixed for v in batch):
+        return MIXED
     if len({(v.reduction, v.power) for v in batch}) > 1:
         return UNKNOWN
     return Value(
@@ -56,17 +64,33 @@ def join(values: Iterable[Value | None]) -> Value | None:
         batch[0].power,
         all(v.given for v in known),
         any(v.guessed for v in batch),
+        all(v.of_all for v in batch),
     )
+
+
+def is_of_all(value: Value) -> bool:
+    """Whether a value is one of all examples: their mean, sum, norm or the like."""
+    return value.of_all or value.reduction in _POWERS
+
+
+def _mixes(values: list[Value]) -> bool:
+    """Whether values of examples meet what is one of all of them, or have before."""
+    examples = any(v.reduction is Reduction.PER_EXAMPLE for v in values)
+    return any(v.mixed for v in values) or (examples and any(map(is_of_all, values)))
 
 
 def elementwise(values: Iterable[Value | None]) -> Value | None:
     """Any function of the elements at one place."""
     known = [v for v in values if v is not None]
     found = {v.reduction for v in known} - {Reduction.CONSTANT}
+    if _mixes(known):
+        return MIXED
     if any(v.power for v in known):
         return UNKNOWN
     if not found:
         return _constant(known) if known else None
+    if all(v.of_all or v.reduction is Reduction.CONSTANT for v in known):
+        return OF_ALL
     return _rows(known) if found == {Reduction.PER_EXAMPLE} else UNKNOWN
 
 
@@ -77,6 +101,9 @@ def added(values: Iterable[Value | None]) -> Value | None:
     rest = [v for v in known if v.reduction is Reduction.CONSTANT]
     if not batch:
         return _constant(known) if known else None
+    apart = {v.power for v in batch} if all(v.reduction is Reduction.PER_EXAMPLE for v in batch) else set()
+    if _mixes(batch) or len(apart) > 1:
+        return MIXED  # of a gradient of the mean, that of each example is the smaller the more there are
     if len({v.reduction for v in batch}) > 1:
         return UNKNOWN
     first = batch[0]
@@ -182,6 +209,10 @@ def statistic(value: Value | None, axes: Axes, kept: bool = False) -> Value | No
     """A function, not linear, of all values along axes; `kept` says that it leaves the axes there."""
     if value is None or (value.reduction is Reduction.CONSTANT and not value.power):
         return value
-    if value.reduction is not Reduction.PER_EXAMPLE or value.power or not of_each_example(value, axes):
+    if value.mixed or value.reduction is not Reduction.PER_EXAMPLE:
+        return MIXED if value.mixed else UNKNOWN
+    if axes == () or 0 in (axes or ()):
+        return MIXED if kept else OF_ALL
+    if value.power or not of_each_example(value, axes):
         return UNKNOWN
     return replace(value, deep=kept, opaque=False)

@@ -12,6 +12,7 @@ from tfdp.migrate.facts import shapes
 from tfdp.migrate.facts.batch_values import Reduction, Value
 from tfdp.migrate.facts.draws import Draw, numpy_draw
 from tfdp.migrate.facts.index import ITER
+from tfdp.migrate.facts.literals import axes
 from tfdp.migrate.facts.loss_objects import LossObjects
 from tfdp.migrate.facts.origins import Origin, Origins, argument
 from tfdp.migrate.facts.tensor_calls import Evaluate, Quotient, TensorCalls
@@ -53,6 +54,7 @@ _STATISTICS = frozenset(
         "take",
     }
 )
+_OVER_AXES = frozenset({"max", "min", "amax", "amin", "mean", "median", "std", "var"})
 _LAYOUTS = frozenset({"reshape", "transpose", "flatten", "ravel", "swapaxes"})
 
 
@@ -101,10 +103,20 @@ class LossCalls:
         """A function of Python's or NumPy's, of values that do not depend on the batch's examples."""
         if api in _OF_ALL_DATA and self._once(call):
             return batch.NUMBER
+        over = api.rpartition(".")[2] in _OVER_AXES and call.args
+        if over and (found := self._of_axes(call.args[0].value, call, 1)) is not None:
+            return found
         if not call.args or api.startswith("numpy.random.") or self._examples(call):
             return batch.UNKNOWN
         values = [self._value(a.value) for a in call.args]
         return values[0] if api in _SAME_NUMBER and len(values) == 1 else batch.elementwise(values)
+
+    def _of_axes(self, operand: cst.BaseExpression, call: cst.Call, place: int) -> Value | None:
+        """NumPy's statistics of examples; None of anything else."""
+        value = self._value(operand)
+        if value is None or not (value.mixed or value.reduction is Reduction.PER_EXAMPLE):
+            return None
+        return batch.statistic(value, axes(self._origins, call, place))
 
     def _once(self, call: cst.Call) -> bool:
         """Whether the call is made once, outside any step: then of all the data, not of a batch."""
@@ -162,6 +174,8 @@ class LossCalls:
         """A method of something that this file does not define."""
         if method.attr.value in _KERAS_LOSSES:
             return self._of_keras(call, method)
+        if method.attr.value in _OVER_AXES and (found := self._of_axes(method.value, call, 0)) is not None:
+            return found
         makers = [o.node for o in self._origins.of(method.value) if isinstance(o.node, cst.Call)]
         known = [self._origins.names.api(m.func) or "" for m in makers]
         framework = any(n.startswith(_FRAMEWORKS) and not n.startswith(_LAYERS) for n in known)
@@ -196,10 +210,16 @@ class LossCalls:
         A loss takes several values of the batch, and one of them is computed: not just read from the data.
         """
         values = [self._value(a.value) for a in call.args]
+        if self._is_given_mixed(call):
+            return batch.MIXED
         computed = any(v is not None and (v.deep or v.reduction is Reduction.UNKNOWN) for v in values)
         if (computed and self._examples(call) > 1) or self._of_scalars(call):
             return Value(Reduction.UNKNOWN, deep=deep)
         return Value(Reduction.PER_EXAMPLE, deep=deep, opaque=True, guessed=True)
+
+    def _is_given_mixed(self, call: cst.Call) -> bool:
+        values = [self._value(a.value) for a in call.args]
+        return any(v is not None and v.mixed for v in values)
 
     def _examples(self, call: cst.Call) -> int:
         """How many of the arguments depend on the batch, or may."""
@@ -220,6 +240,8 @@ class LossCalls:
         if (own := self.of_own_object(call, ())) is not None:
             return own
         if kind is Kind.MODEL or api.startswith(_LAYERS):
+            if self._is_given_mixed(call):
+                return batch.MIXED
             return batch.UNKNOWN if self._of_scalars(call) else Value(Reduction.PER_EXAMPLE, deep=True, opaque=True)
         if api.startswith(_FRAMEWORKS) or ".losses." in api:
             return batch.UNKNOWN
@@ -237,6 +259,8 @@ class LossCalls:
         returned = [r.value for r in self._origins.index.returns[method] if r.value is not None] if method else []
         inner = batch.join(self._at(o) for value in returned for o in self._origins.of(value, path))
         if _is_network(self._origins, owner):
+            if self._is_given_mixed(call) or (inner is not None and inner.mixed):
+                return batch.MIXED
             scalar = inner is not None and inner.reduction in {Reduction.SUM, Reduction.MEAN}
             understood = inner is not None and inner.reduction is Reduction.PER_EXAMPLE
             flat = inner is not None and batch.flat(inner)  # one number per example, or may be
@@ -322,8 +346,9 @@ class LossCalls:
         if of is None or by is None:
             return None
         whole = of.reduction is Reduction.SUM or (of.reduction is Reduction.PER_EXAMPLE and not of.power)
-        fits = whole and by.reduction is Reduction.PER_EXAMPLE
-        return Value(Reduction.PER_EXAMPLE, deep=True) if fits else batch.UNKNOWN
+        if by.reduction is not Reduction.PER_EXAMPLE or not (whole or of.reduction is Reduction.MEAN):
+            return batch.UNKNOWN
+        return Value(Reduction.PER_EXAMPLE, deep=True, power=0 if whole else -1)
 
     def _by(self, sources: cst.BaseExpression) -> Value | None:
         if isinstance(sources, cst.List | cst.Tuple):

@@ -61,8 +61,8 @@ class Losses:
         """What the expression is over the batch; of several possible origins, all must agree."""
         self._steps = 0
         found = self.value(node)
-        if found is None:
-            return Reduction.UNKNOWN
+        if found is None or found.mixed:
+            return Reduction.UNKNOWN if found is None else Reduction.MIXED
         if found.reduction is Reduction.PER_EXAMPLE and (found.opaque or found.guessed):
             return Reduction.UNKNOWN  # it may be a tuple, or a mean already
         if found.reduction is Reduction.PER_EXAMPLE and found.power:  # a tape takes the sum of what it is given

@@ -33,6 +33,7 @@ from tfdp.migrate.facts.keras_reductions import KerasReductions
 from tfdp.migrate.facts.keras_stepping import KerasStepping
 from tfdp.migrate.facts.loops import Loops, TrainingLoop
 from tfdp.migrate.facts.losses import Losses
+from tfdp.migrate.facts.mixing import Mixing
 from tfdp.migrate.facts.names import Names
 from tfdp.migrate.facts.noise import Noise
 from tfdp.migrate.facts.origins import Origins
@@ -318,10 +319,16 @@ class Script:
         if not self.migrated:
             found += RowLengths(self.origins).problems(self.chains, self.deals, self.loops, batch)
             found += replayed(self.origins, self.fitted.data)
+            found += self._mixing.problems(self.chains, self.deals)
             found += fed_otherwise(self.origins, self.losses, self.loops)
             found += self.dealt.problems_of(batch)
             found += self._stepwise if batch == "per-worker" else []
         return [*found, *self.steps.problems(batch), *self.steps.of_decisions(batch)]
+
+    @property
+    def _mixing(self) -> Mixing:
+        origins = Origins(self.index, self.names)
+        return Mixing(origins, Losses(origins, self._sizes_in(origins)))
 
     @property
     def _stepwise(self) -> list[Problem]:

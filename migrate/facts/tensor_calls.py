@@ -82,6 +82,7 @@ class TensorCalls:
             "concat": self._concat,
             "stack": self._stack,
             "split": self._split,
+            "tile": self._tile,
         }
 
     def kind(self, func: cst.CSTNode) -> tuple[Kind | None, str]:
@@ -293,6 +294,10 @@ class TensorCalls:
         if found is None or found.reduction is not Reduction.PER_EXAMPLE:
             return found
         return replace(found, deep=True) if given is not None and given in {(1,), (-1,)} else batch.UNKNOWN
+
+    def _tile(self, call: cst.Call) -> Value | None:
+        value = self._operand(call)
+        return batch.OF_ALL if value is not None and batch.is_of_all(value) else batch.UNKNOWN
 
     def _split(self, call: cst.Call) -> Value | None:
         value, given = self._operand(call), axes(self._origins, call, 2)
