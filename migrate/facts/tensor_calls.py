@@ -297,7 +297,9 @@ class TensorCalls:
 
     def _tile(self, call: cst.Call) -> Value | None:
         value = self._operand(call)
-        return batch.OF_ALL if value is not None and batch.is_of_all(value) else batch.UNKNOWN
+        if value is None or value.mixed:
+            return value
+        return batch.OF_ALL if batch.is_of_all(value) else batch.UNKNOWN
 
     def _split(self, call: cst.Call) -> Value | None:
         value, given = self._operand(call), axes(self._origins, call, 2)
