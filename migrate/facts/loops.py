@@ -91,7 +91,8 @@ class Loops:
     def _before_loops(self, once: _Once, found: Iterable[object]) -> Problem | None:
         """Nothing for a first step on a batch of data that a loop trains on by the same code."""
         loops = (f for f in found if isinstance(f, TrainingLoop) and f.gradient is once.gradient)
-        if {*once.chains} <= {c for loop in loops for c in loop.chains}:
+        looped = {tuple(link.call for link in c.links) for loop in loops for c in loop.chains}
+        if all(tuple(link.call for link in c.links) in looped for c in once.chains):
             return None
         return Problem("TFDP010", once.call, _NO_LOOP, _CALL)
 

@@ -7,7 +7,8 @@ import pytest
 from tfdp.migrate.facts import read
 from tfdp.migrate.facts.losses import Reduction
 
-MEAN, SUM, PER_EXAMPLE, UNKNOWN = Reduction.MEAN, Reduction.SUM, Reduction.PER_EXAMPLE, Reduction.UNKNOWN
+MEAN, SUM, PER_EXAMPLE = Reduction.MEAN, Reduction.SUM, Reduction.PER_EXAMPLE
+MIXED, UNKNOWN = Reduction.MIXED, Reduction.UNKNOWN
 SCRIPT = """
 import tensorflow as tf
 import keras
@@ -177,18 +178,18 @@ def reduction(loss: str, setup: str = "") -> Reduction:
         ("tf.reduce_mean(tf.square(p[:, tf.newaxis] - p))", UNKNOWN),
         ("tf.reduce_mean(tf.square(tf.reshape(p, [-1, 1, 3]) - p))", UNKNOWN),
         ("tf.reduce_mean(tf.broadcast_to(p, [8, 8, 3]) - y)", UNKNOWN),
-        ("tf.reduce_mean(tf.square(y - p) / y.max())", UNKNOWN),
+        ("tf.reduce_mean(tf.square(y - p) / y.max())", MIXED),
         ("tf.reduce_mean(model(tf.reduce_sum(p)))", UNKNOWN),
         ("tf.reduce_mean(tf.reshape(p, [1, -1]) - y)", UNKNOWN),
-        ("tf.reduce_mean(tf.square(y - p) / tf.reduce_max(tf.abs(y)))", UNKNOWN),
-        ("tf.reduce_mean((p - tf.reduce_mean(p)) ** 2)", UNKNOWN),
-        ("tf.reduce_mean(p - tf.reduce_min(p, axis=0))", UNKNOWN),
-        ("tf.reduce_mean(p / tf.math.reduce_std(p))", UNKNOWN),
+        ("tf.reduce_mean(tf.square(y - p) / tf.reduce_max(tf.abs(y)))", MIXED),
+        ("tf.reduce_mean((p - tf.reduce_mean(p)) ** 2)", MIXED),
+        ("tf.reduce_mean(p - tf.reduce_min(p, axis=0))", MIXED),
+        ("tf.reduce_mean(p / tf.math.reduce_std(p))", MIXED),
         ("tf.math.reduce_variance(p)", UNKNOWN),
         ("tf.reduce_sum(p) / tf.math.count_nonzero(y, dtype=tf.float32)", UNKNOWN),
-        ("tf.reduce_mean(p / tf.norm(p))", UNKNOWN),
-        ("tf.reduce_mean(tf.nn.softmax(p, axis=0))", UNKNOWN),
-        ("tf.reduce_mean(tf.nn.l2_normalize(p, 0) * y)", UNKNOWN),
+        ("tf.reduce_mean(p / tf.norm(p))", MIXED),
+        ("tf.reduce_mean(tf.nn.softmax(p, axis=0))", MIXED),
+        ("tf.reduce_mean(tf.nn.l2_normalize(p, 0) * y)", MIXED),
         ("tf.reduce_mean(tf.square(y - p)[:4])", UNKNOWN),
         ("tf.reduce_mean(tf.square(y - p)[0])", UNKNOWN),
         ("tf.reduce_mean(tf.gather(tf.square(y - p), [0, 1]))", UNKNOWN),
@@ -221,7 +222,7 @@ def reduction(loss: str, setup: str = "") -> Reduction:
         ("mse(y, p, sample_weight=y)", MEAN),
         ("mse(y, p, y)", MEAN),
         ("mse(*helper.pair)", UNKNOWN),
-        ("mse(y, p / tf.reduce_max(p))", UNKNOWN),
+        ("mse(y, p / tf.reduce_max(p))", MIXED),
         # imported things
         ("helper.imported(p)", UNKNOWN),
         ("tf.reduce_mean(helper.features(p) - helper.features(y))", MEAN),
