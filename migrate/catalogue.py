@@ -129,7 +129,7 @@ _TENSORS: dict[Kind, str] = {
     Kind.ALONG: "nn.softmax nn.log_softmax nn.l2_normalize math.l2_normalize linalg.l2_normalize",
     Kind.STATISTIC: "math.reduce_std math.reduce_variance math.reduce_euclidean_norm math.count_nonzero norm "
     "linalg.norm",
-    Kind.LAYOUT: "broadcast_to reshape squeeze expand_dims transpose matmul linalg.matmul concat stack split tile",
+    Kind.LAYOUT: "broadcast_to reshape squeeze expand_dims transpose matmul linalg.matmul concat stack split tile fill",
 }
 _TENSORS_AND_MATH: dict[Kind, str] = {  # also below `tensorflow.math.`
     Kind.ELEMENTWISE: "abs square sqrt exp pow sigmoid tanh sin cos sign maximum minimum floor round equal not_equal "

@@ -26,7 +26,8 @@ When it refuses
     a step count is computed from anything but numbers, constants, arguments and lengths of arrays: it may shrink with
     a worker's share already.
     Where an own schedule changes something each time it is called. Where a loss or a gradient depends on the number of
-    the step (a weight that grows, a factor that falls), which with fewer steps would change more slowly.
+    the step (a weight that grows, a factor that falls), which with fewer steps would change more slowly; and where
+    weights are set, or a callback ends training, after a number of steps (`if step % 10 == 0: target.set_weights(…)`).
 """
 
 from __future__ import annotations

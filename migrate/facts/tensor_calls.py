@@ -82,7 +82,8 @@ class TensorCalls:
             "concat": self._concat,
             "stack": self._stack,
             "split": self._split,
-            "tile": self._tile,
+            "tile": lambda call: self._spread(self._operand(call)),
+            "fill": self._fill,
         }
 
     def kind(self, func: cst.CSTNode) -> tuple[Kind | None, str]:
@@ -295,8 +296,12 @@ class TensorCalls:
             return found
         return replace(found, deep=True) if given is not None and given in {(1,), (-1,)} else batch.UNKNOWN
 
-    def _tile(self, call: cst.Call) -> Value | None:
-        value = self._operand(call)
+    def _fill(self, call: cst.Call) -> Value | None:
+        given = argument(call, "value", 1)
+        return self._spread(self._value(given.value) if given is not None else batch.UNKNOWN)
+
+    def _spread(self, value: Value | None) -> Value | None:
+        """Something put in many places."""
         if value is None or value.mixed:
             return value
         return batch.OF_ALL if batch.is_of_all(value) else batch.UNKNOWN
