@@ -18,8 +18,8 @@ Example
 When it refuses
     For every loss that is not certainly a mean or a sum over the batch: for a sum with terms of the weights, for losses
     that couple examples, also on the way to the loss (a layer, a step or a function mapped over batches that divides by
-    a norm of all examples, or takes away their mean), and where a shared divisor is computed outside the training step too, as by a loss that is
-    given to `compile`, which `evaluate` calls as well.
+    a norm of all examples, or takes away their mean), and where a shared divisor is computed outside the training step
+    too, as by a loss that is given to `compile`, which `evaluate` calls as well.
 """
 
 from __future__ import annotations
