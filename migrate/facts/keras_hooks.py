@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterator
 
 import libcst as cst
 
@@ -89,3 +90,13 @@ class Hooks:
     def present(self) -> frozenset[cst.Param]:
         """The parameters that are the present rate."""
         return frozenset(p for f in self.schedules() for p in self.given(f)[1:])
+
+
+def methods_below(origins: Origins, names: Collection[str], ends: tuple[str, ...]) -> Iterator[cst.FunctionDef]:
+    """Methods with one of the names, of the file's classes below a class of Keras whose name ends in one of `ends`."""
+    for function in origins.index.functions:
+        owner = origins.index.enclosing_class(function)
+        if owner is not None and function.name.value in names:
+            above = [b or "" for b in origins.bases(owner)]
+            if any(b.startswith("keras.") and b.endswith(ends) for b in above):
+                yield function

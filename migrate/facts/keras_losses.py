@@ -10,6 +10,7 @@ import libcst as cst
 from tfdp.migrate.catalogue import KINDS, Kind
 from tfdp.migrate.facts import batch_values as batch
 from tfdp.migrate.facts.batch_values import Reduction, Value
+from tfdp.migrate.facts.keras_hooks import params_of
 from tfdp.migrate.facts.keras_training import Compile, Fit
 from tfdp.migrate.facts.literals import is_off
 from tfdp.migrate.facts.loss_objects import LossObjects, mean_of
@@ -54,7 +55,7 @@ class KerasLosses:
         for function in functions:
             owner = self._origins.index.enclosing_class(function)
             if function.name.value in {"call", "compute_loss"} and owner is not None:
-                found.columns.update(_params(function)[1:])
+                found.columns.update(params_of(function)[1:])
         return found
 
     # --- the loss of one compile --------------------------------------------------------------------------------------
@@ -83,7 +84,7 @@ class KerasLosses:
     def of_model(self, model: cst.CSTNode) -> Value | None:
         """What Keras computes for `self` in a model's own step: of all that compile a model of the class."""
         owner = self._origins.class_of(model)
-        if isinstance(model, cst.Call) and self._origins.names.api(model.func) == "builtins.super":
+        if self._origins.is_super(model):
             function = self._origins.index.enclosing_function(model)
             owner = self._origins.index.enclosing_class(function) if function is not None else None
         compiles = [c for f in self._fits for c in f.compiles if owner is None or self._is_of(f, owner)]
@@ -154,7 +155,7 @@ class KerasLosses:
     def _of_each_pair(self, function: cst.FunctionDef) -> Value | None:
         """What a loss function of the file gives for labels and outputs."""
         method = self._origins.index.enclosing_class(function) is not None
-        self._losses.columns.update(_params(function)[1 if method else 0 :][:2])
+        self._losses.columns.update(params_of(function)[1 if method else 0 :][:2])
         returned = [r.value for r in self._origins.index.returns[function] if r.value is not None]
         return batch.join(self._losses.value(r) for r in returned)
 
@@ -231,7 +232,7 @@ class KerasLosses:
                 continue
             seen.add(each)
             todo += each.children if not isinstance(each, cst.Name) else [o.node for o in self._origins.of(each)]
-        return not any(p in seen for p in _params(function)[1:])
+        return not any(p in seen for p in params_of(function)[1:])
 
     def problem(self, compiled: Compile) -> Problem | None:
         """Why averaging is not exact for a model's loss; None where it is, or where adding up is."""
@@ -251,10 +252,6 @@ class KerasLosses:
         place = own.name if own is not None else self._given(compiled) or compiled.call
         reason = "this loss is not understood; averaging gradients is exact only for a mean over the batch"
         return Problem("TFDP090", place, reason, _NEXT)
-
-
-def _params(function: cst.FunctionDef) -> list[cst.Param]:
-    return [*function.params.posonly_params, *function.params.params]
 
 
 def _entry(table: cst.CSTNode) -> cst.BaseExpression | None:

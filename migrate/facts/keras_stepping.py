@@ -7,7 +7,7 @@ from functools import cached_property
 
 import libcst as cst
 
-from tfdp.migrate.facts.keras_hooks import Hooks, params_of
+from tfdp.migrate.facts.keras_hooks import Hooks, methods_below, params_of
 from tfdp.migrate.facts.keras_training import Compile, Fit
 from tfdp.migrate.facts.origins import Origins, argument
 from tfdp.migrate.facts.slices import backward
@@ -45,12 +45,7 @@ class KerasStepping:
 
     def _computing(self) -> Iterator[cst.FunctionDef]:
         """Methods that compute, of the file's own layers, models and losses."""
-        for function in self._origins.index.functions:
-            owner = self._origins.index.enclosing_class(function)
-            if owner is not None and function.name.value in _COMPUTES:
-                above = [b or "" for b in self._origins.bases(owner)]
-                if any(b.startswith("keras.") and b.endswith(_COMPUTING) for b in above):
-                    yield function
+        return methods_below(self._origins, _COMPUTES, _COMPUTING)
 
     def _of_losses(self) -> Iterator[cst.FunctionDef | cst.Lambda]:
         """Functions that compile is given as losses."""

@@ -49,8 +49,7 @@ class KerasSteps:
         return any(
             isinstance(c.func, cst.Attribute)
             and c.func.attr.value == "train_step"
-            and isinstance(c.func.value, cst.Call)
-            and self._origins.names.api(c.func.value.func) == "builtins.super"
+            and self._origins.is_super(c.func.value)
             for c in calls
         )
 

@@ -126,7 +126,7 @@ class KerasTraining:
         """`super().compile(…)` in a model's own `compile`: a part of that method, whose calls are asked instead."""
         function = self._origins.index.enclosing_function(call)
         inside = function is not None and function.name.value == func.attr.value
-        return inside and self._is_super(func.value)
+        return inside and self._origins.is_super(func.value)
 
     def _fit(self, call: cst.Call, func: cst.Attribute) -> Fit | None:
         if self._origins.function(func) is not None:
@@ -141,12 +141,9 @@ class KerasTraining:
 
     # --- models -------------------------------------------------------------------------------------------------------
 
-    def _is_super(self, node: cst.BaseExpression) -> bool:
-        return isinstance(node, cst.Call) and self._origins.names.api(node.func) == "builtins.super"
-
     def _model(self, node: cst.BaseExpression) -> cst.CSTNode:
         """The receiver; of `super()` the class around it."""
-        function = self._origins.index.enclosing_function(node) if self._is_super(node) else None
+        function = self._origins.index.enclosing_function(node) if self._origins.is_super(node) else None
         owner = self._origins.index.enclosing_class(function) if function is not None else None
         return owner or node
 

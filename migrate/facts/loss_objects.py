@@ -83,7 +83,7 @@ class LossObjects:
             return self._named_reduction(made.args)
         inside = (c for c in index.calls if index.enclosing_function(c) is own)
         above = [c for c in inside if isinstance(c.func, cst.Attribute) and c.func.attr.value == "__init__"]
-        if len(above) != 1 or not self._is_super(above[0].func):
+        if len(above) != 1 or not self._origins.is_super(cst.ensure_type(above[0].func, cst.Attribute).value):
             return None
         passed = [a for a in above[0].args if a.star == "**"]
         given = [a for a in above[0].args if a not in passed]
@@ -95,10 +95,6 @@ class LossObjects:
             named = {p.name.value for p in (*own.params.params, *own.params.kwonly_params)}
             given += [a for a in made.args if a.star or (a.keyword is not None and a.keyword.value not in named)]
         return self._named_reduction(given)
-
-    def _is_super(self, method: cst.BaseExpression) -> bool:
-        above = method.value if isinstance(method, cst.Attribute) else None
-        return isinstance(above, cst.Call) and self._origins.names.api(above.func) == "builtins.super"
 
     def _named_reduction(self, given: Sequence[cst.Arg]) -> str | None:
         """Of the arguments of the constructor, all by name, that of the reduction."""

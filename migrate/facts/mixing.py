@@ -12,11 +12,13 @@ import libcst as cst
 
 from tfdp.migrate.facts.datasets import Chain
 from tfdp.migrate.facts.deals import Deal
+from tfdp.migrate.facts.keras_hooks import methods_below
 from tfdp.migrate.facts.losses import Losses
 from tfdp.migrate.facts.origins import Origins
 from tfdp.migrate.facts.problem import Problem
 
 _NETWORKS = (".Layer", ".Model", ".Sequential", ".RNN")
+_CALLED = frozenset({"call", "__call__"})
 _LAMBDA = "keras.layers.Lambda"
 _REASON = "this makes values of each example out of all examples of its batch, of which a worker has its own only"
 _NEXT = (
@@ -36,24 +38,16 @@ class Mixing:
         """Each place once."""
         whole = {d.node for d in deals if d.batches}
         own = (c for c in chains if whole.isdisjoint(c.nodes))
-        found = [*self._networks(), *(f for chain in own for f in self._mapped(chain))]
+        mapped = (given for chain in own for given in chain.mapped_over_batches)
+        found = [*self._networks(), *(f for given in mapped for f in self._of_given(given))]
         return [Problem("TFDP090", node, _REASON, _NEXT) for node in dict.fromkeys(found)]
 
     def _networks(self) -> Iterator[cst.CSTNode]:
-        for function in self._origins.index.functions:
-            owner = self._origins.index.enclosing_class(function)
-            if owner is not None and function.name.value in {"call", "__call__"}:
-                above = [b or "" for b in self._origins.bases(owner)]
-                if any(b.startswith("keras.") and b.endswith(_NETWORKS) for b in above):
-                    yield from self._mixed(function)
+        for function in methods_below(self._origins, _CALLED, _NETWORKS):
+            yield from self._mixed(function)
         for call in self._origins.index.calls:
             if self._origins.names.api(call.func) == _LAMBDA and call.args:
                 yield from self._of_given(call.args[0].value)
-
-    def _mapped(self, chain: Chain) -> Iterator[cst.CSTNode]:
-        for link, of_batches in chain.stages:
-            if of_batches and link.stage == "map" and link.call is not None and link.call.args:
-                yield from self._of_given(link.call.args[0].value)
 
     def _of_given(self, node: cst.BaseExpression) -> Iterator[cst.CSTNode]:
         """Of a function that is handed on: by its name, or written out there."""

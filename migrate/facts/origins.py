@@ -226,6 +226,10 @@ class Origins:
         bases = [o.node for base in owner.bases for o in self.of(base.value)]
         return any(isinstance(b, cst.ClassDef) and b is not owner and self.descends(b, ancestor) for b in bases)
 
+    def is_super(self, node: cst.CSTNode) -> bool:
+        """Whether a node is `super()`."""
+        return isinstance(node, cst.Call) and self.names.api(node.func) == "builtins.super"
+
     def method(self, owner: cst.ClassDef, name: str) -> cst.FunctionDef | None:
         """The method of a class of this file, or of its bases in this file."""
         if name in self._methods[owner]:

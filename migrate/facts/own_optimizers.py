@@ -257,8 +257,7 @@ class OwnOptimizers:
             return False
         function = self._origins.index.enclosing_function(call)
         owner = self._origins.index.enclosing_class(function) if function is not None else None
-        above = call.func.value
-        if not isinstance(above, cst.Call) or self._origins.names.api(above.func) != "builtins.super":
+        if not self._origins.is_super(call.func.value):
             return False
         bases = self._classes.bases(owner) if owner is not None and owner in optimizer.family else []
         return any(self._origins.method(base, "__init__") is init for base in bases)

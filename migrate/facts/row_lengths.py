@@ -36,10 +36,7 @@ class RowLengths:
 
     def _mapped(self, chain: Chain) -> Iterator[cst.CSTNode]:
         """What is mapped over batches."""
-        for link, of_batches in chain.stages:
-            if of_batches and link.stage == "map" and link.call is not None and link.call.args:
-                given = link.call.args[0].value
-                yield self._origins.function(given) or given
+        yield from (self._origins.function(given) or given for given in chain.mapped_over_batches)
 
     def _step(self, loop: TrainingLoop) -> Iterator[cst.CSTNode]:
         """The functions on the way from the loop to the gradient, and those that take the batch."""
