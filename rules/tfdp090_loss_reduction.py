@@ -31,7 +31,8 @@ from tfdp.rules._base import Context, Edit, Outcome
 
 
 def outcomes(context: Context) -> Iterator[Outcome]:
-    for divisor in context.script.reductions.shares:
-        yield Edit(
-            divisor, lambda n: build.call(f"{context.dp}.allreduce", n), "divide by the mean of all workers' divisors"
-        )
+    for share in context.script.shared_totals.found:
+        op = {"op": f"{context.dp}.Sum"} if share.adds_up and share.trained else {}
+        name = "allreduce" if share.trained else "global_sum" if share.adds_up else "global_mean"
+        done = "add up over the global batch" if share.adds_up else "take the mean over all workers"
+        yield Edit(share.node, build.calling(f"{context.dp}.{name}", **op), done)

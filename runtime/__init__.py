@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from tfdp.runtime.errors import TopologyError as TopologyError
     from tfdp.runtime.errors import TransportError as TransportError
     from tfdp.runtime.fitting import fit_callbacks as fit_callbacks
+    from tfdp.runtime.global_batch import global_mean as global_mean
+    from tfdp.runtime.global_batch import global_sum as global_sum
     from tfdp.runtime.job import cross_rank as cross_rank
     from tfdp.runtime.job import cross_size as cross_size
     from tfdp.runtime.job import init as init
@@ -123,6 +125,7 @@ _MODULES = {
         "TransportError",
     ),
     "fitting": ("fit_callbacks",),
+    "global_batch": ("global_mean", "global_sum"),
     "job": (
         "cross_rank",
         "cross_size",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from enum import Enum
 
@@ -46,9 +46,16 @@ class _Found:
 
 
 class BatchUses:
-    """The uses in all that the trained losses are computed from (`sliced`)."""
+    """The uses in all that the trained losses are computed from (`sliced`), and the numbers that divide their sums."""
 
-    def __init__(self, origins: Origins, sizes: BatchSizes, losses: Losses, sliced: frozenset[cst.CSTNode]) -> None:
+    def __init__(
+        self,
+        origins: Origins,
+        sizes: BatchSizes,
+        losses: Losses,
+        sliced: frozenset[cst.CSTNode],
+        divisors: Collection[cst.CSTNode],
+    ) -> None:
         self._origins, self._sizes, self._losses, self._sliced = origins, sizes, losses, sliced
         self._found = _Found({}, {})
         for node in sliced:
@@ -57,7 +64,7 @@ class BatchUses:
             elif isinstance(node, cst.Call):
                 self._drawn(node)
         self._decisions()
-        for divisor in losses.divisors:
+        for divisor in divisors:
             assert isinstance(divisor, cst.BaseExpression)
             self._found.sites[divisor] = None
 

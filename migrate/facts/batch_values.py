@@ -24,7 +24,8 @@ class Value:
 
     A constant or a value per example may have the batch's size as a factor: `power` says how often. Of what is not
     understood may be known that it is one number of all examples (`of_all`), or `mixed`: that into each example have
-    gone others.
+    gone others. A constant may be a number of the global batch, the same on all ranks (`whole`), and then grow as that
+    batch does to the power of `growth`.
     """
 
     reduction: Reduction
@@ -35,11 +36,15 @@ class Value:
     guessed: bool = False  # made by code outside the file: taken for one value per example
     of_all: bool = False
     mixed: bool = False
+    whole: bool = False
+    growth: int = 0
 
 
 Axes = tuple[int, ...] | None  # () is all of them, None is not understood
 
 CONSTANT, UNKNOWN = Value(Reduction.CONSTANT), Value(Reduction.UNKNOWN)
+WHOLE_MEAN = Value(Reduction.CONSTANT, whole=True)
+WHOLE_SUM = Value(Reduction.CONSTANT, whole=True, growth=1)
 NUMBER, COUNT = Value(Reduction.CONSTANT, given=True), Value(Reduction.CONSTANT, power=1, given=True)
 MEAN, SUM, ROWS = Value(Reduction.MEAN), Value(Reduction.SUM), Value(Reduction.PER_EXAMPLE)
 OF_ALL, MIXED = Value(Reduction.UNKNOWN, of_all=True), Value(Reduction.UNKNOWN, mixed=True)
@@ -55,7 +60,8 @@ def join(values: Iterable[Value | None]) -> Value | None:
         return _constant(known) if known else None
     if any(v.mixed for v in batch):
         return MIXED
-    if len({(v.reduction, v.power) for v in batch}) > 1:
+    counted = any(v.whole for v in known) and batch[0].reduction is not Reduction.MEAN
+    if counted or len({(v.reduction, v.power) for v in batch}) > 1:
         return UNKNOWN
     return Value(
         batch[0].reduction,
@@ -85,7 +91,7 @@ def elementwise(values: Iterable[Value | None]) -> Value | None:
     found = {v.reduction for v in known} - {Reduction.CONSTANT}
     if _mixes(known):
         return MIXED
-    if any(v.power for v in known):
+    if any(v.power for v in known) or (found and any(v.growth for v in known)):
         return UNKNOWN
     if not found:
         return _constant(known) if known else None
@@ -104,7 +110,7 @@ def added(values: Iterable[Value | None]) -> Value | None:
     apart = {v.power for v in batch} if all(v.reduction is Reduction.PER_EXAMPLE for v in batch) else set()
     if _mixes(batch) or len(apart) > 1:
         return MIXED  # of a gradient of the mean, that of each example is the smaller the more there are
-    if len({v.reduction for v in batch}) > 1:
+    if len({v.reduction for v in batch}) > 1 or any(v.growth for v in rest):
         return UNKNOWN
     first = batch[0]
     power = _POWERS.get(first.reduction, first.power)
@@ -123,8 +129,8 @@ def multiplied(left: Value | None, right: Value | None) -> Value | None:
     if left is None or right is None:
         return None
     if left.reduction is Reduction.CONSTANT:
-        return _scaled(right, left, left.power)
-    return _scaled(left, right, right.power) if right.reduction is Reduction.CONSTANT else elementwise((left, right))
+        return _scaled(right, left, 1)
+    return _scaled(left, right, 1) if right.reduction is Reduction.CONSTANT else elementwise((left, right))
 
 
 def divided(left: Value | None, right: Value | None) -> Value | None:
@@ -132,18 +138,24 @@ def divided(left: Value | None, right: Value | None) -> Value | None:
     if left is None or right is None:
         return None
     if right.reduction is Reduction.CONSTANT:
-        return _scaled(left, right, -right.power)
+        return _scaled(left, right, -1)
     return elementwise((left, right))
 
 
-def _scaled(value: Value, factor: Value, power: int) -> Value:
-    """The value with a constant factor that has the batch's size in it `power` times."""
+def _scaled(value: Value, factor: Value, sign: int) -> Value:
+    """The value times a constant, or with sign -1 divided by it: its powers of the batch's size go into the value."""
+    power, growth = sign * factor.power, sign * factor.growth
     given = value.given and factor.given
     if value.reduction is Reduction.UNKNOWN:
         return value
+    if growth and value.reduction is not Reduction.CONSTANT:
+        return UNKNOWN
     if value.reduction in _POWERS:
         return total(value, _POWERS[value.reduction] + power, given)
-    return replace(value, opaque=False, power=value.power + power, given=given)
+    found = replace(value, opaque=False, power=value.power + power, given=given)
+    if value.reduction is Reduction.CONSTANT:
+        return replace(found, whole=value.whole or factor.whole, growth=value.growth + growth)
+    return found
 
 
 def total(of: Value, power: int, given: bool) -> Value:
@@ -158,7 +170,18 @@ def _constant(values: list[Value]) -> Value:
     powers = {v.power for v in values}
     if len(powers) > 1:
         return UNKNOWN
-    return Value(Reduction.CONSTANT, power=powers.pop(), given=all(v.given for v in values))
+    given, growth = all(v.given for v in values), max(v.growth for v in values)
+    return Value(Reduction.CONSTANT, power=powers.pop(), given=given, whole=any(v.whole for v in values), growth=growth)
+
+
+def as_loss(value: Value) -> Value:
+    """A loss that is a number of the global batch is averaged as a mean over the batch is.
+
+    One that grows with the batch would be neither a mean nor, to be averaged, a sum.
+    """
+    if value.whole:
+        return UNKNOWN if value.power or value.growth else MEAN
+    return value
 
 
 def _rows(values: list[Value], power: int = 0) -> Value:

@@ -9,6 +9,7 @@ import libcst as cst
 from tfdp.migrate.catalogue import STRATEGY_PREFIXES, TF1_PREFIXES, UPDATES, VARIABLE_COLLECTIONS, Kind
 from tfdp.migrate.facts.decisions import local_decisions
 from tfdp.migrate.facts.gradients import changes_its_sources
+from tfdp.migrate.facts.origins import argument
 from tfdp.migrate.facts.other_training import other_training
 from tfdp.migrate.facts.problem import Problem
 
@@ -200,11 +201,15 @@ def general(script: Script, batch: str) -> list[Problem]:
 
 def _whole_or_split(script: Script) -> list[Problem]:
     """Numbers that stand for the batch where a function is used for training, which splits it, and for testing."""
+    sites = script.batch_uses.sites
     if not any(loop.aside for loop in script.loops):
-        return []
+        evaluated = script.index.attributes["evaluate"] or any(
+            argument(f.call, name) for f in script.fitted.calls for name in ("validation_data", "validation_split")
+        )
+        sites = tuple(s for s in sites if evaluated and s in script.keras_losses.made_of)
     reason = "this stands for the batch, which the workers share where this is used for training, and not for testing"
     next_step = "take the size from the batch, as tf.shape(batch)[0] gives it"
-    return [Problem("TFDP014", site, reason, next_step) for site in script.batch_uses.sites]
+    return [Problem("TFDP014", site, reason, next_step) for site in sites]
 
 
 def _method(call: cst.Call) -> str | None:

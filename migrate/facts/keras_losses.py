@@ -19,6 +19,8 @@ from tfdp.migrate.facts.masks import Masks
 from tfdp.migrate.facts.named_optimizers import is_name
 from tfdp.migrate.facts.origins import Origins, argument
 from tfdp.migrate.facts.problem import Problem
+from tfdp.migrate.facts.slices import backward
+from tfdp.migrate.facts.totals import Totals
 
 # The names by which Keras knows losses that couple no examples, beside those of its classes and functions.
 _NAMES = frozenset(
@@ -29,14 +31,12 @@ _NAMES = frozenset(
     }
 ) | {n.rpartition(".")[2] for n, kind in KINDS.items() if kind in {Kind.LOSS_CLASS, Kind.LOSS_FUNCTION}}
 _LOOKED_UP = frozenset({"keras.losses.get", "keras.losses.deserialize"})
-_UNEVEN = (
-    "a sum over the batch, as of a mask, divides the loss here: it differs by worker, and in a loss that is given to "
-    "compile, which evaluate calls too, the workers cannot share it"
+_NUMBERS = frozenset({Reduction.MEAN, Reduction.SUM})
+_WEIGHTS = ("class_weight", "sample_weight")
+_ONE_NUMBER = (
+    "the loss is one number for the batch, which Keras multiplies by the mean of these weights; that differs by worker"
 )
-_OWN_LOOP = (
-    "call this loss in a training loop of your own with tf.GradientTape, where the sum is taken over all workers, or "
-    "divide by the number of elements: tf.reduce_mean"
-)
+_EACH = "let the loss function return one value for each example: Keras weights them and takes the mean"
 _NEXT = "give compile a loss that is a mean over the batch's examples, or one value for each of them"
 
 
@@ -47,6 +47,7 @@ class KerasLosses:
         """`losses` is asked only when everything else is known: it may ask back for a model's loss."""
         self._origins, self._fits, self._make = origins, tuple(fits), losses
         self._known: dict[Compile, Value] = {}
+        self.functions: set[cst.FunctionDef] = set()  # that Keras calls for a loss
 
     @cached_property
     def _losses(self) -> Losses:
@@ -64,8 +65,11 @@ class KerasLosses:
         """The loss with which a model is trained by Keras' own step."""
         if (own := self._own(compiled)) is None:
             return self._of_keras(compiled)
+        self.functions.add(own)
         returned = [r.value for r in self._origins.index.returns[own] if r.value is not None]
-        return batch.join(self._losses.value(r) for r in returned) or batch.UNKNOWN
+        return self._losses.settled(
+            lambda: batch.as_loss(batch.join(self._losses.value(r) for r in returned) or batch.UNKNOWN)
+        )
 
     def _own(self, compiled: Compile) -> cst.FunctionDef | None:
         """The `compute_loss` of the model's class, which Keras' step calls for the whole loss."""
@@ -96,15 +100,25 @@ class KerasLosses:
         return any(isinstance(m, cst.ClassDef) and self._origins.descends(m, owner) for m in made)
 
     def _whole(self, compiled: Compile) -> Value:
-        if self._masks.left is not None:
-            return batch.UNKNOWN
         given = self._given(compiled)
         terms = [*(self._of_each(given) if given is not None else ()), *self._added]
+        if self._mask(given) is not None:
+            return batch.UNKNOWN
         scalars = [t for t in terms if t.reduction is not Reduction.CONSTANT]
         if len({t.reduction for t in scalars}) > 1:
             return batch.UNKNOWN
         whole = scalars[0] if scalars else batch.MEAN
         return batch.UNKNOWN if whole.reduction is Reduction.SUM and self._regularized else whole
+
+    def _mask(self, given: cst.BaseExpression | None) -> cst.CSTNode | None:
+        """What makes a mask that changes a loss: one number for the batch is left as it is."""
+        made = [o.node for o in self._origins.of(given)] if given is not None else []
+        own = [m for m in made if isinstance(m, cst.FunctionDef) and self._is_one_number(m)]
+        return self._masks.left if not made or len(own) < len(made) else None
+
+    def _is_one_number(self, function: cst.FunctionDef) -> bool:
+        found = self._of_each_pair(function)
+        return found is not None and (found.whole or found.reduction in _NUMBERS)
 
     def _given(self, compiled: Compile) -> cst.BaseExpression | None:
         if compiled.own is not None:
@@ -150,12 +164,17 @@ class KerasLosses:
 
     def _of_function(self, function: cst.FunctionDef) -> Value:
         """A loss function of the file, of which Keras takes the mean."""
-        return mean_of(self._of_each_pair(function))
+        return self._losses.settled(lambda: mean_of(self._of_each_pair(function)))
 
     def _of_each_pair(self, function: cst.FunctionDef) -> Value | None:
         """What a loss function of the file gives for labels and outputs."""
         method = self._origins.index.enclosing_class(function) is not None
-        self._losses.columns.update(params_of(function)[1 if method else 0 :][:2])
+        self.functions.add(function)
+        params = params_of(function)[1 if method else 0 :]
+        operands = params[:2]
+        self._losses.columns.update(operands)
+        self._losses.labels.update(operands[:1])
+        self._losses.settings.update(params[2:])
         returned = [r.value for r in self._origins.index.returns[function] if r.value is not None]
         return batch.join(self._losses.value(r) for r in returned)
 
@@ -171,8 +190,12 @@ class KerasLosses:
         above = [self._origins.names.api(b.value) for b in owner.bases]
         if method is None or (owner.bases and above != ["keras.losses.Loss"]):
             return batch.UNKNOWN
-        inner = self._of_each_pair(method)
-        found = self._objects.own_reduced(owner, call, inner) if owner.bases else mean_of(inner)
+
+        def reduced() -> Value:
+            inner = self._of_each_pair(method)
+            return self._objects.own_reduced(owner, call, inner) if owner.bases else mean_of(inner)
+
+        found = self._losses.settled(reduced)
         return found if found.reduction in {Reduction.MEAN, Reduction.SUM} else batch.UNKNOWN
 
     @cached_property
@@ -182,6 +205,34 @@ class KerasLosses:
     @cached_property
     def _masks(self) -> Masks:
         return Masks(self._origins)
+
+    @property
+    def made_of(self) -> frozenset[cst.CSTNode]:
+        """All that the file's own loss functions compute."""
+        returned = [r for f in self.functions for r in self._origins.index.returns[f]]
+        return backward(self._origins, [r.value for r in returned if r.value is not None])
+
+    @property
+    def totals(self) -> Totals:
+        """The sums over the batch that are taken over all ranks."""
+        return self._losses.totals
+
+    @property
+    def reconsidered(self) -> list[cst.Call]:
+        """Of the compiled losses those that have become others by the sums that later ones share."""
+        if not self.totals.shared:
+            return []
+        return [c.call for c, known in self._known.items() if self._whole(c).reduction is not known.reduction]
+
+    @property
+    def divisors(self) -> set[cst.CSTNode]:
+        """Written out numbers that divide a sum and are the batch's size."""
+        return self._losses.divisors
+
+    @property
+    def shares(self) -> set[cst.BaseExpression]:
+        """Sums of the data alone by which a sum is divided."""
+        return self._losses.shares
 
     # --- what is added ------------------------------------------------------------------------------------------------
 
@@ -211,34 +262,11 @@ class KerasLosses:
 
     # --- what is not exact --------------------------------------------------------------------------------------------
 
-    def _divided(self, compiled: Compile) -> cst.BaseExpression | None:
-        """The sum over the batch's labels by which a loss function of the file divides another, such as a mask's.
-
-        A tape's loss divides by the mean of all workers' sums. Keras also calls this one where a model is evaluated,
-        which one worker may do alone: it would wait there for the others.
-        """
-        given = self._given(compiled)
-        functions = [o.node for o in self._origins.of(given)] if given is not None else []
-        inside = {d: self._origins.index.enclosing_function(d) for d in self._losses.uneven}
-        return next((d for d, f in inside.items() if f in functions and f is not None and self._of_labels(d, f)), None)
-
-    def _of_labels(self, node: cst.BaseExpression, function: cst.FunctionDef) -> bool:
-        """Whether nothing in a value comes from any but the first parameter."""
-        seen: set[cst.CSTNode] = set()
-        todo: list[cst.CSTNode] = [node]
-        while todo:
-            each = todo.pop()
-            if each in seen or (isinstance(each, cst.Attribute) and each.attr.value == "dtype"):
-                continue
-            seen.add(each)
-            todo += each.children if not isinstance(each, cst.Name) else [o.node for o in self._origins.of(each)]
-        return not any(p in seen for p in params_of(function)[1:])
-
     def problem(self, compiled: Compile) -> Problem | None:
         """Why averaging is not exact for a model's loss; None where it is, or where adding up is."""
         if self.of(compiled).reduction in {Reduction.MEAN, Reduction.SUM}:
-            return None
-        if (mask := self._masks.left) is not None:
+            return self._weighted(compiled)
+        if (mask := self._mask(self._given(compiled))) is not None:
             reason = (
                 "a mask may reach the loss here: Keras divides by the elements that it leaves, which differ by worker"
             )
@@ -246,12 +274,18 @@ class KerasLosses:
         added = next((n for n, v in self._additions() if v.reduction not in {Reduction.MEAN, Reduction.CONSTANT}), None)
         if added is not None:
             return _not_a_mean(added)
-        if (uneven := self._divided(compiled)) is not None:
-            return Problem("TFDP090", uneven, _UNEVEN, _OWN_LOOP)
         own = self._own(compiled)
         place = own.name if own is not None else self._given(compiled) or compiled.call
         reason = "this loss is not understood; averaging gradients is exact only for a mean over the batch"
         return Problem("TFDP090", place, reason, _NEXT)
+
+    def _weighted(self, compiled: Compile) -> Problem | None:
+        """Weights of examples, by the mean of which Keras multiplies a loss that is one number for the batch."""
+        given = [argument(f.call, name) for f in self._fits if compiled in f.compiles for name in _WEIGHTS]
+        weights = next((g.value for g in given if g is not None and not is_off(self._origins, g.value)), None)
+        pairs = [f for f in self.functions if f.name.value != "compute_loss"]
+        single = any((v := self._of_each_pair(f)) is not None and v.reduction in _NUMBERS for f in pairs)
+        return Problem("TFDP090", weights, _ONE_NUMBER, _EACH) if weights is not None and single else None
 
 
 def _entry(table: cst.CSTNode) -> cst.BaseExpression | None:

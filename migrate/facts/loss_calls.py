@@ -28,6 +28,7 @@ _KNOWN = {
     "tfdp.runtime.global_batch_size": batch.COUNT,
     "tfdp.runtime.local_rows": batch.GIVEN_ROWS,
 }
+_SHARES = frozenset(f"tfdp.runtime.{name}" for name in ("allreduce", "global_mean", "global_sum"))
 _SAME_NUMBER = frozenset({"builtins.float", "builtins.int", "numpy.float32", "numpy.float64", "numpy.int32"})
 _OF_ALL_DATA = frozenset(f"numpy.{name}" for name in ("mean", "std", "var", "max", "min", "median"))
 _LOSS_METHODS = frozenset({"compiled_loss", "compute_loss", "loss", "evaluate", "train_on_batch", "result"})
@@ -86,8 +87,8 @@ class LossCalls:
             return shapes.dimension(self._value(size), 0)
         if (drawn := numpy_draw(self._origins, call)) is not None:
             return self._drawn(drawn)
-        if api == "tfdp.runtime.allreduce" and len(call.args) == 1:
-            return shapes.shared(self._value(call.args[0].value))
+        if api in _SHARES and call.args:
+            return shapes.shared(self._value(call.args[0].value), self._adds_up(call, api))
         if api.startswith(("numpy.", "math.")) or api in _KEPT_BY_PYTHON:
             return self._of_numbers(call, api)
         if isinstance(call.func, cst.Attribute) and not api:
@@ -98,6 +99,13 @@ class LossCalls:
             if call.func.attr.value in _SCALES_LOSS and self._origins.kinds(call.func.value) == {Kind.OPTIMIZER}:
                 return self._value(call.args[0].value) if call.args else batch.UNKNOWN
         return self._function(call, call.func)
+
+    def _adds_up(self, call: cst.Call, api: str) -> bool | None:
+        """Whether ranks' values are added up, not averaged; None if neither."""
+        op = argument(call, "op", 1)
+        if api != "tfdp.runtime.allreduce" or op is None:
+            return api == "tfdp.runtime.global_sum"
+        return {"tfdp.runtime.Sum": True, "tfdp.runtime.Average": False}.get(self._origins.names.api(op.value) or "")
 
     def _of_numbers(self, call: cst.Call, api: str) -> Value | None:
         """A function of Python's or NumPy's, of values that do not depend on the batch's examples."""
@@ -140,6 +148,14 @@ class LossCalls:
     def is_tensor(self, call: cst.Call) -> bool:
         """Whether the call is one of a tensor function: looping over its result is looping over examples."""
         return self._tensors.knows(self._tensors.kind(call.func)[0])
+
+    def is_total(self, call: cst.Call) -> bool:
+        """Whether the call itself takes a sum or mean: a function that does, or a loss object."""
+        made = self._origins.one(call.func)
+        node = made.node if made is not None and not made.path else None
+        if isinstance(node, cst.Call):
+            return self._origins.kind(node.func) is Kind.LOSS_CLASS
+        return self._tensors.kind(call.func)[0] in {Kind.MEAN, Kind.SUM}
 
     def _function(self, call: cst.Call, func: cst.CSTNode) -> Value | None:
         kind, name = self._tensors.kind(func)
@@ -229,7 +245,7 @@ class LossCalls:
     def _of_scalars(self, call: cst.Call) -> bool:
         """Whether an argument is a sum or mean over the batch already."""
         values = [self._value(a.value) for a in call.args]
-        return any(v is not None and v.reduction in {Reduction.SUM, Reduction.MEAN} for v in values)
+        return any(v is not None and (v.whole or v.reduction in {Reduction.SUM, Reduction.MEAN}) for v in values)
 
     # --- objects ------------------------------------------------------------------------------------------------------
 
@@ -345,6 +361,8 @@ class LossCalls:
         of, by = self._value(target.value), self._by(sources.value)
         if of is None or by is None:
             return None
+        if of.whole:
+            return batch.MIXED  # all ranks' examples are in it
         whole = of.reduction is Reduction.SUM or (of.reduction is Reduction.PER_EXAMPLE and not of.power)
         if by.reduction is not Reduction.PER_EXAMPLE or not (whole or of.reduction is Reduction.MEAN):
             return batch.UNKNOWN

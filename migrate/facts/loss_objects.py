@@ -24,8 +24,8 @@ def mean_of(value: Value | None) -> Value:
     if value is not None and value.reduction is Reduction.PER_EXAMPLE:
         known = not value.power and not value.opaque and not value.guessed
         return batch.MEAN if known else batch.UNKNOWN
-    scalar = value is not None and value.reduction in {Reduction.MEAN, Reduction.SUM}
-    return value if scalar and value is not None else batch.UNKNOWN
+    found = batch.as_loss(value) if value is not None else batch.UNKNOWN
+    return found if found.reduction in {Reduction.MEAN, Reduction.SUM} else batch.UNKNOWN
 
 
 class LossObjects:
@@ -39,7 +39,7 @@ class LossObjects:
         """The result of calling a loss object, given the call that made it."""
         named = {a.keyword.value: a.value for a in call.args if a.keyword is not None}
         others = [v for name, v in named.items() if name not in _OPERANDS and not is_off(self._origins, v)]
-        if self._masks or others or any(a.star for a in (*call.args, *made.args)):
+        if others or any(a.star for a in (*call.args, *made.args)):
             return batch.UNKNOWN
         # Weights of examples: Keras divides by the number of examples, not by the sum of the weights.
         given = [a.value for a in call.args[:3] if a.keyword is None]
@@ -47,7 +47,9 @@ class LossObjects:
         over = batch.elementwise(self._value(v) for v in given)
         if over is None or over.reduction is not Reduction.PER_EXAMPLE:
             return over
-        return self.reduced(made, over)
+        found = self.reduced(made, over)
+        # A mask is one more factor of each example's loss; a mean is divided by the number of those that are left.
+        return batch.UNKNOWN if self._masks and found.reduction is not Reduction.PER_EXAMPLE else found
 
     def of_own(self, call: cst.Call, made: cst.Call, owner: cst.ClassDef, inner: Value | None) -> Value | None:
         """The result of calling an object of a subclass of `tf.keras.losses.Loss`, whose `call` gives `inner`.

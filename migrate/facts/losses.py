@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
 
 import libcst as cst
@@ -17,6 +17,7 @@ from tfdp.migrate.facts.loss_calls import LossCalls, holds_weights
 from tfdp.migrate.facts.origins import Origin, Origins
 from tfdp.migrate.facts.shapes import axis_of, dimension, shaped
 from tfdp.migrate.facts.tensor_calls import Evaluate, binary
+from tfdp.migrate.facts.totals import Totals
 
 __all__ = ["Losses", "Reduction"]
 
@@ -52,22 +53,45 @@ class Losses:
         self._assumed: dict[Origin, Value | None] = {}
         self._used: set[Origin] = set()
         self._steps = 0
+        self.totals = Totals()
         self.columns: set[cst.CSTNode] = set()  # parameters that are batches, with more axes behind that of the batch
+        self.labels: set[cst.CSTNode] = set()  # those of them that are data
+        self.settings: set[cst.CSTNode] = set()  # parameters that are what their defaults are
         self.divisors: set[cst.CSTNode] = set()  # written out numbers that divide a sum and are the batch's size
         self.shares: set[cst.BaseExpression] = set()  # sums of data alone by which a sum is divided
-        self.uneven: set[cst.BaseExpression] = set()  # other sums by which a sum is divided
 
     def reduction(self, node: cst.CSTNode) -> Reduction:
         """What the expression is over the batch; of several possible origins, all must agree."""
         self._steps = 0
+        found = self._of_tape(node)
+        return Reduction.MIXED if found.mixed else found.reduction
+
+    def of_trained(self, node: cst.CSTNode) -> Reduction:
+        """The same of a loss whose gradient is trained by: where it is no mean, its sums are taken over all ranks."""
+        found = self.settled(lambda: self._of_tape(node))
+        return Reduction.MIXED if found.mixed else found.reduction
+
+    def settled(self, evaluate: Callable[[], Value]) -> Value:
+        """The value of a whole loss: where it is no mean, with sums over the batch taken over all ranks."""
+        others = set(self.divisors), set(self.shares)
+
+        def forget() -> None:
+            self._known.clear()
+            self.divisors, self.shares = set(others[0]), set(others[1])
+            self._steps = 0
+
+        self._steps = 0
+        return self.totals.settled(evaluate, forget)
+
+    def _of_tape(self, node: cst.CSTNode) -> Value:
         found = self.value(node)
         if found is None or found.mixed:
-            return Reduction.UNKNOWN if found is None else Reduction.MIXED
+            return batch.UNKNOWN if found is None else found
         if found.reduction is Reduction.PER_EXAMPLE and (found.opaque or found.guessed):
-            return Reduction.UNKNOWN  # it may be a tuple, or a mean already
+            return batch.UNKNOWN  # it may be a tuple, or a mean already
         if found.reduction is Reduction.PER_EXAMPLE and found.power:  # a tape takes the sum of what it is given
-            return batch.total(found, found.power + 1, found.given).reduction
-        return found.reduction
+            return batch.total(found, found.power + 1, found.given)
+        return batch.as_loss(found)
 
     def value(self, node: cst.CSTNode) -> Value | None:
         """How the expression depends on the batch; None where it is only itself, in a loop."""
@@ -86,7 +110,10 @@ class Losses:
         if origin.node in self._rows:
             return _OPAQUE
         if origin.node in self.columns:
-            return batch.DEEP_ROWS if not origin.path else _OPAQUE
+            given = origin.node in self.labels
+            return replace(batch.DEEP_ROWS, given=given) if not origin.path else replace(_OPAQUE, given=given)
+        if isinstance(origin.node, cst.Param) and origin.node in self.settings and origin.node.default is not None:
+            return self.value(origin.node.default)
         if origin in self._known:
             return self._known[origin]
         if origin in self._assumed:
@@ -131,7 +158,8 @@ class Losses:
         if isinstance(node, cst.Comparison):
             return batch.elementwise(self.value(n) for n in (node.left, *(c.comparator for c in node.comparisons)))
         if isinstance(node, cst.Call):
-            return self._calls.of(node)
+            found = self._calls.of(node)
+            return self.totals.value(node, found) if self._calls.is_total(node) else found
         if isinstance(node, cst.Attribute):
             return self._attribute(node)
         if isinstance(node, cst.Subscript):
@@ -146,18 +174,21 @@ class Losses:
             return repeated
         left, right = self.value(node.left), self.value(node.right)
         if isinstance(node.operator, cst.Divide):
-            return self.quotient(left, right, node.right)
+            found = self.quotient(left, right, node.right)
+            divided = left is not None and left.reduction is Reduction.SUM
+            return self.totals.value(node, found) if divided else found
         return binary(type(node.operator).__name__, left, right)
 
     def quotient(self, left: Value | None, right: Value | None, divisor: cst.BaseExpression) -> Value | None:
         """`left / right`: a sum over the batch becomes a mean where the divisor is the batch's size."""
+        counted = right == batch.NUMBER and number(divisor) in self._sizes.literals
+        if left is not None and left.whole and counted:
+            return batch.UNKNOWN  # the sum is over all ranks, the number is the local batch's
         if left is not None and right is not None and left.reduction is Reduction.SUM and not left.guessed:
             if right.reduction is Reduction.SUM and right.given and not right.guessed:
                 self.shares.add(divisor)
                 return batch.MEAN
-            if right.reduction is Reduction.SUM:
-                self.uneven.add(divisor)
-            if right == batch.NUMBER and number(divisor) in self._sizes.literals:
+            if counted:
                 self.divisors.add(divisor)
                 return batch.divided(left, batch.COUNT)
         return batch.divided(left, right)

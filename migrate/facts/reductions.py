@@ -6,7 +6,6 @@ from collections.abc import Iterable
 
 import libcst as cst
 
-from tfdp.migrate.facts.flow import within
 from tfdp.migrate.facts.gradients import Gradient
 from tfdp.migrate.facts.losses import Losses, Reduction
 from tfdp.migrate.facts.origins import Origins, argument
@@ -25,9 +24,15 @@ class Reductions:
         self._origins = origins
         self.losses = losses
         self._trained = tuple(trained)
-        self._found = {g: losses.reduction(g.target) if g.target is not None else Reduction.UNKNOWN for g in trained}
+        self._found = self._classified()
+        if (again := self._classified()) != self._found:  # sums that one loss shares are another one's too
+            self._found = {g: again[g] if again[g] is self._found[g] else Reduction.UNKNOWN for g in again}
         self.summed = frozenset(g for g in self._trained if self._found[g] in {Reduction.SUM, Reduction.PER_EXAMPLE})
         self._unscaled = self._rates(self.summed)
+
+    def _classified(self) -> dict[Gradient, Reduction]:
+        found = {g: self.losses.of_trained(g.target) for g in self._trained if g.target is not None}
+        return {g: found.get(g, Reduction.UNKNOWN) for g in self._trained}
 
     def _rates(self, gradients: Iterable[Gradient]) -> set[cst.CSTNode]:
         """Where the rates are with which these gradients are applied."""
@@ -36,14 +41,6 @@ class Reductions:
     def keeps(self, rate: Rate) -> bool:
         """Whether a rate stays what it is: the gradients of a sum grow with the batch themselves."""
         return rate.place in self._unscaled
-
-    @property
-    def shares(self) -> tuple[cst.BaseExpression, ...]:
-        """Divisors that are sums over the batch of the data alone: each worker's has to become the mean of all."""
-        return tuple(d for d in self.losses.shares if not self._is_shared(d))
-
-    def _is_shared(self, divisor: cst.BaseExpression) -> bool:
-        return isinstance(divisor, cst.Call) and self._origins.names.api(divisor.func) == "tfdp.runtime.allreduce"
 
     def problems(self) -> tuple[Problem, ...]:
         """Losses for which no way of combining gradients is exact."""
@@ -58,7 +55,7 @@ class Reductions:
             )
             for place in both
         ]
-        return (*found, *self._misplaced())
+        return tuple(found)
 
     def _of_loss(self, gradient: Gradient) -> Problem | None:
         place, kind = gradient.target or gradient.call, self._found[gradient]
@@ -77,35 +74,3 @@ class Reductions:
         wraps = [m for m in made if self._origins.names.api(m.func) == _WRAPPER]
         given = [a.value for m in wraps if (a := argument(m, "op")) is not None]
         return bool(given) and all(self._origins.names.api(v) == _SUM for v in given)
-
-    def _misplaced(self) -> list[Problem]:
-        """Shared divisors in functions that are called for other reasons too, where not every worker may come."""
-        found = []
-        for divisor in self.shares:
-            function = self._origins.index.enclosing_function(divisor)
-            if function is None or any(within(self._origins.index, g.call, function) for g in self._trained):
-                continue
-            if all(self._leads_to_gradient(c, ()) for c in self._origins.calls_of(function)):
-                continue
-            reason = "this divisor differs by worker, and a loss that is computed outside training too cannot share it"
-            found.append(Problem("TFDP090", divisor, reason, "use a loss function of its own for the training step"))
-        return found
-
-    def _leads_to_gradient(self, node: cst.CSTNode, seen: tuple[cst.CSTNode, ...]) -> bool:
-        """Whether a call is in a function that takes a trained gradient, or in one that only such functions call."""
-        function = self._origins.index.enclosing_function(node)
-        if function is None:
-            return any(self._origins.index.loops_around(g.call) for g in self._trained) and self._beside(node)
-        if function in seen:
-            return True
-        if any(within(self._origins.index, g.call, function) for g in self._trained):
-            return True
-        callers = self._origins.calls_of(function)
-        return bool(callers) and all(self._leads_to_gradient(c, (*seen, function)) for c in callers)
-
-    def _beside(self, node: cst.CSTNode) -> bool:
-        """Whether the node runs in the innermost loop in which a trained gradient is taken."""
-        index = self._origins.index
-        loops = {loops[0] for g in self._trained if (loops := index.loops_around(g.call))}
-        around = index.loops_around(node)
-        return bool(around) and around[0] in loops

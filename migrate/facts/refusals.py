@@ -22,7 +22,8 @@ def refusals(script: Script, batch: str) -> tuple[Problem, ...]:
     unknown = any(not script.ignored(p.code, p.node) for p in loops)
     found += [*loops, *hazards.untaught(script), *hazards.escaped(script), *hazards.unwrapped(script)]
     found += [*script.fitted.averaging.problems, *script.keras_reductions.problems]
-    found += () if unknown else [*script.reductions.problems(), *script.drifting]  # not known without the batches
+    if not unknown:  # else the batches are not known
+        found += [*script.reductions.problems(), *script.shared_totals.problems, *script.drifting]
     found += [*(() if script.migrated else script.noise.problems), *hazards.general(script, batch)]
     found += [] if script.migrated else fit_calls.uncertain(script.fitted.data, script.agreement.certain)
     named = {p.node for p in found}

@@ -47,6 +47,7 @@ from tfdp.migrate.facts.refusals import refusals
 from tfdp.migrate.facts.replay import replayed
 from tfdp.migrate.facts.row_lengths import RowLengths
 from tfdp.migrate.facts.seeds import draws_in, seeds
+from tfdp.migrate.facts.shared_totals import SharedTotals
 from tfdp.migrate.facts.sharing import Sharing, Switches
 from tfdp.migrate.facts.slices import backward
 from tfdp.migrate.facts.steps import Steps
@@ -364,16 +365,17 @@ class Script:
         return Noise(self.origins, self._sizes, self.losses, self._reached, taken)
 
     @cached_property
-    def _of_keras(self) -> KerasLosses:
+    def keras_losses(self) -> KerasLosses:
+        """What the losses are over the batch that Keras computes for fitted models."""
         origins = Origins(self.index, self.names)
         calls = self.fitted.by_keras
-        return KerasLosses(origins, calls, lambda: Losses(origins, self._sizes, (), self._of_keras.of_model))
+        return KerasLosses(origins, calls, lambda: Losses(origins, self._sizes, (), self.keras_losses.of_model))
 
     @cached_property
     def losses(self) -> Losses:
         """What the losses are over the batch."""
         origins = Origins(self.index, self.names, self._reached)
-        return Losses(origins, self._sizes_in(origins), self.array_batches.rows, self._of_keras.of_model)
+        return Losses(origins, self._sizes_in(origins), self.array_batches.rows, self.keras_losses.of_model)
 
     @cached_property
     def _sizes(self) -> BatchSizes:
@@ -386,9 +388,11 @@ class Script:
     @cached_property
     def batch_uses(self) -> BatchUses:
         """Where a training step uses the batch size as a number."""
-        self.reductions  # noqa: B018 - looks at all losses, and so finds what divides them
-        used = (self._sliced | fit_calls.run_by_keras(self.origins, self.fitted.by_keras)) - self.array_batches.counting
-        return BatchUses(self.origins, self._sizes, self.losses, used)
+        _ = self.reductions, self.keras_reductions.problems  # which look at all losses, and so find what divides them
+        divisors = self.losses.divisors | self.keras_losses.divisors
+        used = self._sliced | fit_calls.run_by_keras(self.origins, self.fitted.by_keras) | self.keras_losses.made_of
+        used -= self.array_batches.counting
+        return BatchUses(self.origins, self._sizes, self.losses, used, divisors)
 
     @cached_property
     def reductions(self) -> Reductions:
@@ -397,9 +401,17 @@ class Script:
         return Reductions(self.origins, self.losses, taped)
 
     @cached_property
+    def shared_totals(self) -> SharedTotals:
+        """What of the losses is taken over all ranks."""
+        _ = self.reductions, self.keras_reductions.problems  # which look at all losses
+        taped = [g for g in (*self.trained, *self.fitted.stepped) if not g.fed]
+        others = [g for g in self.gradients if g not in taped]
+        return SharedTotals(self.origins, self.losses, self.keras_losses, taped, others)
+
+    @cached_property
     def keras_reductions(self) -> KerasReductions:
         """How the gradients that fitted models' optimizers take are put together."""
-        return KerasReductions(self.origins, self.fitted.averaging, self._of_keras, self.reductions)
+        return KerasReductions(self.origins, self.fitted.averaging, self.keras_losses, self.reductions)
 
     @cached_property
     def _positions(self) -> Mapping[cst.CSTNode, CodeRange]:

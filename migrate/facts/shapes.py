@@ -59,8 +59,15 @@ def dimension(value: Value | None, axis: int | None) -> Value | None:
     return batch.COUNT if axis == 0 else batch.NUMBER
 
 
-def shared(value: Value | None) -> Value | None:
-    """The mean over the workers of a sum over the batch: the same number on all, that grows as the batch does."""
-    if value is None or value.reduction is not Reduction.SUM or not value.given:
-        return value if value is None else batch.UNKNOWN
-    return replace(batch.COUNT)
+def shared(value: Value | None, adds_up: bool | None) -> Value | None:
+    """A sum or mean over the batch, added up over the workers or averaged: a number of the global batch.
+
+    The mean of the workers' sums of data grows as the local batch does: it may stand for its size.
+    """
+    if value is None:
+        return None
+    if value.reduction is Reduction.SUM and value.given and adds_up is False:
+        return replace(batch.COUNT)
+    whole = {Reduction.SUM: batch.WHOLE_SUM, Reduction.MEAN: batch.WHOLE_MEAN}.get(value.reduction, batch.UNKNOWN)
+    fits = adds_up is (value.reduction is Reduction.SUM)
+    return whole if fits and not value.guessed else batch.UNKNOWN

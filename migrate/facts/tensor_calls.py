@@ -35,6 +35,7 @@ _KERAS_NAMES = {
     "absolute": "abs",
     "concatenate": "concat",
 }
+_FLATTENED = frozenset({"keras.backend.flatten", "keras.backend.batch_flatten", "keras.ops.ravel"})
 _OPERATORS = {"add": "Add", "subtract": "Subtract", "multiply": "Multiply", "divide": "Divide", "truediv": "Divide"}
 
 
@@ -75,6 +76,9 @@ class TensorCalls:
         self._layouts: dict[str, Callable[[cst.Call], Value | None]] = {
             "broadcast_to": self._broadcast_to,
             "reshape": self._reshape,
+            "flatten": lambda call: self._moved(call, allowed=True, deep=False),
+            "ravel": lambda call: self._moved(call, allowed=True, deep=False),
+            "batch_flatten": lambda call: self._moved(call, allowed=True, deep=True),
             "squeeze": self._squeeze,
             "expand_dims": self._expand_dims,
             "transpose": self._transpose,
@@ -92,6 +96,8 @@ class TensorCalls:
         names = [api]
         if api == "keras.backend.binary_crossentropy":
             return Kind.ELEMENTWISE, api
+        if api in _FLATTENED:
+            return Kind.LAYOUT, api
         if api.startswith(("keras.ops.", "keras.backend.")):
             rest = api.rpartition(".")[2]
             rest = _KERAS_NAMES.get(rest, rest)
@@ -169,7 +175,9 @@ class TensorCalls:
         if name == "tensorflow.math.divide_no_nan":
             return self._divided(call)
         one_answer = name.endswith(".where") and len(call.args) < 3  # then it gives places
-        return batch.UNKNOWN if one_answer else batch.elementwise(self._operands(call))
+        found = batch.UNKNOWN if one_answer else batch.elementwise(self._operands(call))
+        root = found is not None and name.endswith(".sqrt") and found.growth % 2 == 0
+        return replace(found, growth=found.growth // 2) if found is not None and root else found
 
     def _operator(self, call: cst.Call, name: str) -> Value | None:
         operator = _OPERATORS[name.rpartition(".")[2]]

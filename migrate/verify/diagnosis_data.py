@@ -1,6 +1,6 @@
 """Losses that are wrong because the ranks' examples are not, together, those of the reference."""
 
-from tfdp.migrate.verify.causes import Cause, Diagnosis, places
+from tfdp.migrate.verify.causes import Cause, Diagnosis, place, places
 from tfdp.migrate.verify.diagnosis_gradient import first_wrong
 from tfdp.migrate.verify.patterns import Scene
 from tfdp.migrate.verify.trace import BY_FILE, DEALT, DEALT_AGAIN, ORDERS_DIFFER, SAME_BATCH
@@ -23,6 +23,13 @@ def read_otherwise(seen: Scene) -> Diagnosis | None:
     if by_file := seen.noted(BY_FILE):
         text = f"read= of dp.shard at {places(by_file)} gives other records than the original, or in another order"
         return Diagnosis(Cause.EXAMPLES, f"{text}: to prove the rest, let it keep the order")
+    if seen.data is not None and seen.data.outcome == "shared":
+        text = (
+            f"the ranks read the reference's examples, and the mean of their losses at {place(taken.calls[0].site)} is "
+            "not the reference's: what a rank's loss makes of its examples depends on how many or which they are, as a "
+            "ratio of two sums does (dp.global_sum)"
+        )
+        return Diagnosis(Cause.LOSS_SUM, text)
     text = "the ranks' examples together are not those of the reference, or their losses are made otherwise of them"
     return Diagnosis(Cause.EXAMPLES, text)
 

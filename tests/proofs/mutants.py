@@ -236,6 +236,13 @@ def divided_by_all(module: cst.Module) -> cst.Module:
     return module if m.findall(module, m.AugAssign(target=m.OneOf(*map(m.Name, names)))) else module.visit(Divide())
 
 
+def _own_totals(module: cst.Module) -> cst.Module:
+    """Without the sums and means over the ranks of which a loss is made."""
+    for function in ("allreduce", "global_mean", "global_sum"):
+        module = calls(function, argument)(module)
+    return module
+
+
 _CHANGES: tuple[tuple[str, Callable[[cst.Module], cst.Module], Cause], ...] = (
     ("drop the shard", calls("shard", argument), Cause.NOT_DEALT),
     (
@@ -252,6 +259,7 @@ _CHANGES: tuple[tuple[str, Callable[[cst.Module], cst.Module], Cause], ...] = (
     ("average divided again", gradients(_divided_again), Cause.DIVIDED),
     ("clipped before the average", dense(gradients(_clipped_first)), Cause.LATE),
     ("loss divided by the batch of all", divided_by_all, Cause.LOSS_SUM),
+    ("totals of each worker", _own_totals, Cause.LOSS_SUM),
     ("skip the learning-rate scale", calls("scale_lr", argument), Cause.RATE),
     ("scale twice", calls("scale_lr", _wrapped("dp.scale_lr")), Cause.RATE),
     ("batch not divided", calls("local_batch_size", argument), Cause.BATCH),
