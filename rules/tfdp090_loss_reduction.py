@@ -3,23 +3,27 @@
 What it does
     Classifies the loss of every trained gradient: a mean over the batch, a sum, one value per example, or not
     understood. Terms of the weights alone (L2) may be added to a mean. Gradients of a sum and of one value per example
-    are added up instead of averaged (TFDP030). A sum that is divided by a sum over the data alone, such as the elements
-    that a mask leaves, is divided by the mean of all workers' divisors.
+    are added up instead of averaged (TFDP030). In a loss that is another function of sums and means over the batch,
+    such as Dice or the root of a mean, each of them is taken over the global batch; a sum that is divided by a sum over
+    the data alone, such as the elements that a mask leaves, is divided by the mean of all workers' divisors.
 
 Why
     The average of the workers' gradients is the gradient of the whole batch only for a mean over equal shares. A sum is
-    wrong by the factor N; a masked or weighted mean by whatever the masks differ.
+    wrong by the factor N; a ratio of sums, such as a masked mean, by whatever the workers' sums differ.
 
 Example
     loss = tf.reduce_sum(losses * mask) / tf.reduce_sum(mask)
-    # becomes
+    # becomes, in code that only training runs
     loss = tf.reduce_sum(losses * mask) / dp.allreduce(tf.reduce_sum(mask))
+    # and in a loss that validation computes too, where no tape records and nothing is exchanged
+    loss = tf.reduce_sum(losses * mask) / dp.global_mean(tf.reduce_sum(mask))
 
 When it refuses
-    For every loss that is not certainly a mean or a sum over the batch: for a sum with terms of the weights, for losses
-    that couple examples, also on the way to the loss (a layer, a step or a function mapped over batches that divides by
-    a norm of all examples, or takes away their mean), and where a shared divisor is computed outside the training step
-    too, as by a loss that is given to `compile`, which `evaluate` calls as well.
+    For every loss that is not certainly one of these: for a sum with terms of the weights, for losses that couple
+    examples in other ways, also on the way to the loss (a layer, a step or a function mapped over batches that divides
+    by a norm of all examples, or takes away their mean), where a shared sum stands under a condition that may differ by
+    worker, in a `tf.function` that training and evaluation share, or in a gradient that trains nothing, and for weights
+    of examples with a compiled loss of one number.
 """
 
 from __future__ import annotations

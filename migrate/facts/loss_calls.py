@@ -14,11 +14,11 @@ from tfdp.migrate.facts.draws import Draw, numpy_draw
 from tfdp.migrate.facts.index import ITER
 from tfdp.migrate.facts.literals import axes
 from tfdp.migrate.facts.loss_objects import LossObjects
+from tfdp.migrate.facts.networks import LAYERS, is_network
 from tfdp.migrate.facts.origins import Origin, Origins, argument
 from tfdp.migrate.facts.tensor_calls import Evaluate, Quotient, TensorCalls
 
 _FRAMEWORKS = ("tensorflow.", "keras.", "numpy.", "math.", "builtins.")
-_LAYERS = ("keras.layers.", "keras.applications.")
 _KEPT_BY_PYTHON = frozenset({"builtins.float", "builtins.int", "builtins.abs", "builtins.max", "builtins.min"})
 _KNOWN = {
     "builtins.next": Value(Reduction.PER_EXAMPLE, opaque=True, given=True),
@@ -194,7 +194,7 @@ class LossCalls:
             return found
         makers = [o.node for o in self._origins.of(method.value) if isinstance(o.node, cst.Call)]
         known = [self._origins.names.api(m.func) or "" for m in makers]
-        framework = any(n.startswith(_FRAMEWORKS) and not n.startswith(_LAYERS) for n in known)
+        framework = any(n.startswith(_FRAMEWORKS) and not n.startswith(LAYERS) for n in known)
         owned = Kind.MODEL in self._origins.kinds(method.value)
         if method.attr.value in _LOSS_METHODS | _STATISTICS | _LAYOUTS or (framework and not owned):
             return batch.UNKNOWN
@@ -255,7 +255,7 @@ class LossCalls:
             return self._objects.of(call, made)
         if (own := self.of_own_object(call, ())) is not None:
             return own
-        if kind is Kind.MODEL or api.startswith(_LAYERS):
+        if kind is Kind.MODEL or api.startswith(LAYERS):
             if self._is_given_mixed(call):
                 return batch.MIXED
             return batch.UNKNOWN if self._of_scalars(call) else Value(Reduction.PER_EXAMPLE, deep=True, opaque=True)
@@ -274,7 +274,7 @@ class LossCalls:
         method = self._origins.method(owner, "__call__") or self._origins.method(owner, "call")
         returned = [r.value for r in self._origins.index.returns[method] if r.value is not None] if method else []
         inner = batch.join(self._at(o) for value in returned for o in self._origins.of(value, path))
-        if _is_network(self._origins, owner):
+        if is_network(self._origins, owner):
             if self._is_given_mixed(call) or (inner is not None and inner.mixed):
                 return batch.MIXED
             scalar = inner is not None and inner.reduction in {Reduction.SUM, Reduction.MEAN}
@@ -378,43 +378,6 @@ class LossCalls:
         gradient = isinstance(call.func, cst.Attribute) and call.func.attr.value == "gradient"
         sources = argument(call, "sources", 1)
         return gradient and sources is not None and isinstance(sources.value, cst.List | cst.Tuple)
-
-
-def holds_weights(origins: Origins, node: cst.CSTNode) -> bool:
-    """Whether the value is a model or a layer, whose attributes are weights."""
-    found = origins.of(node)
-    return bool(found) and all(_is_layer(origins, o) for o in found)
-
-
-def _is_layer(origins: Origins, origin: Origin) -> bool:
-    made = origin.node
-    if isinstance(made, cst.ClassDef) and not origin.path:
-        return _is_network(origins, made)
-    if isinstance(made, cst.Subscript):
-        made = made.value
-        return isinstance(made, cst.Attribute) and made.attr.value == "layers"
-    if isinstance(made, cst.Attribute):
-        return made.attr.value == "layers" and origin.path == (ITER,)
-    if not isinstance(made, cst.Call) or origin.path:
-        return False
-    if (owner := origins.constructed(made)) is not None:
-        return _is_network(origins, owner)
-    if isinstance(made.func, cst.Attribute) and made.func.attr.value == "get_layer":
-        return True
-    return origins.kind(made.func) is Kind.MODEL or (origins.names.api(made.func) or "").startswith(_LAYERS)
-
-
-def _is_network(origins: Origins, owner: cst.ClassDef) -> bool:
-    """Whether a class of the file is a model or a layer."""
-    if Kind.MODEL in origins.base_kinds(owner):
-        return True
-    for base in owner.bases:
-        if (origins.names.api(base.value) or "").startswith(_LAYERS):
-            return True
-        origin = origins.one(base.value)
-        if origin is not None and isinstance(origin.node, cst.ClassDef) and origin.node is not owner:
-            return _is_network(origins, origin.node)
-    return False
 
 
 def _names(node: cst.CSTNode, names: set[str]) -> bool:

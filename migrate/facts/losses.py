@@ -13,7 +13,8 @@ from tfdp.migrate.facts.batch_sizes import BatchSizes
 from tfdp.migrate.facts.batch_values import Reduction, Value
 from tfdp.migrate.facts.index import ITER
 from tfdp.migrate.facts.literals import number
-from tfdp.migrate.facts.loss_calls import LossCalls, holds_weights
+from tfdp.migrate.facts.loss_calls import LossCalls
+from tfdp.migrate.facts.networks import holds_weights
 from tfdp.migrate.facts.origins import Origin, Origins
 from tfdp.migrate.facts.shapes import axis_of, dimension, shaped
 from tfdp.migrate.facts.tensor_calls import Evaluate, binary

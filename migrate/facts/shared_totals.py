@@ -22,9 +22,10 @@ from tfdp.migrate.facts.slices import backward
 _EXCHANGES = frozenset(f"tfdp.runtime.{name}" for name in ("allreduce", "global_mean", "global_sum"))
 _COMPILES = frozenset({"jit_compile", "experimental_compile"})
 _UNLIKE = "this part of the loss has to be taken over all workers, which must not hang on what differs by worker"
+_TRANSPARENT = frozenset({"register_keras_serializable", "staticmethod", "classmethod", "do_not_convert"})
 _TRACED = (
-    "this part of the loss has to be taken over all workers in training alone, and a tf.function around it is traced "
-    "once for training and evaluation"
+    "this part of the loss has to be taken over all workers in training alone, and what is put around its function, as "
+    "a tf.function that is traced once for training and evaluation, may hide which it is"
 )
 _OUTSIDE = (
     "this part of the loss has to be taken over all workers in training alone, and is computed where no tape records"
@@ -100,7 +101,7 @@ class SharedTotals:
             yield Problem("TFDP090", share.node, _UNLIKE, "compute it at every step, before what it decides")
         if function is None or function in seen or self._takes_gradient(function):
             return
-        if self._is_compiled(function, _COMPILES if share.trained else None):
+        if self._is_wrapped(function, share):
             yield Problem("TFDP090", share.node, _TRACED, "take @tf.function off the loss; the step may keep it")
         for call in self._origins.calls_of(function):
             around = self._origins.index.enclosing_function(call)
@@ -122,16 +123,19 @@ class SharedTotals:
         blocks = [above for above in index.ancestors(call) if isinstance(above, cst.With)]
         return any(Kind.TAPE in self._origins.kinds(item.item) for block in blocks for item in block.items)
 
-    def _is_compiled(self, function: cst.FunctionDef, keywords: Collection[str] | None) -> bool:
-        """Whether a function is a tf.function, or one that is given one of the keywords."""
+    def _is_wrapped(self, function: cst.FunctionDef, share: Share) -> bool:
+        """Whether something is put around a function, a tf.function or a decorator, by which it may not see the tape.
+
+        Where it need not see one, only XLA is in the way.
+        """
         made = [d.decorator for d in function.decorators]
         calls = [c for c in self._origins.index.calls if c.args and self._origins.kind(c.func) is Kind.COMPILER]
         made += [c for c in calls if self._origins.function(c.args[0].value) is function]
-        compilers = [m for m in made if self._origins.kind(m.func if isinstance(m, cst.Call) else m) is Kind.COMPILER]
-        if keywords is None:
-            return bool(compilers)
-        given = [a.keyword.value for m in compilers if isinstance(m, cst.Call) for a in m.args if a.keyword is not None]
-        return not set(given).isdisjoint(keywords)
+        if not share.trained:
+            apis = [self._origins.names.api(m.func if isinstance(m, cst.Call) else m) or "" for m in made]
+            return any(api.rpartition(".")[2] not in _TRANSPARENT for api in apis)
+        given = [a.keyword.value for m in made if isinstance(m, cst.Call) for a in m.args if a.keyword is not None]
+        return not _COMPILES.isdisjoint(given)
 
     # --- who computes it ----------------------------------------------------------------------------------------------
 
