@@ -103,7 +103,11 @@ class LossObjects:
         named = {a.keyword.value: a.value for a in given if a.keyword is not None}
         if len(named) < len(given) or named.keys() - {"name", "reduction"}:
             return None
-        return text(self._origins, named["reduction"]) if "reduction" in named else "auto"
+        return self._text(named["reduction"]) if "reduction" in named else "auto"
+
+    def _text(self, reduction: cst.BaseExpression) -> str | None:
+        """Keras 3 takes None for "none"."""
+        return "none" if self._origins.names.api(reduction) == "builtins.None" else text(self._origins, reduction)
 
     def reduced(self, made: cst.Call, over: Value) -> Value:
         """The reduction with which a loss object is made, named or at any position."""
@@ -118,7 +122,7 @@ class LossObjects:
             return batch.UNKNOWN
         texts = [text(self._origins, a) for a in given if not plain(self._origins, a)]
         named = argument(made, "reduction")
-        reduction = text(self._origins, named.value) if named is not None else next(iter(texts), "auto")
+        reduction = self._text(named.value) if named is not None else next(iter(texts), "auto")
         if reduction is None or None in texts:
             return batch.UNKNOWN
         if reduction in _MEANS:

@@ -81,6 +81,7 @@ def compiled(loss: str, layers: str = "keras.layers.Dense(1)") -> str:
         ("keras.losses.MeanSquaredError()", "mean"),
         ("keras.losses.MeanSquaredError(reduction='sum')", "sum"),
         ("keras.losses.MeanSquaredError(reduction='none')", "TFDP090"),
+        ("keras.losses.MeanSquaredError(reduction=None)", "TFDP090"),
         ("keras.losses.SparseCategoricalCrossentropy(from_logits=True)", "mean"),
         ("keras.losses.SparseCategoricalCrossentropy(ignore_class=0)", "TFDP090"),
         ("keras.losses.binary_crossentropy", "mean"),

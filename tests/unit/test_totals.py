@@ -74,6 +74,12 @@ def taped(loss: str, functions: str = "", after: str = "") -> str:
         ("m = K.mean(y_pred)\nreturn K.sqrt(K.mean(K.square(y_pred - m)))", "global_mean global_mean"),
         ("b = keras.losses.BinaryCrossentropy()(y_true, y_pred)\nreturn (1 - tf.exp(-b)) ** 2 * b", "global_mean"),
         ("return tf.reduce_mean(1 - tf.reduce_mean(y_true)) * K.mean(y_pred)", "global_mean"),
+        (
+            "each = keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction=None)\n"
+            "mask = K.cast(y_true > 0, 'float32')\n"
+            "return K.sum(each(y_true, y_pred) * mask) / K.sum(mask)",
+            "global_mean",
+        ),
         # one grows as the batch does: no one learning rate fits
         ("return K.sum(K.square(y_true - y_pred)) + K.mean(y_pred)", REFUSED),
         ("return K.log(1 + K.exp(K.sum(y_pred)))", REFUSED),
