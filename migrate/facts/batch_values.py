@@ -30,10 +30,12 @@ class Value:
 
     reduction: Reduction
     deep: bool = False  # it certainly has an axis after the batch's: axis=-1 is one of each example
+    line: bool = False  # it certainly has none: axis=-1 is the batch's
     opaque: bool = False  # made by something not looked into: it may be a tuple or dict of such values
     power: int = 0
     given: bool = False  # certainly made of numbers and the data alone: no weight has part in it
     guessed: bool = False  # made by code outside the file: taken for one value per example
+    averaged: bool = False  # it may be the mean of one value per example already
     of_all: bool = False
     mixed: bool = False
     whole: bool = False
@@ -66,10 +68,12 @@ def join(values: Iterable[Value | None]) -> Value | None:
     return Value(
         batch[0].reduction,
         all(v.deep for v in batch),
+        all(v.line for v in batch),
         all(v.opaque for v in batch),
         batch[0].power,
         all(v.given for v in known),
         any(v.guessed for v in batch),
+        any(v.averaged for v in batch),
         all(v.of_all for v in batch),
     )
 
@@ -91,7 +95,7 @@ def elementwise(values: Iterable[Value | None]) -> Value | None:
     found = {v.reduction for v in known} - {Reduction.CONSTANT}
     if _mixes(known):
         return MIXED
-    if any(v.power for v in known) or (found and any(v.growth for v in known)):
+    if any(v.power or v.averaged for v in known) or (found and any(v.growth for v in known)):
         return UNKNOWN
     if not found:
         return _constant(known) if known else None
@@ -162,7 +166,7 @@ def total(of: Value, power: int, given: bool) -> Value:
     """A number that is the examples' mean times that power of the batch's size."""
     kind = {0: Reduction.MEAN, 1: Reduction.SUM}.get(power, Reduction.UNKNOWN)
     # What may not be one value per example may have been reduced already: then no sum over the examples is one.
-    kind = Reduction.UNKNOWN if of.guessed and kind is Reduction.SUM else kind
+    kind = Reduction.UNKNOWN if (of.guessed or of.averaged) and kind is Reduction.SUM else kind
     return Value(kind, given=given, guessed=of.guessed)
 
 
@@ -188,9 +192,11 @@ def _rows(values: list[Value], power: int = 0) -> Value:
     return Value(
         Reduction.PER_EXAMPLE,
         any(v.deep for v in values),
+        all(v.line for v in values if v.reduction is Reduction.PER_EXAMPLE),
         power=power,
         given=all(v.given for v in values),
         guessed=any(v.guessed for v in values),
+        averaged=any(v.averaged for v in values),
     )
 
 
@@ -206,7 +212,7 @@ def matrix_product(left: Value | None, right: Value | None, turned: bool = False
     if right.reduction is not Reduction.CONSTANT or left.power or right.power:
         return UNKNOWN
     if left.reduction is Reduction.PER_EXAMPLE:
-        return UNKNOWN if turned else replace(_rows([left, right]), deep=True)
+        return UNKNOWN if turned else replace(_rows([left, right]), deep=True, line=False)
     return _constant([left, right]) if left.reduction is Reduction.CONSTANT else UNKNOWN
 
 
@@ -223,7 +229,7 @@ def reduced(value: Value | None, axes: Axes, over: Value) -> Value | None:
         return UNKNOWN if axes is None else replace(value, deep=False, opaque=False)
     if axes is None:
         return UNKNOWN
-    if not axes or 0 in axes:
+    if not axes or 0 in axes or (value.line and axes == (-1,)):
         return total(value, value.power + _POWERS[over.reduction], value.given)
     return replace(value, deep=False, opaque=False) if of_each_example(value, axes) else UNKNOWN
 
@@ -234,7 +240,7 @@ def statistic(value: Value | None, axes: Axes, kept: bool = False) -> Value | No
         return value
     if value.mixed or value.reduction is not Reduction.PER_EXAMPLE:
         return MIXED if value.mixed else UNKNOWN
-    if axes == () or 0 in (axes or ()):
+    if axes == () or 0 in (axes or ()) or (value.line and axes == (-1,)):
         return MIXED if kept else OF_ALL
     if value.power or not of_each_example(value, axes):
         return UNKNOWN

@@ -155,7 +155,7 @@ class LossCalls:
         node = made.node if made is not None and not made.path else None
         if isinstance(node, cst.Call):
             return self._origins.kind(node.func) is Kind.LOSS_CLASS
-        return self._tensors.kind(call.func)[0] in {Kind.MEAN, Kind.SUM}
+        return self._tensors.kind(call.func)[0] in {Kind.MEAN, Kind.SUM, Kind.LOSS_FUNCTION}
 
     def _function(self, call: cst.Call, func: cst.CSTNode) -> Value | None:
         kind, name = self._tensors.kind(func)

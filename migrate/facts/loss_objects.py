@@ -127,9 +127,11 @@ class LossObjects:
             return batch.UNKNOWN
         if reduction in _MEANS:
             return batch.MEAN
+        # Of values without another axis these losses take the mean over the batch, whatever they are told.
+        each = replace(over, averaged=not over.deep and "ategorical" not in (self._origins.names.api(made.func) or ""))
         if reduction == "sum":
-            return batch.total(over, 1, over.given)
-        return replace(over, deep=False, opaque=False) if reduction == "none" else batch.UNKNOWN
+            return batch.total(each, 1, over.given)
+        return replace(each, deep=False, opaque=False) if reduction == "none" else batch.UNKNOWN
 
     @cached_property
     def _masks(self) -> bool:
@@ -178,7 +180,7 @@ class LossObjects:
                 continue
             made = origin.node.body if isinstance(origin.node, cst.Lambda) else node
             value = self._value(made) or batch.UNKNOWN
-            unknown = value.guessed or value.power or value.opaque
+            unknown = value.guessed or value.power or value.opaque or value.averaged
             summed = value.reduction is Reduction.PER_EXAMPLE
             found.append(batch.UNKNOWN if unknown else batch.SUM if summed else value)
         return found

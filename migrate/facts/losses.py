@@ -88,7 +88,7 @@ class Losses:
         found = self.value(node)
         if found is None or found.mixed:
             return batch.UNKNOWN if found is None else found
-        if found.reduction is Reduction.PER_EXAMPLE and (found.opaque or found.guessed):
+        if found.reduction is Reduction.PER_EXAMPLE and (found.opaque or found.guessed or found.averaged):
             return batch.UNKNOWN  # it may be a tuple, or a mean already
         if found.reduction is Reduction.PER_EXAMPLE and found.power:  # a tape takes the sum of what it is given
             return batch.total(found, found.power + 1, found.given)

@@ -35,8 +35,14 @@ _KERAS_NAMES = {
     "absolute": "abs",
     "concatenate": "concat",
 }
+_NO_MEANS = ("kl_divergence", "kld", "KLD", "kullback", "cosine")  # along the last axis
 _FLATTENED = frozenset({"keras.backend.flatten", "keras.backend.batch_flatten", "keras.ops.ravel"})
 _OPERATORS = {"add": "Add", "subtract": "Subtract", "multiply": "Multiply", "divide": "Divide", "truediv": "Divide"}
+
+
+def _has_classes(name: str) -> bool:
+    """Whether a loss function needs an axis of classes: then that is not the batch's."""
+    return "categorical" in name or name.startswith("tensorflow.nn.")
 
 
 def binary(operator: str, left: Value | None, right: Value | None) -> Value | None:
@@ -76,8 +82,8 @@ class TensorCalls:
         self._layouts: dict[str, Callable[[cst.Call], Value | None]] = {
             "broadcast_to": self._broadcast_to,
             "reshape": self._reshape,
-            "flatten": lambda call: self._moved(call, allowed=True, deep=False),
-            "ravel": lambda call: self._moved(call, allowed=True, deep=False),
+            "flatten": lambda call: self._moved(call, allowed=True, line=True),
+            "ravel": lambda call: self._moved(call, allowed=True, line=True),
             "batch_flatten": lambda call: self._moved(call, allowed=True, deep=True),
             "squeeze": self._squeeze,
             "expand_dims": self._expand_dims,
@@ -135,7 +141,8 @@ class TensorCalls:
 
     # --- functions ----------------------------------------------------------------------------------------------------
 
-    def _loss_function(self, call: cst.Call, name: str) -> Value | None:  # noqa: ARG002
+    def _loss_function(self, call: cst.Call, name: str) -> Value | None:
+        """The mean, or the sum over the classes, along the last axis: of one value per example that is the batch's."""
         given = [a.value for a in call.args if a.keyword is None]
         more = [a for a in given[2:] if not plain(self._origins, a) or isinstance(a, cst.Integer | cst.UnaryOperation)]
         if more or not self._axis_of_example(call):
@@ -143,7 +150,11 @@ class TensorCalls:
         named = {"y_true", "y_pred", "labels", "logits", "target", "output"}
         given = [*given[:2], *(a.value for a in call.args if a.keyword is not None and a.keyword.value in named)]
         found = batch.elementwise([self._value(v) for v in given])
-        return replace(found, deep=False) if found is not None else None
+        if found is None or found.reduction is not Reduction.PER_EXAMPLE or found.deep or _has_classes(name):
+            return replace(found, deep=False) if found is not None else None
+        if found.line and not any(word in name for word in _NO_MEANS):
+            return batch.reduced(found, (), batch.MEAN)
+        return batch.UNKNOWN if found.line else replace(found, averaged=True)
 
     def _shape_of_made(self, call: cst.Call) -> tuple[Value | None, int]:
         """The first number of the shape that a new tensor is given, and how many there are (0: not known)."""
@@ -222,11 +233,11 @@ class TensorCalls:
     def _layout(self, call: cst.Call, name: str) -> Value | None:
         return self._layouts[name.rpartition(".")[2]](call)
 
-    def _moved(self, call: cst.Call, allowed: bool, deep: bool) -> Value | None:
+    def _moved(self, call: cst.Call, allowed: bool, deep: bool = False, line: bool = False) -> Value | None:
         value = self._operand(call)
         if value is None or value.reduction is not Reduction.PER_EXAMPLE:
             return value
-        return replace(value, deep=deep, opaque=False) if allowed else batch.UNKNOWN
+        return replace(value, deep=deep, line=line, opaque=False) if allowed else batch.UNKNOWN
 
     def _reshape(self, call: cst.Call) -> Value | None:
         """The batch's axis must stay the first: `[-1, …]`, `[batch_size, …]` or the shape of another value."""
@@ -239,9 +250,10 @@ class TensorCalls:
             first = shape.elements[0]
             fixed = not isinstance(first, cst.Element) or isinstance(first.value, cst.Integer)
             spread = len(shape.elements) > 2 and ints(self._origins, shape.elements[1].value) == (1,)
-            return self._moved(call, allowed=not fixed and not spread, deep=len(shape.elements) > 1)
-        allowed = self._is_shape(shape) or ints(self._origins, given.value) == (-1,)
-        return self._moved(call, allowed=allowed, deep=False)
+            deep = len(shape.elements) > 1
+            return self._moved(call, allowed=not fixed and not spread, deep=deep, line=not deep)
+        line = ints(self._origins, given.value) == (-1,)
+        return self._moved(call, allowed=line or self._is_shape(shape), line=line)
 
     def _is_shape(self, node: cst.CSTNode) -> bool:
         """`value.shape`, `tf.shape(value)`."""

@@ -72,6 +72,16 @@ def reduction(loss: str, setup: str = "") -> Reduction:
         ("tf.reduce_mean(tf.losses.categorical_crossentropy(tf.one_hot(y, 10), p, from_logits=True))", MEAN),
         ("tf.reduce_mean(tf.keras.losses.KLD(y, p))", MEAN),
         ("tf.keras.losses.mse(y, p)", PER_EXAMPLE),
+        # along the last axis, which may be the batch's
+        ("tf.keras.losses.mse(y, p[:, 0])", UNKNOWN),
+        ("tf.reduce_mean(tf.keras.losses.mse(y, p[:, 0]))", MEAN),
+        ("tf.reduce_sum(tf.keras.losses.mse(y, p[:, 0]))", UNKNOWN),
+        ("tf.reduce_mean(tf.exp(tf.keras.losses.mse(y, p[:, 0])))", UNKNOWN),
+        ("tf.keras.losses.mse(tf.reshape(y, [-1]), tf.reshape(p, [-1]))", MEAN),
+        ("tf.keras.losses.kld(tf.reshape(y, [-1]), tf.reshape(p, [-1]))", UNKNOWN),
+        ("tf.keras.losses.MeanSquaredError(reduction='none')(y, p[:, 0])", UNKNOWN),
+        ("tf.reduce_mean(tf.reshape(p, [-1]), axis=-1)", MEAN),
+        ("tf.reduce_mean(tf.nn.softmax(tf.reshape(p, [-1])))", MIXED),
         ("tf.reduce_mean(p, axis=1)", PER_EXAMPLE),
         ("tf.reduce_mean(p, 1)", PER_EXAMPLE),
         # sums and means along axes of one example
