@@ -48,6 +48,7 @@ class KerasLosses:
         self._origins, self._fits, self._make = origins, tuple(fits), losses
         self._known: dict[Compile, Value] = {}
         self.functions: set[cst.FunctionDef] = set()  # that Keras calls for a loss
+        self._lambdas: set[cst.Lambda] = set()
 
     @cached_property
     def _losses(self) -> Losses:
@@ -150,6 +151,7 @@ class KerasLosses:
         if isinstance(node, cst.FunctionDef):
             return self._of_function(node)
         if isinstance(node, cst.Lambda):
+            self._lambdas.add(node)
             self._losses.columns.update(node.params.params)
             return mean_of(self._losses.value(node.body))
         if isinstance(node, cst.Call):
@@ -282,10 +284,20 @@ class KerasLosses:
     def _weighted(self, compiled: Compile) -> Problem | None:
         """Weights of examples, by the mean of which Keras multiplies a loss that is one number for the batch."""
         given = [argument(f.call, name) for f in self._fits if compiled in f.compiles for name in _WEIGHTS]
-        weights = next((g.value for g in given if g is not None and not is_off(self._origins, g.value)), None)
-        pairs = [f for f in self.functions if f.name.value != "compute_loss"]
-        single = any((v := self._of_each_pair(f)) is not None and v.reduction in _NUMBERS for f in pairs)
-        return Problem("TFDP090", weights, _ONE_NUMBER, _EACH) if weights is not None and single else None
+        weights: list[cst.CSTNode] = [g.value for g in given if g is not None and not is_off(self._origins, g.value)]
+        weights += self._weights_in_datasets
+        own = [f for f in self.functions if f.name.value != "compute_loss"]
+        single = [self._of_each_pair(f) for f in own] + [self._losses.value(each.body) for each in self._lambdas]
+        if not weights or not any(v is not None and v.reduction in _NUMBERS for v in single):
+            return None
+        return Problem("TFDP090", weights[0], _ONE_NUMBER, _EACH)
+
+    @property
+    def _weights_in_datasets(self) -> list[cst.CSTNode]:
+        """The third of the arrays of which a dataset is made: what `fit` takes for weights."""
+        slices = [c for c in self._origins.index.calls if self._origins.kind(c.func) is Kind.DATASET and c.args]
+        made = [o.node for c in slices for o in self._origins.of(c.args[0].value) if not o.path]
+        return [m.elements[2].value for m in made if isinstance(m, cst.Tuple) and len(m.elements) == 3]
 
 
 def _entry(table: cst.CSTNode) -> cst.BaseExpression | None:

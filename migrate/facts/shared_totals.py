@@ -144,8 +144,22 @@ class SharedTotals:
         function = self._origins.index.enclosing_function(node)
         if function is None or self._takes_gradient(function):
             return function is not None or self._beside(node)
+        return self._called_in_steps(function, ()) and not self._of_keras(function, ())
+
+    def _called_in_steps(self, function: cst.FunctionDef, seen: tuple[cst.CSTNode, ...]) -> bool:
+        """Whether the function is called, only by training steps, and handed to nothing that may call it elsewhere."""
         calls = self._origins.calls_of(function)
-        return bool(calls) and all(self._leads_to_gradient(c, ()) for c in calls) and not self._of_keras(function, ())
+        inside = bool(calls) and all(self._leads_to_gradient(c, (*seen, function)) for c in calls)
+        return inside and not self._is_handed_on(function)
+
+    def _is_handed_on(self, function: cst.FunctionDef) -> bool:
+        index, name = self._origins.index, function.name.value
+        uses = [u for u in (*index.names[name], *index.attributes[name]) if self._origins.function(u) is function]
+        above = [(u, index.parents[u]) for u in uses]
+        values = [(u, a) for u, a in above if not (isinstance(a, cst.Call) and a.func is u)]
+        makers = [index.parents[a] for _, a in values if isinstance(a, cst.Arg)]
+        compiled = [m for m in makers if isinstance(m, cst.Call) and self._origins.kind(m.func) is Kind.COMPILER]
+        return len(compiled) < len(values)
 
     def _of_keras(self, function: cst.FunctionDef, seen: tuple[cst.CSTNode, ...]) -> bool:
         """Whether Keras calls the function, or one that calls it, for a compiled loss."""
@@ -173,8 +187,7 @@ class SharedTotals:
             return any(self._origins.index.loops_around(g.call) for g in self._trained) and self._beside(node)
         if function in seen or self._takes_gradient(function):
             return True
-        callers = self._origins.calls_of(function)
-        return bool(callers) and all(self._leads_to_gradient(c, (*seen, function)) for c in callers)
+        return self._called_in_steps(function, seen)
 
     def _beside(self, node: cst.CSTNode) -> bool:
         """Whether the node runs in the innermost loop in which a trained gradient is taken."""

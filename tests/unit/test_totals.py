@@ -124,11 +124,28 @@ def root(y, p):
         ("\n@tf.function" + ROOT, "", "allreduce"),
         ("\n@tf.function" + ROOT, "print(float(root(y, model(x))))", REFUSED),
         ("\n@tf.function(jit_compile=True)" + ROOT, "", REFUSED),
+        (ROOT + "\ndef measure(f):\n    return f(y, y)\n", "print(measure(root))", "global_mean"),
         (ROOT + "\nroot = tf.function(root)\n", "print(float(root(y, model(x))))", REFUSED),
     ],
 )
 def test_a_loss_that_is_computed_outside_training_too(functions: str, after: str, expected: str) -> None:
     assert taped("root(y, p)", functions, after) == expected
+
+
+@pytest.mark.parametrize(
+    ("loss", "fit", "expected"),
+    [
+        ("lambda t, p: K.mean(t - p)", "fit(x, y, class_weight={0: 1.0, 1: 5.0})", REFUSED),
+        ("lambda t, p: K.mean(t - p)", "fit(x, y, class_weight=None)", ""),
+        ("lambda t, p: K.mean(t - p, axis=-1)", "fit(x, y, class_weight={0: 1.0, 1: 5.0})", ""),
+        ("lambda t, p: K.mean(t - p)", "fit(tf.data.Dataset.from_tensor_slices((x, y, w)).batch(8))", REFUSED),
+        ("lambda t, p: K.mean(t - p)", "fit(tf.data.Dataset.from_tensor_slices((x, y)).batch(8))", ""),
+        ("root", "fit(x, y, class_weight={0: 1.0, 1: 5.0})", "global_mean"),
+    ],
+)
+def test_weights_of_a_loss_that_is_one_number(loss: str, fit: str, expected: str) -> None:
+    source = COMPILED.format(functions="w = helper()\n" + ROOT, loss=loss)
+    assert exchanged(source.replace("fit(x, y, batch_size=16)", fit)) == expected
 
 
 def test_a_sum_of_two_losses_that_disagree() -> None:
