@@ -105,9 +105,9 @@ class SharedTotals:
             yield Problem("TFDP090", share.node, _TRACED, "take @tf.function off the loss; the step may keep it")
         for call in self._origins.calls_of(function):
             around = self._origins.index.enclosing_function(call)
-            if not (self._beside(call) if around is None else self._trains(around, ())):
-                continue
             step = around is None or self._takes_gradient(around)
+            if not (call in self._sliced if step else around is not None and self._trains(around, ())):
+                continue
             if step and not share.trained and not self._in_tape(call, around):
                 yield Problem("TFDP090", share.node, _OUTSIDE, "call the loss inside `with tf.GradientTape()`")
             yield from self._misplaced(share, call, [*seen, function])
@@ -143,7 +143,7 @@ class SharedTotals:
         """Whether every call that leads to the node comes from a training step of the file."""
         function = self._origins.index.enclosing_function(node)
         if function is None or self._takes_gradient(function):
-            return function is not None or self._beside(node)
+            return True  # in the step itself
         return self._called_in_steps(function, ()) and not self._of_keras(function, ())
 
     def _called_in_steps(self, function: cst.FunctionDef, seen: tuple[cst.CSTNode, ...]) -> bool:
@@ -178,20 +178,15 @@ class SharedTotals:
         calls = self._origins.calls_of(function)
         around = [self._origins.index.enclosing_function(c) for c in calls]
         above = any(self._trains(a, (*seen, function)) for a in around if a is not None)
-        return above or any(a is None and self._beside(c) for a, c in zip(around, calls, strict=True))
+        return above or any(a is None and c in self._sliced for a, c in zip(around, calls, strict=True))
 
     def _leads_to_gradient(self, node: cst.CSTNode, seen: tuple[cst.CSTNode, ...]) -> bool:
-        """Whether a call is in a function that takes a trained gradient, or in one that only such functions call."""
+        """Whether a call is part of what a trained gradient is taken of, or in a function that only such calls call."""
         function = self._origins.index.enclosing_function(node)
-        if function is None:
-            return any(self._origins.index.loops_around(g.call) for g in self._trained) and self._beside(node)
-        if function in seen or self._takes_gradient(function):
-            return True
-        return self._called_in_steps(function, seen)
+        if function is None or self._takes_gradient(function):
+            return node in self._sliced
+        return function in seen or self._called_in_steps(function, seen)
 
-    def _beside(self, node: cst.CSTNode) -> bool:
-        """Whether the node runs in the innermost loop in which a trained gradient is taken."""
-        index = self._origins.index
-        loops = {loops[0] for g in self._trained if (loops := index.loops_around(g.call))}
-        around = index.loops_around(node)
-        return bool(around) and around[0] in loops
+    @cached_property
+    def _sliced(self) -> frozenset[cst.CSTNode]:
+        return backward(self._origins, [value for g in self._trained for value in g.made_of])

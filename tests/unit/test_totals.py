@@ -133,6 +133,25 @@ def test_a_loss_that_is_computed_outside_training_too(functions: str, after: str
 
 
 @pytest.mark.parametrize(
+    ("beside", "expected"),
+    [
+        ("", "allreduce"),
+        ("print(float(root(y_all, model(x_all))))", "global_mean"),
+    ],
+)
+def test_a_call_beside_the_loss_in_the_function_of_the_step(beside: str, expected: str) -> None:
+    step = """
+    for x, y in data:
+        with tf.GradientTape() as tape:
+            loss = root(y, model(x))
+        opt.apply_gradients(zip(tape.gradient(loss, model.trainable_variables), model.trainable_variables))
+    """
+    loop = "def train():" + step + "    " + beside
+    head = TAPED.partition("\nfor x")[0].format(functions=ROOT, loss="")
+    assert exchanged(f"{head}\n{loop}\n\ntrain()\n") == expected
+
+
+@pytest.mark.parametrize(
     ("loss", "fit", "expected"),
     [
         ("lambda t, p: K.mean(t - p)", "fit(x, y, class_weight={0: 1.0, 1: 5.0})", REFUSED),
