@@ -20,6 +20,7 @@ from tfdp.migrate.facts.named_optimizers import is_name
 from tfdp.migrate.facts.origins import Origins, argument
 from tfdp.migrate.facts.problem import Problem
 from tfdp.migrate.facts.slices import backward
+from tfdp.migrate.facts.spelling import last_name
 from tfdp.migrate.facts.totals import Totals
 
 # The names by which Keras knows losses that couple no examples, beside those of its classes and functions.
@@ -32,7 +33,8 @@ _NAMES = frozenset(
 ) | {n.rpartition(".")[2] for n, kind in KINDS.items() if kind in {Kind.LOSS_CLASS, Kind.LOSS_FUNCTION}}
 _LOOKED_UP = frozenset({"keras.losses.get", "keras.losses.deserialize"})
 _NUMBERS = frozenset({Reduction.MEAN, Reduction.SUM})
-_WEIGHTS = ("class_weight", "sample_weight")
+_WEIGHTS = {"sample_weight": 2, "class_weight": 3}  # where `train_on_batch` takes them
+_KERAS_STEPS = {"compute_loss": 3, "compiled_loss": 2}  # where they take weights of examples
 _ONE_NUMBER = (
     "the loss is one number for the batch, which Keras multiplies by the mean of these weights; that differs by worker"
 )
@@ -52,13 +54,38 @@ class KerasLosses:
 
     @cached_property
     def _losses(self) -> Losses:
+        self._narrow()
         found = self._make()
-        functions = [*self._origins.index.functions]
-        for function in functions:
+        for function in self._origins.index.functions:
             owner = self._origins.index.enclosing_class(function)
             if function.name.value in {"call", "compute_loss"} and owner is not None:
                 found.columns.update(params_of(function)[1:])
         return found
+
+    def _narrow(self) -> None:
+        """The functions that Keras calls get labels and outputs, whatever else calls them; those that they call, what
+        they are given there."""
+        index, compiles = self._origins.index, dict.fromkeys(c for f in self._fits for c in f.compiles)
+        todo = [each for c in compiles if (given := self._given(c)) is not None for each in self._functions_in(given)]
+        called, seen, only = frozenset(todo), set(todo), set()
+        while todo:
+            function = todo.pop()
+            for call in index.calls:
+                if index.enclosing_function(call) is function:
+                    only.add(call)
+                    inner = self._origins.function(call.func)
+                    if inner is not None and inner not in seen:
+                        seen.add(inner)
+                        todo.append(inner)
+        self._origins.narrow(frozenset(only), called)
+
+    def _functions_in(self, node: cst.BaseExpression) -> Iterator[cst.FunctionDef]:
+        for origin in self._origins.of(node):
+            if isinstance(origin.node, cst.FunctionDef):
+                yield origin.node
+            elif isinstance(origin.node, cst.List | cst.Tuple | cst.Dict) and not origin.path:
+                for element in origin.node.elements:
+                    yield from self._functions_in(element.value)
 
     # --- the loss of one compile --------------------------------------------------------------------------------------
 
@@ -94,6 +121,8 @@ class KerasLosses:
             owner = self._origins.index.enclosing_class(function) if function is not None else None
         compiles = [c for f in self._fits for c in f.compiles if owner is None or self._is_of(f, owner)]
         found = [self._of_keras(c) for c in dict.fromkeys(compiles)]
+        if any(self._weighted(c) is not None for c in compiles):
+            return batch.UNKNOWN
         return batch.join(found) if found else batch.UNKNOWN
 
     def _is_of(self, fit: Fit, owner: cst.ClassDef) -> bool:
@@ -153,7 +182,8 @@ class KerasLosses:
         if isinstance(node, cst.Lambda):
             self._lambdas.add(node)
             self._losses.columns.update(node.params.params)
-            return mean_of(self._losses.value(node.body))
+            self._losses.labels.update(node.params.params[:1])
+            return self._losses.settled(lambda: mean_of(self._losses.value(node.body)))
         if isinstance(node, cst.Call):
             return self._of_object(node)
         if isinstance(node, cst.Name | cst.Attribute):
@@ -283,7 +313,11 @@ class KerasLosses:
 
     def _weighted(self, compiled: Compile) -> Problem | None:
         """Weights of examples, by the mean of which Keras multiplies a loss that is one number for the batch."""
-        given = [argument(f.call, name) for f in self._fits if compiled in f.compiles for name in _WEIGHTS]
+        fits = [f for f in self._fits if compiled in f.compiles]
+        given = [argument(f.call, n, p if f.method != "fit" else None) for f in fits for n, p in _WEIGHTS.items()]
+        steps = [c for c in self._origins.index.calls if isinstance(c.func, cst.Attribute)]
+        steps = [c for c in steps if cst.ensure_type(c.func, cst.Attribute).attr.value in _KERAS_STEPS]
+        given += [argument(c, "sample_weight", _KERAS_STEPS[last_name(c.func) or ""]) for c in steps]
         weights: list[cst.CSTNode] = [g.value for g in given if g is not None and not is_off(self._origins, g.value)]
         weights += self._weights_in_datasets
         own = [f for f in self.functions if f.name.value != "compute_loss"]
@@ -297,6 +331,12 @@ class KerasLosses:
         """The third of the arrays of which a dataset is made: what `fit` takes for weights."""
         slices = [c for c in self._origins.index.calls if self._origins.kind(c.func) is Kind.DATASET and c.args]
         made = [o.node for c in slices for o in self._origins.of(c.args[0].value) if not o.path]
+        mapped = [c for c in self._origins.index.calls if last_name(c.func) == "map" and c.args]
+        for origin in (o for c in mapped for o in self._origins.of(c.args[0].value)):
+            if isinstance(origin.node, cst.Lambda):
+                made.append(origin.node.body)
+            elif isinstance(origin.node, cst.FunctionDef):
+                made += [r.value for r in self._origins.index.returns[origin.node] if r.value is not None]
         return [m.elements[2].value for m in made if isinstance(m, cst.Tuple) and len(m.elements) == 3]
 
 

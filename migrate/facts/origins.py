@@ -38,12 +38,18 @@ class Origins:
         """only: calls of the file's functions that are asked about; parameters take their values from no others, where
         one of these passes any."""
         self.index, self.names, self._only = index, names, only
+        self.called_by_others: frozenset[cst.FunctionDef] = frozenset()  # what calls them is not in the file
         self.settled: set[cst.CSTNode] = set()  # conditions that are, or are made, the same on all ranks
         self._busy: set[tuple[cst.CSTNode, tuple[int, ...]]] = set()
         self._known: dict[tuple[cst.CSTNode, tuple[int, ...]], tuple[Origin, ...]] = {}
         self._callers: dict[cst.FunctionDef, list[cst.Call]] = {}
         self._cuts = self._steps = 0
         self._methods = {c: {f.name.value: f for f in body_functions(c)} for c in index.classes}
+
+    def narrow(self, only: frozenset[cst.Call], called_by_others: frozenset[cst.FunctionDef]) -> None:
+        """From now on `only` these calls are asked about, and the parameters of some functions stay unknown."""
+        self._only, self.called_by_others = only, called_by_others
+        self._known.clear()
 
     # --- following ----------------------------------------------------------------------------------------------------
 
@@ -108,7 +114,7 @@ class Origins:
         """A parameter takes its values from the calls of its function in this file; without any it stays unknown."""
         function = definition.scope
         unknown = [Origin(definition.value or definition.statement, path)]
-        if not isinstance(function, cst.FunctionDef):
+        if not isinstance(function, cst.FunctionDef) or function in self.called_by_others:
             return unknown
         if self._is_self(definition, function):
             owner = self.index.enclosing_class(function)

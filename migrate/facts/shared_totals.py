@@ -18,6 +18,7 @@ from tfdp.migrate.facts.losses import Losses
 from tfdp.migrate.facts.origins import Origins
 from tfdp.migrate.facts.problem import Problem
 from tfdp.migrate.facts.slices import backward
+from tfdp.migrate.facts.spelling import last_name
 
 _EXCHANGES = frozenset(f"tfdp.runtime.{name}" for name in ("allreduce", "global_mean", "global_sum"))
 _COMPILES = frozenset({"jit_compile", "experimental_compile"})
@@ -25,7 +26,7 @@ _UNLIKE = "this part of the loss has to be taken over all workers, which must no
 _TRANSPARENT = frozenset({"register_keras_serializable", "staticmethod", "classmethod", "do_not_convert"})
 _TRACED = (
     "this part of the loss has to be taken over all workers in training alone, and what is put around its function, as "
-    "a tf.function that is traced once for training and evaluation, may hide which it is"
+    "a tf.function that is traced once for both, hides which it is or exchanges gradients in any order"
 )
 _OUTSIDE = (
     "this part of the loss has to be taken over all workers in training alone, and is computed where no tape records"
@@ -89,7 +90,8 @@ class SharedTotals:
         inner = backward(self._origins, targets) if targets and (tape.shared or keras.shared) else frozenset()
         mixed = [c for c in (*tape.shared, *keras.shared) if c in inner]
         found += [Problem("TFDP090", c, _INNER, "use a loss of its own for that gradient") for c in mixed]
-        return tuple(dict.fromkeys(found))
+        functions = self._origins.index.enclosing_function
+        return tuple({(functions(p.node), p.reason): p for p in reversed(found)}.values())[::-1]
 
     # --- where it stands ----------------------------------------------------------------------------------------------
 
@@ -120,18 +122,20 @@ class SharedTotals:
         mine = [g for g in self._trained if function is None or within(index, g.call, function)]
         if mine and all(g.minimized for g in mine):
             return True
-        blocks = [above for above in index.ancestors(call) if isinstance(above, cst.With)]
-        return any(Kind.TAPE in self._origins.kinds(item.item) for block in blocks for item in block.items)
+        items = [item.item for above in index.ancestors(call) if isinstance(above, cst.With) for item in above.items]
+        stops = any(isinstance(i, cst.Call) and last_name(i.func) == "stop_recording" for i in items)
+        return not stops and any(Kind.TAPE in self._origins.kinds(i) for i in items)
 
     def _is_wrapped(self, function: cst.FunctionDef, share: Share) -> bool:
         """Whether something is put around a function, a tf.function or a decorator, by which it may not see the tape.
 
-        Where it need not see one, only XLA is in the way.
+        The gradients of a tf.function outside any other run in no certain order, and exchanges need one. A sum of data
+        alone has none: if it need not see the tape, only XLA is in the way.
         """
         made = [d.decorator for d in function.decorators]
         calls = [c for c in self._origins.index.calls if c.args and self._origins.kind(c.func) is Kind.COMPILER]
         made += [c for c in calls if self._origins.function(c.args[0].value) is function]
-        if not share.trained:
+        if not share.trained or share.node not in self._losses.shares:
             apis = [self._origins.names.api(m.func if isinstance(m, cst.Call) else m) or "" for m in made]
             return any(api.rpartition(".")[2] not in _TRANSPARENT for api in apis)
         given = [a.keyword.value for m in made if isinstance(m, cst.Call) for a in m.args if a.keyword is not None]
@@ -141,7 +145,13 @@ class SharedTotals:
 
     def _only_trained(self, node: cst.BaseExpression) -> bool:
         """Whether every call that leads to the node comes from a training step of the file."""
-        function = self._origins.index.enclosing_function(node)
+        index = self._origins.index
+        function = index.enclosing_function(node)
+        if any(
+            isinstance(above, cst.Lambda) and index.enclosing_function(above) is function
+            for above in index.ancestors(node)
+        ):
+            return False  # whatever calls it
         if function is None or self._takes_gradient(function):
             return True  # in the step itself
         return self._called_in_steps(function, ()) and not self._of_keras(function, ())

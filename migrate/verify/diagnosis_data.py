@@ -48,7 +48,8 @@ def _dealt(seen: Scene, *, same_losses: bool) -> Diagnosis | None:
     if apart:
         text = f"each rank has shuffled for itself before the deal at {places(apart)}: examples are seen twice or never"
         return Diagnosis(Cause.ORDERS, text)
-    if same_losses and seen.failure is not None and seen.failure.kind == "loss":
+    known = seen.data is not None and seen.data.outcome == "shared"  # a loss of sums over all ranks is one number
+    if same_losses and not known and seen.failure is not None and seen.failure.kind == "loss":
         but = f", though {places(dealt)} deals records" if dealt else ""
         return Diagnosis(Cause.NOT_DEALT, f"all ranks have the same loss: they train on the same examples{but}")
     # Draws and shuffles that differ by rank make losses differ on the same examples too.
