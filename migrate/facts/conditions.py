@@ -131,8 +131,10 @@ def _counts(origin: Origin, origins: Origins, depth: int) -> bool:
     if isinstance(node, cst.AugAssign):
         return isinstance(node.value, cst.Integer)
     if isinstance(node, cst.Call):
+        api = origins.names.api(node.func) or ""
+        element = api == "builtins.enumerate" and origin.path[1:] != (0,)  # not its counter
         return (
-            (origins.names.api(node.func) or "") in _COUNTERS
+            (api in _COUNTERS and not element)
             or parses_arguments(node, origins)
             or _counting_variable(origin, origins, depth)
         )

@@ -177,20 +177,21 @@ class Sameness:
 
     def _element(self, iterable: cst.CSTNode, path: tuple[int, ...], calls: _Calls) -> Marks:
         """What iterating gives: of a dataset that is dealt, this rank's examples."""
+        trained = frozenset({Mark.LOCAL}) if self._origins.index.parents.get(iterable) in self._loops else _NONE
         if isinstance(iterable, cst.Call):
             api = self._origins.names.api(iterable.func)
             if api == "builtins.enumerate" and path and iterable.args:
-                return _NONE if path[0] == 0 else self._element(iterable.args[0].value, path[1:], calls)
+                return _NONE if path[0] == 0 else trained | self._element(iterable.args[0].value, path[1:], calls)
             if api == "builtins.zip" and path and 0 <= path[0] < len(iterable.args):
                 return self._element(iterable.args[path[0]].value, path[1:], calls)
-        if isinstance(iterable, cst.Call) and self._origins.names.api(iterable.func) == "builtins.range":
-            return self.of(iterable, calls)
+            if api == "builtins.range":
+                return self.of(iterable, calls)
         assert isinstance(iterable, cst.BaseExpression)
         chains = self._datasets.chains(self._datasets.unwrap(iterable))
         if path[:1] == (0,) and chains and all(c.numbered for c in chains):
             return _NONE
-        if self._origins.index.parents.get(iterable) in self._loops:
-            return frozenset({Mark.LOCAL})
+        if trained:
+            return trained
         return self._batch(chains) if chains else self.of(iterable, calls)
 
     def _batch(self, chains: tuple[Chain, ...]) -> Marks:

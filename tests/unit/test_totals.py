@@ -167,7 +167,10 @@ def test_a_call_beside_the_loss_in_the_function_of_the_step(beside: str, expecte
         ("lambda t, p: K.mean(t - p, axis=-1)", "fit(x, y, class_weight={0: 1.0, 1: 5.0})", ""),
         ("lambda t, p: K.mean(t - p)", "fit(tf.data.Dataset.from_tensor_slices((x, y, w)).batch(8))", REFUSED),
         ("lambda t, p: K.mean(t - p)", "fit(tf.data.Dataset.from_tensor_slices((x, y)).batch(8))", ""),
+        ("lambda t, p: K.mean(t - p)", "fit(helper().map(lambda x, y: (x, y, y)).batch(8))", REFUSED),
         ("root", "fit(x, y, class_weight={0: 1.0, 1: 5.0})", "global_mean"),
+        ("lambda t, p: 1 - root(t, p)", "fit(x, y)", "global_mean"),
+        ("lambda t, p: K.sqrt(K.mean(K.square(t - p)))", "fit(x, y)", "global_mean"),
     ],
 )
 def test_weights_of_a_loss_that_is_one_number(loss: str, fit: str, expected: str) -> None:
