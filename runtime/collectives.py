@@ -76,9 +76,26 @@ def _gradients(
     tensors = [tf.convert_to_tensor(upstream[index]) for index in floating]
     found: list[Tensor | None] = [None] * len(values)
     if tensors:
-        combined = exchanged(job, tensors, op, Label(_gradient_name(label), label.site))
+        combined = _exchanged_gradients(job, tensors, op, label)
         for index, tensor in zip(floating, combined, strict=True):
             found[index] = tensor
+    return found
+
+
+_LAST = "_tfdp_last_gradients"
+
+
+def _exchanged_gradients(job: Job, upstream: Sequence[Tensor], op: ReduceOp, label: Label) -> list[Tensor]:
+    """The gradients combined over the ranks; in a graph after those that it has exchanged before.
+
+    TensorFlow keeps stateful operations in the order of a function's text, but not those of the gradients of one that a
+    tape outside has recorded: these are made in the same order on all ranks, and would run in any.
+    """
+    graph = None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
+    with tf.control_dependencies(getattr(graph, _LAST, ())):
+        found = exchanged(job, upstream, op, Label(_gradient_name(label), label.site))
+    if graph is not None:
+        setattr(graph, _LAST, tuple(found))
     return found
 
 
@@ -108,7 +125,7 @@ def allgather(tensor: Any, name: str | None = None) -> Tensor:
         rows, counts = job.transport.allgather(value, label)
 
         def gradient(upstream: Tensor) -> Tensor:
-            total = exchanged(job, [upstream], Sum, Label(_gradient_name(label), label.site))[0]
+            total = _exchanged_gradients(job, [upstream], Sum, label)[0]
             start = tf.reduce_sum(counts[: job.topology.rank])
             return total[start : start + counts[job.topology.rank]]
 
@@ -136,7 +153,7 @@ def broadcast(tensor: Any, root_rank: int = 0, name: str | None = None) -> Tenso
     @tf.custom_gradient  # type: ignore[untyped-decorator]
     def spread(value: Tensor) -> Any:
         def gradient(upstream: Tensor) -> Tensor:
-            total = exchanged(job, [upstream], Sum, Label(_gradient_name(label), label.site))[0]
+            total = _exchanged_gradients(job, [upstream], Sum, label)[0]
             return total if job.topology.rank == root_rank else tf.zeros_like(total)
 
         return job.transport.broadcast([value], root_rank, label)[0], gradient

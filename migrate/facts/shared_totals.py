@@ -26,7 +26,7 @@ _UNLIKE = "this part of the loss has to be taken over all workers, which must no
 _TRANSPARENT = frozenset({"register_keras_serializable", "staticmethod", "classmethod", "do_not_convert"})
 _TRACED = (
     "this part of the loss has to be taken over all workers in training alone, and what is put around its function, as "
-    "a tf.function that is traced once for both, hides which it is or exchanges gradients in any order"
+    "a tf.function that is traced once for training and evaluation, hides which it is"
 )
 _OUTSIDE = (
     "this part of the loss has to be taken over all workers in training alone, and is computed where no tape records"
@@ -129,13 +129,12 @@ class SharedTotals:
     def _is_wrapped(self, function: cst.FunctionDef, share: Share) -> bool:
         """Whether something is put around a function, a tf.function or a decorator, by which it may not see the tape.
 
-        The gradients of a tf.function outside any other run in no certain order, and exchanges need one. A sum of data
-        alone has none: if it need not see the tape, only XLA is in the way.
+        Where it need not see one, only XLA is in the way.
         """
         made = [d.decorator for d in function.decorators]
         calls = [c for c in self._origins.index.calls if c.args and self._origins.kind(c.func) is Kind.COMPILER]
         made += [c for c in calls if self._origins.function(c.args[0].value) is function]
-        if not share.trained or share.node not in self._losses.shares:
+        if not share.trained:
             apis = [self._origins.names.api(m.func if isinstance(m, cst.Call) else m) or "" for m in made]
             return any(api.rpartition(".")[2] not in _TRANSPARENT for api in apis)
         given = [a.keyword.value for m in made if isinstance(m, cst.Call) for a in m.args if a.keyword is not None]

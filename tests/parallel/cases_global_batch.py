@@ -84,6 +84,22 @@ def case_gradients_are_those_of_the_global_batch():
                 np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-7, err_msg=plain.__name__)
 
 
+def case_gradients_of_a_function_that_is_compiled_alone():
+    """The tape is outside: the gradients of its sums are a graph of their own, without an order but the one given."""
+    x, y = example_rows()
+    variables = weights()
+    compiled = tf.function(global_dice)
+    with tf.GradientTape() as tape:
+        loss = dice(y, predicted(variables, x))
+    expected = tape.gradient(loss, variables)
+    for _ in range(5):
+        with tf.GradientTape() as tape:
+            loss = compiled(own(y), predicted(variables, own(x)))
+        found = dp.DistributedGradientTape(tape).gradient(loss, variables)
+        for a, b in zip(found, expected, strict=True):
+            np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-7)
+
+
 def case_without_a_tape_a_rank_may_call_them_alone():
     x, y = example_rows()
     variables = weights()

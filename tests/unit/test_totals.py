@@ -121,15 +121,7 @@ def root(y, p):
     [
         (ROOT, "", "allreduce"),
         (ROOT, "print(float(root(y, model(x))))", "global_mean"),
-        ("\n@tf.function" + ROOT, "", REFUSED),
-        (
-            "\n@tf.function"
-            + ROOT.replace("tf.sqrt(tf.reduce_mean(", "(tf.reduce_sum(y * (").replace(
-                "))\n", ")) / tf.reduce_sum(y))\n"
-            ),
-            "",
-            "allreduce",
-        ),
+        ("\n@tf.function" + ROOT, "", "allreduce"),
         ("\n@tf.function" + ROOT, "print(float(root(y, model(x))))", REFUSED),
         ("\n@tf.function(jit_compile=True)" + ROOT, "", REFUSED),
         (ROOT + "\ndef measure(f):\n    return f(y, y)\n", "print(measure(root))", "global_mean"),
