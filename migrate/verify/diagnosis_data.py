@@ -48,7 +48,9 @@ def _dealt(seen: Scene, *, same_losses: bool) -> Diagnosis | None:
     if apart:
         text = f"each rank has shuffled for itself before the deal at {places(apart)}: examples are seen twice or never"
         return Diagnosis(Cause.ORDERS, text)
-    known = seen.data is not None and seen.data.outcome == "shared"  # a loss of sums over all ranks is one number
+    # A loss of sums over all ranks is one number, whatever they read.
+    known = seen.data is not None and seen.data.outcome == "shared"
+    known = known or (bool(dealt) and _batch(seen) is not None)
     if same_losses and not known and seen.failure is not None and seen.failure.kind == "loss":
         but = f", though {places(dealt)} deals records" if dealt else ""
         return Diagnosis(Cause.NOT_DEALT, f"all ranks have the same loss: they train on the same examples{but}")

@@ -178,6 +178,14 @@ def test_equal_losses_are_of_the_same_examples(traces: Traces) -> None:
     assert traces.cause() is Cause.NOT_DEALT
 
 
+def test_equal_losses_may_be_of_sums_over_all_ranks(traces: Traces) -> None:
+    """Then other things that are known of the data say more."""
+    traces.all(lambda i, _: step(i, loss=2.7 + i, gradients=gradients(i, 1.9)))
+    traces.note(Note(facts.DEALT, SITE), Note(facts.SAME_BATCH, "96"))
+    traces.reference.write_header(Header("complete", notes=(Note(facts.SAME_BATCH, "96"),)))
+    assert traces.cause("global") is Cause.BATCH
+
+
 @pytest.mark.parametrize(
     ("notes", "cause"),
     [
