@@ -18,6 +18,7 @@ from tfdp.runtime.transports import Label, Tensor
 
 _REDUCIBLE = (tf.float16, tf.bfloat16, tf.float32, tf.float64, tf.int32, tf.int64)
 _LINEAR = (ReduceOp.AVERAGE, ReduceOp.SUM)
+_LAST = "_tfdp_last_gradients"  # of a graph: those that it has exchanged last
 
 
 @as_written
@@ -80,9 +81,6 @@ def _gradients(
         for index, tensor in zip(floating, combined, strict=True):
             found[index] = tensor
     return found
-
-
-_LAST = "_tfdp_last_gradients"
 
 
 def _exchanged_gradients(job: Job, upstream: Sequence[Tensor], op: ReduceOp, label: Label) -> list[Tensor]:

@@ -6,10 +6,9 @@ import tensorflow as tf
 
 from tfdp.runtime.autograph import as_written
 from tfdp.runtime.call_site import call_site
-from tfdp.runtime.collectives import exchanged, reducible
-from tfdp.runtime.job import current
+from tfdp.runtime.collectives import allreduce, reducible
 from tfdp.runtime.ops import Average, ReduceOp, Sum
-from tfdp.runtime.transports import Label, Tensor
+from tfdp.runtime.transports import Tensor
 
 
 @as_written
@@ -56,11 +55,7 @@ def global_mean(value: Any, name: str | None = None) -> Tensor:
 
 
 def _over_ranks(value: Any, op: ReduceOp, name: str | None) -> Tensor:
-    job = current()
-    given = reducible(value)
-    if job.topology.size == 1 or not is_recording():
-        return given
-    return exchanged(job, [given], op, Label(name, call_site()))[0]
+    return allreduce(value, op, name) if is_recording() else reducible(value)
 
 
 def is_recording() -> bool:

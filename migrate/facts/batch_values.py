@@ -221,6 +221,11 @@ def of_each_example(value: Value, axes: Axes) -> bool:
     return bool(axes) and all(a > 0 or (a == -1 and value.deep) for a in axes or ())
 
 
+def _over_batch(value: Value, axes: Axes) -> bool:
+    """Whether the batch's axis is certainly one of the axes."""
+    return axes is not None and (not axes or 0 in axes or (value.line and axes == (-1,)))
+
+
 def reduced(value: Value | None, axes: Axes, over: Value) -> Value | None:
     """`tf.reduce_mean` (over: MEAN) or `tf.reduce_sum` (over: SUM) along axes. Both are linear."""
     if value is None or value.reduction is not Reduction.PER_EXAMPLE:
@@ -229,7 +234,7 @@ def reduced(value: Value | None, axes: Axes, over: Value) -> Value | None:
         return UNKNOWN if axes is None else replace(value, deep=False, opaque=False)
     if axes is None:
         return UNKNOWN
-    if not axes or 0 in axes or (value.line and axes == (-1,)):
+    if _over_batch(value, axes):
         return total(value, value.power + _POWERS[over.reduction], value.given)
     return replace(value, deep=False, opaque=False) if of_each_example(value, axes) else UNKNOWN
 
@@ -240,7 +245,7 @@ def statistic(value: Value | None, axes: Axes, kept: bool = False) -> Value | No
         return value
     if value.mixed or value.reduction is not Reduction.PER_EXAMPLE:
         return MIXED if value.mixed else UNKNOWN
-    if axes == () or 0 in (axes or ()) or (value.line and axes == (-1,)):
+    if _over_batch(value, axes):
         return MIXED if kept else OF_ALL
     if value.power or not of_each_example(value, axes):
         return UNKNOWN

@@ -206,7 +206,8 @@ def _whole_or_split(script: Script) -> list[Problem]:
         evaluated = script.index.attributes["evaluate"] or any(
             argument(f.call, name) for f in script.fitted.calls for name in ("validation_data", "validation_split")
         )
-        sites = tuple(s for s in sites if evaluated and s in script.keras_losses.made_of)
+        of_losses = script.keras_losses.made_of if evaluated else frozenset()
+        sites = tuple(s for s in sites if s in of_losses)
     reason = "this stands for the batch, which the workers share where this is used for training, and not for testing"
     next_step = "take the size from the batch, as tf.shape(batch)[0] gives it"
     return [Problem("TFDP014", site, reason, next_step) for site in sites]

@@ -315,9 +315,9 @@ class KerasLosses:
         """Weights of examples, by the mean of which Keras multiplies a loss that is one number for the batch."""
         fits = [f for f in self._fits if compiled in f.compiles]
         given = [argument(f.call, n, p if f.method != "fit" else None) for f in fits for n, p in _WEIGHTS.items()]
-        steps = [c for c in self._origins.index.calls if isinstance(c.func, cst.Attribute)]
-        steps = [c for c in steps if cst.ensure_type(c.func, cst.Attribute).attr.value in _KERAS_STEPS]
-        given += [argument(c, "sample_weight", _KERAS_STEPS[last_name(c.func) or ""]) for c in steps]
+        for call in self._origins.index.calls:
+            if isinstance(call.func, cst.Attribute) and call.func.attr.value in _KERAS_STEPS:
+                given.append(argument(call, "sample_weight", _KERAS_STEPS[call.func.attr.value]))
         weights: list[cst.CSTNode] = [g.value for g in given if g is not None and not is_off(self._origins, g.value)]
         weights += self._weights_in_datasets
         own = [f for f in self.functions if f.name.value != "compute_loss"]

@@ -64,6 +64,13 @@ class _Once:
     chains: tuple[Chain, ...]
 
 
+def wrappers(origins: Origins, function: cst.FunctionDef) -> list[cst.BaseExpression]:
+    """What is put around a function: its decorators, and the calls of tf.function that are given it."""
+    calls = [c for c in origins.index.calls if c.args and origins.kind(c.func) is Kind.COMPILER]
+    made = [c for c in calls if origins.function(c.args[0].value) is function]
+    return [*(d.decorator for d in function.decorators), *made]
+
+
 class Loops:
     """Finds the training loops of a script."""
 
@@ -255,12 +262,8 @@ class Loops:
 
     def in_graph(self, function: cst.FunctionDef) -> bool:
         """Whether the function is compiled by tf.function: by decorator or by a call."""
-        for decorator in function.decorators:
-            called = decorator.decorator
-            if self._origins.kind(called.func if isinstance(called, cst.Call) else called) is Kind.COMPILER:
-                return True
-        wraps = [c for c in self._index.calls if self._origins.kind(c.func) is Kind.COMPILER and c.args]
-        return any(self._origins.function(c.args[0].value) is function for c in wraps)
+        made = wrappers(self._origins, function)
+        return any(self._origins.kind(m.func if isinstance(m, cst.Call) else m) is Kind.COMPILER for m in made)
 
     # --- what else is in a training loop ------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from tfdp.migrate.facts.conditions import differing, exits_before
 from tfdp.migrate.facts.flow import within
 from tfdp.migrate.facts.gradients import Gradient
 from tfdp.migrate.facts.keras_losses import KerasLosses
+from tfdp.migrate.facts.loops import wrappers
 from tfdp.migrate.facts.losses import Losses
 from tfdp.migrate.facts.origins import Origins
 from tfdp.migrate.facts.problem import Problem
@@ -131,9 +132,7 @@ class SharedTotals:
 
         Where it need not see one, only XLA is in the way.
         """
-        made = [d.decorator for d in function.decorators]
-        calls = [c for c in self._origins.index.calls if c.args and self._origins.kind(c.func) is Kind.COMPILER]
-        made += [c for c in calls if self._origins.function(c.args[0].value) is function]
+        made = wrappers(self._origins, function)
         if not share.trained:
             apis = [self._origins.names.api(m.func if isinstance(m, cst.Call) else m) or "" for m in made]
             return any(api.rpartition(".")[2] not in _TRANSPARENT for api in apis)
@@ -144,12 +143,8 @@ class SharedTotals:
 
     def _only_trained(self, node: cst.BaseExpression) -> bool:
         """Whether every call that leads to the node comes from a training step of the file."""
-        index = self._origins.index
-        function = index.enclosing_function(node)
-        if any(
-            isinstance(above, cst.Lambda) and index.enclosing_function(above) is function
-            for above in index.ancestors(node)
-        ):
+        function = self._origins.index.enclosing_function(node)
+        if isinstance(self._origins.index.scope_of(node), cst.Lambda):
             return False  # whatever calls it
         if function is None or self._takes_gradient(function):
             return True  # in the step itself

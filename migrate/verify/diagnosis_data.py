@@ -23,7 +23,7 @@ def read_otherwise(seen: Scene) -> Diagnosis | None:
     if by_file := seen.noted(BY_FILE):
         text = f"read= of dp.shard at {places(by_file)} gives other records than the original, or in another order"
         return Diagnosis(Cause.EXAMPLES, f"{text}: to prove the rest, let it keep the order")
-    if seen.data is not None and seen.data.outcome == "shared":
+    if seen.shared_out:
         text = (
             f"the ranks read the reference's examples, and the mean of their losses at {place(taken.calls[0].site)} is "
             "not the reference's: what a rank's loss makes of its examples depends on how many or which they are, as a "
@@ -49,8 +49,7 @@ def _dealt(seen: Scene, *, same_losses: bool) -> Diagnosis | None:
         text = f"each rank has shuffled for itself before the deal at {places(apart)}: examples are seen twice or never"
         return Diagnosis(Cause.ORDERS, text)
     # A loss of sums over all ranks is one number, whatever they read.
-    known = seen.data is not None and seen.data.outcome == "shared"
-    known = known or (bool(dealt) and _batch(seen) is not None)
+    known = seen.shared_out or (dealt and _batch(seen) is not None)
     if same_losses and not known and seen.failure is not None and seen.failure.kind == "loss":
         but = f", though {places(dealt)} deals records" if dealt else ""
         return Diagnosis(Cause.NOT_DEALT, f"all ranks have the same loss: they train on the same examples{but}")

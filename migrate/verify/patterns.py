@@ -117,6 +117,11 @@ class Scene:
         return self.data is not None and self.data.outcome == "broken"
 
     @property
+    def shared_out(self) -> bool:
+        """Whether they are known to be the reference's, each read by one rank."""
+        return self.data is not None and self.data.outcome == "shared"
+
+    @property
     def tolerance(self) -> float:
         """How far a constant factor may be off."""
         dtypes = {self.reference.compute, *(key.rsplit("|", 2)[1] for key in self.lock.trained)}
