@@ -15,7 +15,7 @@ help:
 	@echo "make test    install, run the whole test suite"
 	@echo "make prove   prove every fixture script on 2 and 3 processes in both modes, and its mutants wrong"
 	@echo "make faults  what one rank can do wrong, on 2, 3 and 4 processes: time to the error, and the message"
-	@echo "make lint    ruff and mypy --strict"
+	@echo "make lint    ruff, mypy --strict and the contract between rooms (import-linter)"
 	@echo "make matrix  the runtime suite on the other supported TensorFlow and Python versions"
 	@echo "make clean   remove everything that the other commands made"
 
@@ -46,6 +46,7 @@ faults: $(STAMP)
 lint: $(STAMP)
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
+	@PYTHONPATH=tests $(BIN)/lint-imports --no-cache
 
 matrix:
 	@bash tests/matrix.sh

@@ -14,8 +14,9 @@ PARTS = ("migrate", "rules", "runtime")
 class EditableLinks(BuildHookInterface):  # type: ignore[type-arg]
     """Fills `.editable/tfdp`, which `dev-mode-dirs` puts on the path.
 
-    The links are made and not committed: archives and checkouts without symbolic links turn committed ones into text
-    files, and the install would then succeed with a package that cannot be imported.
+    The links are committed, so that editors and type checkers find `tfdp` in a fresh clone. They are made again all the
+    same: archives and checkouts without symbolic links turn them into text files, and the install would then succeed
+    with a package that cannot be imported.
     """
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:  # noqa: ARG002 - hatchling's signature

@@ -1,5 +1,5 @@
 """`python -m tfdp.migrate` is the `tfdp` command, for where its folder is not on the PATH."""
 
-from tfdp.migrate.cli import main
+from .cli import main
 
 main(prog_name="tfdp")

@@ -7,9 +7,9 @@ from typing import TypeVar
 
 import libcst as cst
 
-from tfdp.migrate import build
-from tfdp.migrate.facts.script import Script
-from tfdp.rules._base import Context, Drop, Edit, Guard, Insert, Outcome, Parameter, Refuse, Rule, SetArg
+from ..rules._base import Context, Drop, Edit, Guard, Insert, Outcome, Parameter, Refuse, Rule, SetArg
+from . import build
+from .facts.script import Script
 
 
 class EngineError(Exception):

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import click
 
-from tfdp.migrate.console import Console
+from .console import Console
 
 
 @click.group(cls=Console, context_settings={"help_option_names": ["-h", "--help"]})
@@ -80,8 +80,8 @@ def migrate(
     PATH is a file, a directory (all *.py below it, hidden, venv, node_modules and __pycache__ folders left out) or -
     for standard input, whose result goes to standard output. Each file is written as a whole or not at all.
     """
-    from tfdp.migrate import several_files
-    from tfdp.migrate.one_file import Order
+    from . import several_files
+    from .one_file import Order
 
     if output is not None and (show_diff or check_only):
         raise click.UsageError("-o writes a file, --diff and --check never do: leave one of them out", ctx)
@@ -107,7 +107,7 @@ def run(ctx: click.Context, np: int, command: tuple[str, ...]) -> None:
 
     Everything after SCRIPT is passed to it. The exit status is that of the first process that fails.
     """
-    from tfdp.runtime import launch
+    from ..runtime import launch
 
     ctx.exit(launch.main(np, list(command)))
 
@@ -157,7 +157,7 @@ def verify(ctx: click.Context, /, **asked: Any) -> None:
     scratch folder. The migrated script on N processes must train what one process trains with the same global batch.
     After -- come the script's own arguments. Exit status: 0 proved, 1 not proved, 2 nothing could be compared.
     """
-    from tfdp.migrate import verification
+    from . import verification
 
     order = verification.Order(**asked)
     if contradiction := order.contradiction():
@@ -168,9 +168,9 @@ def verify(ctx: click.Context, /, **asked: Any) -> None:
 @main.command()
 def rules() -> None:
     """List the rules: code, name, what it does."""
-    from tfdp.migrate.report.documentation import listing
-    from tfdp.migrate.report.streams import give
-    from tfdp.rules import RULES
+    from ..rules import RULES
+    from .report.documentation import listing
+    from .report.streams import give
 
     give(listing(RULES))
 
@@ -180,9 +180,9 @@ def rules() -> None:
 @click.pass_context
 def explain(ctx: click.Context, rule: str) -> None:
     """Show the documentation of a RULE, by its code (TFDP010) or name (shard-dataset)."""
-    from tfdp.migrate.report.documentation import UnknownRule, explanation, find
-    from tfdp.migrate.report.streams import give
-    from tfdp.rules import RULES
+    from ..rules import RULES
+    from .report.documentation import UnknownRule, explanation, find
+    from .report.streams import give
 
     try:
         give(explanation(find(RULES, rule)))
@@ -196,6 +196,6 @@ def explain(ctx: click.Context, rule: str) -> None:
 @click.pass_context
 def facts(ctx: click.Context, path: str, verbose: bool) -> None:
     """Print what tfdp understands of a script: data, optimizers, gradients, loops. PATH may be - for standard input."""
-    from tfdp.migrate import several_files
+    from . import several_files
 
     ctx.exit(several_files.show_facts(path, verbose))

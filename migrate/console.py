@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 import click
 
-from tfdp.migrate.report.streams import say
+from .report.streams import say
 
 _ERROR = 2
 _BROKEN_PIPE = 128 + signal.SIGPIPE

@@ -9,21 +9,11 @@ from functools import cached_property
 
 import libcst as cst
 
-from tfdp.migrate import files, imports
-from tfdp.migrate.applying import EngineError, changed
-from tfdp.migrate.facts.script import Script
-from tfdp.rules import RULES
-from tfdp.rules._base import (
-    LINEAR,
-    Batch,
-    Context,
-    Insert,
-    Outcome,
-    Refuse,
-    Rule,
-    Scaling,
-    place,
-)
+from ..rules import RULES
+from ..rules._base import LINEAR, Batch, Context, Insert, Outcome, Refuse, Rule, Scaling, place
+from . import files, imports
+from .applying import EngineError, changed
+from .facts.script import Script
 
 # A file without any of these trains nothing that tfdp knows, whatever it imports: its facts are not worth computing.
 _TRAINING_MARKS = (

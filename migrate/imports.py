@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from tfdp.migrate.facts.index import Index
+from .facts.program import Index
 
 MODULE = "tfdp.runtime"
 _CHOICES = ("dp", "tfdp_dp", "tfdp_runtime")

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from tfdp.migrate.report.outcome import Failure
+from .report.outcome import Failure
 
 STDIN = "-"
 _SKIPPED = frozenset({"venv", "node_modules", "__pycache__"})

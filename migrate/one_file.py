@@ -11,13 +11,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeVar
 
-from tfdp.migrate import files
-from tfdp.migrate.inputs import STDIN, Input
-from tfdp.migrate.report import diff, github, markdown, streams
-from tfdp.migrate.report.outcome import Failure, Outcome, Verdict, failed
+from . import files
+from .inputs import STDIN, Input
+from .report import diff, github, markdown, streams
+from .report.outcome import Failure, Outcome, Verdict, failed
 
 if TYPE_CHECKING:
-    from tfdp.migrate.engine import Migration
+    from .engine import Migration
 
 T = TypeVar("T")
 
@@ -99,8 +99,8 @@ def _os_reason(error: OSError, path: str) -> str:
 
 
 def _migrate(item: Input, name: str, order: Order) -> Outcome:
-    from tfdp.migrate import engine
-    from tfdp.rules._base import Scaling
+    from ..rules._base import Scaling
+    from . import engine
 
     before = _read(item.path)
     if item.named:
@@ -141,8 +141,8 @@ def _replace(path: str, migration: Migration) -> None:
 
 
 def _facts(item: Input) -> str:
-    from tfdp.migrate import engine
-    from tfdp.migrate.facts import describe
+    from . import engine
+    from .facts import describe
 
     name = name_of(item.path)
     return describe(engine.parse(name, files.decode(name, _read(item.path)).source))

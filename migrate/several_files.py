@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tfdp.migrate import inputs, one_file
-from tfdp.migrate.inputs import Input, Unusable
-from tfdp.migrate.one_file import Order
-from tfdp.migrate.report import text
-from tfdp.migrate.report.outcome import Failure, Verdict, exit_code, failed, summary
-from tfdp.migrate.report.progress import Progress
-from tfdp.migrate.report.streams import give, say
+from . import inputs, one_file
+from .inputs import Input, Unusable
+from .one_file import Order
+from .report import text
+from .report.outcome import Failure, Verdict, exit_code, failed, summary
+from .report.progress import Progress
+from .report.streams import give, say
 
 
 class SeveralInputs(Exception):  # noqa: N818 - names what was given, for the command to call a usage error

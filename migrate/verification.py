@@ -13,14 +13,14 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tfdp.migrate.console import cleaning_up
-from tfdp.migrate.report.streams import give, say
+from .console import cleaning_up
+from .report.streams import give, say
 
 if TYPE_CHECKING:
-    from tfdp.migrate.report.proof.account import Account
-    from tfdp.migrate.verify.proof import Proof
-    from tfdp.migrate.verify.texts import Texts
-    from tfdp.rules._base import Batch, Scale
+    from ..rules._base import Batch, Scale
+    from .report.proof.account import Account
+    from .verify.proof import Proof
+    from .verify.texts import Texts
 
 COULD_NOT_RUN = 2
 
@@ -67,7 +67,7 @@ def verify(order: Order) -> int:
     if obstacle:
         say(f"tfdp: error: {obstacle}")
         return COULD_NOT_RUN
-    from tfdp.migrate.verify import CouldNotRun
+    from .verify import CouldNotRun
 
     began = time.monotonic()
     texts, proof, reason = None, None, ""
@@ -93,21 +93,21 @@ def _obstacle(order: Order) -> str:
         if file and (os.path.isdir(file) or not os.access(file if os.path.exists(file) else folder, os.W_OK)):
             return f"{file} cannot be written: {'a directory' if os.path.isdir(file) else 'not permitted'}"
     if order.png:
-        from tfdp.migrate.report.proof import image
+        from .report.proof import image
 
         return "" if image.available() else image.MISSING
     return ""
 
 
 def _batch(order: Order) -> Batch:
-    from tfdp.migrate.verify import texts
+    from .verify import texts
 
     return order.batch or (texts.mode(order.script) if order.against else "per-worker")
 
 
 def _texts(order: Order) -> Texts:
-    from tfdp.migrate.verify import texts
-    from tfdp.rules._base import Scaling
+    from ..rules._base import Scaling
+    from .verify import texts
 
     batch, scaling = _batch(order), Scaling(order.lr_scale, order.warmup_steps)
     if order.against:
@@ -116,8 +116,8 @@ def _texts(order: Order) -> Texts:
 
 
 def _proof(order: Order, texts: Texts) -> Proof:
-    from tfdp.migrate.report.steps import Steps
-    from tfdp.migrate.verify import record
+    from .report.steps import Steps
+    from .verify import record
 
     with (
         cleaning_up(),
@@ -140,7 +140,7 @@ def _proof(order: Order, texts: Texts) -> Proof:
 
 
 def _account(order: Order, texts: Texts | None, proof: Proof | None, reason: str, seconds: float) -> Account:
-    from tfdp.migrate.report.proof.account import Account, versions
+    from .report.proof.account import Account, versions
 
     return Account(
         script=order.script,
@@ -175,7 +175,7 @@ def _options(order: Order) -> dict[str, str]:
 
 def _report(order: Order, account: Account) -> int:
     """Write what is to be written, say the rest. stdout has the summary, or the JSON alone."""
-    from tfdp.migrate.report.proof import data, image, page, text
+    from .report.proof import data, image, page, text
 
     if order.as_json:
         give(data.render(account))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 
-from tfdp.rules._base import Rule
+from ._base import Rule
 
 
 def _load() -> tuple[Rule, ...]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import libcst as cst
 
 if TYPE_CHECKING:
-    from tfdp.migrate.facts.script import Script
+    from ..migrate.facts.script import Script
 
 Batch = Literal["per-worker", "global"]
 Scale = Literal["linear", "sqrt", "none"]

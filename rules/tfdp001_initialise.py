@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tfdp.rules._base import Context, Insert, Outcome
+from ._base import Context, Insert, Outcome
 
 
 def outcomes(context: Context) -> Iterator[Outcome]:

@@ -25,7 +25,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from tfdp.rules._base import Context, Drop, Edit, Insert, Outcome
+from ._base import Context, Drop, Edit, Insert, Outcome
 
 
 def outcomes(context: Context) -> Iterator[Outcome]:

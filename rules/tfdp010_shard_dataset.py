@@ -44,10 +44,10 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from tfdp.migrate import build
-from tfdp.migrate.facts.deals import Deal
-from tfdp.migrate.facts.fit_data import POSITIONS, FitData, batch_size_of, held_out_by
-from tfdp.rules._base import Context, Edit, Outcome, Parameter, SetArg
+from ..migrate import build
+from ..migrate.facts.data import Deal
+from ..migrate.facts.keras import POSITIONS, FitData, batch_size_of, held_out_by
+from ._base import Context, Edit, Outcome, Parameter, SetArg
 
 
 def outcomes(context: Context) -> Iterator[Outcome]:

@@ -36,9 +36,9 @@ from collections.abc import Callable, Iterator
 
 import libcst as cst
 
-from tfdp.migrate import build
-from tfdp.migrate.facts.step_bounds import StepBound, divided
-from tfdp.rules._base import Context, Edit, Outcome, SetArg
+from ..migrate import build
+from ..migrate.facts.counting import StepBound, divided
+from ._base import Context, Edit, Outcome, SetArg
 
 
 def outcomes(context: Context) -> Iterator[Outcome]:

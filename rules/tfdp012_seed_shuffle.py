@@ -27,9 +27,9 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from tfdp.migrate.facts.origins import argument
-from tfdp.migrate.facts.seeds import unseeded
-from tfdp.rules._base import Context, Edit, Outcome, SetArg
+from ..migrate.facts.data import unseeded
+from ..migrate.facts.program import argument
+from ._base import Context, Edit, Outcome, SetArg
 
 _SEED_POSITION = {"shuffle": 1, "list_files": 2, "sample_from_datasets": 2}
 _SEED_KEYWORD = {"make_csv_dataset": "shuffle_seed"}

@@ -29,9 +29,9 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from tfdp.migrate import build
-from tfdp.migrate.catalogue import Kind
-from tfdp.rules._base import Context, Edit, Insert, Outcome, SetArg
+from ..migrate import build
+from ..migrate.catalogue import Kind
+from ._base import Context, Edit, Insert, Outcome, SetArg
 
 
 def outcomes(context: Context) -> Iterator[Outcome]:

@@ -32,10 +32,10 @@ from collections.abc import Callable, Iterator
 
 import libcst as cst
 
-from tfdp.migrate import build
-from tfdp.migrate.catalogue import Kind
-from tfdp.migrate.facts.rates import Rate
-from tfdp.rules._base import LINEAR, Context, Edit, Outcome, Refuse, SetArg
+from ..migrate import build
+from ..migrate.catalogue import Kind
+from ..migrate.facts.rates import Rate
+from ._base import LINEAR, Context, Edit, Outcome, Refuse, SetArg
 
 _REASON = "scale the learning rate by the workers"
 

@@ -27,10 +27,10 @@ from collections.abc import Callable, Iterator
 
 import libcst as cst
 
-from tfdp.migrate import build
-from tfdp.migrate.facts.averaged import Given
-from tfdp.rules._base import Context, Edit, Outcome, SetArg
-from tfdp.rules.tfdp020_scale_learning_rate import called
+from ..migrate import build
+from ..migrate.facts.keras import Given
+from ._base import Context, Edit, Outcome, SetArg
+from .tfdp020_scale_learning_rate import called
 
 _REASON = "average gradients over all workers"
 

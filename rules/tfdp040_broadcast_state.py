@@ -27,7 +27,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from tfdp.rules._base import Context, Insert, Outcome
+from ._base import Context, Insert, Outcome
 
 
 def outcomes(context: Context) -> Iterator[Outcome]:

@@ -38,9 +38,9 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from tfdp.migrate import build, outputs
-from tfdp.migrate.facts.effects import Effect
-from tfdp.rules._base import Context, Edit, Guard, Insert, Outcome
+from ..migrate import build, outputs
+from ..migrate.facts.outputs import Effect
+from ._base import Context, Edit, Guard, Insert, Outcome
 
 
 def outcomes(context: Context) -> Iterator[Outcome]:

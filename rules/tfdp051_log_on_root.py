@@ -30,8 +30,8 @@ from collections.abc import Callable, Iterator
 
 import libcst as cst
 
-from tfdp.migrate import build, outputs
-from tfdp.rules._base import Context, Edit, Guard, Outcome, SetArg
+from ..migrate import build, outputs
+from ._base import Context, Edit, Guard, Outcome, SetArg
 
 
 def outcomes(context: Context) -> Iterator[Outcome]:

@@ -25,9 +25,9 @@ from collections.abc import Callable, Iterator
 
 import libcst as cst
 
-from tfdp.migrate import build
-from tfdp.migrate.facts.fit_data import POSITIONS
-from tfdp.rules._base import Context, Outcome, SetArg
+from ..migrate import build
+from ..migrate.facts.keras import POSITIONS
+from ._base import Context, Outcome, SetArg
 
 
 def outcomes(context: Context) -> Iterator[Outcome]:

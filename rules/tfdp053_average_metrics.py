@@ -30,8 +30,8 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from tfdp.migrate import build
-from tfdp.rules._base import Context, Edit, Outcome
+from ..migrate import build
+from ._base import Context, Edit, Outcome
 
 
 def outcomes(context: Context) -> Iterator[Outcome]:

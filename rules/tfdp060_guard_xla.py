@@ -22,7 +22,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from tfdp.rules._base import Context, Outcome, SetArg
+from ._base import Context, Outcome, SetArg
 
 
 def outcomes(context: Context) -> Iterator[Outcome]:

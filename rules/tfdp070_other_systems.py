@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tfdp.rules._base import Context, Outcome
+from ._base import Context, Outcome
 
 
 def outcomes(context: Context) -> Iterator[Outcome]:  # noqa: ARG001

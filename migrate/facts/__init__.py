@@ -1,6 +1,6 @@
 """Facts: what a training script says. Rules ask `Script`; nothing here changes anything."""
 
-from tfdp.migrate.facts.describe import describe
-from tfdp.migrate.facts.script import Script, read
+from .describe import describe
+from .script import Script, read
 
 __all__ = ["Script", "describe", "read"]

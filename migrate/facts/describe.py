@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import libcst as cst
 
-from tfdp.migrate.facts.script import Script
+from .script import Script
 
 
 def describe(script: Script) -> str:

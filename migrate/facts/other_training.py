@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from tfdp.migrate.catalogue import Kind
-from tfdp.migrate.facts.origins import argument
-from tfdp.migrate.facts.problem import Problem
-
-if TYPE_CHECKING:
-    from tfdp.migrate.facts.script import Script
+from ..catalogue import Kind
+from .program import Problem, argument
+from .training_file import TrainingFile
 
 _BY_HAND = "migrate this part by hand with tfdp.runtime; the automatic rule for it does not exist yet"
 _BY_TAPE = "write the step with tf.GradientTape and apply_gradients"
@@ -38,13 +34,13 @@ _SCIPY = re.compile(
 _KEPT = ("tensorflow.", "keras.", "builtins.", "tfdp.")  # what they do with an optimizer is known, or seen elsewhere
 
 
-def other_training(script: Script) -> list[Problem]:
+def other_training(script: TrainingFile) -> list[Problem]:
     """Calls that train, or may train, by means that are not migrated."""
     named = [p for call in script.index.calls if (p := _named(script, call)) is not None]
     return [*named, *_graph_gradients(script), *(() if named else _given_away(script))]
 
 
-def _named(script: Script, call: cst.Call) -> Problem | None:
+def _named(script: TrainingFile, call: cst.Call) -> Problem | None:
     api = script.names.api(call.func) or ""
     if _GRAPH_OPTIMIZERS.match(api) or _GRAPH_TRAINING.match(api):
         return Problem("TFDP075", call, f"{api} is TensorFlow 1 style, which is not migrated yet", _BY_HAND)
@@ -58,7 +54,7 @@ def _named(script: Script, call: cst.Call) -> Problem | None:
     return None
 
 
-def _graph_gradients(script: Script) -> list[Problem]:
+def _graph_gradients(script: TrainingFile) -> list[Problem]:
     """`tf.gradients` in a file that assigns to variables as well: a step that is written out."""
     apis = {call: script.names.api(call.func) or "" for call in script.index.calls}
     if not any(_GRAPH_ASSIGNS.match(api) for api in apis.values()):
@@ -70,7 +66,7 @@ def _graph_gradients(script: Script) -> list[Problem]:
     ]
 
 
-def _given_away(script: Script) -> list[Problem]:
+def _given_away(script: TrainingFile) -> list[Problem]:
     """Optimizers that code outside the file gets, where nothing in the file trains by them."""
     origins = script.origins
     made = any(origins.kind(c.func) is Kind.OPTIMIZER for c in origins.index.calls)
@@ -82,7 +78,7 @@ def _given_away(script: Script) -> list[Problem]:
     return [Problem("TFDP031", c, reason, next_step) for c, value in given if Kind.OPTIMIZER in origins.kinds(value)]
 
 
-def _unknown(script: Script, call: cst.Call) -> bool:
+def _unknown(script: TrainingFile, call: cst.Call) -> bool:
     """Whether a call leads out of the file to code of which nothing is known."""
     api = script.names.api(call.func)
     if api is not None:

@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import libcst as cst
 
-from tfdp.migrate.facts import fit_calls, hazards
-from tfdp.migrate.facts.problem import Problem
-from tfdp.migrate.facts.unplaced import unplaced
+from .counting import uncertain
+from .hazards import Mixing, RowLengths, Stepwise, drifting, fed_otherwise, replayed, unplaced
+from .keras import KerasStepping
+from .losses import Losses
+from .program import Origins, Problem
+from .steps import Steps
+from .training_file import TrainingFile
+from .untaught import escaped, general, in_loops, untaught, unwrapped
 
-if TYPE_CHECKING:
-    from tfdp.migrate.facts.script import Script
 
-
-def refusals(script: Script, batch: str) -> tuple[Problem, ...]:
+def refusals(script: TrainingFile, steps: Steps, batch: str) -> tuple[Problem, ...]:
     """All problems of a script in a batch mode, also those that the author ignores."""
     loops = script.unread_loops
     settled = script.agreement  # before anything asks which conditions are the same on all ranks
-    found = [] if loops or settled is None else script.data_problems(batch)
+    found = [] if loops or settled is None else _data_problems(script, steps, batch)
     unknown = any(not script.ignored(p.code, p.node) for p in loops)
-    found += [*loops, *hazards.untaught(script), *hazards.escaped(script), *hazards.unwrapped(script)]
+    found += [*loops, *untaught(script), *escaped(script), *unwrapped(script)]
     found += [*script.fitted.averaging.problems, *script.keras_reductions.problems]
     if not unknown:  # else the batches are not known
-        found += [*script.reductions.problems(), *script.shared_totals.problems, *script.drifting]
-    found += [*(() if script.migrated else script.noise.problems), *hazards.general(script, batch)]
-    found += [] if script.migrated else fit_calls.uncertain(script.fitted.data, script.agreement.certain)
+        found += [*script.reductions.problems(), *script.shared_totals.problems, *_drifting(script)]
+    found += [*(() if script.migrated else script.noise.problems), *general(script, batch)]
+    found += [] if script.migrated else uncertain(script.fitted.data, script.agreement.certain)
     named = {p.node for p in found}
     decisions = [p for p in script.agreement.problems(script.effects) if p.node not in named]
     found = [*(p for p in found if not _follows(script, p, decisions)), *decisions, *_written(script)]
@@ -33,17 +33,52 @@ def refusals(script: Script, batch: str) -> tuple[Problem, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _follows(script: Script, problem: Problem, decisions: list[Problem]) -> bool:
+def _follows(script: TrainingFile, problem: Problem, decisions: list[Problem]) -> bool:
     """Whether an exit is a problem only because its test is one."""
     tests = {d.node for d in decisions}
     around = script.index.ancestors(problem.node) if isinstance(problem.node, cst.Break | cst.Return) else ()
     return any(isinstance(n, cst.If | cst.While) and n.test in tests for n in around)
 
 
-def _written(script: Script) -> list[Problem]:
+def _written(script: TrainingFile) -> list[Problem]:
     """What is written where it cannot be guarded, and what reads it where it cannot wait."""
     certain = script.agreement.certain
     found = [p for e in script.effects if (p := unplaced(e, script.origins, certain)) is not None]
     reason = "this reads what rank 0 writes, under a condition that may differ by worker"
     next_step = "read the file outside the condition"
     return [*found, *(Problem("TFDP050", s, reason, next_step) for s in script.waiting_reads if not certain(s))]
+
+
+def _data_problems(script: TrainingFile, steps: Steps, batch: str) -> list[Problem]:
+    """What cannot be dealt, scaled or counted, where all loops are understood."""
+    found = [*script.fitted.unread, *script.dealt.problems, *script.array_batches.problems(batch)]
+    found += [*in_loops(script), *(script.rate_problems if batch == "per-worker" else ())]
+    if not script.migrated:
+        found += RowLengths(script.origins).problems(script.chains, script.deals, script.loops, batch)
+        found += replayed(script.origins, script.fitted.data)
+        found += _mixing(script).problems(script.chains, script.deals)
+        found += fed_otherwise(script.origins, script.losses, script.loops)
+        found += script.dealt.problems_of(batch)
+        found += _stepwise(script) if batch == "per-worker" else []
+    return [*found, *steps.problems(batch), *steps.of_decisions(batch)]
+
+
+def _mixing(script: TrainingFile) -> Mixing:
+    origins = Origins(script.index, script.names)
+    return Mixing(origins, Losses(origins, script.sizes_in(origins)))
+
+
+def _stepwise(script: TrainingFile) -> list[Problem]:
+    """What is trained that changes with the number of the step."""
+    counted = {loop for take in script.array_batches.takes if take.counted for loop in take.loops[:1]}
+    keras = KerasStepping(script.origins, script.fitted.by_keras)
+    return Stepwise(script.origins, [loop.loop for loop in script.loops], counted, keras).problems(
+        (*script.trained, *script.fitted.stepped), script.sliced | keras.computed
+    )
+
+
+def _drifting(script: TrainingFile) -> list[Problem]:
+    """What training steps change besides trained variables, and differs by rank."""
+    running: set[cst.CSTNode] = {loop.loop for loop in script.loops}
+    running |= {f for call in script.reached if (f := script.index.enclosing_function(call)) is not None}
+    return drifting(script.origins, script.agreement.sameness, script.trained, running, script.sliced)

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from tfdp.migrate.facts import fit_calls
-from tfdp.migrate.facts.datasets import Datasets
-from tfdp.migrate.facts.decided_means import DecidedMeans
-from tfdp.migrate.facts.problem import Problem
-from tfdp.migrate.facts.schedules import OwnSchedule, Schedules
-from tfdp.migrate.facts.step_bounds import StepBound, StepBounds, Uncounted
-from tfdp.migrate.facts.step_counts import PerStep, StepCount, StepCounts
-from tfdp.migrate.facts.step_means import StepMeans
-
-if TYPE_CHECKING:
-    from tfdp.migrate.facts.script import Script
+from .counting import (
+    DecidedMeans,
+    OwnSchedule,
+    PerStep,
+    Schedules,
+    StepBound,
+    StepBounds,
+    StepCount,
+    StepCounts,
+    StepMeans,
+    Uncounted,
+    steps_of,
+)
+from .program import Problem
+from .training_file import TrainingFile
 
 
 class Steps:
@@ -26,19 +29,19 @@ class Steps:
     Everything is computed on first use and never changes.
     """
 
-    def __init__(self, script: Script, datasets: Datasets) -> None:
-        self._script, self._origins, self._datasets = script, script.origins, datasets
+    def __init__(self, file: TrainingFile) -> None:
+        self._file, self._origins, self._datasets = file, file.origins, file.datasets
 
     @cached_property
     def _numbers(self) -> StepCounts:
-        script = self._script
-        return StepCounts(self._origins, self._datasets, script.deals, script.fitted.data, bool(script.loops))
+        file = self._file
+        return StepCounts(self._origins, self._datasets, file.deals, file.fitted.data, bool(file.loops))
 
     # --- where training ends ------------------------------------------------------------------------------------------
 
     @cached_property
     def _takes(self) -> tuple[StepCount | Problem, ...]:
-        return () if self._script.migrated else self._numbers.of_takes(self._script.chains)
+        return () if self._file.migrated else self._numbers.of_takes(self._file.chains)
 
     @property
     def takes(self) -> tuple[cst.Call, ...]:
@@ -47,11 +50,11 @@ class Steps:
 
     @cached_property
     def _bounds(self) -> tuple[StepBound | Problem, ...]:
-        script = self._script
-        found = StepBounds(self._origins, self._datasets, script.loops)
-        if script.migrated:
+        file = self._file
+        found = StepBounds(self._origins, self._datasets, file.loops)
+        if file.migrated:
             return ()
-        agreed = {e for loop in script.loops for e in script.agreement.equal_ends(loop)}
+        agreed = {e for loop in file.loops for e in file.agreement.equal_ends(loop)}
         return tuple(f for f in found.find() if type(f) is not Problem or f.node not in agreed)
 
     @cached_property
@@ -61,9 +64,9 @@ class Steps:
 
     @cached_property
     def _fits(self) -> tuple[StepCount | Problem, ...]:
-        script = self._script
-        calls = () if script.migrated else script.fitted.data
-        found = [fit_calls.steps_of(f, script.deals, self._numbers) for f in calls]
+        file = self._file
+        calls = () if file.migrated else file.fitted.data
+        found = [steps_of(f, file.deals, self._numbers) for f in calls]
         return tuple(f for f in found if f is not None)
 
     @property
@@ -74,26 +77,26 @@ class Steps:
     @cached_property
     def of_means(self) -> tuple[cst.Name, ...]:
         """Numbers of steps by which sums over a worker's own steps are divided."""
-        if self._script.migrated:
+        if self._file.migrated:
             return ()
         takes = [f.value for f in self._takes if isinstance(f, StepCount)]
         means = StepMeans(self._origins, self._numbers, [*takes, *(b.node for b in self.bounds)])
-        return means.of(self._script.loops)
+        return means.of(self._file.loops)
 
     def of_decisions(self, batch: str) -> list[Problem]:
         """Sums over a worker's own steps that decide something, and that are divided by something else."""
-        if self._script.migrated:
+        if self._file.migrated:
             return []
-        decided = DecidedMeans(self._origins, self._numbers, self._script.loops)
-        return decided.problems(self._script.agreement.averages, self.of_means, batch)
+        decided = DecidedMeans(self._origins, self._numbers, self._file.loops)
+        return decided.problems(self._file.agreement.averages, self.of_means, batch)
 
     # --- what changes from step to step -------------------------------------------------------------------------------
 
     @cached_property
     def _changes(self) -> tuple[StepCount | OwnSchedule | PerStep | Problem, ...]:
-        if self._script.migrated:
+        if self._file.migrated:
             return ()
-        rates = self._script.rates
+        rates = self._file.rates
         decays = [found for rate in rates if (found := self._numbers.decay(rate)) is not None]
         return (*Schedules(self._origins, self._numbers).of(s for r in rates for s in r.schedules), *decays)
 

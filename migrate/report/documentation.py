@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from tfdp.rules._base import Rule
+    from ...rules._base import Rule
 
 _CODE = re.compile(r"`([^`\n]+)`")
 _SENTENCE_END = re.compile(r"(?<=[.!?])(?<!et al\.)\s")
@@ -37,7 +37,7 @@ def first_sentence(doc: str) -> str:
 @functools.cache
 def reasons() -> Mapping[str, str]:
     """For each rule's code the first sentence of why it is there."""
-    from tfdp.rules import RULES
+    from ...rules import RULES
 
     return {rule.code: first_sentence(_section(rule.doc, "Why")) for rule in RULES}
 

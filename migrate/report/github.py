@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from tfdp.migrate.report.documentation import reasons
-from tfdp.migrate.report.outcome import Outcome
-from tfdp.migrate.report.streams import printable
+from .documentation import reasons
+from .outcome import Outcome
+from .streams import printable
 
 
 def render(outcome: Outcome) -> bytes:

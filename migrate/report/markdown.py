@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from tfdp.migrate.report.documentation import reasons
-from tfdp.migrate.report.outcome import Outcome, Verdict
-from tfdp.migrate.report.streams import printable
+from .documentation import reasons
+from .outcome import Outcome, Verdict
+from .streams import printable
 
 _FENCE = re.compile(r"^[ +-]?\s*(`{3,})", re.MULTILINE)
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|#~])")

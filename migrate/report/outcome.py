@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tfdp.migrate.engine import Finding
+    from ..engine import Finding
 
 
 class Verdict(enum.Enum):

@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 from typing import TextIO
 
-from tfdp.migrate.report.streams import printable
+from .streams import printable
 
 _EVERY_SECONDS = 0.1
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tfdp.migrate.report.outcome import Failure, Outcome, Verdict
-from tfdp.migrate.report.streams import printable
+from .outcome import Failure, Outcome, Verdict
+from .streams import printable
 
 if TYPE_CHECKING:
-    from tfdp.migrate.engine import Finding
+    from ..engine import Finding
 
 
 def lines(outcome: Outcome, verbose: bool = False) -> Iterator[str]:

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tfdp.migrate.verify import texts
-from tfdp.migrate.verify.compare import Failure, Row
-from tfdp.migrate.verify.proof import Proof
-from tfdp.migrate.verify.recording import SEED, TIMEOUT, Batch, CouldNotRun, Recording, record
-from tfdp.rules._base import Scale, Scaling
+from ...rules._base import Scale, Scaling
+from . import texts
+from .judge import Failure, Row
+from .proof import Proof
+from .recording import SEED, TIMEOUT, Batch, CouldNotRun, Recording, record
 
 __all__ = ["CouldNotRun", "Failure", "Proof", "Recording", "Row", "prove", "record"]
 

@@ -4,14 +4,24 @@ import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
-from tfdp.migrate.verify import effects, examples, free, scratch, settings
-from tfdp.migrate.verify.causes import Cause
-from tfdp.migrate.verify.compare import Failure
-from tfdp.migrate.verify.effects import Effects
-from tfdp.migrate.verify.examples import Data
-from tfdp.migrate.verify.proof import Proof
-from tfdp.migrate.verify.spec import Spec
-from tfdp.migrate.verify.trace import Trace
+from .diagnosis import Cause
+from .judge import Failure, judge_free
+from .proof import Proof
+from .record import (
+    Data,
+    Effects,
+    Spec,
+    Trace,
+    files_made,
+    judge_effects,
+    judge_examples,
+    judge_settings,
+    read_effects,
+    read_examples,
+    read_settings,
+    real_path,
+    scratch_place,
+)
 
 _STEPS = {
     "per-worker": "there are fewer of these for the same examples, by the number of ranks (dp.local_steps divides)",
@@ -23,8 +33,8 @@ def data(reference: Trace, ranks: Sequence[Trace], steps: int) -> Data:
     """Which examples the ranks read, in the steps that all of them came to."""
     done = min(steps, *(rank.closed_steps() for rank in ranks))
     idle = {(step, number) for number, rank in enumerate(ranks) for step in rank.idle_steps(done)}
-    read = [examples.read(rank.folder) for rank in ranks]
-    return examples.judge(examples.read(reference.folder), read, done, idle)
+    read = [read_examples(rank.folder) for rank in ranks]
+    return judge_examples(read_examples(reference.folder), read, done, idle)
 
 
 def with_data(proof: Proof, found: Data) -> Proof:
@@ -38,7 +48,7 @@ def with_data(proof: Proof, found: Data) -> Proof:
 
 def with_settings(proof: Proof, reference: Trace, ranks: Sequence[Trace]) -> Proof:
     """The proof with what is known of the optimizers, which fails it where nothing else does before."""
-    found = settings.judge(settings.read(reference.folder), [settings.read(rank.folder) for rank in ranks])
+    found = judge_settings(read_settings(reference.folder), [read_settings(rank.folder) for rank in ranks])
     proof = dataclasses.replace(proof, settings=found)
     if found is None or found.rank is None or not proof.proved:
         return proof
@@ -54,9 +64,9 @@ def with_settings(proof: Proof, reference: Trace, ranks: Sequence[Trace]) -> Pro
 
 def files(ranks: Sequence[Trace], spec: Spec, steps: int) -> Effects:
     """Which files the ranks wrote in the run's directory."""
-    copy = scratch.place(Path(spec.root), scratch.real(spec.path))
+    copy = scratch_place(Path(spec.root), real_path(spec.path))
     done = min(steps, *(rank.closed_steps() for rank in ranks))
-    return effects.judge([effects.read(rank.folder) for rank in ranks], effects.made(Path(spec.scratch), copy), done)
+    return judge_effects([read_effects(rank.folder) for rank in ranks], files_made(Path(spec.scratch), copy), done)
 
 
 def with_files(proof: Proof, found: Effects) -> Proof:
@@ -78,7 +88,7 @@ def with_randomness(proof: Proof) -> Proof:
 def with_float64(proof: Proof, reference: Trace, ranks: Sequence[Trace]) -> Proof:
     """The proof with how far variables are apart after runs that nothing held together."""
     done = min(proof.steps, *(rank.closed_steps() for rank in ranks))
-    found = free.judge(reference, ranks, done)
+    found = judge_free(reference, ranks, done)
     proof = dataclasses.replace(proof, float64=found.largest)
     if found.failure is None or not proof.proved:
         return proof

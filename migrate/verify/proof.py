@@ -2,11 +2,8 @@
 
 from dataclasses import dataclass
 
-from tfdp.migrate.verify.compare import FLOAT32, Failure, Limits, Point, Row
-from tfdp.migrate.verify.effects import Effects
-from tfdp.migrate.verify.examples import Data
-from tfdp.migrate.verify.free import LIMIT
-from tfdp.migrate.verify.settings import Settings
+from .judge import FLOAT32, LIMIT, Failure, Limits, Point, Row
+from .record import Data, Effects, Settings
 
 
 @dataclass(frozen=True)

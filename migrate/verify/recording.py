@@ -9,16 +9,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from tfdp.migrate.verify import checks, compare, free, obstacles, runs, scratch
-from tfdp.migrate.verify.causes import places
-from tfdp.migrate.verify.diagnosis import diagnose
-from tfdp.migrate.verify.examples import Data
-from tfdp.migrate.verify.neutralised import FILES, described
-from tfdp.migrate.verify.proof import Proof
-from tfdp.migrate.verify.runs import Ended, Watch
-from tfdp.migrate.verify.spec import TRACER_LOG, Spec
-from tfdp.migrate.verify.trace import BY_FILE, Header, Trace
-from tfdp.migrate.verify.widen import NotWidenedError, widened
+from . import checks, obstacles, runs
+from .diagnosis import diagnose, places
+from .judge import Comparison, Failure, compared, drawn, lock, narrow
+from .proof import Proof
+from .record import BY_FILE, FILES, TRACER_LOG, Data, Header, Spec, Trace, described, scratch_place
+from .reference import NotWidenedError, widened
+from .runs import Ended, Watch
 
 Batch: TypeAlias = Literal["per-worker", "global"]
 SEED = 20240229
@@ -63,10 +60,10 @@ class Recording:
         """
         ended = runs.run(self._folder, self._spec, 0, self._timeout, self._watch)
         self._require(ended)
-        self._trace.write_lock(compare.lock(self._trace, self._spec.steps))
-        drawn = compare.drawn(self._trace.start(), self._trace.lock().trained)
-        self._trace.write_start(drawn)
-        if self._spec.float64 and (left := free.narrow(self._trace)):
+        self._trace.write_lock(lock(self._trace, self._spec.steps))
+        values = drawn(self._trace.start(), self._trace.lock().trained)
+        self._trace.write_start(values)
+        if self._spec.float64 and (left := narrow(self._trace)):
             raise CouldNotRun(f"{self._spec.path}: {NOT_FREE}: {', '.join(left)} is not float64 all the same")
 
     def _watch(self, run: str, steps: int) -> None:
@@ -97,7 +94,7 @@ class Recording:
         _refuse_tracer_error(spec)
         ranks = [Trace(Path(spec.out) / f"rank{rank}") for rank in range(self._np)]
         data = None if spec.keep_randomness else checks.data(self._trace, ranks, self._spec.steps)
-        proof = self._judged(compare.compare(self._trace, ranks, self._spec.steps), ranks, ended, data)
+        proof = self._judged(compared(self._trace, ranks, self._spec.steps), ranks, ended, data)
         if data is not None:
             proof = checks.with_data(proof, data)
         proof = checks.with_settings(proof, self._trace, ranks)
@@ -106,7 +103,7 @@ class Recording:
         proof = checks.with_files(proof, checks.files(ranks, spec, self._spec.steps))
         return checks.with_randomness(proof) if spec.keep_randomness else proof
 
-    def _judged(self, found: compare.Comparison, ranks: Sequence[Trace], ended: Ended, data: Data | None) -> Proof:
+    def _judged(self, found: Comparison, ranks: Sequence[Trace], ended: Ended, data: Data | None) -> Proof:
         header = self._trace.header()
         failed = _run_failure(ended, self._timeout)
         missed = _sentence(found.failure) if found.failure else ""
@@ -244,7 +241,7 @@ def _names(folder: Path) -> dict[str, str]:
         "source": str(folder / "source.py"),
         "out": str(folder / "trace"),
         "root": str(root),
-        "scratch": str(scratch.place(root, Path.cwd())),
+        "scratch": str(scratch_place(root, Path.cwd())),
     }
 
 
@@ -261,7 +258,7 @@ def _refuse_tracer_error(spec: Spec) -> None:
         raise CouldNotRun(f"{spec.path}: the proof's own instruments failed:\n{log.read_text('utf-8')}")
 
 
-def _cut_short(found: compare.Comparison, ranks: Sequence[Trace]) -> bool:
+def _cut_short(found: Comparison, ranks: Sequence[Trace]) -> bool:
     """Whether no rank has come to the end of the step in which calls are missing."""
     if found.failure is None or found.failure.kind != "calls" or found.failure.step is None:
         return False
@@ -291,7 +288,7 @@ def _with_hint(output: str) -> str:
     return f"{output}\n{hint}" if hint else output
 
 
-def _sentence(failure: compare.Failure) -> str:
+def _sentence(failure: Failure) -> str:
     who = "the mean over the ranks" if failure.rank is None else f"rank {failure.rank}"
     what = "start value" if failure.kind == "start" else failure.kind
     if failure.kind in ("calls", "missing", "steps"):

@@ -12,13 +12,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeAlias
 
-from tfdp.migrate.verify.last_words import last_words
-from tfdp.migrate.verify.scratch import real, show
-from tfdp.migrate.verify.spec import Spec
-from tfdp.migrate.verify.trace import steps_in
+from .record import Spec, last_words, real_path, show, steps_in
 
 # Without the working directory in front of the path, where a file may have the name of any module.
-CHILD = "import sys; sys.path.remove(''); from tfdp.migrate.verify._child import main; main()"
+CHILD = "import sys; sys.path.remove(''); from tfdp.migrate.verify.traced.child import main; main()"
 # A rank that waits this long for the others inside a proof will not be joined any more.
 STALL_SECONDS = "120"
 GRACE_SECONDS = 15.0
@@ -42,7 +39,7 @@ def run(folder: Path, spec: Spec, ranks: int, timeout: float, watch: Watch | Non
 
     timeout: seconds for the whole run. The processes are gone when this returns.
     """
-    root, script = Path(spec.root), real(spec.path)
+    root, script = Path(spec.root), real_path(spec.path)
     show(root, script, [script.parent, Path.cwd()])
     file = folder / "spec.json"
     file.write_text(json.dumps(dataclasses.asdict(spec)), "utf-8")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from tfdp.migrate import files
-from tfdp.migrate.verify.recording import Batch, CouldNotRun
-from tfdp.rules._base import LINEAR, Scaling
+from ...rules._base import LINEAR, Scaling
+from .. import files
+from .recording import Batch, CouldNotRun
 
 # How a migrated script says that its batch is the job's, not one worker's.
 _GLOBAL = ("local_batch_size(", "even_batch_size(")
@@ -64,7 +64,7 @@ def migrated(path: str, source: bytes, batch: Batch, scaling: Scaling = LINEAR) 
     Raises:
         CouldNotRun: the tool refuses the script; the message has each refusal with its place and next step.
     """
-    from tfdp.migrate.engine import migrate
+    from ..engine import migrate
 
     try:
         migration = migrate(path, source, batch, scaling=scaling)
@@ -86,8 +86,8 @@ def reference(path: str, source: bytes, size: int, batch: Batch, scaling: Scalin
     Raises:
         CouldNotRun: the facts do not suffice for one.
     """
-    from tfdp.migrate.verify.reference import NoReferenceError
-    from tfdp.migrate.verify.reference import reference as make
+    from .reference import NoReferenceError
+    from .reference import reference as make
 
     try:
         return make(path, source, size, batch, scaling)

@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping
 
-from tfdp.runtime.errors import LaunchEnvironmentError
-from tfdp.runtime.topology import Topology
+from ..foundation import LaunchEnvironmentError, Topology
 
 RANK, SIZE = "TFDP_RANK", "TFDP_SIZE"
 LOCAL_RANK, LOCAL_SIZE = "TFDP_LOCAL_RANK", "TFDP_LOCAL_SIZE"

@@ -17,16 +17,16 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from tfdp.runtime.clusters import local
-from tfdp.runtime.errors import TransportError
-from tfdp.runtime.job import DEFAULT_STALL_SECONDS, STALL
-from tfdp.runtime.launch import children, watch
-from tfdp.runtime.launch.children import Child, Guardian
-from tfdp.runtime.launch.command import CommandError, command, environment, topology
-from tfdp.runtime.launch.output import Output
-from tfdp.runtime.launch.store_server import StoreServer
-from tfdp.runtime.launch.watch import Signals, Watch
-from tfdp.runtime.transports._arena import DEFAULT_BYTES, FINISHED, Arena
+from ..clusters import local
+from ..foundation import TransportError
+from ..job import DEFAULT_STALL_SECONDS, STALL
+from ..transports import DEFAULT_BYTES, FINISHED, Arena
+from . import children, watch
+from .children import Child, Guardian
+from .command import CommandError, command, environment, topology
+from .output import Output
+from .store_server import StoreServer
+from .watch import Signals, Watch
 
 _USAGE_ERROR = 2
 _CANNOT_RUN = 126

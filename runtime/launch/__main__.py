@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from tfdp.runtime.launch import main
+from . import main
 
 
 def _parse() -> tuple[int, list[str]]:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tfdp.runtime.launch import guardian
+from . import guardian
 
 _PR_SET_PDEATHSIG = 1
 

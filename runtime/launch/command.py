@@ -4,8 +4,8 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 
-from tfdp.runtime.clusters import local
-from tfdp.runtime.topology import Topology
+from ..clusters import local
+from ..foundation import Topology
 
 _THREADS = ("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS")
 _TODO = b"# TODO(tfdp):"

@@ -7,7 +7,7 @@ import selectors
 import threading
 from collections.abc import Callable, Sequence
 
-from tfdp.runtime.launch.children import Child
+from .children import Child
 
 _READ_BYTES = 2**16
 _LINE_BYTES = 2**20

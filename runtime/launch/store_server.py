@@ -8,9 +8,9 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from tfdp.runtime import store
-from tfdp.runtime.launch.shelf import Shelf
-from tfdp.runtime.store import FRAME, Frame
+from .. import store
+from ..store import FRAME, Frame
+from .shelf import Shelf
 
 _READ_BYTES = 2**18
 

@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 
-from tfdp.runtime.launch import children as processes
-from tfdp.runtime.launch.children import Child, Guardian
+from . import children as processes
+from .children import Child, Guardian
 
 _PASSED_ON = (
     signal.SIGINT,

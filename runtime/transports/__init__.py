@@ -5,14 +5,24 @@ import glob
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from tfdp.runtime.errors import TransportError
-from tfdp.runtime.store import Store
-from tfdp.runtime.topology import Topology
-from tfdp.runtime.transports._arena import Arena
-from tfdp.runtime.transports._protocol import Label, Tensor, Transport
-from tfdp.runtime.transports.solo import Solo
+from ..foundation import Topology, TransportError
+from ..store import Store
+from ._arena import DEFAULT_BYTES, FINISHED, Arena
+from ._protocol import Label, Tensor, Transport
+from .solo import Solo
 
-__all__ = ["VARIABLE", "Label", "Place", "Tensor", "Transport", "choose", "connect"]
+__all__ = [
+    "DEFAULT_BYTES",
+    "FINISHED",
+    "VARIABLE",
+    "Arena",
+    "Label",
+    "Place",
+    "Tensor",
+    "Transport",
+    "choose",
+    "connect",
+]
 
 VARIABLE = "TFDP_TRANSPORT"
 
@@ -41,8 +51,8 @@ def _arena(place: Place, name: str) -> Arena:
 def _shared_memory(place: Place) -> Transport:
     arena = _arena(place, "shared_memory")  # before the seconds that TensorFlow takes to import
 
-    from tfdp.runtime.transports.host import OnHost
-    from tfdp.runtime.transports.shared_memory import SharedMemory
+    from .host import OnHost
+    from .shared_memory import SharedMemory
 
     return OnHost(SharedMemory(arena, place.topology, place.stall_seconds))
 
@@ -51,9 +61,9 @@ def _collectives(place: Place, name: str) -> Transport | None:
     """TensorFlow's collectives; None if `name` is "automatic" and not every rank has a GPU."""
     arena = _arena(place, name)
 
-    from tfdp.runtime.transports import _cluster
-    from tfdp.runtime.transports._lane import Lane
-    from tfdp.runtime.transports.device import Device
+    from . import _cluster
+    from ._lane import Lane
+    from .device import Device
 
     gpus = [said["gpu"] for said in _cluster.agree(place, "gpu", {"gpu": _cluster.has_gpu(place.topology)})]
     if name == "automatic" and not all(gpus):

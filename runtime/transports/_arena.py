@@ -19,7 +19,7 @@ import sys
 import threading
 from collections.abc import Callable
 
-from tfdp.runtime.errors import LaunchEnvironmentError, TransportError
+from ..foundation import LaunchEnvironmentError, TransportError
 
 HEADER_BYTES = 8192
 DEFAULT_BYTES = 64 * 2**20

@@ -6,8 +6,8 @@ import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tfdp.runtime.transports._arena import HEADER_BYTES
-from tfdp.runtime.transports._protocol import Label
+from ._arena import HEADER_BYTES
+from ._protocol import Label
 
 _FIXED = struct.Struct("<16sQQII")
 _SHOWN = 4

@@ -9,10 +9,8 @@ from collections.abc import Iterator, Mapping
 
 import tensorflow as tf
 
-from tfdp.runtime import devices
-from tfdp.runtime.errors import TransportError
-from tfdp.runtime.topology import Topology
-from tfdp.runtime.transports import Place
+from ..foundation import Topology, TransportError, pin
+from . import Place
 
 _JOB = "worker"
 _EPHEMERAL = "/proc/sys/net/ipv4/ip_local_port_range"
@@ -45,7 +43,7 @@ def start(place: Place, *, gpu: bool) -> None:
     """
     topology = place.topology
     if tf.config.list_physical_devices("GPU"):
-        devices.pin(topology)
+        pin(topology)
     with _reserved_port() as port:
         said = agree(place, "address", {"address": f"127.0.0.1:{port}"})
     addresses = [str(each["address"]) for each in said]

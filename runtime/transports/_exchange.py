@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfdp.runtime.transports._call import Call
-from tfdp.runtime.transports._keys import GROUP, Keys
-from tfdp.runtime.transports._lane import Lane
-from tfdp.runtime.transports._protocol import Label, Tensor
+from ._call import Call
+from ._keys import GROUP, Keys
+from ._lane import Lane
+from ._protocol import Label, Tensor
 
 # A ring over TCP is fastest in pieces that stay in a core's cache; NCCL cuts what it gets into pieces itself.
 _BUCKET_BYTES = {"ring": 2**22, "nccl": 2**26}

@@ -6,7 +6,7 @@ import os
 import platform
 import sys
 
-from tfdp.runtime.errors import TransportError
+from ..foundation import TransportError
 
 _NUMBERS = {"x86_64": 202, "i686": 240, "aarch64": 98, "riscv64": 98, "ppc64le": 221, "s390x": 238}
 _WAIT, _WAKE = 0, 1  # the shared forms: the private ones do not reach other processes

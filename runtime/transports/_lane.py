@@ -14,10 +14,10 @@ import threading
 import time
 from collections.abc import Callable
 
-from tfdp.runtime.errors import JobAborted, StallError, TfdpError
-from tfdp.runtime.transports._arena import Arena
-from tfdp.runtime.transports._call import Call
-from tfdp.runtime.transports._meeting import Meeting
+from ..foundation import JobAborted, StallError, TfdpError
+from ._arena import Arena
+from ._call import Call
+from ._meeting import Meeting
 
 _POLL_SECONDS = 0.1
 # The launcher knows of a rank's end within milliseconds; on a crowded machine its word may take longer.

@@ -11,11 +11,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tfdp.runtime.errors import CollectiveMismatchError, JobAborted, RankFinishedError, StallError
-from tfdp.runtime.transports import _call
-from tfdp.runtime.transports._arena import LEFT, RUNNING, Arena, make_fence
-from tfdp.runtime.transports._call import Call
-from tfdp.runtime.transports._futex import Futex, worth_spinning
+from ..foundation import CollectiveMismatchError, JobAborted, RankFinishedError, StallError
+from . import _call
+from ._arena import LEFT, RUNNING, Arena, make_fence
+from ._call import Call
+from ._futex import Futex, worth_spinning
 
 # A waiting rank looks at the abort word this often. A wake on the awaited word ends the sleep at once.
 _POLL_SECONDS = 0.1

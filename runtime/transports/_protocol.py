@@ -1,10 +1,10 @@
-"""What `tfdp.runtime.collectives` asks of a way between the ranks."""
+"""What `tfdp.runtime.collective` asks of a way between the ranks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from tfdp.runtime.ops import ReduceOp
+from ..foundation import ReduceOp
 
 # A TensorFlow tensor. TensorFlow ships no types, and nothing here imports it.
 Tensor = Any

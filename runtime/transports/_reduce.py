@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tfdp.runtime.ops import ReduceOp
+from ..foundation import ReduceOp
 
 Array = npt.NDArray[Any]
 _ALIGN = 64

@@ -9,7 +9,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfdp.runtime.transports._protocol import Tensor
+from ._protocol import Tensor
 
 WORD = tf.int64
 _WORD_BYTES = 8

@@ -11,13 +11,12 @@ from collections.abc import Sequence
 import numpy as np
 import tensorflow as tf
 
-from tfdp.runtime.ops import ReduceOp
-from tfdp.runtime.topology import Topology
-from tfdp.runtime.transports import _words
-from tfdp.runtime.transports._call import Call
-from tfdp.runtime.transports._exchange import Exchange, Request, Shape, elements
-from tfdp.runtime.transports._lane import Lane
-from tfdp.runtime.transports._protocol import Label, Tensor
+from ..foundation import ReduceOp, Topology
+from . import _words
+from ._call import Call
+from ._exchange import Exchange, Request, Shape, elements
+from ._lane import Lane
+from ._protocol import Label, Tensor
 
 _MERGE = {
     ReduceOp.AVERAGE: "Add",

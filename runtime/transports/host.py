@@ -6,9 +6,9 @@ from typing import Any, Protocol
 import numpy as np
 import tensorflow as tf
 
-from tfdp.runtime.ops import ReduceOp
-from tfdp.runtime.transports._protocol import Label, Tensor
-from tfdp.runtime.transports._reduce import Array
+from ..foundation import ReduceOp
+from ._protocol import Label, Tensor
+from ._reduce import Array
 
 
 class Wire(Protocol):

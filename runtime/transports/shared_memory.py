@@ -12,13 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from tfdp.runtime.ops import ReduceOp
-from tfdp.runtime.topology import Topology
-from tfdp.runtime.transports._arena import Arena
-from tfdp.runtime.transports._call import Call
-from tfdp.runtime.transports._meeting import Meeting
-from tfdp.runtime.transports._protocol import Label
-from tfdp.runtime.transports._reduce import Array, Chunk, Run, aligned, combine, divide
+from ..foundation import ReduceOp, Topology
+from ._arena import Arena
+from ._call import Call
+from ._meeting import Meeting
+from ._protocol import Label
+from ._reduce import Array, Chunk, Run, aligned, combine, divide
 
 # A chunk and its results stay in the cache of a core between the steps it goes through.
 _CHUNK_BYTES = 2**21

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from tfdp.runtime.ops import ReduceOp
-from tfdp.runtime.transports._protocol import Label, Tensor
+from ..foundation import ReduceOp
+from ._protocol import Label, Tensor
 
 
 class Solo:

@@ -18,7 +18,7 @@ import tfdp.migrate.verify as verifying
 from tfdp.migrate import verification
 from tfdp.migrate.cli import main
 from tfdp.migrate.verify import Failure, Proof, Row
-from tfdp.migrate.verify.compare import Point
+from tfdp.migrate.verify.judge import Point
 
 # Raw variables: TensorFlow runs them without Keras.
 SCRIPT = """\

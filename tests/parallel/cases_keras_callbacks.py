@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 import tfdp.runtime as dp
-from tfdp.runtime.keras_hooks import Hooks
+from tfdp.runtime.keras import Hooks
 
 RANKS = (2,)
 DEVICE_RANKS = ()

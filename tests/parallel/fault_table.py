@@ -24,8 +24,8 @@ JOIN = """
 import os, pathlib, signal, sys, threading, time
 import numpy as np
 from tfdp.runtime.clusters import local
-from tfdp.runtime.ending import speak_at_the_end
-from tfdp.runtime.ops import Min, Sum
+from tfdp.runtime.store import speak_at_the_end
+from tfdp.runtime.foundation import Min, Sum
 from tfdp.runtime.store import SocketStore, end_without_launcher
 from tfdp.runtime.transports import Label
 from tfdp.runtime.transports._arena import Arena

@@ -13,7 +13,7 @@ JOIN = """
 import os, signal, sys, threading, time
 import numpy as np
 from tfdp.runtime.clusters import local
-from tfdp.runtime.ops import Sum
+from tfdp.runtime.foundation import Sum
 from tfdp.runtime.store import SocketStore, end_without_launcher
 from tfdp.runtime.transports import Label
 from tfdp.runtime.transports._arena import Arena

@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("tensorflow")
 
 from tfdp.migrate.verify import prove
-from tfdp.migrate.verify.neutralised import DRAWN, NORMALIZED, SHUFFLED
+from tfdp.migrate.verify.record import DRAWN, NORMALIZED, SHUFFLED
 
 SCRIPT = """
 import numpy as np

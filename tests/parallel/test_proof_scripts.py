@@ -17,7 +17,7 @@ pytest.importorskip("tensorflow")
 
 from tfdp.migrate.engine import migrate
 from tfdp.migrate.verify import Recording, record
-from tfdp.migrate.verify.causes import Cause
+from tfdp.migrate.verify.diagnosis import Cause
 from tfdp.migrate.verify.reference import reference
 
 SCRIPTS = Path(__file__).parent.parent.parent / "fixtures" / "scripts"

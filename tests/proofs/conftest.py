@@ -6,7 +6,7 @@ from contextlib import ExitStack
 import pytest
 
 from tfdp.migrate.verify import Proof
-from tfdp.migrate.verify.causes import Cause
+from tfdp.migrate.verify.diagnosis import Cause
 
 _ROW = "row of the table"
 _HEAD = (

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tfdp.migrate.verify.causes import Cause
+from tfdp.migrate.verify.diagnosis import Cause
 
 Change = tuple[str, str]
 

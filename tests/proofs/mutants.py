@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import libcst as cst
 import libcst.matchers as m
 
-from tfdp.migrate.verify.causes import Cause
+from tfdp.migrate.verify.diagnosis import Cause
 
 _TAPE, _OPTIMIZER = "DistributedGradientTape", "DistributedOptimizer"
 

@@ -17,7 +17,7 @@ from variations import of_migrated, of_originals
 
 from tfdp.migrate.engine import migrate
 from tfdp.migrate.verify import Recording, record
-from tfdp.migrate.verify.causes import Cause
+from tfdp.migrate.verify.diagnosis import Cause
 from tfdp.migrate.verify.reference import reference
 
 Mode: TypeAlias = Literal["per-worker", "global"]

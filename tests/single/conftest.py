@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from tfdp.runtime import job
-from tfdp.runtime.topology import Topology
+from tfdp.runtime.foundation import Topology
+from tfdp.runtime.job import membership as job
 
 
 class Shelf:

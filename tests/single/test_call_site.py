@@ -6,7 +6,7 @@ import sys
 import pytest
 import tensorflow as tf
 
-from tfdp.runtime.call_site import site_of
+from tfdp.runtime.foundation import site_of
 
 found = []
 

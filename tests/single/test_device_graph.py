@@ -6,8 +6,14 @@ import pytest
 
 tf = pytest.importorskip("tensorflow")
 
-from tfdp.runtime.ops import Average, Max, Min, Product, Sum  # noqa: E402
-from tfdp.runtime.topology import Topology  # noqa: E402
+from tfdp.runtime.foundation import (  # noqa: E402
+    Average,
+    Max,
+    Min,
+    Product,
+    Sum,
+    Topology,
+)
 from tfdp.runtime.transports import Label  # noqa: E402
 from tfdp.runtime.transports.device import Device  # noqa: E402
 

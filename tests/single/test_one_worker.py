@@ -129,7 +129,7 @@ def test_the_tape_passes_on_what_else_a_tape_has():
 
 
 def test_dp_init_is_needed(monkeypatch):
-    from tfdp.runtime import job
+    from tfdp.runtime.job import membership as job
 
     monkeypatch.setattr(job._process, "job", None)
     for call in (

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 import tfdp.runtime as dp
-from tfdp.runtime import learning_rate, schedules
+from tfdp.runtime.training import learning_rate, schedules
 
 
 @pytest.mark.parametrize(
@@ -228,7 +228,7 @@ def test_seeds_by_rank(be_rank):
 
 
 def test_masks_of_streams_differ_for_all_ranks():
-    from tfdp.runtime.seeds import stream_mask
+    from tfdp.runtime.job import stream_mask
 
     masks = [stream_mask(rank) for rank in range(5000)]
     assert masks[0] == 0

@@ -5,8 +5,8 @@ import pytest
 import tensorflow as tf
 
 import tfdp.runtime as dp
-from tfdp.runtime.state import _Following, _packed, _unpacked
-from tfdp.runtime.variables import Keys, collect, keyed, stream_element
+from tfdp.runtime.framework import Keys, collect, keyed, stream_element
+from tfdp.runtime.start.state import _Following, _packed, _unpacked
 
 
 def before(operation):

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tfdp.migrate.verify import CouldNotRun, record, settings
-from tfdp.migrate.verify.trace import Step, Trace
+from tfdp.migrate.verify import CouldNotRun, record
+from tfdp.migrate.verify.record import Step, Trace, settings
 
 pytest.importorskip("tensorflow")
 
@@ -108,7 +108,7 @@ def test_keras_models_built_on_first_call_eagerly(tmp_path: Path) -> None:
         assert len(lock.slots) == 8
         for step in steps_of(trace, 3):
             assert set(lock.trained) | set(lock.slots) <= set(step.before)
-        (used,) = settings.read(trace.folder) or ()
+        (used,) = settings.read_settings(trace.folder) or ()
         assert (used.kind, used.numbers["clipnorm"], used.numbers["beta_1"]) == ("Adam", 100.0, 0.9)
         rates = dict(zip(settings.STEPS, used.rates, strict=True))
         np.testing.assert_allclose([rates[0], rates[1024]], [[0.01] * 3, [0.005] * 3], rtol=1e-6)

@@ -9,11 +9,17 @@ import pytest
 
 np = pytest.importorskip("numpy")
 
-from tfdp.migrate.verify import compare  # noqa: E402
-from tfdp.migrate.verify.causes import Cause, Diagnosis  # noqa: E402
-from tfdp.migrate.verify.diagnosis import diagnose  # noqa: E402
-from tfdp.migrate.verify.examples import Data  # noqa: E402
-from tfdp.migrate.verify.trace import Call, Header, Note, Step, Trace  # noqa: E402
+from tfdp.migrate.verify.diagnosis import Cause, diagnose  # noqa: E402
+from tfdp.migrate.verify.diagnosis.causes import Diagnosis  # noqa: E402
+from tfdp.migrate.verify.judge import compare  # noqa: E402
+from tfdp.migrate.verify.record import (  # noqa: E402
+    Call,
+    Data,
+    Header,
+    Note,
+    Step,
+    Trace,
+)
 
 W, B, M, LR = "w|3|float32|0", "b|2|float32|0", "w/momentum|3|float32|0", "learning_rate||float32|0"
 STEPS, RATE, DECAY = 4, 0.1, 0.9
@@ -77,7 +83,7 @@ class Traces:
             self.change(index, [make(index, share) for share in SHARES])
 
     def compared(self) -> tuple[compare.Comparison, Trace, list[Trace], int]:
-        return compare.compare(self.reference, self.ranks, STEPS), self.reference, self.ranks, STEPS
+        return compare.compared(self.reference, self.ranks, STEPS), self.reference, self.ranks, STEPS
 
     def diagnosis(self, batch: str = "per-worker", reason: str = "", data: Data | None = None) -> Diagnosis | None:
         found, *rest = self.compared()

@@ -5,8 +5,9 @@ import threading
 
 import pytest
 
-from tfdp.runtime import common_end, errors
-from tfdp.runtime.common_end import CommonEnd, Place
+from tfdp.runtime.data import common_end
+from tfdp.runtime.data.common_end import CommonEnd, Place
+from tfdp.runtime.foundation import errors
 
 
 class Topology:

@@ -6,8 +6,8 @@ import libcst as cst
 import pytest
 
 from tfdp.migrate.facts import Script, read
-from tfdp.migrate.facts.deals import Deal
-from tfdp.migrate.facts.flow import reaching
+from tfdp.migrate.facts.data import Deal
+from tfdp.migrate.facts.program import reaching
 
 
 def last_expression(script: Script) -> cst.BaseExpression:

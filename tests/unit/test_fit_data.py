@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tfdp.migrate.facts import read
-from tfdp.migrate.facts.fit_data import FitData
+from tfdp.migrate.facts.keras import FitData
 from tfdp.migrate.verify.reference import reference
 
 HEAD = """\

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from tfdp.runtime.errors import CollectiveMismatchError, JobAborted, RankFinishedError, StallError
+from tfdp.runtime.foundation import CollectiveMismatchError, JobAborted, RankFinishedError, StallError
 from tfdp.runtime.transports import Label
 from tfdp.runtime.transports._arena import DEFAULT_BYTES, Arena
 from tfdp.runtime.transports._call import Call

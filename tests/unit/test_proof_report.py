@@ -23,7 +23,7 @@ from tfdp.migrate.report.proof.changes import rows
 from tfdp.migrate.report.proof.curves import Curve
 from tfdp.migrate.report.proof.scale import Axis, counted, linear, logarithmic
 from tfdp.migrate.report.steps import Steps
-from tfdp.migrate.verify.compare import Failure, Limits, Point, Row
+from tfdp.migrate.verify.judge import Failure, Limits, Point, Row
 from tfdp.migrate.verify.proof import Proof
 
 SCRIPTS = Path(__file__).parents[2] / "fixtures" / "scripts" / "smddp_mnist"

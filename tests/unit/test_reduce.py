@@ -6,7 +6,7 @@ import pytest
 
 np = pytest.importorskip("numpy")
 
-from tfdp.runtime.ops import ReduceOp  # noqa: E402
+from tfdp.runtime.foundation import ReduceOp  # noqa: E402
 from tfdp.runtime.transports._reduce import Run, aligned, combine, divide  # noqa: E402
 
 

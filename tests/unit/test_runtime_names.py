@@ -23,23 +23,28 @@ def imported_for_type_checkers():
         assert isinstance(line, ast.ImportFrom)
         for alias in line.names:
             assert alias.asname == alias.name, "without `as` it is not exported under mypy --strict"
-            yield alias.name, line.module.removeprefix("tfdp.runtime.")
+            yield alias.name, line.module
 
 
 def test_the_table_and_the_imports_for_type_checkers_agree():
     assert dict(imported_for_type_checkers()) == tfdp.runtime._WHERE
 
 
-@pytest.mark.parametrize("name", sorted(tfdp.runtime._WHERE))
-def test_every_name_is_defined_where_the_table_says(name):
-    source = PACKAGE.with_name(f"{tfdp.runtime._WHERE[name]}.py").read_text()
-    defined = set()
-    for node in ast.parse(source).body:
+def bound_in(source):
+    """The names that a module binds at its top."""
+    for node in ast.parse(source.read_text()).body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            defined.add(node.name)
+            yield node.name
         elif isinstance(node, ast.Assign):
-            defined.update(target.id for target in node.targets if isinstance(target, ast.Name))
-    assert name in defined
+            yield from (target.id for target in node.targets if isinstance(target, ast.Name))
+        elif isinstance(node, ast.ImportFrom):
+            yield from (alias.name for alias in node.names)
+
+
+@pytest.mark.parametrize("name", sorted(tfdp.runtime._WHERE))
+def test_every_name_is_bound_where_the_table_says(name):
+    room = PACKAGE.parent / tfdp.runtime._WHERE[name]
+    assert name in bound_in(room / "__init__.py" if room.is_dir() else room.with_suffix(".py"))
 
 
 def test_an_unknown_name_is_an_attribute_error():

@@ -10,16 +10,16 @@ import pytest
 
 np = pytest.importorskip("numpy")
 
-from tfdp.runtime.errors import (  # noqa: E402
+from tfdp.runtime.foundation import (  # noqa: E402
     CollectiveMismatchError,
     JobAborted,
     LaunchEnvironmentError,
     RankFinishedError,
+    ReduceOp,
     StallError,
     TransportError,
 )
 from tfdp.runtime.launch.command import topology  # noqa: E402
-from tfdp.runtime.ops import ReduceOp  # noqa: E402
 from tfdp.runtime.transports import Label  # noqa: E402
 from tfdp.runtime.transports._arena import DEFAULT_BYTES, FINISHED, Arena  # noqa: E402
 from tfdp.runtime.transports.shared_memory import SharedMemory  # noqa: E402

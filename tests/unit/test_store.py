@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from tfdp.runtime.errors import (
+from tfdp.runtime.foundation import (
     JobAborted,
     LaunchEnvironmentError,
     RankFinishedError,
@@ -13,7 +13,8 @@ from tfdp.runtime.errors import (
     StoreTimeout,
 )
 from tfdp.runtime.launch.store_server import StoreServer
-from tfdp.runtime.store import HELLO, REFUSED, WELCOME, Frame, SocketStore, SoloStore, _receive
+from tfdp.runtime.store import HELLO, REFUSED, WELCOME, Frame, SocketStore, SoloStore
+from tfdp.runtime.store.client import _receive
 
 PATIENCE = 30.0
 

@@ -3,8 +3,7 @@ from dataclasses import FrozenInstanceError
 import pytest
 
 from tfdp.runtime.clusters import local
-from tfdp.runtime.errors import LaunchEnvironmentError, TopologyError
-from tfdp.runtime.topology import SOLO, Topology
+from tfdp.runtime.foundation import SOLO, LaunchEnvironmentError, Topology, TopologyError
 
 FOUR = {"rank": 2, "size": 4, "local_rank": 0, "local_size": 2, "cross_rank": 1, "cross_size": 2}
 

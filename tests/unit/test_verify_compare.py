@@ -8,8 +8,8 @@ import pytest
 
 np = pytest.importorskip("numpy")
 
-from tfdp.migrate.verify import compare  # noqa: E402
-from tfdp.migrate.verify.trace import Call, Header, Step, Trace  # noqa: E402
+from tfdp.migrate.verify.judge import compare  # noqa: E402
+from tfdp.migrate.verify.record import Call, Header, Step, Trace  # noqa: E402
 
 W, M, RATE = "w|3|float32|0", "w_momentum|3|float32|0", "rate||float32|0"
 STEPS = 3
@@ -50,7 +50,7 @@ class Traces:
         self.ranks[rank].write_step(index, replace(honest(index), **parts))
 
     def compared(self) -> compare.Comparison:
-        return compare.compare(self.reference, self.ranks, STEPS)
+        return compare.compared(self.reference, self.ranks, STEPS)
 
 
 @pytest.fixture

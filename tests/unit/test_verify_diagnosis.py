@@ -11,11 +11,13 @@ np = pytest.importorskip("numpy")
 
 from handmade_traces import SHARES, SITE, STEPS, B, Traces, W, array, gradients, plain, step, updated, without_slots  # noqa: E402
 
-from tfdp.migrate.verify import compare  # noqa: E402
-from tfdp.migrate.verify import trace as facts  # noqa: E402
-from tfdp.migrate.verify.causes import Cause  # noqa: E402
-from tfdp.migrate.verify.diagnosis import diagnose  # noqa: E402
-from tfdp.migrate.verify.trace import Call, Header, Note, Step  # noqa: E402
+from tfdp.migrate.verify.diagnosis import (  # noqa: E402
+    Cause,
+    diagnose,
+)
+from tfdp.migrate.verify.judge import compare  # noqa: E402
+from tfdp.migrate.verify.record import Call, Header, Note, Step  # noqa: E402
+from tfdp.migrate.verify.record import trace as facts  # noqa: E402
 
 
 @pytest.fixture
@@ -33,7 +35,7 @@ def multiplied(index: int, share: float, factor: float, **changes: Any) -> Step:
 
 
 def test_the_ranks_share_out_the_reference(traces: Traces) -> None:
-    assert compare.compare(traces.reference, traces.ranks, STEPS).failure is None
+    assert compare.compared(traces.reference, traces.ranks, STEPS).failure is None
 
 
 # --- the gradient -----------------------------------------------------------------------------------------------------
@@ -109,7 +111,7 @@ def by_hand(index: int, share: float, used: Callable[[Any], Any]) -> Step:
 
 def test_gradients_averaged_by_hand_are_no_failure(traces: Traces) -> None:
     traces.all(lambda i, share: by_hand(i, share, lambda gradient: gradient))
-    assert compare.compare(traces.reference, traces.ranks, STEPS).failure is None
+    assert compare.compared(traces.reference, traces.ranks, STEPS).failure is None
 
 
 def test_gradients_averaged_by_hand_after_they_were_clipped(traces: Traces) -> None:
@@ -124,7 +126,7 @@ def test_parts_of_a_loss_that_are_added_up_by_hand_are_no_failure(traces: Traces
         return replace(made, calls=(replace(made.calls[0], loss=made.calls[0].loss / 2, gradients=halves),))
 
     traces.all(lambda i, share: part(i, share, lambda gradient: gradient))
-    assert compare.compare(traces.reference, traces.ranks, STEPS).failure is None
+    assert compare.compared(traces.reference, traces.ranks, STEPS).failure is None
     traces.all(lambda i, share: part(i, share, lambda gradient: gradient / 2))
     traces.note(Note(facts.RATE_SCALED, SITE))
     assert traces.cause() is Cause.DIVIDED
@@ -133,7 +135,7 @@ def test_parts_of_a_loss_that_are_added_up_by_hand_are_no_failure(traces: Traces
 def test_what_is_used_of_gradients_averaged_by_hand_is_judged_without_slots_too(traces: Traces) -> None:
     plain(traces, 1.0)
     traces.all(lambda i, share: without_slots(by_hand(i, share, lambda gradient: gradient)))
-    assert compare.compare(traces.reference, traces.ranks, STEPS).failure is None
+    assert compare.compared(traces.reference, traces.ranks, STEPS).failure is None
     traces.all(lambda i, share: without_slots(by_hand(i, share, lambda gradient: np.clip(gradient, -0.5, 0.5))))
     assert traces.cause() is Cause.LATE
 

@@ -10,10 +10,14 @@ np = pytest.importorskip("numpy")
 
 from handmade_traces import SHARES, SITE, M, Traces, W, at_rate, plain, step, updated  # noqa: E402
 
-from tfdp.migrate.verify import trace as facts  # noqa: E402
-from tfdp.migrate.verify.causes import Cause, Diagnosis, place, ranks  # noqa: E402
-from tfdp.migrate.verify.examples import Data  # noqa: E402
-from tfdp.migrate.verify.trace import Note, Step  # noqa: E402
+from tfdp.migrate.verify.diagnosis import Cause  # noqa: E402
+from tfdp.migrate.verify.diagnosis.causes import Diagnosis, place, ranks  # noqa: E402
+from tfdp.migrate.verify.record import (  # noqa: E402
+    Data,
+    Note,
+    Step,
+)
+from tfdp.migrate.verify.record import trace as facts  # noqa: E402
 
 
 @pytest.fixture
@@ -91,7 +95,7 @@ def test_ranks_that_update_otherwise_than_each_other(traces: Traces) -> None:
         ("the records that dp.shard deals at train.py:1 differ on rank(s) 1 from rank 0's: …", Cause.ORDERS),
         ("TypeError: … is a DistributedGradientTape already: wrap a tape once", Cause.AVERAGED_TWICE),
         (
-            "tfdp.runtime.errors.RankFinishedError: rank 0 waits in allreduce for rank 1, which has ended",
+            "tfdp.runtime.foundation.errors.RankFinishedError: rank 0 waits in allreduce for rank 1, which has ended",
             Cause.DECISION,
         ),
     ],

@@ -10,8 +10,7 @@ import pytest
 
 pytest.importorskip("numpy")
 
-from tfdp.migrate.verify import effects
-from tfdp.migrate.verify.effects import Effect, Effects
+from tfdp.migrate.verify.record import Effect, Effects, effects
 
 
 def wrote(path: str, step: int = 1, line: int | None = 12) -> Effect:
@@ -19,7 +18,7 @@ def wrote(path: str, step: int = 1, line: int | None = 12) -> Effect:
 
 
 def judged(*ranks: Sequence[Effect], left: dict[str, bool | None] | None = None) -> Effects:
-    return effects.judge(ranks, left or {}, 8)
+    return effects.judge_effects(ranks, left or {}, 8)
 
 
 FINE = {
@@ -88,21 +87,21 @@ def test_the_mode_of_a_file_tells_who_made_it(tmp_path: Path) -> None:
     for rank in (0, 1):
         code = f"""if True:
             import os, tempfile
-            from tfdp.migrate.verify import effects
-            effects.mark({rank})
+            from tfdp.migrate.verify.record import effects
+            effects.mark_effects({rank})
             os.makedirs("folder{rank}")
             os.close(os.open("folder{rank}/made", os.O_CREAT | os.O_WRONLY, 0o666))
             tempfile.mkstemp(prefix="private{rank}", dir=".")
         """
         subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, env=dict(os.environ))
     (tmp_path / "link").symlink_to(tmp_path / "folder1" / "made")
-    found = effects.made(tmp_path, tmp_path / "train.py")
+    found = effects.files_made(tmp_path, tmp_path / "train.py")
     private = {found.pop(name) for name in list(found) if name.startswith("private")}
     assert found == {"folder0/made": False, "folder1/made": True}
     assert private == {None}
 
 
 def test_what_is_written_is_read_without_a_broken_last_line(tmp_path: Path) -> None:
-    assert effects.read(tmp_path) == []
-    (tmp_path / effects.FILE).write_bytes(effects.line(wrote("a")) + b'{"kind"')
-    assert effects.read(tmp_path) == [wrote("a")]
+    assert effects.read_effects(tmp_path) == []
+    (tmp_path / effects.EFFECTS_FILE).write_bytes(effects.effect_line(wrote("a")) + b'{"kind"')
+    assert effects.read_effects(tmp_path) == [wrote("a")]

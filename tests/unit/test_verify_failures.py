@@ -16,8 +16,7 @@ CHILD = """
 import json, sys
 from pathlib import Path
 import numpy as np
-from tfdp.migrate.verify.spec import Spec
-from tfdp.migrate.verify.trace import Call, Header, Step, Trace
+from tfdp.migrate.verify.record import Call, Header, Spec, Step, Trace
 spec = Spec(**json.loads(Path(sys.argv[1]).read_text()))
 trace = Trace(Path(spec.out) / "rank0")
 trace.folder.mkdir(parents=True)

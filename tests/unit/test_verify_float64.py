@@ -7,9 +7,9 @@ import pytest
 
 np = pytest.importorskip("numpy")
 
-from tfdp.migrate.verify import free  # noqa: E402
-from tfdp.migrate.verify.trace import Call, Header, Lock, Step, Trace  # noqa: E402
-from tfdp.migrate.verify.widen import NotWidenedError, widened  # noqa: E402
+from tfdp.migrate.verify.judge import free  # noqa: E402
+from tfdp.migrate.verify.record import Call, Header, Lock, Step, Trace  # noqa: E402
+from tfdp.migrate.verify.reference import NotWidenedError, widened  # noqa: E402
 
 W, M = "w|3|float64|0", "w_momentum|3|float64|0"
 
@@ -57,15 +57,15 @@ def test_variables_must_be_close_after_the_last_step(tmp_path: Path) -> None:
     astray = recorded(tmp_path / "astray", 1, 2 + 1e-8, 3 + 1e-7)
     back = recorded(tmp_path / "back", 1, 2 + 1e-8, 3)
     nan = recorded(tmp_path / "nan", 1, 2, math.nan)
-    found = free.judge(reference, [near, reference], 3)
+    found = free.judge_free(reference, [near, reference], 3)
     assert found.failure is None
     assert found.largest == pytest.approx(1e-10 / 3, rel=1e-3)
-    assert free.judge(reference, [back], 3).failure is None
-    failure = free.judge(reference, [near, astray], 3).failure
+    assert free.judge_free(reference, [back], 3).failure is None
+    failure = free.judge_free(reference, [near, astray], 3).failure
     assert failure is not None
     assert (failure.step, failure.rank, failure.kind, failure.variable) == (1, 1, "weights", "weights (3)")
     assert failure.text == "differs by 5e-09, the limit is 1e-09"
-    assert free.judge(reference, [nan], 3).failure is not None
+    assert free.judge_free(reference, [nan], 3).failure is not None
 
 
 def test_variables_that_stay_narrow_are_named(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tfdp.migrate.verify.last_words import last_words
+from tfdp.migrate.verify.record import last_words
 
 START = """\
 WARNING: All log messages before absl::InitializeLog() is called are written to STDERR

@@ -4,8 +4,7 @@ import pytest
 
 pytest.importorskip("numpy")
 
-from tfdp.migrate.verify.neutralised import described
-from tfdp.migrate.verify.trace import Note
+from tfdp.migrate.verify.record import Note, described
 
 ORIGINAL = "import a\n\ndata = load()\ndata = data.shuffle(9)\nmodel = make()\nopt = Adam(0.1)\ntrain(model)\n"
 REFERENCE = ORIGINAL.replace("import a\n", "import a\nimport b\n\n\ndef c():\n    pass\n").replace("0.1", "0.1 * 2")

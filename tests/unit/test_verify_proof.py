@@ -9,7 +9,8 @@ import pytest
 
 pytest.importorskip("numpy")
 
-from tfdp.migrate.verify import Failure, Proof, Row, record, scratch
+from tfdp.migrate.verify import Failure, Proof, Row, record
+from tfdp.migrate.verify.record import scratch
 
 
 def proof(**parts: object) -> Proof:
@@ -106,7 +107,7 @@ def test_the_tree_leads_on_above_and_beside(folders: tuple[Path, Path], tmp_path
     script.write_text("mine")
     (origin / "out").mkdir()
     scratch.show(root, script, [script.parent, script.parent])
-    shown = scratch.place(root, script)
+    shown = scratch.scratch_place(root, script)
     assert shown.resolve() == shown.absolute() != script
     # As by a path through `..`, or by the script's own place.
     assert (shown.parent.parent.parent / "plot.txt").read_text() == "mine"
@@ -127,7 +128,7 @@ def test_a_tree_of_several_folders_changes_none_of_them(
     for number, names in enumerate([("data/deep", "."), (".git", "."), (".", "data"), ("data", "data/deep")]):
         shown = [origin / name for name in names]
         scratch.show(root / str(number), origin / "plot.txt", shown)
-        assert not any(scratch.place(root / str(number), folder).is_symlink() for folder in shown)
+        assert not any(scratch.scratch_place(root / str(number), folder).is_symlink() for folder in shown)
     assert sorted(origin.rglob("*")) == before
 
 
@@ -137,7 +138,7 @@ def test_a_folder_beside_one_is_its_own_although_it_lies_above_another(folders: 
     for folder in shown:
         folder.mkdir(parents=True)
     scratch.show(root, origin / "plot.txt", shown)
-    (scratch.place(root, origin) / "data" / "new.txt").write_text("new")
+    (scratch.scratch_place(root, origin) / "data" / "new.txt").write_text("new")
     assert not (origin / "data" / "new.txt").exists()
 
 
@@ -147,7 +148,7 @@ def test_writing_to_a_linked_file_changes_a_copy(folders: tuple[Path, Path]) -> 
     code = """if True:
         import os, sys
         from pathlib import Path
-        from tfdp.migrate.verify import scratch
+        from tfdp.migrate.verify.record import scratch
         scratch.protect(Path.cwd())
         assert open("plot.txt").read() == "mine" and os.path.islink("plot.txt")
         open("plot.txt", "a").write(" and more")

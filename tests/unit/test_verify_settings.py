@@ -9,10 +9,9 @@ import pytest
 
 pytest.importorskip("numpy")
 
-from tfdp.migrate.verify import checks, settings
+from tfdp.migrate.verify import checks
 from tfdp.migrate.verify.proof import Proof
-from tfdp.migrate.verify.settings import SLACK, STEPS, Optimizer
-from tfdp.migrate.verify.trace import Trace
+from tfdp.migrate.verify.record import SLACK, STEPS, Optimizer, Trace, settings
 
 NUMBERS = {"weight_decay": 1e-4, "epsilon": 1e-7}
 
@@ -30,7 +29,7 @@ def decay(steps: float, staircase: bool = True) -> Callable[[int], float]:
 
 
 def said(wanted: Optimizer, *ranks: Optimizer) -> tuple[str, int | None]:
-    found = settings.judge([wanted], [[rank] for rank in ranks])
+    found = settings.judge_settings([wanted], [[rank] for rank in ranks])
     assert found is not None
     return found.text, found.rank
 
@@ -69,11 +68,11 @@ def test_numbers_that_no_step_has_shown() -> None:
 
 def test_other_optimizers_are_not_compared() -> None:
     assert said(optimizer(), optimizer(kind="Own"))[0].startswith("not compared")
-    unknown = settings.judge([optimizer()], [[optimizer()], None])
+    unknown = settings.judge_settings([optimizer()], [[optimizer()], None])
     assert unknown is not None
     assert unknown.text.startswith("not compared")
-    assert settings.judge([], [[], []]) is None
-    assert settings.judge(None, [None, None]) is None
+    assert settings.judge_settings([], [[], []]) is None
+    assert settings.judge_settings(None, [None, None]) is None
 
 
 @pytest.mark.parametrize(("batch", "told"), [("per-worker", "(dp.local_steps divides)"), ("global", "as before")])
@@ -81,7 +80,7 @@ def test_the_proof_fails(tmp_path: Path, batch: str, told: str) -> None:
     traces = [Trace(tmp_path / name) for name in ("reference", "rank0", "rank1")]
     for trace, one in zip(traces, [decay(500), decay(500), decay(1000)], strict=True):
         trace.folder.mkdir()
-        settings.write(trace.folder, [optimizer(one)])
+        settings.write_settings(trace.folder, [optimizer(one)])
     proof = Proof("train.py", 2, batch, 20, 0, True, 0.0, 0.0, 0.0, None, "", ())
     found = checks.with_settings(proof, traces[0], traces[1:])
     assert not found.proved

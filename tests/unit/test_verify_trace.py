@@ -7,8 +7,8 @@ import pytest
 
 np = pytest.importorskip("numpy")
 
-from tfdp.migrate.verify._recorder import Recorder  # noqa: E402
-from tfdp.migrate.verify.trace import Call, Header, Lock, Step, Trace  # noqa: E402
+from tfdp.migrate.verify.record import Call, Header, Lock, Step, Trace  # noqa: E402
+from tfdp.migrate.verify.traced.recorder import Recorder  # noqa: E402
 
 W, M, RATE = "a/w|2|float32|0", "m|2|float32|0", "rate||float32|0"
 

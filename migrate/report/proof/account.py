@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tfdp.migrate.verify.proof import Proof
+    from ...verify.proof import Proof
 
 # Of these, what is installed is named: the ways to install TensorFlow, and what computes under it.
 _PACKAGES = ("tfdp", "tensorflow", "tensorflow-cpu", "keras", "tf-keras", "numpy")

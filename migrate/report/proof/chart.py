@@ -6,8 +6,8 @@ import html
 import math
 from collections.abc import Iterator, Sequence
 
-from tfdp.migrate.report.proof.curves import Curve
-from tfdp.migrate.report.proof.scale import Axis, counted, linear, logarithmic
+from .curves import Curve
+from .scale import Axis, counted, linear, logarithmic
 
 WIDTH, HEIGHT = 480, 270
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 10, 20, 42

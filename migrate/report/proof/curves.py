@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tfdp.migrate.verify.proof import Proof
+from ...verify.proof import Proof
 
 # More losses than colours that can be told apart: those of accumulated batches look alike anyway.
 MOST_LOSSES = 4

@@ -6,9 +6,9 @@ import json
 import math
 from typing import Any
 
-from tfdp.migrate.report.proof.account import Account
-from tfdp.migrate.verify.compare import Point
-from tfdp.migrate.verify.proof import Proof
+from ...verify.judge import Point
+from ...verify.proof import Proof
+from .account import Account
 
 FORMAT = 1
 

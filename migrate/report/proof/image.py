@@ -6,9 +6,9 @@ import importlib.util
 import math
 from typing import Any
 
-from tfdp.migrate.report.proof import curves
-from tfdp.migrate.report.proof.account import Account
-from tfdp.migrate.report.proof.curves import Curve
+from . import curves
+from .account import Account
+from .curves import Curve
 
 MISSING = "--png is drawn by matplotlib, which is not installed here: pip install 'tfdp[report]'. --html needs nothing"
 _COLOURS = ("#1f5fbf", "#c2570c", "#0f7b6c", "#8e3aa8")

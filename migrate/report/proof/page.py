@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from html import escape
 
-from tfdp.migrate.report.proof import changes, chart, curves
-from tfdp.migrate.report.proof.account import Account
-from tfdp.migrate.report.proof.curves import Curve
-from tfdp.migrate.report.proof.style import CSS
-from tfdp.migrate.verify.compare import Row
-from tfdp.migrate.verify.proof import Proof
+from ...verify.judge import Row
+from ...verify.proof import Proof
+from . import changes, chart, curves
+from .account import Account
+from .curves import Curve
+from .style import CSS
 
 # A browser that follows this policy can fetch nothing, whatever a script's text holds.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"

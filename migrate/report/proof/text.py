@@ -6,11 +6,10 @@ from collections.abc import Iterator
 
 import click
 
-from tfdp.migrate.report.proof.account import Account, Verdict
-from tfdp.migrate.report.streams import printable
-from tfdp.migrate.verify.compare import Row
-from tfdp.migrate.verify.free import LIMIT
-from tfdp.migrate.verify.proof import Proof
+from ...verify.judge import LIMIT, Row
+from ...verify.proof import Proof
+from ..streams import printable
+from .account import Account, Verdict
 
 MOST_ROWS = 10
 _COLOUR = {Verdict.PROVED: "green", Verdict.NOT_PROVED: "red", Verdict.COULD_NOT_RUN: "yellow"}

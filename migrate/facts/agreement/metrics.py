@@ -1,0 +1,140 @@
+"""Keras' metric objects: which examples they see, and where their results are read."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+import libcst as cst
+
+from ..data import Datasets
+from ..program import ITER, Index, Origins
+from ..training import Loops, TrainingLoop
+
+_METRICS = "keras.metrics."
+# The state of these is a sum over examples, and so is no other's: adding up several ranks' is exact.
+_RATIOS = frozenset(
+    """
+    Mean MeanTensor Accuracy BinaryAccuracy CategoricalAccuracy SparseCategoricalAccuracy TopKCategoricalAccuracy
+    SparseTopKCategoricalAccuracy AUC Precision Recall PrecisionAtRecall RecallAtPrecision SensitivityAtSpecificity
+    SpecificityAtSensitivity BinaryCrossentropy CategoricalCrossentropy SparseCategoricalCrossentropy KLDivergence
+    Poisson MeanSquaredError RootMeanSquaredError MeanAbsoluteError MeanAbsolutePercentageError
+    MeanSquaredLogarithmicError CosineSimilarity LogCoshError Hinge SquaredHinge CategoricalHinge F1Score FBetaScore
+    IoU BinaryIoU MeanIoU OneHotIoU OneHotMeanIoU MeanRelativeError
+    """.split()  # noqa: SIM905
+)
+_COUNTS = frozenset("Sum TruePositives TrueNegatives FalsePositives FalseNegatives R2Score".split())  # noqa: SIM905
+
+
+class Seen(Enum):
+    """Which examples a metric is updated with between two resets."""
+
+    DEALT = "each worker's own"
+    WHOLE = "all, on every worker"
+    BOTH = "both in turn"
+
+
+@dataclass(frozen=True)
+class Result:
+    """`metric.result()`; `summed` says that adding up the ranks' states gives the result over all examples."""
+
+    call: cst.Call
+    seen: Seen
+    summed: bool
+
+
+class Metrics:
+    """Finds the results of metric objects."""
+
+    def __init__(
+        self,
+        origins: Origins,
+        datasets: Datasets,
+        loops: tuple[TrainingLoop, ...],
+        finder: Loops,
+        dealt: Collection[cst.CSTNode],
+    ) -> None:
+        self._origins, self._datasets, self._finder, self._dealt = origins, datasets, finder, dealt
+        self._loops = {loop.loop for loop in loops}
+        self._updates: dict[cst.CSTNode, list[cst.Call]] | None = None
+
+    @property
+    def _index(self) -> Index:
+        return self._origins.index
+
+    def result(self, call: cst.Call) -> Result | None:
+        """The facts of a call of `result()` on metric objects; None for any other call."""
+        if not isinstance(call.func, cst.Attribute) or call.func.attr.value != "result" or call.args:
+            return None
+        made = self._made(call.func.value)
+        if not made:
+            return None
+        updates = [u for m in made for u in self.updates.get(m, ())]
+        seen = {s for u in updates for s in self._seen(u, ())}
+        which = seen.pop() if len(seen) == 1 else Seen.BOTH if seen else Seen.WHOLE
+        names = {self._class(m) for m in made}
+        exact = names <= _RATIOS or (names <= _RATIOS | _COUNTS and which is Seen.DEALT)
+        return Result(call, which, exact and which is not Seen.WHOLE and not self.in_graph(call))
+
+    def in_graph(self, node: cst.CSTNode) -> bool:
+        """Whether the node is in a function that TensorFlow compiles, itself or where it is called."""
+        function = self._index.enclosing_function(node)
+        return function is not None and self._finder.in_graph(function)
+
+    @property
+    def updates(self) -> dict[cst.CSTNode, list[cst.Call]]:
+        """Metric object -> the calls that update it."""
+        if self._updates is None:
+            self._updates = {}
+            for call in self._index.calls:
+                updates = isinstance(call.func, cst.Attribute) and call.func.attr.value == "update_state"
+                holder = call.func.value if updates and isinstance(call.func, cst.Attribute) else call.func
+                known = self._origins.names.api(call.func) is None
+                for made in self._made(holder) if known else ():
+                    self._updates.setdefault(made, []).append(call)
+        return self._updates
+
+    def _made(self, node: cst.CSTNode) -> list[cst.Call]:
+        """The calls that make the metric objects that an expression can be; empty where it is not certainly one."""
+        found: list[cst.Call] = []
+        for origin in self._origins.of(node):
+            elements: list[cst.CSTNode] = [origin.node]
+            if isinstance(origin.node, cst.List | cst.Tuple) and origin.path == (ITER,):
+                elements = [o.node for e in origin.node.elements for o in self._origins.of(e.value)]
+            elif origin.path:
+                return []
+            for each in elements:
+                if not isinstance(each, cst.Call) or self._class(each) is None:
+                    return []
+                found.append(each)
+        return found
+
+    def _class(self, made: cst.Call) -> str | None:
+        """The name of the metric's class; of the file's own, ""."""
+        api = self._origins.names.api(made.func) or ""
+        if api.startswith(_METRICS) and api.count(".") == 2 and api.removeprefix(_METRICS)[:1].isupper():
+            return api.removeprefix(_METRICS)
+        owner = self._origins.constructed(made)
+        bases = [self._origins.names.api(b.value) or "" for b in owner.bases] if owner is not None else []
+        return "" if any(b.startswith(_METRICS) for b in bases) else None
+
+    def _seen(self, node: cst.CSTNode, calls: tuple[cst.CSTNode, ...]) -> Iterator[Seen]:
+        """The examples in the innermost loop over data around an update, for each way to it."""
+        if node in calls or len(calls) > 8:
+            return
+        for loop in self._index.loops_around(node):
+            if loop in self._loops:
+                yield Seen.DEALT
+                return
+            if isinstance(loop, cst.For) and (chains := self._datasets.chains(self._datasets.unwrap(loop.iter))):
+                nodes = {n for c in chains for n in c.nodes}
+                dealt = any(c.dealt is not None for c in chains) or any(n in self._dealt for n in nodes)
+                yield Seen.DEALT if dealt else Seen.WHOLE
+                return
+        function = self._index.enclosing_function(node)
+        callers = self._origins.calls_of(function) if function is not None else []
+        for caller in callers:
+            yield from self._seen(caller, (*calls, node))
+        if not callers:
+            yield Seen.WHOLE

@@ -1,0 +1,390 @@
+"""What makes decisions equal on all ranks (SEMANTICS.md 6): metrics over all examples, averages, rank 0's answer.
+
+A decision is left alone where it shows and saves only: rank 0 alone does that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from functools import cached_property
+
+import libcst as cst
+
+from ..data import Datasets
+from ..outputs import Effect, Presence, Writers, repeated
+from ..program import Definition, Index, Origins, Problem, alike, exits_before, nodes, reaching
+from ..training import Loops, TrainingLoop, loop_exits
+from .counted import Counted
+from .linear import Linear
+from .metrics import Metrics, Seen
+from .sameness import BY_CHANCE, Mark, Marks, Sameness
+
+_CHANCE = frozenset({Mark.CHANCE})
+_NUMBERS = (cst.BaseNumber, cst.BaseString, cst.Name, cst.Attribute, cst.BinaryOperation, cst.UnaryOperation)
+_CALL_IT = frozenset({"tensorflow.function", "absl.app.run", "tensorflow.compat.v1.app.run", "fire.Fire"})
+_DP = "tfdp.runtime."
+_ENDS = (cst.Raise, cst.Pass, cst.Assert)
+
+
+class Agreement:
+    """The plan: which results are summed, which values averaged, which questions are rank 0's."""
+
+    def __init__(
+        self,
+        origins: Origins,
+        datasets: Datasets,
+        loops: tuple[TrainingLoop, ...],
+        finder: Loops,
+        dealt: Collection[cst.CSTNode],
+        *,
+        fits: Collection[cst.CSTNode] = (),
+    ) -> None:
+        """`fits` are calls of Keras' fit: all ranks make them together."""
+        self._origins, self._loops, self._fits = origins, loops, fits
+        self._metrics = Metrics(origins, datasets, loops, finder, dealt)
+        self._sameness = Sameness(origins, datasets, loops, dealt, self._of_metric)
+        self._linear = Linear(origins, self._sameness)
+        self._writers = Writers(origins)
+        self._presence = Presence(origins, self._writers)
+        self._region = repeated(origins, loops)
+        tests = [n for n in origins.index.order if isinstance(n, cst.If | cst.While)] if loops or fits else []
+        self._tests = [n for n in tests if not self._asks_rank(n.test)]
+        self.results: tuple[cst.Call, ...] = ()
+        self.averages: dict[cst.BaseExpression, None] = {}
+        self._plan()
+
+    @property
+    def _index(self) -> Index:
+        return self._origins.index
+
+    @property
+    def sameness(self) -> Sameness:
+        """Answers for values, with all that is made equal by this plan."""
+        return self._sameness
+
+    @property
+    def collectives(self) -> frozenset[cst.CSTNode]:
+        """Expressions that become collective calls, whatever is agreed."""
+        return frozenset((*self.results, *self.averages))
+
+    def _asks_rank(self, test: cst.BaseExpression) -> bool:
+        """Whether the author, or an earlier migration, chooses the rank here."""
+        calls = (n for n in nodes(test) if isinstance(n, cst.Call))
+        return any(self._origins.names.api(c.func) in {f"{_DP}rank", f"{_DP}local_rank"} for c in calls)
+
+    # --- the plan -----------------------------------------------------------------------------------------------------
+
+    def _plan(self) -> None:
+        if not self._loops and not self._fits:
+            return
+        found = [r for call in self._index.calls if (r := self._metrics.result(call)) is not None]
+        summed = [r.call for r in found if r.summed]
+        self._sameness.equal.update(summed)
+        certain = [call for call in summed if self.certain(call)]
+        if len(certain) < len(summed):
+            self._sameness.equal.difference_update(set(summed) - set(certain))
+            self._sameness.forget()
+            certain = [call for call in certain if self.certain(call)]
+        self.results = tuple(certain)
+        for _ in range(4):  # a best value is averaged after the value that it is compared with
+            before = len(self.averages)
+            for statement in self._tests:
+                self._average(statement)
+            if len(self.averages) == before:
+                break
+        self._settle()
+
+    def _settle(self) -> None:
+        self._origins.settled.update(s.test for s in self._tests if self._will_be_equal(s))
+
+    def _will_be_equal(self, statement: cst.If | cst.While) -> bool:
+        marks = self._sameness.of(statement.test)
+        return not marks or (self._by_chance(statement) and self._may_ask(statement))
+
+    def _of_metric(self, call: cst.Call) -> Marks | None:
+        result = self._metrics.result(call)
+        if result is None:
+            return None
+        return _CHANCE if result.seen is Seen.WHOLE else frozenset({Mark.LOCAL})
+
+    def _average(self, statement: cst.If | cst.While) -> None:
+        """Average the values of this worker's examples that a test compares, where that is exact."""
+        if not self._in_region(statement) or not self._worth_it(statement) or not self._may_ask(statement):
+            return
+        for name in self._local(statement.test):
+            for place in self._places(name, statement):
+                self.averages[place] = None
+                self._sameness.equal.add(place)
+                self._sameness.forget()
+
+    def _local(self, node: cst.CSTNode) -> Iterator[cst.BaseExpression]:
+        """The parts of an expression that are made from this worker's examples, the largest first."""
+        if Mark.LOCAL not in self._sameness.of(node):
+            return
+        if isinstance(node, cst.Name | cst.Attribute | cst.Call):
+            yield node
+        if node in self._sameness.equal:
+            return
+        named = node.target if isinstance(node, cst.NamedExpr | cst.CompFor) else None
+        for child in node.children:
+            if child is not named and not isinstance(child, cst.Parameters):
+                yield from self._local(child)
+
+    def _places(self, name: cst.BaseExpression, statement: cst.If | cst.While) -> Iterator[cst.BaseExpression]:
+        """Where a value is averaged: at its definition, or where it is asked if that comes less often."""
+        around = len(self._index.loops_around(statement))
+        definitions = reaching(self._index, name) if isinstance(name, cst.Name) else []
+        for definition in definitions:
+            value = definition.value
+            if not isinstance(value, cst.BaseExpression) or definition.kind != "assign" or definition.path:
+                continue
+            local = Mark.LOCAL in self._sameness.of(value) and not self._linear.is_mean(value)
+            seldom = len(self._index.loops_around(definition.statement)) <= around
+            if local and seldom and self._linear.of(value) and self.certain(definition.statement):
+                yield value
+            self._sameness.forget()
+        for definition in definitions:
+            yield from self._given(definition)
+        if any(d.kind == "comp" for d in definitions) or not self.certain(name):
+            return
+        if Mark.LOCAL in self._sameness.of(name) and self._is_whole(name) and self._linear.of(name):
+            yield name
+
+    def _given(self, definition: Definition) -> Iterator[cst.BaseExpression]:
+        """What is given for a parameter where its function is called."""
+        function = definition.scope
+        if definition.kind != "param" or not isinstance(function, cst.FunctionDef):
+            return
+        for call in self._origins.calls_of(function):
+            value = self._origins.bind(call, function).get(definition.name)
+            if value is None or Mark.LOCAL not in self._sameness.of(value) or self._metrics.in_graph(call):
+                continue
+            if self._linear.of(value) and self.certain(value):
+                yield value
+                self._sameness.forget()
+
+    def _is_whole(self, name: cst.BaseExpression) -> bool:
+        """Whether nothing around it in the test is a part of the same value, as in `float(loss)`."""
+        return not isinstance(self._index.parents.get(name), cst.Attribute | cst.Subscript)
+
+    # --- questions ----------------------------------------------------------------------------------------------------
+
+    def certain(self, node: cst.CSTNode, calls: tuple[cst.CSTNode, ...] = ()) -> bool:
+        """Whether all ranks reach the node alike, also through the calls that lead to it."""
+        if node in calls or len(calls) > 8:
+            return len(calls) <= 8
+        if not all(self._around_alike(e) for e in exits_before(node, self._origins)):
+            return False
+        child = node
+        for parent in self._index.ancestors(node):
+            if isinstance(parent, cst.ExceptHandler | cst.Lambda):
+                return False
+            if isinstance(parent, cst.If | cst.While) and child is not parent.test and not self._settled(parent):
+                return False
+            if isinstance(parent, cst.IfExp) and child is not parent.test and self._open(parent.test):
+                return False
+            if isinstance(parent, cst.BooleanOperation) and child is parent.right and self._open(parent.left):
+                return False
+            if isinstance(parent, cst.BaseComp) and child is not parent.for_in and self._chooses(parent):
+                return False
+            if isinstance(parent, cst.FunctionDef):
+                if child is not parent.body:
+                    return True
+                return self._called_alike(parent, (*calls, node))
+            child = parent
+        return True
+
+    def _around_alike(self, node: cst.CSTNode) -> bool:
+        child = node
+        for parent in self._index.ancestors(node):
+            if isinstance(parent, cst.FunctionDef | cst.ExceptHandler):
+                break
+            if isinstance(parent, cst.If | cst.While) and child is not parent.test:
+                marks = self._sameness.of(parent.test)
+                known = Mark.UNKNOWN not in marks or Mark.LOCAL in marks  # what is local is made equal, or refused
+                if not known and not alike(parent.test, self._origins):
+                    return False
+            child = parent
+        return True
+
+    def _called_alike(self, function: cst.FunctionDef, calls: tuple[cst.CSTNode, ...]) -> bool:
+        callers = self._origins.calls_of(function)
+        known = {c.func for c in callers}
+        uses = [
+            u
+            for u in self._index.names.get(function.name.value, ())
+            if u not in known and any(d.value is function for d in reaching(self._index, u))
+        ]
+        handed_on = [u for u in uses if isinstance(self._index.parents.get(u), cst.Arg) and not self._compiles(u)]
+        return not handed_on and all(self.certain(c, calls) for c in callers)
+
+    def _compiles(self, use: cst.Name) -> bool:
+        call = self._index.parents[self._index.parents[use]]
+        return isinstance(call, cst.Call) and self._origins.names.api(call.func) in _CALL_IT
+
+    def _settled(self, statement: cst.If | cst.While) -> bool:
+        return self._will_be_equal(statement) or alike(statement.test, self._origins)
+
+    def _open(self, test: cst.BaseExpression) -> bool:
+        return bool(self._sameness.of(test)) and not alike(test, self._origins)
+
+    def _chooses(self, comprehension: cst.BaseComp) -> bool:
+        """Whether an element may be asked for on some ranks alone."""
+        if isinstance(comprehension, cst.GeneratorExp):  # as `any` and `next` do
+            return True
+        inner = [n for n in nodes(comprehension.for_in) if isinstance(n, cst.CompFor)]
+        tests = [test.test for each in inner for test in each.ifs]
+        return any(self._open(t) for t in tests) or any(self._sameness.length(each.iter) for each in inner)
+
+    def _may_ask(self, statement: cst.If | cst.While) -> bool:
+        """Whether all ranks come to the test, outside any graph, so that rank 0's answer can be given to all."""
+        return not self._metrics.in_graph(statement) and self.certain(statement)
+
+    def _in_region(self, node: cst.CSTNode) -> bool:
+        return any(parent in self._region for parent in self._index.ancestors(node)) or node in self._region
+
+    def _worth_it(self, statement: cst.If | cst.While) -> bool:
+        """Whether a test decides more than what is shown, or saved at each step."""
+        inside = self._inside(statement)
+        calls = [s.value for s in inside if isinstance(s, cst.Expr) and isinstance(s.value, cst.Call)]
+        kinds = {self._writers.kind(call) for call in calls}
+        if len(calls) < len(inside) or not kinds <= {"print", "show", "save"}:
+            return True
+        stepping = {loop.loop for loop in self._loops}
+        return "save" in kinds and not any(loop in stepping for loop in self._index.loops_around(statement))
+
+    def _inside(self, statement: cst.If | cst.While) -> list[cst.CSTNode]:
+        """The statements of the branches; `if` by what is in it, rank 0's own left out."""
+        branches = [b for b in (statement.body, statement.orelse) if b is not None]
+        return [s for b in branches for s in self._statements(b)]
+
+    def _statements(self, node: cst.CSTNode) -> list[cst.CSTNode]:
+        kinds = cst.BaseSmallStatement | cst.With | cst.For | cst.While | cst.Try | cst.FunctionDef | cst.ClassDef
+        if isinstance(node, kinds):
+            return [node]
+        if isinstance(node, cst.If) and self._asks_rank(node.test):
+            return []
+        skipped = node.test if isinstance(node, cst.If) else None
+        return [s for child in node.children if child is not skipped for s in self._statements(child)]
+
+    # --- decisions ----------------------------------------------------------------------------------------------------
+
+    def agreed(self, effects: tuple[Effect, ...], waits: tuple[cst.CSTNode, ...]) -> tuple[cst.BaseExpression, ...]:
+        """Tests whose answer has to be rank 0's."""
+        shared = self._shared(effects, waits)
+        return tuple(
+            s.test for s in self._tests if self._by_chance(s) and self._decides(s, effects, shared) and self._may_ask(s)
+        )
+
+    def _by_chance(self, statement: cst.If | cst.While) -> bool:
+        marks = self._sameness.of(statement.test)
+        if statement in self._asking and Mark.LOCAL not in marks:
+            return bool(marks)  # rank 0 knows as well as any which files there are
+        return bool(marks) and marks <= BY_CHANCE
+
+    @cached_property
+    def _asking(self) -> frozenset[cst.CSTNode]:
+        return frozenset(s for s in self._presence.statements if not self._presence.out_of_step(s))
+
+    def asked_apart(self, effects: tuple[Effect, ...]) -> list[Problem]:
+        """Questions about files whose answer the script changes, and that cannot be rank 0's."""
+        guarded = {e.guard for e in effects if e.guard is not None and not e.shared}
+        apart = []
+        for s in self._presence.statements if self._loops or self._fits else ():
+            own = not self._sameness.of(s.test) or any(
+                p in guarded or (isinstance(p, cst.If) and self._asks_rank(p.test))
+                for p in (s, *self._index.ancestors(s))
+            )
+            agreed = s in self._asking and self._by_chance(s) and self._may_ask(s)
+            if not own and not agreed and not all(x in guarded for x in self._inside(s)):
+                apart.append(s.test)
+        chosen = self._presence.choices if self._loops or self._fits else ()
+        apart += [c.test for c in chosen if self._sameness.of(c.test)]
+        reason = "what is written depends on which files there are, and each worker may find others"
+        next_step = "prepare the files before training, or ask with dp.agree(…) where all workers come together"
+        return [Problem("TFDP050", test, reason, next_step) for test in apart]
+
+    def _shared(self, effects: tuple[Effect, ...], waits: tuple[cst.CSTNode, ...]) -> set[cst.CSTNode]:
+        """What all ranks must do together, and the calls that lead to it."""
+        found: set[cst.CSTNode] = {*self.collectives, *waits, *self._fits}
+        found.update(e.call for e in effects if e.kind == "latest" or (e.guard is None and e.kind in {"save", "fetch"}))
+        found.update(node for loop in self._loops for node in (loop.loop, *loop.calls))
+        todo = [*found]
+        while todo:
+            function = self._index.enclosing_function(todo.pop())
+            calls = self._origins.calls_of(function) if function is not None else []
+            todo += [c for c in calls if c not in found]
+            found.update(calls)
+        return found
+
+    def _decides(self, statement: cst.If | cst.While, effects: tuple[Effect, ...], shared: set[cst.CSTNode]) -> bool:
+        guarded = {e.guard for e in effects if e.guard is not None and not e.shared}
+        if any(parent in guarded for parent in (statement, *self._index.ancestors(statement))):
+            return False
+        if statement in self._asking or (isinstance(statement, cst.While) and self._in_region(statement)):
+            return True
+        inside = self._inside(statement)
+        if self._in_region(statement):
+            return any(s not in guarded and not isinstance(s, _ENDS) for s in inside)
+        return any(n in shared for s in inside for n in nodes(s))
+
+    def problems(self, effects: tuple[Effect, ...]) -> list[Problem]:
+        """Decisions from this worker's examples that matter, and that no exact rewrite makes equal."""
+        return [
+            Problem(
+                "TFDP053",
+                s.test,
+                "this decision is taken from values of this worker's examples, and others may decide otherwise",
+                "decide by a Keras metric or a mean over the examples that has a name of its own, or by dp.agree(…)",
+            )
+            for s in self._tests
+            if Mark.LOCAL in self._sameness.of(s.test)
+            and s.test not in self._origins.settled
+            and self._in_region(s)
+            and not self._metrics.in_graph(s)
+            and not alike(s.test, self._origins)
+            and self._matters(s, effects)
+        ]
+
+    def _matters(self, statement: cst.If | cst.While, effects: tuple[Effect, ...]) -> bool:
+        """Whether the branches do more than show, save, and keep numbers that are compared again."""
+        guarded = {e.guard for e in effects if e.guard is not None and not e.shared}
+        if any(parent in guarded for parent in (statement, *self._index.ancestors(statement))):
+            return False
+        for inside in self._inside(statement):
+            if inside in guarded or isinstance(inside, _ENDS):
+                continue
+            if isinstance(inside, cst.Assign | cst.AugAssign) and self._keeps_a_number(inside):
+                continue
+            return True
+        return False
+
+    def _keeps_a_number(self, statement: cst.Assign | cst.AugAssign) -> bool:
+        targets = statement.targets if isinstance(statement, cst.Assign) else [statement]
+        places = [t.target for t in targets]
+        named = all(
+            isinstance(p, cst.Name) or (isinstance(p, cst.Attribute) and bool(self._origins.stored(p))) for p in places
+        )
+        plain = isinstance(statement.value, _NUMBERS) or (
+            isinstance(statement.value, cst.Call) and self._origins.names.api(statement.value.func) == "builtins.float"
+        )
+        return named and plain
+
+    def equal_ends(self, loop: TrainingLoop) -> set[cst.CSTNode]:
+        """The `break`s, `return`s and `while`s of a training loop to whose end all ranks come, by no step count."""
+        whiles = [o for o in (loop.loop, *loop.outer) if isinstance(o, cst.While)]
+        places = [*((e, e) for e in loop_exits(loop)), *((o, o.body) for o in whiles)]
+        return {end for end, place in places if self._ends_alike(place, loop)}
+
+    def _ends_alike(self, node: cst.CSTNode, loop: TrainingLoop) -> bool:
+        tests: list[cst.BaseExpression] = []
+        child = node
+        for parent in self._index.ancestors(node):
+            if isinstance(parent, cst.If | cst.While) and child is not parent.test:
+                tests.append(parent.test)
+            if isinstance(parent, cst.For | cst.While | cst.FunctionDef):
+                break
+            child = parent
+        equal = all(t in self._origins.settled or alike(t, self._origins) for t in tests)
+        counted = Counted(self._origins, self._sameness)
+        return bool(tests) and equal and self.certain(node) and not any(counted.asks(t, loop) for t in tests)

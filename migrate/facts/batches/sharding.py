@@ -1,0 +1,113 @@
+"""Where all training data of a script are dealt: those of its loops, and those that models are fitted to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import libcst as cst
+
+from ..data import Chain, Deal, Sharing, draws, find_batch_deal, find_deal, of_lengths, of_padded
+from ..keras import FitData
+from ..program import Problem
+
+
+@dataclass(frozen=True)
+class Dealing:
+    """The places, what stands in the way, and the chains in which the deal is made.
+
+    A dataset that `fit` is given and in whose chain no place is right is dealt by whole batches where it is given:
+    `of_many_lengths` has those of which a step's are no batch of one process.
+    """
+
+    deals: tuple[Deal, ...]
+    problems: tuple[Problem, ...]
+    chains: tuple[Chain, ...]
+    of_many_lengths: tuple[Problem, ...]
+
+    @property
+    def starred(self) -> tuple[Problem, ...]:
+        """Batches whose size is hidden, where it has to be changed."""
+        calls = dict.fromkeys(call for c in self.chains for call in c.batches if any(a.star for a in call.args))
+        reason = "the batch size is hidden by a starred argument"
+        return tuple(Problem("TFDP010", call, reason, "write batch_size=… out") for call in calls)
+
+    def problems_of(self, batch: str) -> tuple[Problem, ...]:
+        """What cannot be dealt in a batch mode alone."""
+        return self.of_many_lengths if batch == "per-worker" else (*self.starred, *self._of_unknown_size)
+
+    @property
+    def _of_unknown_size(self) -> tuple[Problem, ...]:
+        """Batches that another file makes, where their size has to be split wherever it is used."""
+        made = [c.links[0].call for c in self.chains if c.foreign and c.batched_source]
+        reason = "another file makes these batches, so their size, which the workers would share, is not known here"
+        next_step = "use --batch per-worker, or make the batches in this file"
+        return tuple(Problem("TFDP010", call, reason, next_step) for call in made if call is not None)
+
+    @property
+    def common_batches(self) -> tuple[cst.Call, ...]:
+        """The calls that make batches of which each rank takes its rows."""
+        dealt = {d.node for d in self.deals if d.rows}
+        chains = (c for c in self.chains if not dealt.isdisjoint(c.nodes))
+        return tuple(dict.fromkeys(call for c in chains for call in c.batches))
+
+
+def dealing(sharing: Sharing, looped: Iterable[Chain], fits: Iterable[FitData]) -> Dealing:
+    """`looped` are the chains of the training loops, `fits` the data of Keras' fit."""
+    looped, fits = tuple(looped), tuple(fits)
+    inside = [f for f in fits if f.chains and not f.dealt]
+    while True:
+        chains = tuple(dict.fromkeys([*looped, *(c for f in inside for c in f.chains)]))
+        shared = sharing.read_by_others(chains)
+        found = {c: _find(c, sharing, shared) for c in chains if c.dealt is None}
+        left = [f for f in inside if any(isinstance(found.get(c), Problem) for c in f.chains)]
+        if not left:
+            break
+        inside = [f for f in inside if f not in left]
+    whole = [f for f in fits if not f.dealt and f not in inside and (f.chains or f.batches is not None)]
+    deals = [d for d in found.values() if isinstance(d, Deal)] + [_at_fit(f) for f in whole]
+    problems = [p for p in found.values() if isinstance(p, Problem)]
+    problems += [p for f in whole if (p := sharing.drawn_before(f.chains)) is not None]
+    if not problems:
+        problems = _twice([*chains, *(c for f in whole for c in f.chains)], {d.node for d in deals})
+    dealt = [c for f in fits if f.dealt for c in f.chains]
+    by_place: dict[cst.BaseExpression, Deal] = {}
+    for deal in deals:  # a helper may deal several datasets at one place
+        known = by_place.get(deal.node, deal)
+        shuffles = tuple(dict.fromkeys([*known.shuffles, *deal.shuffles]))
+        checked = known.order_check or deal.order_check
+        by_place[deal.node] = replace(deal, shuffles=shuffles, order_check=checked)
+    found_lengths = (of_lengths(c, sharing.is_number) for f in whole for c in f.chains)
+    lengths = [p for p in found_lengths if p is not None]
+    every = tuple(dict.fromkeys([*chains, *dealt]))
+    return Dealing(tuple(by_place.values()), tuple(dict.fromkeys(problems)), every, tuple(dict.fromkeys(lengths)))
+
+
+def _find(chain: Chain, sharing: Sharing, shared: frozenset[cst.BaseExpression]) -> Deal | Problem:
+    found = find_deal(chain, shared, sharing.is_number)
+    if isinstance(found, Deal) and found.rows:
+        (padded,) = chain.batches
+        drawn = sharing.drawn_before([chain])
+        return of_padded(padded) if drawn is not None or sharing.measured(chain, padded) else found
+    if isinstance(found, Problem) and chain.batched_source:
+        found = find_batch_deal(chain, shared)
+        if isinstance(found, Deal) and sharing.measured(chain, found.node):
+            reason = "the length of this dataset is asked for, which is not known after a deal of batches"
+            return Problem("TFDP010", found.node, reason, "deal the batches where they are used")
+    return found
+
+
+def _at_fit(fit: FitData) -> Deal:
+    shuffles = tuple(dict.fromkeys([*fit.drawn, *(call for chain in fit.chains for call in draws(chain))]))
+    return Deal(fit.data, 0, shuffles, order_check=True, batches=True)
+
+
+def _twice(chains: Iterable[Chain], wrapped: set[cst.BaseExpression]) -> list[Problem]:
+    found = []
+    for chain in chains:
+        times = sum(n in wrapped for n in chain.nodes)
+        source = chain.links[0].call
+        if chain.dealt is None and times > 1 and source is not None:
+            reason = "on some ways through the script the records would be dealt twice"
+            found.append(Problem("TFDP010", source, reason, "build each training dataset in one chain"))
+    return found

@@ -1,0 +1,29 @@
+"""Everything that counts optimizer steps."""
+
+from __future__ import annotations
+
+from .bounds import StepBound, StepBounds, Uncounted, divided
+from .counts import PerStep, StepCount, StepCounts
+from .decided_means import DecidedMeans
+from .fit_calls import around, run_by_keras, shown, steps_of, uncertain
+from .means import StepMeans
+from .schedules import OwnSchedule, Schedules
+
+__all__ = [
+    "DecidedMeans",
+    "OwnSchedule",
+    "PerStep",
+    "Schedules",
+    "StepBound",
+    "StepBounds",
+    "StepCount",
+    "StepCounts",
+    "StepMeans",
+    "Uncounted",
+    "around",
+    "divided",
+    "run_by_keras",
+    "shown",
+    "steps_of",
+    "uncertain",
+]

@@ -1,0 +1,364 @@
+"""Numbers of steps, and whether they are those of the one-process script or shrink with a worker's share already."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+import libcst as cst
+
+from ...catalogue import BATCHING, STAGES
+from ..data import Arrays, Chain, Datasets, Deal
+from ..keras import FitData
+from ..program import ITER, Origin, Origins, Problem, argument, nodes, parses_arguments, parts
+from ..rates import Rate, sets_by_name
+from .bounds import StepBound, counted
+
+_DIVIDED = "tfdp.runtime.local_steps"
+_KEEPS = re.compile(r"(builtins\.(int|float|round)|(math|numpy)\.(ceil|floor|trunc)|numpy\.(u?int|float)\d+)$")
+_COMPUTES = re.compile(r"(builtins\.(max|min|abs|pow)|math\.\w+|numpy\.(maximum|minimum|round|around))$")
+_FROM_OUTSIDE = frozenset({"os.getenv", "os.environ.get"})
+_OF_EXAMPLES = frozenset({"numpy.bincount", "numpy.count_nonzero", "numpy.sum", "numpy.unique"})
+_GIVEN = frozenset({"os.environ", "sys.argv"})
+_FRAMEWORK = ("tensorflow", "keras", "builtins.")
+_OF_FLOWS = frozenset({"samples", "n", "batch_size"})  # of what an ImageDataGenerator flows
+_OPERATORS = (cst.Add, cst.Subtract, cst.Multiply, cst.Divide, cst.FloorDivide, cst.Modulo, cst.Power)
+
+
+class Extent(Enum):
+    """What a number of steps covers."""
+
+    WHOLE = "the one-process script's number: to be divided"
+    SHARE = "proportional to the length of a dealt dataset: divided already"
+    DIVIDED = "divided by dp.local_steps already"
+    UNKNOWN = "not certain"
+
+
+@dataclass(frozen=True)
+class StepCount:
+    """An argument that counts optimizer steps; `down` where a part of one must not be rounded up."""
+
+    call: cst.Call
+    keyword: str
+    position: int
+    value: cst.BaseExpression
+    down: bool = False
+
+
+@dataclass(frozen=True)
+class PerStep:
+    """An argument that says what happens at each step, and is to be multiplied by the workers."""
+
+    call: cst.Call
+    keyword: str
+
+
+class StepCounts:
+    """Answers for the training chains and for the schedules of their optimizers."""
+
+    def __init__(
+        self,
+        origins: Origins,
+        datasets: Datasets,
+        deals: Iterable[Deal],
+        fitted: Iterable[FitData] = (),
+        looped: bool = False,
+    ) -> None:
+        """fitted: data of Keras' fit, which are dealt where they are given to it, and stay whole elsewhere; looped:
+        whether there are training loops besides."""
+        self._origins, self._datasets = origins, datasets
+        self._arrays = Arrays(origins, datasets)
+        self._dealt = {d.node: d.batches for d in deals}
+        fitted = tuple(fitted)
+        # Where all data are dealt as fit is given them, nothing else in the file knows of the workers.
+        self._all_at_fit = bool(fitted) and set(self._dealt) <= {f.data for f in fitted} and not looped
+        given = [v for f in fitted for v in (*(value for _, value in f.arrays), f.batches) if v is not None]
+        self._whole = {o.node for value in given for o in origins.of(value)}
+        self._busy: set[Origin] = set()
+
+    def of_takes(self, chains: Iterable[Chain]) -> tuple[StepCount | Problem, ...]:
+        """`.take(k)` calls that count batches, hence optimizer steps, and are not divided yet."""
+        takes = dict.fromkeys(call for chain in chains for call in _takes(chain))
+        return tuple(found for call in takes if (found := self.count(call, "count", 0, ".take()")) is not None)
+
+    def decay(self, rate: Rate) -> PerStep | Problem | None:
+        """Keras 2's `decay=`: the rate falls by it at each step, and steps are fewer."""
+        if rate.decay is None:
+            return None
+        if self.extent(rate.decay.value) is Extent.WHOLE:
+            return PerStep(rate.call, "decay")
+        return _uncertain(rate.decay.value, "decay= falls at each step, and may depend on a worker's share already")
+
+    def to_divide(self, bound: StepBound) -> bool:
+        """Whether a loop's number of steps is that of the one-process script."""
+        return self.extent(counted(bound)) is Extent.WHOLE
+
+    def uncertain(self, bound: StepBound) -> Problem | None:
+        """Why it is not certain what a loop's number of steps covers."""
+        if self.extent(counted(bound)) is not Extent.UNKNOWN:
+            return None
+        return _uncertain(bound.node, "this counts steps, and its value may already shrink with a worker's share")
+
+    def counts_records(self, node: cst.CSTNode) -> bool:
+        """Whether a number holds the length of dealt records before they are batched, a share in every batch mode."""
+        for call in parts(self._origins, node):
+            func = call.func if isinstance(call, cst.Call) else None
+            if func is None or not isinstance(call, cst.Call):
+                continue
+            method = isinstance(func, cst.Attribute) and func.attr.value in {"cardinality", "__len__"}
+            read = (
+                func.value if isinstance(func, cst.Attribute) and method else call.args[0].value if call.args else None
+            )
+            if not method and self._origins.names.api(func) != "builtins.len":
+                continue
+            if read is not None and any(self._deals_records(c) for c in self._datasets.chains(read)):
+                return True
+        return False
+
+    def _deals_records(self, chain: Chain) -> bool:
+        return any(n in self._dealt for n in chain.nodes) and not self._deals_batches(chain)
+
+    def count(self, call: cst.Call, keyword: str, position: int, name: str) -> StepCount | Problem | None:
+        """An argument that counts steps, if it is to be divided; None where it is omitted or needs nothing."""
+        given = argument(call, keyword, position)
+        if given is None or self._origins.names.api(given.value) == "builtins.None":
+            return None
+        if keyword == "boundaries" and any(self._is_divided(n) for n in nodes(given.value)):
+            return None
+        extent = self.extent(given.value)
+        if extent is Extent.WHOLE:
+            return StepCount(call, keyword, position, given.value)
+        if extent is Extent.UNKNOWN:
+            return _uncertain(
+                given.value, f"{keyword} of {name} counts steps, and its value may already shrink with a worker's share"
+            )
+        return None
+
+    # --- what a number covers -----------------------------------------------------------------------------------------
+
+    def extent(self, node: cst.CSTNode) -> Extent:
+        """What the number covers, by every value that it can have."""
+        found = _same(self._of_origin(o) for o in self._origins.of(node))
+        return Extent.WHOLE if self._all_at_fit and found is Extent.UNKNOWN else found
+
+    def independent(self, node: cst.CSTNode) -> bool:
+        """Whether no dataset has part in a number, however it is computed."""
+        own = [
+            n for n in parts(self._origins, node) if isinstance(n, cst.Attribute) and self._origins.class_of(n.value)
+        ]
+        return self._arrays.independent(node) and all(self.extent(n) is Extent.WHOLE for n in own)
+
+    def _of_origin(self, origin: Origin) -> Extent:
+        if origin in self._busy:
+            return Extent.UNKNOWN
+        self._busy.add(origin)
+        try:
+            return self._measure(origin.node, origin.path)
+        finally:
+            self._busy.discard(origin)
+
+    def _measure(self, node: cst.CSTNode, path: tuple[int, ...]) -> Extent:
+        if path == (ITER,):
+            return self._of_element(node)
+        if isinstance(node, cst.Call) and self._origins.names.api(node.func) in _OF_EXAMPLES:
+            return Extent.WHOLE if self._arrays.independent(node) else Extent.UNKNOWN
+        if path:  # `n, width = x.shape`
+            return self._of_shape(node) if len(path) == 1 else Extent.UNKNOWN
+        match node:
+            case cst.List() | cst.Tuple():
+                return _same(self.extent(e.value) for e in node.elements)
+            case cst.ListComp():
+                return self.extent(node.elt)
+            case cst.Integer() | cst.Float() | cst.SimpleString() | cst.ImportFrom():
+                return Extent.WHOLE  # what another file holds, no deal of this one has made smaller
+            case cst.UnaryOperation():
+                return self.extent(node.expression)
+            case cst.BinaryOperation():
+                return _combined(node.operator, self.extent(node.left), self.extent(node.right))
+            case cst.Call():
+                return self._of_call(node)
+            case cst.Attribute():
+                return self._of_attribute(node)
+            case cst.Subscript():
+                return self._of_subscript(node)
+        return Extent.UNKNOWN
+
+    def _of_element(self, node: cst.CSTNode) -> Extent:
+        """Of `e` in `for e in (5, 10)`, or in `range(10)`."""
+        if isinstance(node, cst.List | cst.Tuple):
+            return _same(self.extent(e.value) for e in node.elements)
+        counts = isinstance(node, cst.Call) and self._origins.names.api(node.func) == "builtins.range"
+        whole = isinstance(node, cst.Call) and {self.extent(a.value) for a in node.args} == {Extent.WHOLE}
+        return Extent.WHOLE if counts and whole else Extent.UNKNOWN
+
+    def _of_call(self, call: cst.Call) -> Extent:
+        api = self._origins.names.api(call.func) or ""
+        args = [a.value for a in call.args if not a.star]
+        if self._is_divided(call):
+            return Extent.DIVIDED
+        if api in _FROM_OUTSIDE:
+            return Extent.WHOLE
+        if len(args) != len(call.args):
+            return Extent.UNKNOWN
+        if api == "builtins.len" and len(args) == 1:
+            return self._length(args[0])
+        if _KEEPS.match(api) and len(args) == 1:
+            return self.extent(args[0])
+        if api == "tensorflow.data.experimental.cardinality" and len(args) == 1:
+            return self._length(args[0])
+        if api == "tensorflow.cast" and args:
+            return self.extent(args[0])
+        if _COMPUTES.match(api):
+            found = {self.extent(a) for a in args}
+            return next((e for e in (Extent.DIVIDED, Extent.WHOLE) if found == {e}), Extent.UNKNOWN)
+        if isinstance(call.func, cst.Attribute) and not args and self._origins.function(call.func) is None:
+            name = call.func.attr.value
+            if name in {"cardinality", "__len__"}:
+                return self._length(call.func.value)
+            if name in {"numpy", "item"}:
+                return self.extent(call.func.value)
+        return Extent.UNKNOWN
+
+    def _is_divided(self, node: cst.CSTNode) -> bool:
+        return isinstance(node, cst.Call) and self._origins.names.api(node.func) == _DIVIDED
+
+    def _length(self, node: cst.BaseExpression) -> Extent:
+        """A dataset's length follows the workers where its batches hold dealt records; an array's never does."""
+        chains = self._datasets.chains(node)
+        if chains:
+            return Extent.SHARE if all(self._deals_batches(c) for c in chains) else self._undealt(chains)
+        fitted = {o.node for o in self._origins.of(node)}
+        whole = self._arrays.is_array(node) or (bool(fitted) and fitted <= self._whole)
+        whole = whole and self._arrays.independent(node)
+        return Extent.WHOLE if whole else Extent.UNKNOWN
+
+    def _undealt(self, chains: tuple[Chain, ...]) -> Extent:
+        """A dataset that `fit` is given, and that is dealt there only."""
+        fitted = any(self._dealt.values()) and not any(self._places(c) for c in chains)
+        return Extent.WHOLE if fitted else Extent.UNKNOWN
+
+    def _places(self, chain: Chain) -> list[tuple[int, bool]]:
+        return [(i, self._dealt[n]) for i, link in enumerate(chain.links) for n in link.nodes if n in self._dealt]
+
+    def _deals_batches(self, chain: Chain) -> bool:
+        places = self._places(chain)
+        if len(places) != 1:
+            return False
+        place, of_batches = places[0]
+        return of_batches or any(link.call in chain.batches for link in chain.links[place:])
+
+    # --- attributes ---------------------------------------------------------------------------------------------------
+
+    def _of_attribute(self, node: cst.Attribute) -> Extent:
+        api = self._origins.names.api(node)
+        if api is not None:
+            return Extent.UNKNOWN if api.startswith(_FRAMEWORK) else Extent.WHOLE
+        made = self._origins.of(node.value)
+        if node.attr.value == "num_examples":  # of tfds' description of a data set, which is no dataset itself
+            return Extent.WHOLE if self._arrays.independent(node, described=True) else Extent.UNKNOWN
+        if node.attr.value in _OF_FLOWS and made and {o.node for o in made} <= self._whole:
+            return Extent.WHOLE
+        if made and all(isinstance(o.node, cst.Call) and parses_arguments(o.node, self._origins) for o in made):
+            return self._unchanged(node.attr.value, [], None)
+        owner = self._origins.class_of(node.value) or next(
+            (o.node for o in made if isinstance(o.node, cst.ClassDef) and len(made) == 1), None
+        )
+        if isinstance(owner, cst.ClassDef):
+            own = [d.value for d in self._origins.index.definitions[owner].get(node.attr.value, []) if d.value]
+            given = [
+                a.value for c in self._origins.index.calls if self._origins.constructed(c) is owner for a in c.args
+            ]
+            return self._unchanged(node.attr.value, [*own, *given], owner) if own else Extent.UNKNOWN
+        return Extent.UNKNOWN
+
+    def _unchanged(self, attribute: str, values: list[cst.CSTNode], owner: cst.ClassDef | None) -> Extent:
+        """A constant kept under a name: nothing that this file puts there may follow the workers."""
+        if sets_by_name(self._origins, {attribute}):
+            return Extent.UNKNOWN
+        stores = self._origins.index.attribute_stores.get(attribute, ())
+        stored = [(v, p) for t, v, p in stores if self._origins.class_of(t.value) in {None, owner}]
+        whole = all(
+            self._of_origin(o) is Extent.WHOLE
+            for v, p in [*((v, ()) for v in values), *stored]
+            for o in self._origins.of(v, p) or [Origin(v, p)]
+        )
+        return Extent.WHOLE if whole else Extent.UNKNOWN
+
+    def _of_shape(self, node: cst.CSTNode) -> Extent:
+        """`.shape` of anything that no dataset has part in; a dataset has none itself."""
+        shaped = isinstance(node, cst.Attribute) and node.attr.value == "shape"
+        return Extent.WHOLE if shaped and self._arrays.independent(node) else Extent.UNKNOWN
+
+    def _of_subscript(self, node: cst.Subscript) -> Extent:
+        if self._origins.names.api(node.value) in _GIVEN:
+            return Extent.WHOLE
+        if (shape := self._of_shape(node.value)) is not Extent.UNKNOWN:
+            return shape
+        table = self._origins.one(node.value)
+        if table is not None and isinstance(table.node, cst.Call) and not table.path:
+            return self._measure(table.node, (0,))
+        if table is None or not isinstance(table.node, cst.Dict) or table.path or not self._only_read(node.value):
+            return Extent.UNKNOWN
+        found = {self.extent(e.value) for e in table.node.elements if isinstance(e, cst.DictElement)}
+        return Extent.WHOLE if found == {Extent.WHOLE} else self._entry(table.node, node)
+
+    def _entry(self, table: cst.Dict, node: cst.Subscript) -> Extent:
+        key = node.slice[0].slice if len(node.slice) == 1 else None
+        if not isinstance(key, cst.Index) or not isinstance(key.value, cst.SimpleString):
+            return Extent.UNKNOWN
+        values = [e.value for e in table.elements if isinstance(e, cst.DictElement) and key.value.deep_equals(e.key)]
+        plain = all(isinstance(e, cst.DictElement) and isinstance(e.key, cst.SimpleString) for e in table.elements)
+        return self.extent(values[0]) if plain and len(values) == 1 else Extent.UNKNOWN
+
+    def _only_read(self, table: cst.BaseExpression) -> bool:
+        """Whether a table that has one name is only ever looked up by it."""
+        if not isinstance(table, cst.Name):
+            return False
+        index = self._origins.index
+        for use in index.names[table.value]:
+            parent = index.parents[use]
+            if not isinstance(parent, cst.Subscript) or parent in index.subscript_stores:
+                return False
+        return True
+
+
+def _takes(chain: Chain) -> list[cst.Call]:
+    """The `.take(k)` of batches after the last stage that the deal has to follow."""
+    takes: list[cst.Call] = []
+    batched = False
+    for link, of_batches in chain.stages:
+        facts = STAGES.get(link.stage or "")
+        if link.stage in BATCHING:
+            batched = of_batches
+        elif link.stage == "take" and batched and link.call is not None:
+            takes.append(link.call)
+        elif facts is not None and facts.counts and not (link.stage == "enumerate" and batched):
+            takes.clear()
+            batched = False
+    return takes
+
+
+def _combined(operator: cst.BaseBinaryOp, left: Extent, right: Extent) -> Extent:
+    """Of an arithmetic operation on two numbers; a share stays one only in what is proportional to it."""
+    both = {left, right}
+    if Extent.DIVIDED in both:
+        return Extent.DIVIDED
+    if both == {Extent.WHOLE} and isinstance(operator, _OPERATORS):
+        return Extent.WHOLE
+    if both == {Extent.SHARE} and isinstance(operator, cst.Add | cst.Subtract):
+        return Extent.SHARE
+    if both == {Extent.SHARE, Extent.WHOLE}:
+        scaled = left is Extent.SHARE and isinstance(operator, cst.Divide | cst.FloorDivide)
+        return Extent.SHARE if scaled or isinstance(operator, cst.Multiply) else Extent.UNKNOWN
+    return Extent.UNKNOWN
+
+
+def _same(extents: Iterable[Extent]) -> Extent:
+    found = set(extents)
+    return found.pop() if len(found) == 1 else Extent.UNKNOWN
+
+
+def _uncertain(node: cst.CSTNode, reason: str) -> Problem:
+    return Problem("TFDP011", node, reason, "write the number of steps of the one-process script as a plain number")

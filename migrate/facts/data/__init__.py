@@ -1,0 +1,39 @@
+"""What the data are: datasets, arrays, how they are taken, and where they are sharded."""
+
+from __future__ import annotations
+
+from .arrays import Arrays
+from .datasets import Chain, Datasets, draws, drops_remainder
+from .deals import Deal, find_batch_deal, find_deal, of_lengths, of_padded
+from .drawing import Draw, numpy_draw
+from .seeding import draws_in, seeds, unseeded
+from .sharing import Sharing, Switches
+from .shuffles import shuffles_of
+from .taken import Taken, Takings, endless
+from .takes import Take, Takes
+
+__all__ = [
+    "Arrays",
+    "Chain",
+    "Datasets",
+    "Deal",
+    "Draw",
+    "Sharing",
+    "Switches",
+    "Take",
+    "Taken",
+    "Takes",
+    "Takings",
+    "draws",
+    "draws_in",
+    "drops_remainder",
+    "endless",
+    "find_batch_deal",
+    "find_deal",
+    "numpy_draw",
+    "of_lengths",
+    "of_padded",
+    "seeds",
+    "shuffles_of",
+    "unseeded",
+]

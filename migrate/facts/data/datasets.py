@@ -1,0 +1,385 @@
+"""Dataset chains: from a record stream through its stages to the loop that trains on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import libcst as cst
+
+from ...catalogue import BATCHING, STAGES, Kind
+from ..program import Frames, Origins, argument, last_name, meant, reaching
+
+_PASSES = frozenset({"builtins.enumerate", "builtins.iter", "tensorflow_datasets.as_numpy"})
+_ITERATES = frozenset({"as_numpy_iterator", "make_one_shot_iterator", "__iter__"})
+_DEALT = frozenset({"tfdp.runtime.shard", "tfdp.runtime.shard_batches"})
+_ZIPS = frozenset({"tensorflow.data.Dataset.zip"})
+_MIXES = _ZIPS | {
+    f"tensorflow.data.{place}.{name}_from_datasets"
+    for place in ("Dataset", "experimental")
+    for name in ("sample", "choose")
+}
+_KNOWN = (
+    "builtins.",
+    "tensorflow.",
+    "keras.",
+    "numpy.",
+    "tfdp.",
+    "tqdm.",
+    "os.",
+    "pathlib.",
+    "glob.",
+    "json.",
+    "pickle.",
+)
+_Path = tuple[int | str, ...]
+_DEPTH = 12  # calls of own functions inside one another; real scripts stay below five
+
+
+@dataclass(frozen=True)
+class Link:
+    """One dataset on the way.
+
+    The stage that made it (None for the source) and the expressions that stand for it, in order of flow.
+    """
+
+    stage: str | None
+    call: cst.Call | None
+    nodes: tuple[cst.BaseExpression, ...]
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A record stream and its stages.
+
+    `dealt` is the number of links before `dp.shard(…)`, where the script has that already.
+    """
+
+    links: tuple[Link, ...]
+    dealt: int | None = None
+    batched_source: bool = False
+    drawn: tuple[cst.Call, ...] = ()  # what draws the order of the source: `list_files(…)`, shuffles of its parts
+    endless: bool = False  # the source itself: datasets that repeat for ever, put together
+    generated: bool = False  # records come from the user's own Python code, or from another file's
+    foreign: bool = False  # made by another file: known to be a dataset only by what is done with it
+    through: tuple[cst.Call, ...] = ()  # the calls of the file's own functions that made it
+    one_of_several: cst.BaseExpression | None = None  # an attribute of one of several objects, not certain which
+
+    def named(self, node: cst.BaseExpression) -> Chain:
+        last = self.links[-1]
+        return replace(self, links=(*self.links[:-1], replace(last, nodes=(*last.nodes, node))))
+
+    def made_by(self, calls: Iterable[cst.Call]) -> Chain:
+        return replace(self, through=tuple(dict.fromkeys([*self.through, *calls])))
+
+    def staged(self, stage: str, call: cst.Call) -> Chain:
+        if self.foreign and len(self.links) == 1 and stage not in STAGES:
+            return replace(self, links=(Link(None, call, (call,)),))  # a method of another file's object
+        return replace(self, links=(*self.links, Link(stage, call, (call,))))
+
+    @property
+    def nodes(self) -> list[cst.BaseExpression]:
+        """The expressions that stand for the dataset and those before it, in order of flow."""
+        return [node for link in self.links for node in link.nodes]
+
+    @property
+    def batches(self) -> list[cst.Call]:
+        """The call that makes the batches: the last one. Earlier ones make records, such as sequences."""
+        calls = [link.call for link in self.links if link.stage in BATCHING and link.call is not None]
+        return calls[-1:]
+
+    @property
+    def numbered(self) -> bool:
+        """Whether the elements are (number of the batch, batch)."""
+        stages = [link.stage for link, of_batches in self.stages if of_batches and link.stage != "prefetch"]
+        return stages[-1:] == ["enumerate"]
+
+    @property
+    def stages(self) -> list[tuple[Link, bool]]:
+        """The stages after the source, and whether each makes or handles batches, rather than records."""
+        last = max((i for i, link in enumerate(self.links) if link.stage in BATCHING), default=len(self.links))
+        return [(link, i >= last) for i, link in enumerate(self.links[1:], 1)]
+
+    @property
+    def mapped_over_batches(self) -> list[cst.BaseExpression]:
+        """What `.map(…)` is given after the batches are made."""
+        maps = (link.call for link, of_batches in self.stages if of_batches and link.stage == "map")
+        return [call.args[0].value for call in maps if call is not None and call.args]
+
+
+class Datasets:
+    """Recognises and follows dataset expressions."""
+
+    def __init__(self, origins: Origins) -> None:
+        self._origins = origins
+        self._busy: set[tuple[cst.CSTNode, _Path, Frames]] = set()
+
+    def unwrap(self, node: cst.BaseExpression) -> cst.BaseExpression:
+        """The dataset inside `enumerate(…)`, `iter(…)`, a progress bar or `.as_numpy_iterator()`."""
+        inside = self.iterated(node)
+        if inside is not None:
+            return self.unwrap(inside)
+        if isinstance(node, cst.Name):
+            definitions = reaching(self._origins.index, node)
+            if len(definitions) == 1 and definitions[0].kind == "assign" and not definitions[0].path:
+                value = definitions[0].value
+                if isinstance(value, cst.Call) and self.unwrap(value) is not value:
+                    return self.unwrap(value)
+        return node
+
+    def iterated(self, node: cst.BaseExpression) -> cst.BaseExpression | None:
+        """What a call iterates over without changing anything in it."""
+        if not isinstance(node, cst.Call):
+            return None
+        wraps = self._origins.names.api(node.func) in _PASSES or self._origins.kind(node.func) is Kind.PROGRESS
+        if wraps and node.args:
+            return node.args[0].value
+        if isinstance(node.func, cst.Attribute) and node.func.attr.value in _ITERATES and not node.args:
+            return node.func.value
+        return None
+
+    def chains(self, node: cst.CSTNode) -> tuple[Chain, ...]:
+        """Every chain that an expression can stand for; empty where it is no dataset or not certainly one."""
+        return tuple(c for c in self._chains(node) if c.batches or not c.foreign)
+
+    def read(self, node: cst.CSTNode) -> tuple[Chain, ...]:
+        """The chains of an expression that is iterated over: of a dataset, or of what another file makes."""
+        return self.chains(node) or self.foreign(node)
+
+    def foreign(self, node: cst.CSTNode) -> tuple[Chain, ...]:
+        """The chains of an expression that stands for what another file makes, should that give batches."""
+        found = self._chains(self.unwrap(node) if isinstance(node, cst.BaseExpression) else node)
+        return tuple(replace(c, batched_source=True) for c in found) if all(c.foreign for c in found) else ()
+
+    def _chains(self, node: cst.CSTNode, path: _Path = (), calls: Frames = ()) -> tuple[Chain, ...]:
+        key = (node, path, calls)
+        if key in self._busy or len(calls) > _DEPTH:
+            return ()
+        self._busy.add(key)
+        try:
+            return tuple(self._trace(node, path, calls))
+        finally:
+            self._busy.discard(key)
+
+    def _trace(self, node: cst.CSTNode, path: _Path, calls: Frames) -> list[Chain]:
+        if isinstance(node, cst.Call) and (not path or self._kind(node) is Kind.DATASET):
+            return self._call(node, path, calls)
+        if isinstance(node, cst.IfExp):
+            return [*self._chains(node.body, path, calls), *self._chains(node.orelse, path, calls)]
+        if path and (part := self._part(node, path[0])) is not None:
+            return list(self._chains(part, path[1:], calls))
+        if isinstance(node, cst.Call):
+            return self._returned(node, path, calls)
+        if isinstance(node, cst.Attribute):
+            found = self._stored(node, path, calls)
+        elif isinstance(node, cst.Subscript) and (key := self._key(node)) is not None:
+            found = list(self._chains(node.value, (key, *path), calls))
+        elif isinstance(node, cst.Name):
+            found = [
+                c for v, vpath, within in self._values(node, calls) for c in self._chains(v, (*vpath, *path), within)
+            ]
+        else:
+            found = []
+        return [c if path else c.named(node) for c in found if isinstance(node, cst.BaseExpression)]
+
+    def _key(self, node: cst.Subscript) -> int | str | None:
+        """The number or the text that says which part of a structure is meant."""
+        element = node.slice[0].slice if len(node.slice) == 1 else None
+        if not isinstance(element, cst.Index) or self._is_filled(node.value):
+            return None
+        if isinstance(element.value, cst.Integer):
+            return int(element.value.value)
+        origin = self._origins.one(element.value)
+        if origin is not None and not origin.path and isinstance(origin.node, cst.SimpleString):
+            return str(origin.node.evaluated_value)
+        return self._origins.names.api(element.value)  # tfds.Split.TRAIN
+
+    def _is_filled(self, structure: cst.BaseExpression) -> bool:
+        """Whether parts of a structure are set after it is made: `parts["train"] = parts["train"].repeat()`."""
+        name = last_name(structure)
+        return name is not None and name in self._filled
+
+    @cached_property
+    def _filled(self) -> frozenset[str | None]:
+        """Names of structures of which parts are set somewhere."""
+        index = self._origins.index
+        holders = [store.value for store in index.subscript_stores]
+        holders += [c.func.value for c in index.calls if isinstance(c.func, cst.Attribute) and _fills(c.func)]
+        return frozenset(map(last_name, holders))
+
+    def _part(self, node: cst.CSTNode, key: int | str) -> cst.BaseExpression | None:
+        if isinstance(node, cst.Tuple | cst.List) and isinstance(key, int) and 0 <= key < len(node.elements):
+            return node.elements[key].value
+        if not isinstance(node, cst.Dict) or not all(isinstance(e, cst.DictElement) for e in node.elements):
+            return None
+        named = [e for e in node.elements if isinstance(e, cst.DictElement) and isinstance(e.key, cst.SimpleString)]
+        return next((e.value for e in named if e.key.evaluated_value == key), None)  # type: ignore[attr-defined]
+
+    def _values(self, node: cst.Name, calls: Frames) -> list[tuple[cst.CSTNode, _Path, Frames]]:
+        """What a name stands for: value, path into it, and the calls inside which that value is."""
+        origins = self._origins
+        values: list[tuple[cst.CSTNode, _Path, Frames]] = []
+        for definition in meant(origins, reaching(origins.index, node), calls):
+            function = definition.scope
+            if definition.kind == "param" and isinstance(function, cst.FunctionDef):
+                entered = next((i for i in range(len(calls) - 1, -1, -1) if calls[i][0] is function), None)
+                callers = origins.callers(function) if entered is None else [calls[entered][1]]
+                within = calls[: entered or 0]
+                bound = [origins.bind(c, function).get(definition.name) for c in callers]
+                values += [(b, (), within) for b in bound if b is not None]
+            elif definition.kind in {"assign", "with"} and definition.value is not None:
+                values.append((definition.value, definition.path, calls))
+        return values
+
+    def _stored(self, node: cst.Attribute, path: _Path, calls: Frames) -> list[Chain]:
+        """Chains kept in an attribute of the file's own class."""
+        found: list[Chain] = []
+        for value, value_path in self._origins.stored(node):
+            made_by, certain = self._makers(node, value, calls)
+            chains = [c.made_by(made_by) for c in self._chains(value, (*value_path, *path))]
+            found += chains if certain else [replace(c, one_of_several=node) for c in chains]
+        return found
+
+    def _makers(self, node: cst.Attribute, value: cst.CSTNode, calls: Frames) -> tuple[list[cst.Call], bool]:
+        """The calls of the method that stores what the attribute holds; whether they are all and only its object's."""
+        origins = self._origins
+        method = origins.index.enclosing_function(value)
+        if method is None:
+            return [], True
+        made = origins.calls_of(method)
+        if len(made) < 2:
+            return made, True
+        own = [c for c in made if c in self._objects(node.value, calls)] if method.name.value == "__init__" else []
+        return own, bool(own)
+
+    def _objects(self, node: cst.BaseExpression, calls: Frames) -> set[cst.CSTNode]:
+        """What constructs the object that an expression means; of `self`, the object whose method was called."""
+        found = {o.node for o in self._origins.of(node)}
+        if not any(isinstance(o, cst.ClassDef) for o in found):
+            return found
+        method = self._origins.index.enclosing_function(node)
+        entered = next((i for i in range(len(calls) - 1, -1, -1) if calls[i][0] is method), None)
+        func = calls[entered][1].func if entered is not None else None
+        return self._objects(func.value, calls[:entered]) if isinstance(func, cst.Attribute) else set()
+
+    def _call(self, node: cst.Call, path: _Path, calls: Frames) -> list[Chain]:
+        origins = self._origins
+        kind = self._kind(node)
+        if kind in {Kind.DATASET, Kind.BATCHED_DATASET}:
+            batched = self._batches_itself(node, kind) or self._batched_parts(node)
+            if (parts := self._zipped_batches(node)) is not None:
+                return parts
+            link = Link(None, node, () if path else (node,))
+            return [self._source(Chain((link,), batched_source=batched), node)]
+        if (inside := self.iterated(node)) is not None:
+            return list(self._chains(inside, path, calls))
+        if origins.names.api(node.func) in _DEALT and node.args:
+            if argument(node, "read") is not None:  # by="file": what is given are paths, what comes out are records
+                return [Chain((Link(None, node, () if path else (node,)),), dealt=1)]
+            return [replace(c.named(node), dealt=len(c.links)) for c in self._chains(node.args[0].value, (), calls)]
+        if isinstance(node.func, cst.Attribute) and origins.function(node.func) is None:
+            name = node.func.attr.value
+            found = [c.staged(name, node) for c in self._chains(node.func.value, (), calls)]
+            return found or self._foreign(node, path)
+        return self._returned(node, path, calls)
+
+    def _kind(self, node: cst.Call) -> Kind | None:
+        """What a call makes: also `tfds.builder(…).as_dataset()`, and `dp.root_first(tfds.load, …)`."""
+        if isinstance(node.func, cst.Attribute) and node.func.attr.value == "as_dataset":
+            made = self._origins.one(node.func.value)
+            api = self._origins.names.api(made.node.func) if made and isinstance(made.node, cst.Call) else None
+            return Kind.DATASET if (api or "").startswith("tensorflow_datasets.") else None
+        first = self._origins.names.api(node.func) == "tfdp.runtime.root_first" and node.args
+        return self._origins.kind(node.args[0].value if first else node.func)
+
+    def _returned(self, node: cst.Call, path: _Path, calls: Frames) -> list[Chain]:
+        function = self._origins.function(node.func)
+        if function is None:
+            return self._foreign(node, path)
+        values = [r.value for r in self._origins.index.returns[function] if r.value is not None]
+        found = [c.made_by([node]) for v in values for c in self._chains(v, path, (*calls, (function, node)))]
+        return [c if path else c.named(node) for c in found]
+
+    def _foreign(self, node: cst.Call, path: _Path) -> list[Chain]:
+        """What a function of another file returns: a dataset, should it be batched here. Its order is not known."""
+        api = self._origins.names.api(node.func)
+        if api is None or api.startswith(_KNOWN):
+            return []
+        return [Chain((Link(None, node, () if path else (node,)),), generated=True, foreign=True)]
+
+    def _batches_itself(self, node: cst.Call, kind: Kind | None) -> bool:
+        """Whether a maker is told to make batches, or does so by itself."""
+        size = argument(node, "batch_size")
+        if size is not None:
+            return self._origins.names.api(size.value) != "builtins.None"
+        return kind is Kind.BATCHED_DATASET
+
+    def _source(self, chain: Chain, node: cst.Call) -> Chain:
+        """What is particular to the maker of a record stream."""
+        api = self._origins.names.api(node.func) or ""
+        if api.endswith(".list_files"):
+            given = argument(node, "shuffle", 1)
+            ordered = given is not None and self._origins.names.api(given.value) == "builtins.False"
+            return chain if ordered else replace(chain, drawn=(node,))
+        if api == "tensorflow_datasets.load" and (files := argument(node, "shuffle_files", 4)) is not None:
+            ordered = self._origins.names.api(files.value) == "builtins.False"
+            return chain if ordered else replace(chain, drawn=(node,))
+        if self._origins.kind(node.func) is Kind.BATCHED_DATASET:  # these shuffle unless told not to
+            given = argument(node, "shuffle")
+            ordered = given is not None and self._origins.names.api(given.value) == "builtins.False"
+            return chain if ordered else replace(chain, drawn=(node,), generated=True)
+        if api in _MIXES:
+            own, parts = () if api.endswith(".zip") else (node,), self._parts(node)
+            drawn = tuple(dict.fromkeys([*own, *(d for c in parts for d in draws(c))]))
+            endless, generated = bool(parts) and all(map(never_ends, parts)), any(c.generated for c in parts)
+            return replace(chain, drawn=drawn, endless=endless, generated=generated)
+        return replace(chain, generated=api.endswith(".from_generator"))
+
+    def _parts(self, node: cst.Call) -> list[Chain]:
+        """The datasets that a call puts together."""
+        found: list[Chain] = []
+        for arg in node.args:
+            several = isinstance(arg.value, cst.Tuple | cst.List)
+            for part in (e.value for e in arg.value.elements) if several else (arg.value,):  # type: ignore[attr-defined]
+                found += self._chains(part)
+        return found
+
+    def _zipped_batches(self, node: cst.Call) -> list[Chain] | None:
+        """The parts of a `zip` of datasets of batches: each is dealt by itself, and batch goes with batch."""
+        parts = self._parts(node) if self._origins.names.api(node.func) in _ZIPS else []
+        return parts if parts and all(c.batches for c in parts) else None
+
+    def _batched_parts(self, node: cst.Call) -> bool:
+        """Whether a call puts batches together."""
+        mixes = self._origins.names.api(node.func) in _MIXES
+        return mixes and any(c.batches or c.batched_source for c in self._parts(node))
+
+
+def _fills(method: cst.Attribute) -> bool:
+    return method.attr.value in {"update", "setdefault", "pop", "insert", "append"}
+
+
+def drops_remainder(batching: cst.Call) -> bool:
+    """Whether every batch of a call that makes them certainly has its full size."""
+    position = 3 if last_name(batching.func) == "padded_batch" else 1
+    given = argument(batching, "drop_remainder", position)
+    return given is not None and isinstance(given.value, cst.Name) and given.value.value == "True"
+
+
+def draws(chain: Chain) -> list[cst.Call]:
+    """The calls that draw the order of a chain's elements."""
+    return [*chain.drawn, *(link.call for link in chain.links if link.stage == "shuffle" and link.call is not None)]
+
+
+def never_ends(chain: Chain) -> bool:
+    """Whether a dataset certainly has no end."""
+    forever = chain.endless
+    for link in chain.links:
+        if link.stage == "repeat" and link.call is not None:
+            value = link.call.args[0].value if link.call.args else None
+            negative = isinstance(value, cst.UnaryOperation) and isinstance(value.operator, cst.Minus)
+            forever = forever or value is None or negative or (isinstance(value, cst.Name) and value.value == "None")
+        elif link.stage in {"take", "take_while"}:
+            forever = False
+    return forever

@@ -1,0 +1,227 @@
+"""Where the records of a training chain are dealt to the workers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import libcst as cst
+
+from ...catalogue import BATCHING, STAGES
+from ..program import Problem, argument, last_name
+from .datasets import Chain, Link, drops_remainder
+
+IsNumber: TypeAlias = Callable[[cst.BaseExpression], bool]
+_ANYTHING = frozenset({"apply", "rejection_resample"})  # may change the order, which is therefore checked
+
+
+@dataclass(frozen=True)
+class Deal:
+    """Where the records of one chain are dealt to the ranks, and the shuffles that all ranks must then draw alike.
+
+    Those before the deal, for which there is an order check, and those of batches after it. With `batches` whole
+    batches are dealt there, and not records; with `rows` too the rows of each, which is one of all ranks.
+    """
+
+    node: cst.BaseExpression
+    position: int
+    shuffles: tuple[cst.Call, ...]
+    order_check: bool
+    batches: bool = False
+    rows: bool = False
+
+
+def find_deal(chain: Chain, shared: frozenset[cst.BaseExpression], is_number: IsNumber) -> Deal | Problem:
+    """Where the records are dealt: as early as possible, but after a leading repeat and after every stage whose output
+    count depends on content (shared semantics, rule 2).
+
+    `shared` holds the expressions of the chain that other code reads too: the deal must not change what that code sees.
+    `is_number` tells whether a name certainly stands for a whole number that is written out.
+    """
+    source = chain.links[0].call
+    assert source is not None
+    if chain.batched_source and not any(link.stage == "unbatch" for link in chain.links):
+        return Problem(
+            "TFDP010",
+            source,
+            "the records reach this point in batches, and records, not batches, are dealt to the workers",
+            "build the dataset from single records (batch_size=None, where it has one) and batch it afterwards",
+        )
+    if (unknown := _of_several(chain)) is not None:
+        return unknown
+    position, batched = _after_repeats(chain), False
+    for i, (link, of_batches) in enumerate(chain.stages, 1):
+        assert link.call is not None
+        facts = STAGES.get(link.stage or "")
+        if facts is None or link.stage == "shard":
+            return Problem(
+                "TFDP010",
+                link.call,
+                f".{link.stage}() is not understood in a training dataset, so the records cannot be dealt safely",
+                "deal the records by hand with dp.shard(…), or write the stage with map, shuffle, batch and the like",
+            )
+        if link.stage in BATCHING and of_batches:
+            batched = True
+        elif link.stage in {"take", "enumerate"} and batched:
+            continue  # `take` counts steps: TFDP011; `enumerate` numbers them
+        elif facts.counts or link.stage in BATCHING:
+            if batched and link.stage != "unbatch":
+                return Problem(
+                    "TFDP010",
+                    link.call,
+                    f".{link.stage}() counts batches, which hold other examples on each worker",
+                    f"put .{link.stage}() before .batch()",
+                )
+            batched, position = False, i
+    if chain.links[position].stage == "window":
+        return Problem("TFDP010", source, "the records are windows, which are datasets", "put .flat_map(…) after it")
+    if not batched:
+        reason = "the training dataset is never batched in this file, and records, not batches, are dealt to workers"
+        return Problem("TFDP010", source, reason, "make it of single records, and add .batch(…) to the dataset")
+    if (padded := padded_to_longest(chain, is_number)) is None:
+        return _place(chain, position, shared)
+    return _deal_of_rows(chain, shared) if padded is chain.batches[-1] else of_padded(padded)
+
+
+def find_batch_deal(chain: Chain, shared: frozenset[cst.BaseExpression]) -> Deal | Problem:
+    """Where the batches are dealt that a chain's source gives: by the same rules, with batches for records."""
+    source = chain.links[0].call
+    assert source is not None
+    if (unknown := _of_several(chain)) is not None:
+        return unknown
+    position = _after_repeats(chain)
+    for i, link in enumerate(chain.links[1:], 1):
+        facts = STAGES.get(link.stage or "")
+        if facts is None or link.stage in {"shard", "unbatch", "window"} or link.stage in BATCHING:
+            reason = f".{link.stage}() is not understood after batches, so they cannot be dealt before it"
+            return Problem("TFDP010", link.call or source, reason, "deal the batches where they are used")
+        position = i if facts.counts else position
+    found = _place(chain, position, shared)
+    return replace(found, order_check=True, batches=True) if isinstance(found, Deal) else found
+
+
+def _of_several(chain: Chain) -> Problem | None:
+    if chain.one_of_several is None:
+        return None
+    return Problem(
+        "TFDP010",
+        chain.one_of_several,
+        "the training data are kept in an object of a class that has others too, not certainly in which",
+        "keep the training dataset in a variable of its own",
+    )
+
+
+def _after_repeats(chain: Chain) -> int:
+    position = 0
+    while position + 1 < len(chain.links) and chain.links[position + 1].stage == "repeat":
+        position += 1
+    return position
+
+
+def padded_to_longest(chain: Chain, is_number: IsNumber) -> cst.Call | None:
+    """The first call that pads batches of the chain to a length that only their records tell."""
+    calls = (link.call for link in chain.links if link.stage == "padded_batch")
+    shapes = ((c, argument(c, "padded_shapes", 1)) for c in calls if c is not None)
+    return next((c for c, given in shapes if given is None or not _is_fixed(given.value, is_number)), None)
+
+
+def of_padded(padded: cst.Call) -> Problem:
+    """Why the batches of a call that pads them cannot be dealt."""
+    reason = "this pads each batch to its longest record, and the longest differs by worker"
+    return Problem("TFDP010", padded, reason, "give padded_shapes= with the lengths written out")
+
+
+def of_lengths(chain: Chain, is_number: IsNumber) -> Problem | None:
+    """What gives batches of many lengths, where they are dealt whole."""
+    made = padded_to_longest(chain, is_number) or next(
+        (link.call for link in chain.links if _sorts_by_length(link)), None
+    )
+    if made is None:
+        return None
+    reason = "these batches have lengths of their own: those of the workers together are no batch of one process"
+    return Problem("TFDP010", made, reason, "use --batch global, where each worker takes its rows of every batch")
+
+
+def _sorts_by_length(link: Link) -> bool:
+    """`.bucket_by_sequence_length(…)`, also as what `.apply` is given."""
+    names = [link.stage]
+    if link.call is not None and link.stage == "apply" and link.call.args:
+        given = link.call.args[0].value
+        names.append(last_name(given.func) if isinstance(given, cst.Call) else None)
+    return "bucket_by_sequence_length" in names
+
+
+def _deal_of_rows(chain: Chain, shared: frozenset[cst.BaseExpression]) -> Deal | Problem:
+    """Every rank makes the same batches, of all ranks' records: each is as long as in one process."""
+    (made,) = chain.batches
+    if any(arg.star for arg in made.args):
+        return of_padded(made)
+    padded = next(i for i, link in enumerate(chain.links) if link.call is made)
+    # As late as it can be: what reads ahead must not wait for ranks that have stopped reading.
+    last = len(chain.links) - (2 if chain.links[-1].stage == "enumerate" else 1)
+    if last < padded or any(link.stage == "enumerate" for link in chain.links[padded : last + 1]):
+        return of_padded(made)  # numbers of batches have no rows
+    found = _read_outside(chain.links[padded:], shared) or _place(chain, last, shared)
+    return replace(found, order_check=True, batches=True, rows=True) if isinstance(found, Deal) else found
+
+
+def _place(chain: Chain, position: int, shared: frozenset[cst.BaseExpression]) -> Deal | Problem:
+    source = chain.links[0].call
+    assert source is not None
+    dealt_after = chain.links[: position + 1]
+    shuffles = chain.drawn + tuple(
+        link.call for link in dealt_after if link.call is not None and link.stage == "shuffle"
+    )
+    applied = any(link.stage in _ANYTHING for link in dealt_after)
+    if (outside := _read_outside(chain.links[position + 1 :], shared)) is not None:
+        return outside
+    nodes = [n for n in chain.links[position].nodes if n not in shared]
+    if not nodes and chain.links[position].nodes:
+        return Problem(
+            "TFDP010",
+            chain.links[position].nodes[-1],
+            "the training dataset is made together with others, which have to stay whole",
+            "make the training dataset, or at least its .batch(…), outside the function that makes the others",
+        )
+    if not nodes:
+        return Problem(
+            "TFDP010",
+            source,
+            "the dataset comes out of a structure in one piece with others",
+            "give the training dataset a name of its own",
+        )
+    check = bool(shuffles) or chain.generated or applied
+    return Deal(nodes[0], position, tuple(dict.fromkeys([*shuffles, *_of_unequal(chain, position)])), check)
+
+
+def _read_outside(links: Iterable[Link], shared: frozenset[cst.BaseExpression]) -> Problem | None:
+    read = next((n for link in links for n in link.nodes if n in shared), None)
+    if read is None:
+        return None
+    return Problem(
+        "TFDP010",
+        read,
+        "this dataset is used outside the training loop too, where it would hold only one worker's share",
+        "make a second dataset for the other use, from the records before the batch",
+    )
+
+
+def _of_unequal(chain: Chain, position: int) -> list[cst.Call]:
+    """Shuffles of batches after the deal: ranks that differ in where a short last batch comes would each give its
+    examples the weight of a full batch's."""
+    made = max((i for i, link in enumerate(chain.links) if link.stage in BATCHING), default=None)
+    if made is None and not chain.batched_source:
+        return []
+    maker = chain.links[made].call if made is not None else None
+    if maker is not None and drops_remainder(maker):
+        return []
+    after = chain.links[max(made or 0, position) + 1 :]
+    return [link.call for link in after if link.call is not None and link.stage == "shuffle"]
+
+
+def _is_fixed(shape: cst.BaseExpression, is_number: IsNumber) -> bool:
+    """Whether the lengths to which records are padded are numbers."""
+    if isinstance(shape, cst.List | cst.Tuple):
+        return all(_is_fixed(e.value, is_number) for e in shape.elements)
+    return isinstance(shape, cst.Integer) or (isinstance(shape, cst.Name) and is_number(shape))

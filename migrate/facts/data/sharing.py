@@ -1,0 +1,226 @@
+"""Training data that other code reads too, and functions that make other data as well."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import libcst as cst
+
+from ..program import Definition, Origins, Problem, parts, reaching
+from .datasets import Chain
+
+_LENGTHS = frozenset({"builtins.len", "tensorflow.data.experimental.cardinality"})
+_LOOKS = frozenset({"element_spec", "cardinality", "__len__"})
+_SIDE_BY_SIDE = frozenset({"builtins.enumerate", "builtins.zip"})
+_TAKES_NOTHING = frozenset(
+    {
+        *("builtins.len", "builtins.print", "builtins.iter", "builtins.type"),
+        *("tfdp.runtime.shard", "tfdp.runtime.shard_batches"),
+    }
+)
+_DRAWS = re.compile(
+    r"tensorflow\.(random\.|image\.(random_|stateless_random))|keras\.(layers\.(\w+\.)*Random|random\.)"
+)
+_NAMES = (cst.Name, cst.Attribute)
+
+
+@dataclass(frozen=True)
+class Switches:
+    """Functions that make training data and others: a parameter of theirs says which, given by the calls.
+
+    `calls` holds what each call that makes training data passes: True, or the parameter of the function around it.
+    """
+
+    name: str
+    functions: tuple[cst.FunctionDef, ...]
+    calls: dict[cst.Call, str]
+    inside: frozenset[cst.CSTNode]
+
+    def keywords(self, node: cst.CSTNode) -> dict[str, str]:
+        """What a call at a changed node is told: nothing where it makes training data only."""
+        return {"only_if": self.name} if node in self.inside else {}
+
+
+class Sharing:
+    """Asks what else uses the datasets of the training chains."""
+
+    def __init__(self, origins: Origins) -> None:
+        self._origins, self._index = origins, origins.index
+
+    # --- datasets that are read elsewhere -----------------------------------------------------------------------------
+
+    def read_by_others(self, chains: Iterable[Chain]) -> frozenset[cst.BaseExpression]:
+        """Expressions of training chains whose dataset other code reads too."""
+        chains = tuple(chains)
+        flow = {n for c in chains for n in c.nodes}
+        shared: set[cst.BaseExpression] = set()
+        for chain in chains:
+            for link in chain.links:
+                for i, node in enumerate(link.nodes):
+                    if any(use not in flow and not self._harmless(use) for use in self._uses_of(node)):
+                        shared.update(link.nodes[: i + 1])
+        return frozenset(shared)
+
+    def measured(self, chain: Chain, node: cst.BaseExpression) -> bool:
+        """Whether the length is asked of a dataset of the chain from an expression on."""
+        later = chain.nodes[chain.nodes.index(node) :]
+        return any(self._asks_length(use) for each in later for use in (*self._uses_of(each), each))
+
+    def drawn_before(self, chains: Iterable[Chain]) -> Problem | None:
+        """Where a dataset is dealt at its end, TensorFlow must draw nothing on the way: its draws differ by rank."""
+        stages = [link.call for c in chains for link in c.links if link.stage in {"map", "flat_map", "interleave"}]
+        for call in (c for c in stages if c is not None and c.args):
+            function = self._origins.function(call.args[0].value)
+            inside = parts(self._origins, function.body if function is not None else call.args[0].value)
+            if any(_DRAWS.match(self._origins.names.api(n) or "") for n in inside if isinstance(n, _NAMES)):
+                reason = "this dataset is changed at random, by each worker otherwise, before a deal is possible"
+                next_step = "make a second dataset, without the random changes, for the other uses of this one"
+                return Problem("TFDP010", call, reason, next_step)
+        return None
+
+    def is_number(self, node: cst.BaseExpression) -> bool:
+        """Whether an expression certainly is a whole number that is written out."""
+        found = self._origins.of(node)
+        return bool(found) and all(isinstance(o.node, cst.Integer) and not o.path for o in found)
+
+    def _asks_length(self, use: cst.BaseExpression) -> bool:
+        parent = self._index.parents[use]
+        if isinstance(parent, cst.Attribute):
+            return parent.value is use and parent.attr.value in {"cardinality", "__len__"}
+        call = self._index.parents[parent] if isinstance(parent, cst.Arg) else None
+        return isinstance(call, cst.Call) and self._origins.names.api(call.func) in _LENGTHS
+
+    def _uses_of(self, node: cst.BaseExpression) -> list[cst.BaseExpression]:
+        """Names and attributes that read the dataset that an expression is assigned to."""
+        statement = self._index.parents.get(node)
+        if isinstance(statement, cst.Arg):
+            return self._parameter_uses(statement)
+        if not isinstance(statement, cst.Assign | cst.AnnAssign | cst.Element | cst.IfExp | cst.NamedExpr):
+            return []
+        if isinstance(statement, cst.Element | cst.IfExp):
+            holder = self._index.statement_of(node)
+            if not isinstance(holder, cst.Assign | cst.AnnAssign):
+                return []
+        definitions = [
+            d
+            for by_name in self._index.definitions.values()
+            for ds in by_name.values()
+            for d in ds
+            if d.value is not None and d.kind == "assign" and self._binds(d.value, d.path, node)
+        ]
+        return [*self._reads(definitions), *self._attribute_uses(node)]
+
+    def _reads(self, definitions: list[Definition]) -> list[cst.BaseExpression]:
+        return [n for d in definitions for n in self._index.names[d.name] if d in reaching(self._index, n)]
+
+    def _attribute_uses(self, node: cst.BaseExpression) -> list[cst.BaseExpression]:
+        """Reads of the attribute in which a dataset is kept."""
+        uses: list[cst.BaseExpression] = []
+        for name, stores in self._index.attribute_stores.items():
+            for target, value, path in stores:
+                if value is None or not self._binds(value, path, node):
+                    continue
+                owner = self._origins.class_of(target.value)
+                targets = {t for t, _, _ in stores}
+                uses += [
+                    use
+                    for use in self._index.attributes.get(name, ())
+                    if use not in targets and self._origins.class_of(use.value) in {owner, None}
+                ]
+        return uses
+
+    def _parameter_uses(self, arg: cst.Arg) -> list[cst.BaseExpression]:
+        """Names that read the parameter to which an argument is bound, in a function of the file."""
+        call = self._index.parents[arg]
+        function = self._origins.function(call.func) if isinstance(call, cst.Call) else None
+        if function is None or not isinstance(call, cst.Call):
+            return []
+        bound = [name for name, value in self._origins.bind(call, function).items() if value is arg.value]
+        own = self._index.definitions[function]
+        return self._reads([d for name in bound for d in own.get(name, ()) if d.kind == "param"])
+
+    def _binds(self, value: cst.CSTNode, path: tuple[int, ...], node: cst.CSTNode) -> bool:
+        for step in path:
+            if not isinstance(value, cst.Tuple | cst.List) or not 0 <= step < len(value.elements):
+                return False
+            value = value.elements[step].value
+        if isinstance(value, cst.IfExp):
+            return any(self._binds(v, (), node) for v in (value.body, value.orelse))
+        return value is node
+
+    # --- looks that change nothing ------------------------------------------------------------------------------------
+
+    def _harmless(self, use: cst.BaseExpression) -> bool:
+        """A look at a dataset that trains nothing.
+
+        Its spec, its length, one element, an argument of a function followed by itself.
+        """
+        parent = self._index.parents[use]
+        if isinstance(parent, cst.Attribute) and parent.value is use and parent.attr.value == "take":
+            return self._only_looked_at(self._index.parents[parent])
+        if isinstance(parent, cst.Attribute):
+            return parent.attr.value in _LOOKS and parent.value is use
+        if isinstance(parent, cst.Arg):
+            call = self._index.parents[parent]
+            return isinstance(call, cst.Call) and self._origins.names.api(call.func) in _TAKES_NOTHING
+        return isinstance(parent, cst.Expr)
+
+    def _only_looked_at(self, node: cst.CSTNode) -> bool:
+        """`for batch in dataset.take(1):` and `next(iter(dataset.take(1)))`: they fit nothing to the data."""
+        user = self._index.parents[node]
+        while isinstance(user, cst.Arg):
+            call = self._index.parents[user]
+            api = self._origins.names.api(call.func) if isinstance(call, cst.Call) else None
+            if api not in _SIDE_BY_SIDE:
+                return api == "builtins.iter"
+            node, user = call, self._index.parents[call]
+        return isinstance(user, cst.For) and node is user.iter
+
+    # --- functions that make other data too ---------------------------------------------------------------------------
+
+    def switches(self, chains: Iterable[Chain], changed: Iterable[cst.CSTNode], name: str) -> Switches:
+        """The parameters that the functions need in which something changes for the training data alone."""
+        training = {c for chain in chains for c in chain.through}
+        functions: dict[cst.FunctionDef, None] = {}
+        calls: dict[cst.Call, str] = {}
+        places = {node: self._index.enclosing_function(node) for node in changed}
+        todo = list(places.values())
+        while todo:
+            function = todo.pop()
+            if function is None or function in functions or not self._makes_others(function, training, ()):
+                continue
+            functions[function] = None
+            for call in self._origins.calls_of(function):
+                if call in training:
+                    around = self._index.enclosing_function(call)
+                    inner = around is not None and self._makes_others(around, training, ())
+                    calls[call] = name if inner else "True"
+                    todo.append(around)
+        inside = frozenset(node for node, function in places.items() if function in functions)
+        return Switches(name, tuple(functions), calls, inside)
+
+    def _makes_others(
+        self, function: cst.FunctionDef, training: set[cst.Call], busy: tuple[cst.FunctionDef, ...]
+    ) -> bool:
+        """Whether some of the function's calls, or of the functions around those, make no training data."""
+        if function in busy:
+            return False
+        calls = self._origins.calls_of(function)
+        used = [c for c in calls if c in training]
+        if not used:
+            return False
+        around = [f for c in used if (f := self._index.enclosing_function(c)) is not None]
+        if len(used) < len(calls) or self._passed_on(function):
+            return True
+        return any(self._makes_others(f, training, (*busy, function)) for f in around)
+
+    def _passed_on(self, function: cst.FunctionDef) -> bool:
+        """Whether the function is given to code that may call it for other data."""
+        for name in self._index.names[function.name.value]:
+            call = self._index.parents[name]
+            called = isinstance(call, cst.Call) and call.func is name
+            if not called and any(d.statement is function for d in reaching(self._index, name)):
+                return True
+        return False

@@ -1,0 +1,62 @@
+"""Writers that no exact rewrite keeps to one rank."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import libcst as cst
+
+from ... import outputs
+from ..outputs import Effect, Writers
+from ..program import Origins, Problem, argument
+
+
+def unplaced(effect: Effect, origins: Origins, certain: Callable[[cst.CSTNode], bool]) -> Problem | None:
+    """A writer that cannot be kept to one rank as it stands."""
+    if (
+        effect.kind == "events"
+        and isinstance(effect.call, cst.Call)
+        and not isinstance(effect.call.func, cst.Attribute)
+    ):
+        return Problem(
+            "TFDP051",
+            effect.call,
+            "the summary writer is made by a function imported by itself",
+            "call it as tf.summary.create_file_writer(…)",
+        )
+    if effect.guard is not None or effect.kind not in {"save", "open", "format", "latest"}:
+        return None
+    if effect.kind in {"open", "format"}:
+        return _unopened(effect, origins)
+    parent = origins.index.parents[effect.call]
+    statement = cst.Assign | cst.AnnAssign | cst.Return | cst.Arg | cst.NamedExpr
+    if effect.kind == "save" and not isinstance(parent, statement):
+        reason = "the value of this writing call is used where it cannot be given to all workers"
+    elif not certain(effect.call):
+        reason = "the value of this writing call is used, under a condition that may differ by worker"
+        if effect.kind == "latest":
+            reason = "rank 0 alone knows this checkpoint, and a condition that may differ by worker asks for it"
+    else:
+        return None
+    return Problem("TFDP050", effect.call, reason, "put the call in a statement of its own, without using its value")
+
+
+def _unopened(effect: Effect, origins: Origins) -> Problem | None:
+    """A file that all workers would write, and that the null device cannot stand for."""
+    assert isinstance(effect.call, cst.Call)
+    writers = Writers(origins)
+    api = origins.names.api(effect.call.func) or ""
+    of_path = api not in outputs.OPENS and api not in outputs.OPENS_FORMAT
+    mode = writers.mode(effect.call, *((0, "r") if of_path else {**outputs.OPENS, **outputs.OPENS_FORMAT}[api]))
+    next_step = "open it in a `with` statement of its own, whose body only writes, or under `if dp.rank() == 0:`"
+    if effect.kind == "format":
+        reason = "every worker would write this file, and what is done with it is needed by all"
+    elif mode is None:
+        reason = "whether this file is read or written is not certain; every worker would write it"
+    elif "+" in mode or "x" in mode:
+        reason = f"every worker would open this file in mode {mode!r}"
+    elif not effect.call.args or effect.call.args[0].star or (argument(effect.call, "mode", 0) and of_path is None):
+        reason = "every worker would write this file, and its path is not the first argument"
+    else:
+        return None
+    return Problem("TFDP050", effect.call, reason, next_step)

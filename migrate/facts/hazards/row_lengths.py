@@ -1,0 +1,63 @@
+"""Batches as long as their longest row, made after the rows were dealt: each worker's has a length of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import libcst as cst
+
+from ..data import Chain, Deal
+from ..program import Origins, Problem, argument, nodes
+from ..training import TrainingLoop
+
+_PADS = frozenset(f"keras.{module}.pad_sequences" for module in ("utils", "preprocessing.sequence", "utils.data_utils"))
+_REASON = "this makes rows as long as the longest of a worker's batch, and the longest differs by worker"
+_NEXT = "give it a length (shape=, maxlen=, output_sequence_length=), or do it before the rows are batched"
+
+
+class RowLengths:
+    """Finds what gives the rows of a batch their common length."""
+
+    def __init__(self, origins: Origins) -> None:
+        self._origins = origins
+
+    def problems(
+        self, chains: Iterable[Chain], deals: Iterable[Deal], loops: Iterable[TrainingLoop], batch: str
+    ) -> list[Problem]:
+        """In the stages of training chains after the batches, and in the steps of training loops."""
+        whole = {d.node for d in deals if d.batches and (d.rows or batch == "global")}
+        own = [c for c in chains if whole.isdisjoint(c.nodes)]
+        places = [*(p for chain in own for p in self._mapped(chain)), *(p for loop in loops for p in self._step(loop))]
+        found = dict.fromkeys(call for place in places for call in nodes(place) if isinstance(call, cst.Call))
+        return [Problem("TFDP010", call, _REASON, _NEXT) for call in found if self._by_the_longest(call)]
+
+    def _mapped(self, chain: Chain) -> Iterator[cst.CSTNode]:
+        """What is mapped over batches."""
+        yield from (self._origins.function(given) or given for given in chain.mapped_over_batches)
+
+    def _step(self, loop: TrainingLoop) -> Iterator[cst.CSTNode]:
+        """The functions on the way from the loop to the gradient, and those that take the batch."""
+        yield loop.loop.body
+        inside = (self._origins.index.enclosing_function(call) for call in loop.calls[:-1])
+        taking = (self._origins.function(call.func) for call in loop.taking)
+        yield from (function.body for function in (*inside, *taking) if function is not None)
+
+    def _by_the_longest(self, call: cst.Call) -> bool:
+        api = self._origins.names.api(call.func) or ""
+        if api in _PADS:
+            return argument(call, "maxlen", 1) is None
+        if api == "tensorflow.sparse.to_dense":
+            return True
+        ragged = isinstance(call.func, cst.Attribute) and call.func.attr.value == "to_tensor" and not api
+        return argument(call, "shape", 2) is None if ragged else self._of_words(call)
+
+    def _of_words(self, call: cst.Call) -> bool:
+        """A call of a `TextVectorization` that was given no length."""
+        made = [o.node for o in self._origins.of(call.func) if not o.path]
+        layers = [n for n in made if isinstance(n, cst.Call)]
+        names = [(self._origins.names.api(n.func) or "").rpartition(".")[2] for n in layers]
+        if not layers or set(names) != {"TextVectorization"}:
+            return False
+        modes = [argument(n, "output_mode", 4) for n in layers]
+        as_words = any(m is None or getattr(m.value, "evaluated_value", "int") == "int" for m in modes)
+        return as_words and any(argument(n, "output_sequence_length", 5) is None for n in layers)

@@ -1,0 +1,43 @@
+"""What Keras' own training runs: fit, train_on_batch, compile, callbacks."""
+
+from __future__ import annotations
+
+from .averaged import Given
+from .averaging import KerasAveraging, Update
+from .callbacks import callback_functions, has_callbacks, is_fitted_model, open_callbacks
+from .fit_data import POSITIONS, FitCalls, FitData, batch_size_of, given_to, held_out_by
+from .fits import Compile, Fit, KerasTraining, fed
+from .fitted import Fitted
+from .hooks import Hooks, methods_below, params_of
+from .named_optimizers import is_name
+from .stepping import KerasStepping
+from .train_steps import KerasSteps
+from .xla import Xla
+
+__all__ = [
+    "POSITIONS",
+    "Compile",
+    "Fit",
+    "FitCalls",
+    "FitData",
+    "Fitted",
+    "Given",
+    "Hooks",
+    "KerasAveraging",
+    "KerasStepping",
+    "KerasSteps",
+    "KerasTraining",
+    "Update",
+    "Xla",
+    "batch_size_of",
+    "callback_functions",
+    "fed",
+    "given_to",
+    "has_callbacks",
+    "held_out_by",
+    "is_fitted_model",
+    "is_name",
+    "methods_below",
+    "open_callbacks",
+    "params_of",
+]

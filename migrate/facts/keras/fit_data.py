@@ -1,0 +1,190 @@
+"""What a model is fitted to: arrays, a dataset that can be followed, or something that gives whole batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import libcst as cst
+
+from ..data import Arrays, Chain, Datasets, shuffles_of
+from ..program import Origins, Problem, argument, nodes
+from .fits import Fit
+
+# Arguments of `fit`, alike in Keras 2 and 3.
+_ORDER = (
+    "x y batch_size epochs verbose callbacks validation_split validation_data shuffle class_weight sample_weight "
+    "initial_epoch steps_per_epoch validation_steps validation_batch_size validation_freq"
+)
+POSITIONS = {name: place for place, name in enumerate(_ORDER.split())}
+DEALT = frozenset({"tfdp.runtime.shard", "tfdp.runtime.shard_batches"})
+_PARTS = ("x", "y", "sample_weight")
+_CHANGES = ("random", "shuffle", "permutation", "choice", "sample", "rand", "randint", "randn", "pop", "next")
+
+_OTHERS = {
+    "fit_generator": ("fit_generator is gone from Keras", "write model.fit(generator, …), with the same arguments"),
+}
+
+
+@dataclass(frozen=True)
+class FitData:
+    """The data of one `fit`, of which one of the three is not empty.
+
+    `arrays` are the arguments whose rows are dealt, by keyword; `chains` what a tf.data dataset may be; `batches` an
+    object that gives one batch after the other. `split` is the `validation_split` that is in force, `drawn` what draws
+    the order of the data where they come in batches.
+    """
+
+    fit: Fit
+    arrays: tuple[tuple[str, cst.BaseExpression], ...] = ()
+    chains: tuple[Chain, ...] = ()
+    batches: cst.BaseExpression | None = None
+    split: cst.Arg | None = None
+    dealt: bool = False
+    drawn: tuple[cst.Call, ...] = ()
+
+    @property
+    def data(self) -> cst.BaseExpression:
+        """What is given as `x`."""
+        given = given_to(self.fit.call, "x")
+        assert given is not None
+        return given
+
+
+def given_to(call: cst.Call, name: str) -> cst.BaseExpression | None:
+    """The value of an argument of `fit`."""
+    found = argument(call, name, POSITIONS[name])
+    return found.value if found is not None else None
+
+
+def batch_size_of(value: cst.BaseExpression | None) -> cst.BaseExpression:
+    """The batch size for what `fit` is given as it: Keras' own is 32."""
+    omitted = value is None or (isinstance(value, cst.Name) and value.value == "None")
+    return cst.Integer("32") if omitted or value is None else value
+
+
+def held_out_by(function: str, arrays: Iterable[str], split: str) -> str:
+    """The source of `validation_data` for what `validation_split` holds out of arrays."""
+    held = [f"{function}({array}, {split})" for array in arrays]
+    return f"({', '.join(held)})" if len(held) > 1 else held[0]
+
+
+class FitCalls:
+    """Answers for all calls of `fit` in a file."""
+
+    def __init__(self, origins: Origins, datasets: Datasets) -> None:
+        self._origins, self._datasets = origins, datasets
+        self._arrays = Arrays(origins, datasets)
+
+    def of(self, fit: Fit) -> FitData | Problem:
+        """What the model is fitted to; a Problem where that cannot be told, or not be dealt."""
+        call = fit.call
+        if fit.method != "fit":
+            return _problem(call, *_OTHERS[fit.method])
+        if any(a.star for a in call.args):
+            return _problem(call, "the arguments of fit are given by * or **", "write the arguments of fit out")
+        x = given_to(call, "x")
+        if x is None or self._is_none(x):
+            return _problem(call, "fit is called without data", "give the training data as the first argument")
+        if self._dealt(x):
+            return FitData(fit, dealt=True)
+        chains = self._datasets.chains(x)
+        whole = self._whole(fit, x, chains)
+        if whole:
+            return self._of_arrays(fit)
+        if self._given(call, "y"):
+            return _problem(call, "fit is given a dataset, and y besides", "put the targets into the dataset")
+        if chains and len(chains) < len(self._origins.of(x)):
+            return _problem(call, "these data are not the same each time, nor always understood", "call fit twice")
+        dealt = bool(chains) and all(c.dealt is not None for c in chains)
+        drawn = shuffles_of(self._origins, x)
+        return FitData(fit, chains=chains, batches=None if chains else x, dealt=dealt, drawn=drawn)
+
+    # --- kinds of data ------------------------------------------------------------------------------------------------
+
+    def _whole(self, fit: Fit, x: cst.BaseExpression, chains: tuple[Chain, ...]) -> bool:
+        """Whether the data are arrays: nothing else has targets, weights or a batch size beside it."""
+        if chains or self.gives_batches(x):
+            return False
+        beside = any(self._given(fit.call, name) for name in ("y", "sample_weight", "batch_size", "validation_split"))
+        display = isinstance(x, cst.Dict | cst.List | cst.Tuple)
+        return beside or display or self._arrays.is_array(x)
+
+    def gives_batches(self, node: cst.BaseExpression) -> bool:
+        """Whether a value is certainly a generator, a `Sequence`, or what an ImageDataGenerator flows."""
+        found = self._origins.of(node)
+        return bool(found) and all(not o.path and self._gives_batches(o.node) for o in found)
+
+    def _gives_batches(self, node: cst.CSTNode) -> bool:
+        if isinstance(node, cst.GeneratorExp):
+            return True
+        if not isinstance(node, cst.Call):
+            return False
+        function = self._origins.function(node.func)
+        if function is not None:
+            return function in self._origins.index.generators
+        owner = self._origins.constructed(node)
+        if owner is not None:
+            return self._is_sequence(owner)
+        flows = isinstance(node.func, cst.Attribute) and node.func.attr.value.startswith("flow")
+        return flows or (self._origins.names.api(node.func) or "").endswith(".TimeseriesGenerator")
+
+    def _is_sequence(self, owner: cst.ClassDef) -> bool:
+        for base in owner.bases:
+            api = self._origins.names.api(base.value) or ""
+            found = self._origins.one(base.value)
+            if api.endswith((".Sequence", ".PyDataset", ".Iterator")):
+                return True
+            if found is not None and isinstance(found.node, cst.ClassDef) and found.node is not owner:
+                return self._is_sequence(found.node)
+        return False
+
+    def _of_arrays(self, fit: Fit) -> FitData | Problem:
+        call = fit.call
+        found = [(name, value) for name in _PARTS if (value := given_to(call, name)) is not None]
+        parts = tuple((name, value) for name, value in found if not self._is_none(value))
+        split = argument(call, "validation_split", POSITIONS["validation_split"])
+        if split is None or self._given(call, "validation_data") or self._is_zero(split.value):
+            return FitData(fit, arrays=parts)
+        if split.keyword is None:
+            return _problem(call, "validation_split is given by its position", "write validation_split=… out")
+        twice = [split.value, *(value for _, value in parts)]
+        if any(not self._steady(value) for value in twice):
+            reason = "the last part of these data is held out, for which they would be computed twice"
+            return _problem(call, reason, "give the data names of their own before fit")
+        return FitData(fit, arrays=parts, split=split)
+
+    # --- values -------------------------------------------------------------------------------------------------------
+
+    def _dealt(self, node: cst.BaseExpression) -> bool:
+        calls = [node] if isinstance(node, cst.Call) else [o.node for o in self._origins.of(node)]
+        return bool(calls) and all(
+            isinstance(c, cst.Call) and self._origins.names.api(c.func) in DEALT and not self._datasets.chains(c)
+            for c in calls
+        )
+
+    def _is_none(self, node: cst.BaseExpression) -> bool:
+        return self._origins.names.api(node) == "builtins.None"
+
+    def _is_zero(self, node: cst.BaseExpression) -> bool:
+        return isinstance(node, cst.Integer | cst.Float) and float(node.evaluated_value) == 0
+
+    def _given(self, call: cst.Call, name: str) -> bool:
+        value = given_to(call, name)
+        return value is not None and not self._is_none(value)
+
+    def _steady(self, node: cst.BaseExpression) -> bool:
+        """Whether an expression has the same value when it is written twice."""
+        return not any(isinstance(n, cst.Call) and not self._pure(n) for n in nodes(node))
+
+    def _pure(self, call: cst.Call) -> bool:
+        api = self._origins.names.api(call.func) or ""
+        name = api or (call.func.attr.value if isinstance(call.func, cst.Attribute) else "")
+        if not name or any(change in name for change in _CHANGES):
+            return False
+        known = api.startswith(("numpy.", "tensorflow.", "keras.utils.to_categorical", "builtins."))
+        return known or name in {"astype", "reshape", "copy", "numpy", "to_numpy", "transpose"}
+
+
+def _problem(node: cst.CSTNode, reason: str, next_step: str) -> Problem:
+    return Problem("TFDP010", node, reason, next_step)

@@ -1,0 +1,269 @@
+"""Where a training step uses the size of the batch as a number, and what each use becomes when a batch is shared."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+import libcst as cst
+
+from ...catalogue import BATCHING, Kind
+from ..batches import BatchSizes, is_part
+from ..data import numpy_draw
+from ..program import Origins, Problem, argument, nodes, number, reaching
+from .batch_values import Reduction
+from .loss import Losses
+
+_SAME = frozenset({"builtins.int", "builtins.float", "tensorflow.cast", "tensorflow.constant"})
+_MAKES = frozenset({"tensorflow.fill", "numpy.zeros", "numpy.ones", "numpy.full"})
+_SHAPES = frozenset(
+    {"tensorflow.reshape", "keras.ops.reshape", "tensorflow.broadcast_to", "tensorflow.tile", "keras.ops.tile"}
+)
+_SHAPE_ARGUMENTS = frozenset({"shape", "dims", "batch_shape", "batch_input_shape", "multiples", "repeats", "size"})
+_DATA_STAGES = BATCHING | {"shuffle", "prefetch", "take", "skip", "repeat"}
+_DECIDES = "a decision beside the training step depends on the batch size"
+_SPEAKS = frozenset({"builtins.print", "builtins.str", "builtins.repr", "builtins.format"})
+
+
+class Use(Enum):
+    """What a use of the batch size means."""
+
+    LOCAL = "follows the examples that are at hand"
+    PASSED = "goes on under another name"
+    WHOLE = "counts steps, or is only shown"
+    UNKNOWN = "not understood"
+
+
+@dataclass(frozen=True)
+class _Found:
+    sites: dict[cst.BaseExpression, None]
+    problems: dict[Problem, None]
+
+
+class BatchUses:
+    """The uses in all that the trained losses are computed from (`sliced`), and the numbers that divide their sums."""
+
+    def __init__(
+        self,
+        origins: Origins,
+        sizes: BatchSizes,
+        losses: Losses,
+        sliced: frozenset[cst.CSTNode],
+        divisors: Collection[cst.CSTNode],
+    ) -> None:
+        self._origins, self._sizes, self._losses, self._sliced = origins, sizes, losses, sliced
+        self._found = _Found({}, {})
+        for node in sliced:
+            if isinstance(node, cst.Name | cst.Attribute | cst.Subscript):
+                self._look_at(node)
+            elif isinstance(node, cst.Call):
+                self._drawn(node)
+        self._decisions()
+        for divisor in divisors:
+            assert isinstance(divisor, cst.BaseExpression)
+            self._found.sites[divisor] = None
+
+    @property
+    def sites(self) -> tuple[cst.BaseExpression, ...]:
+        """Expressions whose value has to be the size of the batch that a process reads."""
+        return tuple(self._found.sites)
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """Uses that may have to follow the batch, or not."""
+        return tuple(self._found.problems)
+
+    def _look_at(self, node: cst.Name | cst.Attribute | cst.Subscript) -> None:
+        parent = self._origins.index.parents.get(node)
+        inner = isinstance(parent, cst.Attribute | cst.Subscript) and parent.value is node
+        if inner or not self._read(node) or not self._sizes.may_stand(node):
+            return
+        use = self.use(node)
+        if use is Use.UNKNOWN:
+            self._refuse(node, "the batch size has a use here of which is not certain that it follows the batch")
+        elif use is Use.LOCAL and self._sizes.stands(node):
+            self._found.sites[node] = None
+        elif use is Use.LOCAL:
+            self._lift(node)
+
+    def _read(self, node: cst.BaseExpression) -> bool:
+        if not isinstance(node, cst.Name):
+            return True
+        return any(n is node for n in self._origins.index.names.get(node.value, ()))
+
+    def _refuse(self, node: cst.CSTNode, reason: str) -> None:
+        next_step = "use the shape of the data here, `tf.shape(x)[0]`, or migrate with --batch per-worker"
+        self._found.problems[Problem("TFDP014", node, reason, next_step)] = None
+
+    def _decisions(self) -> None:
+        """Conditions, beside what is sliced, on the batch size: the number of examples at hand is another one."""
+        index = self._origins.index
+        places = {index.enclosing_function(n) for n in self._sliced if isinstance(n, cst.Call)}
+        for name in [n for names in index.names.values() for n in names]:
+            statement = index.statement_of(name)
+            if not isinstance(statement, cst.If | cst.While) or index.enclosing_function(statement) not in places:
+                continue
+            parent = index.parents[name]
+            read = parent if isinstance(parent, cst.Attribute | cst.Subscript) and parent.value is name else name
+            if self._sizes.may_stand(read):
+                self._refuse(read, _DECIDES)
+        for statement in (n for n in index.order if isinstance(n, cst.If | cst.While)):
+            if index.enclosing_function(statement) in places:
+                for size in (n for n in nodes(statement.test) if isinstance(n, cst.Comparison)):
+                    self._compared(size)
+
+    def _compared(self, comparison: cst.Comparison) -> None:
+        """`if len(x) < 32:` beside `.batch(32)`."""
+        sides = [comparison.left, *(c.comparator for c in comparison.comparisons)]
+        counts = any(v.power for side in sides if (v := self._losses.value(side)) is not None)
+        for side in sides:
+            if counts and isinstance(side, cst.Integer) and number(side) in self._sizes.literals:
+                self._refuse(side, _DECIDES)
+
+    # --- one use ------------------------------------------------------------------------------------------------------
+
+    def use(self, node: cst.BaseExpression) -> Use:
+        """What the surroundings of an expression say of it."""
+        parents = self._origins.index.parents
+        parent = parents.get(node)
+        if isinstance(parent, cst.Arg):
+            call = parents[parent]
+            return self._of_argument(parent, call) if isinstance(call, cst.Call) else Use.UNKNOWN
+        if isinstance(parent, cst.Element):
+            return self._of_element(parent)
+        if isinstance(parent, cst.BinaryOperation):
+            return self._of_operand(node, parent)
+        if isinstance(parent, cst.AugAssign) and isinstance(parent.operator, cst.DivideAssign):
+            return Use.LOCAL
+        if isinstance(parent, cst.FormattedStringExpression):
+            return Use.WHOLE
+        passed = isinstance(parent, cst.Assign | cst.AnnAssign | cst.Param | cst.Return | cst.NamedExpr)
+        return Use.PASSED if passed else Use.UNKNOWN
+
+    def _of_argument(self, arg: cst.Arg, call: cst.Call) -> Use:
+        api = self._origins.names.api(call.func) or ""
+        if api in _SAME:
+            return self.use(call)
+        if api in _SPEAKS:
+            return Use.WHOLE
+        if self._origins.function(call.func) is not None or self._origins.constructed(call) is not None:
+            return Use.PASSED
+        if numpy_draw(self._origins, call) is not None:
+            return Use.WHOLE  # all workers draw for the whole batch
+        if self._makes(call) and arg is (argument(call, "shape", 0) or argument(call, "dims", 0)):
+            return Use.LOCAL
+        keyword = arg.keyword.value if arg.keyword is not None else None
+        if api == "tensorflow.nn.compute_average_loss" and keyword == "global_batch_size":
+            return Use.LOCAL
+        if api in {"keras.Input", "keras.layers.Input", "keras.layers.InputLayer"} and keyword == "batch_size":
+            return Use.LOCAL
+        stage = isinstance(call.func, cst.Attribute) and call.func.attr.value in _DATA_STAGES
+        return Use.WHOLE if stage and not api else Use.UNKNOWN
+
+    def _makes(self, call: cst.Call) -> bool:
+        kind, api = self._origins.kind(call.func), self._origins.names.api(call.func) or ""
+        return kind in {Kind.DRAW, Kind.LITERAL} or api in _MAKES
+
+    def _of_element(self, element: cst.Element) -> Use:
+        """`[batch_size, …]` as a shape: the batch's axis is the first."""
+        parents = self._origins.index.parents
+        holder = parents.get(element)
+        if not isinstance(holder, cst.List | cst.Tuple) or holder.elements[0] is not element:
+            return Use.UNKNOWN
+        user = parents.get(holder)
+        if isinstance(user, cst.Assign | cst.AnnAssign):
+            return self._of_named_shape(user)
+        return self._of_shape(user)
+
+    def _of_named_shape(self, statement: cst.Assign | cst.AnnAssign) -> Use:
+        targets = [t.target for t in statement.targets] if isinstance(statement, cst.Assign) else [statement.target]
+        if len(targets) != 1 or not isinstance(targets[0], cst.Name):
+            return Use.UNKNOWN
+        index = self._origins.index
+        reads = [n for n in index.names[targets[0].value] if any(d.statement is statement for d in reaching(index, n))]
+        return Use.LOCAL if all(self._of_shape(index.parents[n]) is Use.LOCAL for n in reads) else Use.UNKNOWN
+
+    def _of_shape(self, arg: cst.CSTNode | None) -> Use:
+        call = self._origins.index.parents.get(arg) if isinstance(arg, cst.Arg) else None
+        if not isinstance(arg, cst.Arg) or not isinstance(call, cst.Call):
+            return Use.UNKNOWN
+        keyword = arg.keyword.value if arg.keyword is not None else None
+        api = self._origins.names.api(call.func) or ""
+        if isinstance(call.func, cst.Attribute) and call.func.attr.value == "build" and not api:
+            return Use.WHOLE  # a layer takes its weights' shapes from the other axes
+        first = next(iter(call.args)) is arg
+        named = keyword in _SHAPE_ARGUMENTS
+        if numpy_draw(self._origins, call) is not None:
+            return Use.WHOLE
+        if self._makes(call):
+            return Use.LOCAL if named or first else Use.UNKNOWN
+        if api in _SHAPES:
+            return Use.LOCAL if named or (len(call.args) > 1 and call.args[1] is arg) else Use.UNKNOWN
+        layer = api.startswith(("keras.layers.", "keras.Input"))
+        return Use.LOCAL if layer and keyword in {"batch_shape", "batch_input_shape"} else Use.UNKNOWN
+
+    def _of_operand(self, node: cst.BaseExpression, operation: cst.BinaryOperation) -> Use:
+        if isinstance(operation.operator, cst.Multiply) and isinstance(operation.left, cst.List):
+            return Use.LOCAL
+        if operation.right is not node:
+            return Use.PASSED if is_part(operation) and self._sizes.stands(self._rounded(operation)) else Use.UNKNOWN
+        if isinstance(operation.operator, cst.Modulo) and isinstance(operation.left, cst.BaseString):
+            return Use.WHOLE
+        if not isinstance(operation.operator, cst.Divide | cst.FloorDivide | cst.Modulo):
+            return Use.UNKNOWN
+        divided = self._losses.value(operation.left)
+        if divided is None or divided.reduction is not Reduction.CONSTANT or number(operation.left) == 1:
+            return Use.LOCAL if isinstance(operation.operator, cst.Divide) else Use.UNKNOWN
+        return Use.WHOLE  # of a number of examples: how many batches they make
+
+    def _rounded(self, operation: cst.BinaryOperation) -> cst.CSTNode:
+        """`int(…)` around an operation."""
+        arg = self._origins.index.parents[operation]
+        call = self._origins.index.parents[arg] if isinstance(arg, cst.Arg) else None
+        return (
+            call if isinstance(call, cst.Call) and self._origins.names.api(call.func) == "builtins.int" else operation
+        )
+
+    # --- sizes that depend on the caller ------------------------------------------------------------------------------
+
+    def _lift(self, node: cst.BaseExpression) -> None:
+        """A parameter that is the batch size in the training step's calls only: those pass the local one."""
+        for name, function in self._parameters(node):
+            index = self._origins.index
+            uses = [n for n in index.names[name] if index.enclosing_function(n) is function]
+            if not uses or any(self.use(n) not in {Use.LOCAL, Use.WHOLE} for n in uses):
+                break
+            given = [self._origins.bind(c, function).get(name) for c in self._origins.calls_of(function)]
+            if any(g is None or (self._sizes.may_stand(g) and not self._sizes.stands(g)) for g in given):
+                break
+            self._found.sites.update(
+                {g: None for g in given if g is not None and g in self._sliced and self._sizes.stands(g)}
+            )
+            return
+        self._refuse(node, "this is the batch size in some calls only")
+
+    def _parameters(self, node: cst.BaseExpression) -> Iterator[tuple[str, cst.FunctionDef]]:
+        for definition in reaching(self._origins.index, node) if isinstance(node, cst.Name) else ():
+            if definition.kind == "param" and isinstance(definition.scope, cst.FunctionDef):
+                yield definition.name, definition.scope
+
+    # --- numbers that are written out ---------------------------------------------------------------------------------
+
+    def _drawn(self, call: cst.Call) -> None:
+        """`tf.random.normal([32, 100])` beside `.batch(32)`; draws of any other number have to be looked at."""
+        if not self._makes(call):
+            return
+        drawn = self._origins.kind(call.func) is Kind.DRAW
+        given = argument(call, "shape", 0) or argument(call, "dims", 0)
+        shape = self._origins.one(given.value) if given is not None else None
+        if shape is None or not isinstance(shape.node, cst.List | cst.Tuple) or not shape.node.elements:
+            return
+        first = shape.node.elements[0].value
+        if self._sizes.may_stand(first):
+            return
+        value = self._losses.value(first)
+        if isinstance(first, cst.Integer) and number(first) in self._sizes.literals and len(shape.node.elements) > 1:
+            self._found.sites[first] = None
+        elif drawn and number(first) != 1 and (value is None or not value.power):
+            self._refuse(first, "how many examples are drawn here is not the batch size, and has to be shared as it is")

@@ -1,0 +1,367 @@
+"""What a loss is over the batch: averaging gradients is exact only for a mean (SEMANTICS.md 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import replace
+
+import libcst as cst
+
+from ...catalogue import STAGES, VARIABLE_COLLECTIONS, Kind
+from ..batches import BatchSizes
+from ..program import ITER, Origin, Origins, holds_weights, number
+from . import batch_values as batch
+from .batch_values import Reduction, Value
+from .calls import LossCalls
+from .shapes import axis_of, dimension, shaped
+from .tensor_calls import Evaluate, binary
+from .totals import Totals
+
+__all__ = ["Losses", "Reduction"]
+
+_DEPTH = 80
+_STEPS = 20_000
+_ROUNDS = 6  # a value that feeds itself in a loop settles after two or three
+_OPAQUE = Value(Reduction.PER_EXAMPLE, opaque=True)
+_DATA = Value(Reduction.PER_EXAMPLE, opaque=True, given=True)
+_NOT_BATCHES = frozenset({"shape", "dtype", "size", "ndim", "loss", "losses", "T", "values", "flat_values"})
+_NOT_WEIGHTS = frozenset({"output", "outputs", "input", "inputs", "layers", "losses"})
+_NEW_AXIS = frozenset({"builtins.None", "tensorflow.newaxis", "numpy.newaxis"})
+_SAME_ELEMENTS = frozenset({"builtins.iter", "builtins.list", "builtins.tuple", "builtins.reversed"})
+
+
+class Losses:
+    """Classifies loss expressions.
+
+    `sizes` knows what stands for the size of the batch: without it every number is only a number. `rows` are
+    expressions that are known to be batches. `compiled` gives the loss that Keras computes for a model.
+    """
+
+    def __init__(
+        self,
+        origins: Origins,
+        sizes: BatchSizes | None = None,
+        rows: Collection[cst.CSTNode] = frozenset(),
+        compiled: Evaluate = lambda _: batch.UNKNOWN,
+    ) -> None:
+        self._origins, self._rows = origins, rows
+        self._sizes = sizes if sizes is not None else BatchSizes(origins, ())
+        self._calls = LossCalls(origins, self.value, self._at, self.quotient, compiled)
+        self._known: dict[Origin, Value | None] = {}
+        self._assumed: dict[Origin, Value | None] = {}
+        self._used: set[Origin] = set()
+        self._steps = 0
+        self.totals = Totals()
+        self.columns: set[cst.CSTNode] = set()  # parameters that are batches, with more axes behind that of the batch
+        self.labels: set[cst.CSTNode] = set()  # those of them that are data
+        self.settings: set[cst.CSTNode] = set()  # parameters that are what their defaults are
+        self.divisors: set[cst.CSTNode] = set()  # written out numbers that divide a sum and are the batch's size
+        self.shares: set[cst.BaseExpression] = set()  # sums of data alone by which a sum is divided
+
+    def reduction(self, node: cst.CSTNode) -> Reduction:
+        """What the expression is over the batch; of several possible origins, all must agree."""
+        self._steps = 0
+        found = self._of_tape(node)
+        return Reduction.MIXED if found.mixed else found.reduction
+
+    def of_trained(self, node: cst.CSTNode) -> Reduction:
+        """The same of a loss whose gradient is trained by: where it is no mean, its sums are taken over all ranks."""
+        found = self.settled(lambda: self._of_tape(node))
+        return Reduction.MIXED if found.mixed else found.reduction
+
+    def settled(self, evaluate: Callable[[], Value]) -> Value:
+        """The value of a whole loss: where it is no mean, with sums over the batch taken over all ranks."""
+        others = set(self.divisors), set(self.shares)
+
+        def forget() -> None:
+            self._known.clear()
+            self.divisors, self.shares = set(others[0]), set(others[1])
+            self._steps = 0
+
+        self._steps = 0
+        return self.totals.settled(evaluate, forget)
+
+    def _of_tape(self, node: cst.CSTNode) -> Value:
+        found = self.value(node)
+        if found is None or found.mixed:
+            return batch.UNKNOWN if found is None else found
+        if found.reduction is Reduction.PER_EXAMPLE and (found.opaque or found.guessed or found.averaged):
+            return batch.UNKNOWN  # it may be a tuple, or a mean already
+        if found.reduction is Reduction.PER_EXAMPLE and found.power:  # a tape takes the sum of what it is given
+            return batch.total(found, found.power + 1, found.given)
+        return batch.as_loss(found)
+
+    def value(self, node: cst.CSTNode) -> Value | None:
+        """How the expression depends on the batch; None where it is only itself, in a loop."""
+        if node in self._rows:
+            return _OPAQUE
+        api = self._origins.names.api(node)
+        if api is not None:
+            return _named(api)
+        return self._any(self._origins.of(node))
+
+    def _any(self, origins: tuple[Origin, ...]) -> Value | None:
+        return batch.join([self._at(o) for o in origins]) if origins else batch.UNKNOWN
+
+    def _at(self, origin: Origin) -> Value | None:
+        """The value of one origin; of one that needs itself, the first value that agrees with itself."""
+        if origin.node in self._rows:
+            return _OPAQUE
+        if origin.node in self.columns:
+            given = origin.node in self.labels
+            return replace(batch.DEEP_ROWS, given=given) if not origin.path else replace(_OPAQUE, given=given)
+        if isinstance(origin.node, cst.Param) and origin.node in self.settings and origin.node.default is not None:
+            return self.value(origin.node.default)
+        if origin in self._known:
+            return self._known[origin]
+        if origin in self._assumed:
+            self._used.add(origin)
+            return self._assumed[origin]
+        self._steps += 1
+        if len(self._assumed) > _DEPTH or self._steps > _STEPS:
+            return batch.UNKNOWN
+        outer, self._used = self._used, set()
+        self._assumed[origin] = None
+        for _ in range(_ROUNDS):
+            found = batch.join([self._assumed[origin], self._compute(origin.node, origin.path)])
+            if origin not in self._used or found == self._assumed[origin]:
+                break
+            self._assumed[origin] = found
+        else:
+            found = batch.UNKNOWN
+        del self._assumed[origin]
+        self._used.discard(origin)
+        if not self._used:
+            self._known[origin] = found
+        self._used |= outer
+        return found
+
+    def _compute(self, node: cst.CSTNode, path: tuple[int, ...]) -> Value | None:
+        if path:
+            return self._part(node, path)
+        if self._sizes.defines(node):
+            return batch.COUNT
+        if isinstance(node, cst.Integer | cst.Float | cst.SimpleString):
+            return batch.NUMBER
+        if isinstance(node, cst.Name) and (api := self._origins.names.api(node)) is not None:
+            return _named(api)
+        if isinstance(node, cst.UnaryOperation):
+            inner = self.value(node.expression)
+            return inner if isinstance(node.operator, cst.Minus | cst.Plus) else batch.elementwise([inner])
+        if isinstance(node, cst.BinaryOperation):
+            return self._binary(node)
+        if isinstance(node, cst.AugAssign):
+            operator = type(node.operator).__name__.removesuffix("Assign")
+            return binary(operator, self.value(node.target), self.value(node.value))
+        if isinstance(node, cst.Comparison):
+            return batch.elementwise(self.value(n) for n in (node.left, *(c.comparator for c in node.comparisons)))
+        if isinstance(node, cst.Call):
+            found = self._calls.of(node)
+            return self.totals.value(node, found) if self._calls.is_total(node) else found
+        if isinstance(node, cst.Attribute):
+            return self._attribute(node)
+        if isinstance(node, cst.Subscript):
+            return self._subscript(node)
+        if isinstance(node, cst.List | cst.Tuple | cst.ListComp | cst.GeneratorExp):
+            found = self._calls.together(node)
+            return batch.UNKNOWN if found is not None and found.reduction is Reduction.PER_EXAMPLE else found
+        return _OPAQUE if isinstance(node, cst.Param) else batch.UNKNOWN
+
+    def _binary(self, node: cst.BinaryOperation) -> Value | None:
+        if isinstance(node.operator, cst.Multiply) and (repeated := self._repeated(node)) is not None:
+            return repeated
+        left, right = self.value(node.left), self.value(node.right)
+        if isinstance(node.operator, cst.Divide):
+            found = self.quotient(left, right, node.right)
+            divided = left is not None and left.reduction is Reduction.SUM
+            return self.totals.value(node, found) if divided else found
+        return binary(type(node.operator).__name__, left, right)
+
+    def quotient(self, left: Value | None, right: Value | None, divisor: cst.BaseExpression) -> Value | None:
+        """`left / right`: a sum over the batch becomes a mean where the divisor is the batch's size."""
+        counted = right == batch.NUMBER and number(divisor) in self._sizes.literals
+        if left is not None and left.whole and counted:
+            return batch.UNKNOWN  # the sum is over all ranks, the number is the local batch's
+        if left is not None and right is not None and left.reduction is Reduction.SUM and not left.guessed:
+            if right.reduction is Reduction.SUM and right.given and not right.guessed:
+                self.shares.add(divisor)
+                return batch.MEAN
+            if counted:
+                self.divisors.add(divisor)
+                return batch.divided(left, batch.COUNT)
+        return batch.divided(left, right)
+
+    def _repeated(self, node: cst.BinaryOperation) -> Value | None:
+        """`[start] * batch_size`: one element for each example."""
+        if not isinstance(node.left, cst.List) or self.value(node.right) != batch.COUNT:
+            return None
+        found = batch.elementwise(self.value(e.value) for e in node.left.elements)
+        return batch.GIVEN_ROWS if found is not None and found.reduction is Reduction.CONSTANT else batch.UNKNOWN
+
+    # --- parts --------------------------------------------------------------------------------------------------------
+
+    def _part(self, node: cst.CSTNode, path: tuple[int, ...]) -> Value | None:
+        """An element of a tuple, or of what a loop goes over: a dataset's batches, but not a batch's examples."""
+        if path.count(ITER) > 1:
+            return batch.UNKNOWN
+        if isinstance(node, cst.Param):
+            return _OPAQUE
+        if len(path) == 1 and path[0] >= 0 and (of := shaped(self._origins, node)) is not None:
+            return dimension(self.value(of), path[0])
+        if path[0] == ITER:
+            return self._element(node, path[1:])
+        if (
+            isinstance(node, cst.Call)
+            and ITER not in path
+            and (own := self._calls.of_own_object(node, path)) is not None
+        ):
+            return own
+        whole = self._at(Origin(node))
+        if ITER in path:
+            return _DATA if whole is None or not whole.deep else batch.UNKNOWN
+        return whole if whole is None or whole.opaque else batch.UNKNOWN
+
+    def _element(self, node: cst.CSTNode, rest: tuple[int, ...]) -> Value | None:
+        if isinstance(node, cst.List | cst.Tuple):
+            members = self._calls.members(node)
+            return batch.join([self._any(self._origins.of(m, rest)) for m in members]) if members else batch.UNKNOWN
+        if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Add):
+            sides = (self._origins.of(side, (ITER, *rest)) for side in (node.left, node.right))
+            return batch.join([self._any(origins) for origins in sides])
+        if isinstance(node, cst.Call) and (inner := self._iterated(node, rest)) is not None:
+            return inner
+        if not isinstance(node, cst.Call | cst.Attribute | cst.Subscript | cst.Name | cst.ImportFrom | cst.Import):
+            return batch.UNKNOWN
+        if isinstance(node, cst.Call) and self._calls.is_tensor(node):
+            return batch.UNKNOWN
+        if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value in STAGES:
+            return _DATA
+        whole = self._at(Origin(node))
+        if whole is not None and whole.reduction is Reduction.CONSTANT:
+            return whole
+        of_a_batch = whole is not None and (whole.deep or batch.flat(whole))
+        return batch.UNKNOWN if of_a_batch else _DATA
+
+    def _iterated(self, call: cst.Call, rest: tuple[int, ...]) -> Value | None:
+        """An element of zip(…), enumerate(…), range(…) and the like."""
+        api, kind = self._origins.names.api(call.func), self._origins.kind(call.func)
+        if api == "builtins.range":
+            return batch.NUMBER
+        if api in {"builtins.zip", "builtins.enumerate"}:
+            place = rest[0] if rest else len(call.args)
+            if api == "builtins.enumerate" and rest:
+                if place == 0:
+                    return batch.NUMBER
+                place = 0
+            if place >= len(call.args) or any(a.star for a in call.args):
+                return batch.UNKNOWN
+            return self._any(self._origins.of(call.args[place].value, (ITER, *rest[1:])))
+        if (api in _SAME_ELEMENTS or kind is Kind.PROGRESS) and call.args:
+            return self._any(self._origins.of(call.args[0].value, (ITER, *rest)))
+        return None
+
+    # --- attributes and subscripts ------------------------------------------------------------------------------------
+
+    def _attribute(self, node: cst.Attribute) -> Value | None:
+        api, name = self._origins.names.api(node), node.attr.value
+        if api is not None:
+            return _named(api)
+        if name in VARIABLE_COLLECTIONS:
+            return batch.CONSTANT
+        if name == "losses" and Kind.MODEL in self._origins.kinds(node.value):
+            return self._calls.of_a_model
+        if name not in _NOT_WEIGHTS and holds_weights(self._origins, node.value):
+            return batch.CONSTANT
+        if all(_reads_arguments(o) for o in self._origins.of(node.value)):
+            return batch.NUMBER
+        base = self.value(node.value)
+        return base if base is not None and base.opaque and name not in _NOT_BATCHES else batch.UNKNOWN
+
+    def _subscript(self, node: cst.Subscript) -> Value | None:
+        named = [o.node for o in self._origins.of(node.value) if isinstance(o.node, cst.Dict) and not o.path]
+        if len(named) == 1:
+            return self._entry(node, named[0])
+        if (of := shaped(self._origins, node.value)) is not None:
+            return dimension(self.value(of), axis_of(node))
+        base = self.value(node.value)
+        if base is None or base.reduction is Reduction.CONSTANT:
+            return base
+        if base.reduction is not Reduction.PER_EXAMPLE:
+            return batch.UNKNOWN
+        indices = [e.slice for e in node.slice]
+        first = indices[0]
+        if len(indices) == 1 and isinstance(first, cst.Index):
+            if isinstance(first.value, cst.SimpleString):
+                return base if base.opaque else batch.UNKNOWN
+            if isinstance(first.value, cst.Integer):
+                component = all(self._is_component_of(o) for o in self._origins.of(node.value))
+                return Value(Reduction.PER_EXAMPLE, opaque=True, given=base.given) if component else batch.UNKNOWN
+        whole = isinstance(first, cst.Slice) and first.lower is None and first.upper is None and first.step is None
+        ellipsis = isinstance(first, cst.Index) and isinstance(first.value, cst.Ellipsis) and base.deep
+        spread = not ellipsis and not self._reduced_again(node)
+        return self._within_examples(base, indices[1:], spread) if whole or ellipsis else batch.UNKNOWN
+
+    def _reduced_again(self, node: cst.Subscript) -> bool:
+        """`y[:, :, None]` where a loss function is given two such values: it takes the mean over the new axis."""
+        arg = self._origins.index.parents[node]
+        call = self._origins.index.parents[arg] if isinstance(arg, cst.Arg) else None
+        if not isinstance(call, cst.Call) or self._origins.kind(call.func) is not Kind.LOSS_FUNCTION:
+            return False
+        beside = [a.value for a in call.args]
+        alike = [b for b in beside if isinstance(b, cst.Subscript) and len(b.slice) == len(node.slice)]
+        slices = [element.slice for b in alike for element in b.slice[:-1]]
+        plain = all(isinstance(s, cst.Slice) and s.lower is s.upper is s.step is None for s in slices)
+        last = [b.slice[-1].slice for b in alike]
+        new = all(isinstance(s, cst.Index) and self._origins.names.api(s.value) in _NEW_AXIS for s in last)
+        return len(beside) == len(alike) == 2 < len(node.slice) and plain and new
+
+    def _entry(self, node: cst.Subscript, made: cst.Dict) -> Value | None:
+        """An entry of a dict that is written out and not stored into."""
+        stored = {s.value.value for s in self._origins.index.subscript_stores if isinstance(s.value, cst.Name)}
+        one = len(self._origins.of(node.value)) == 1 and isinstance(node.value, cst.Name)
+        if not one or cst.ensure_type(node.value, cst.Name).value in stored:
+            return batch.UNKNOWN
+        values = [e.value for e in made.elements if isinstance(e, cst.DictElement)]
+        return batch.join([self.value(v) for v in values]) if len(values) == len(made.elements) > 0 else batch.UNKNOWN
+
+    def _is_component_of(self, origin: Origin) -> bool:
+        """Whether `value[0]` is a member of a tuple: of a dataset's element, of gradients for a list."""
+        if origin.path == (ITER,):
+            return True
+        node = origin.node
+        function = self._origins.index.parents.get(self._origins.index.parents.get(node, node))
+        if isinstance(node, cst.Param) and isinstance(function, cst.FunctionDef):
+            return function.name.value == "train_step" and not origin.path  # what Keras' fit gives to it
+        if origin.path or not isinstance(node, cst.Call):
+            return False
+        return self._origins.names.api(node.func) == "builtins.next" or self._calls.gives_list_of_gradients(node)
+
+    def _within_examples(self, base: Value, indices: list[cst.BaseSlice], spread: bool) -> Value:
+        """`value[:, …]`: the other indices choose within each example; a new axis may spread it over others."""
+        deep = base.deep
+        for index in indices:
+            if not isinstance(index, cst.Index):
+                continue
+            if self._origins.names.api(index.value) in _NEW_AXIS:
+                if base.deep and spread:
+                    return batch.UNKNOWN  # spread over other examples
+                deep = True
+            else:
+                found = self.value(index.value)
+                if found is None or found.reduction is not Reduction.CONSTANT:
+                    return batch.UNKNOWN
+                deep = False
+        return replace(base, deep=deep, opaque=False)
+
+
+def _named(api: str) -> Value:
+    """A name that is imported or built in: a constant of a module."""
+    if api.startswith("builtins."):
+        return batch.NUMBER if api.partition(".")[2] in {"True", "False", "None"} else batch.UNKNOWN
+    return batch.CONSTANT
+
+
+def _reads_arguments(origin: Origin) -> bool:
+    """`parser.parse_args()`."""
+    func = origin.node.func if isinstance(origin.node, cst.Call) and not origin.path else None
+    return isinstance(func, cst.Attribute) and func.attr.value == "parse_args"

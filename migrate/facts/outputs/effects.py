@@ -1,0 +1,400 @@
+"""What a script writes and shows: the places that only one rank may reach."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass
+
+import libcst as cst
+
+from ... import outputs
+from ..counting import around
+from ..keras import Fit, callback_functions, has_callbacks
+from ..program import Index, Origins, last_name, nodes, reaching, within
+from ..training import TrainingLoop
+from .presence import Presence
+from .writers import Writers
+
+_ACTS = frozenset({"builtins.next", "builtins.iter", "builtins.input"})
+_MUTATES = frozenset(
+    {
+        *("append", "extend", "insert", "add", "update", "pop", "popitem", "remove", "clear", "setdefault"),
+        *("appendleft", "assign", "assign_add", "assign_sub", "set_weights", "set_value", "apply_gradients"),
+        *("restore", "load_weights", "update_state", "reset_state", "reset_states"),
+    }
+)
+_LEAVES = (cst.Return, cst.Break, cst.Continue, cst.Yield, cst.Await, cst.Global, cst.Nonlocal, cst.Raise, cst.Del)
+_DP = "tfdp.runtime."
+_ROOT = frozenset({f"{_DP}on_root", f"{_DP}root_first", f"{_DP}report"})
+
+
+@dataclass(frozen=True)
+class Effect:
+    """A call that writes or shows.
+
+    `kind` is what the call does (facts.writers), `latest` for a checkpoint's path that only rank 0 keeps up to date, or
+    `files` for a whole statement that asks which files there are and changes them.
+    `guard` is the statement that rank 0 alone can run in its stead, None where all ranks need its value; with `shared`
+    its arguments are what every rank must do, so that only the call itself is rank 0's.
+    """
+
+    call: cst.Call | cst.Attribute
+    guard: cst.Expr | cst.With | cst.If | None
+    kind: str
+    shared: bool = False
+
+
+class Effects:
+    """Finds writers and shows them with what uses their value."""
+
+    def __init__(
+        self,
+        origins: Origins,
+        loops: tuple[TrainingLoop, ...],
+        collectives: Collection[cst.CSTNode],
+        fits: tuple[Fit, ...] = (),
+    ) -> None:
+        """`collectives` are nodes that become collective calls, `fits` calls of Keras' fit."""
+        self._origins, self._loops, self._collectives, self._fits = origins, loops, collectives, fits
+        self._writers = Writers(origins, {o.node for f in fits for o in origins.of(f.model)})
+        self._presence = Presence(origins, self._writers)
+        self._repeated: set[cst.CSTNode] | None = None
+        self._taking: set[cst.CSTNode] | None = None
+
+    @property
+    def _index(self) -> Index:
+        return self._origins.index
+
+    # --- finding ------------------------------------------------------------------------------------------------------
+
+    def all(self, certain: Callable[[cst.CSTNode], bool]) -> tuple[Effect, ...]:
+        """Writers and figures anywhere, prints where training repeats; those that are guarded already are left out.
+
+        `certain` tells whether all ranks reach a node alike.
+        """
+        found = list(self._asking(certain))
+        guarded: set[cst.CSTNode] = {e.guard for e in found if e.guard is not None}
+        for call in self._index.calls:
+            if any(p in guarded for p in self._index.ancestors(call)) or self.on_root(call):
+                continue
+            effect = self._effect(call, certain)
+            if effect is None:
+                continue
+            found.append(effect)
+            if effect.guard is not None and not effect.shared:
+                guarded.add(effect.guard)
+        return (*found, *self._stale(found, guarded))
+
+    def _asking(self, certain: Callable[[cst.CSTNode], bool]) -> Iterator[Effect]:
+        """Statements that ask which files there are and change them, of which the other ranks need nothing else."""
+        guarded: set[cst.CSTNode] = set()
+        for statement in self._presence.statements:
+            root = self._outermost_branch(statement)
+            inside = root in guarded or any(p in guarded for p in self._index.ancestors(root))
+            if inside or not isinstance(root, cst.If) or self.on_root(root) or not certain(root):
+                continue
+            if self._separable(root) and self._presence.alone(root) and not self._presence.out_of_step(root):
+                guarded.add(root)
+                calls = [n for n in nodes(statement.test) if isinstance(n, cst.Call)]
+                calls += [n for n in nodes(root) if isinstance(n, cst.Call)]
+                yield Effect(calls[0], root, "files")
+
+    def _effect(self, call: cst.Call, certain: Callable[[cst.CSTNode], bool]) -> Effect | None:
+        kind = self._writers.kind(call)
+        if kind is None or (kind == "print" and not self._repeats(call)) or self._done(call):
+            return None
+        parent = self._index.parents[call]
+        statement = parent if isinstance(parent, cst.Expr) else None
+        if kind in {"open", "format"}:
+            return Effect(call, self._opening(call), kind)
+        if kind == "once":
+            whole = self._whole(call, certain)
+            return Effect(call, whole, kind) if whole is not None or certain(call) else None
+        if kind == "fetch":
+            return Effect(call, None, kind) if certain(call) else None
+        if kind not in {"print", "save", "show"}:
+            return Effect(call, None, kind)
+        return Effect(call, statement, kind, statement is not None and self.acts(call))
+
+    def _done(self, call: cst.Call) -> bool:
+        """Whether the path that is opened is the null device elsewhere, by `dp.root_path(…)`."""
+        return any(
+            isinstance(n, cst.Call) and self._origins.names.api(n.func) == f"{_DP}root_path"
+            for arg in call.args[:1]
+            for n in (arg.value, *(o.node for o in self._origins.of(arg.value)))
+        )
+
+    def _opening(self, call: cst.Call) -> cst.Expr | cst.With | None:
+        """The statement for which a file is opened, where rank 0 alone can run it."""
+        for parent in self._index.ancestors(call):
+            if isinstance(parent, cst.WithItem):
+                block = self._index.parents[parent]
+                return block if isinstance(block, cst.With) and self._separable(block) else None
+            if isinstance(parent, cst.Expr):
+                return parent if self._separable(parent) else None
+            if isinstance(parent, cst.BaseSmallStatement | cst.BaseCompoundStatement):
+                return None
+        return None
+
+    def _whole(self, call: cst.Call, certain: Callable[[cst.CSTNode], bool]) -> cst.Expr | cst.With | cst.If | None:
+        """The statement around, with its conditions, for rank 0 alone, where all ranks reach it."""
+        found: cst.Expr | cst.With | cst.If | None = None
+        for parent in self._index.ancestors(call):
+            if isinstance(parent, cst.FunctionDef | cst.For | cst.While | cst.Try):
+                break
+            if isinstance(parent, cst.Expr | cst.With | cst.If) and certain(parent):
+                found = parent if self._separable(parent) else found
+        return found
+
+    def _stale(self, effects: list[Effect], guarded: set[cst.CSTNode]) -> list[Effect]:
+        """`manager.latest_checkpoint` after a save: the managers of the other ranks know nothing of it."""
+        saves = [e.call for e in effects if e.kind == "save" and isinstance(e.call, cst.Call)]
+        saves = [s for s in saves if isinstance(s.func, cst.Attribute) and self._is_manager(s.func.value)]
+        found = []
+        for node in (n for name in ("latest_checkpoint", "checkpoints") for n in self._index.attributes.get(name, ())):
+            above = list(self._index.ancestors(node))
+            if not self._is_manager(node.value) or self.on_root(node) or any(p in guarded for p in above):
+                continue
+            if any(self.may_follow(save, node) for save in saves):
+                found.append(Effect(node, None, "latest"))
+        return found
+
+    def _is_manager(self, node: cst.CSTNode) -> bool:
+        made = [o.node for o in self._origins.of(node)]
+        return any(
+            isinstance(m, cst.Call) and self._origins.names.api(m.func) == "tensorflow.train.CheckpointManager"
+            for m in made
+        )
+
+    # --- what every rank must do --------------------------------------------------------------------------------------
+
+    def _repeats(self, node: cst.CSTNode) -> bool:
+        """Whether the node is in a training loop, in a function that is called from one or by Keras' fit, or after a
+        fit."""
+        if self._repeated is None:
+            called = callback_functions(self._origins) if self._fits else []
+            others = [*called, *(loop for f in self._fits for loop in around(self._origins, f.call))]
+            self._repeated = repeated(self._origins, self._loops, others)
+        inside = any(parent in self._repeated for parent in self._index.ancestors(node))
+        return inside or any(self.may_follow(f.call, node) for f in self._fits)
+
+    def acts(self, node: cst.CSTNode) -> bool:
+        """Whether something inside is for every rank: training, taking data, a collective, a name, another writer."""
+        return any(self._acts(n) for child in node.children for n in nodes(child))
+
+    def _acts(self, node: cst.CSTNode) -> bool:
+        if node in self._collectives or isinstance(node, cst.NamedExpr | cst.Await | cst.Yield):
+            return True
+        if not isinstance(node, cst.Call):
+            return False
+        api = self._origins.names.api(node.func) or ""
+        if (
+            node in self._training()
+            or api in _ACTS
+            or (api.startswith(_DP) and api not in {f"{_DP}rank", f"{_DP}size"})
+        ):
+            return True
+        kind = self._writers.kind(node)
+        return kind in {"save", "fetch", "once"} or self._presence.draws(node, set())
+
+    def _training(self) -> set[cst.CSTNode]:
+        """Gradient calls and collectives, and all calls of functions that lead to one."""
+        if self._taking is None:
+            steps = {step for loop in self._loops for step in loop.calls} | {f.call for f in self._fits}
+            self._taking = set(steps)
+            agreeing = self._presence.statements  # all ranks ask together
+            todo: list[cst.CSTNode] = [*steps, *(loop.loop for loop in self._loops), *self._collectives, *agreeing]
+            while todo:
+                function = self._index.enclosing_function(todo.pop())
+                calls = self._origins.calls_of(function) if function is not None else []
+                todo += [c for c in calls if c not in self._taking]
+                self._taking.update(calls)
+        return self._taking
+
+    def _separable(self, block: cst.Expr | cst.With | cst.If) -> bool:
+        """Whether rank 0 can run the statement alone: nothing in it is used later or takes part in training."""
+        inside = set(nodes(block))
+        for node in inside:
+            if isinstance(node, (cst.FunctionDef, cst.ClassDef, cst.NamedExpr)) or node in self._collectives:
+                return False
+            if isinstance(node, _LEAVES) and not self._ends_a_loop(node, inside):
+                return False
+            if isinstance(node, cst.Call) and not self._apart(node, inside):
+                return False
+            if isinstance(node, cst.Assign | cst.AugAssign | cst.AnnAssign):
+                targets = node.targets if isinstance(node, cst.Assign) else [node]
+                if any(isinstance(t.target, cst.Attribute | cst.Subscript) for t in targets):
+                    return False
+        bound = [d for d in self._bound(block) if d.name in self._index.names]
+        return not any(
+            d in reaching(self._index, use) for d in bound for use in self._index.names[d.name] if use not in inside
+        )
+
+    def _ends_a_loop(self, node: cst.CSTNode, inside: set[cst.CSTNode]) -> bool:
+        """Whether it is the `break` or `continue` of a loop within a block."""
+        loop = next((n for n in self._index.ancestors(node) if isinstance(n, cst.For | cst.While)), None)
+        return isinstance(node, cst.Break | cst.Continue) and loop in inside
+
+    def _bound(self, block: cst.CSTNode) -> list:  # type: ignore[type-arg]
+        scoped = self._index.definitions[self._index.scope_of(block)]
+        return [d for found in scoped.values() for d in found if within(self._index, d.statement, block)]
+
+    def _apart(self, call: cst.Call, inside: set[cst.CSTNode]) -> bool:
+        """Whether a call in a block changes nothing outside it that other ranks need."""
+        api = self._origins.names.api(call.func) or ""
+        if call in self._training() or api in _ACTS or api.startswith(_DP) or self._presence.draws(call, inside):
+            return False
+        if isinstance(call.func, cst.Attribute) and call.func.attr.value in _MUTATES and not api:
+            return all(o.node in inside for o in self._origins.of(call.func.value))
+        return True
+
+    # --- guards -------------------------------------------------------------------------------------------------------
+
+    def on_root(self, node: cst.CSTNode) -> bool:
+        """Whether the node is inside `if dp.rank() == 0:`, `… if dp.rank() == 0 else …` or an argument of
+        `dp.on_root(…)` and the like."""
+        child = node
+        for parent in self._index.ancestors(node):
+            if isinstance(parent, cst.If | cst.IfExp) and child is parent.body and self._asks_rank(parent.test):
+                return True
+            if isinstance(parent, cst.Call) and self._origins.names.api(parent.func) in _ROOT:
+                return True
+            child = parent
+        return False
+
+    def _asks_rank(self, test: cst.BaseExpression) -> bool:
+        if not isinstance(test, cst.Comparison) or not isinstance(test.left, cst.Call) or len(test.comparisons) != 1:
+            return False
+        target = test.comparisons[0]
+        zero = isinstance(target.comparator, cst.Integer) and target.comparator.value == "0"
+        return (
+            zero and isinstance(target.operator, cst.Equal) and self._origins.names.api(test.left.func) == f"{_DP}rank"
+        )
+
+    # --- reading what was written -------------------------------------------------------------------------------------
+
+    def waiting(self, effects: tuple[Effect, ...], certain: Callable[[cst.CSTNode], bool]) -> tuple[cst.CSTNode, ...]:
+        """Statements that read files which rank 0 may still be writing, with the conditions around them.
+
+        One whose surroundings all ranks do not reach alike is given as it is: it cannot wait.
+        """
+        guarded = {e.guard for e in effects if e.guard is not None and not e.shared}
+        latest = {self._index.statement_of(e.call) for e in effects if e.kind == "latest"}
+        writes = [e.call for e in effects if e.kind == "open" or (e.guard is not None and self._leaves_a_file(e))]
+        fits = [f.call for f in self._fits if has_callbacks(self._origins, f)]
+        found: dict[cst.CSTNode, None] = {}
+        for call in self._index.calls if writes or fits else ():
+            statement = self._index.statement_of(call)
+            apart = (
+                statement in latest or statement in guarded or any(p in guarded for p in self._index.ancestors(call))
+            )
+            if apart or not self._writers.reads(call) or self.on_root(call):
+                continue
+            written = [write for write in writes if self._writers.may_read(call, write)]
+            earlier = [*written, *(fits if self._writers.reads_model(call) else ())]
+            if followed := [write for write in earlier if self.may_follow(write, call)]:
+                places = self._run_by(call, followed, certain) if not certain(statement) else None
+                found.update({self._anchor(p, certain): None for p in ([statement] if places is None else places)})
+        return tuple(s for s in found if self._index.previous(s) not in found)
+
+    def _leaves_a_file(self, effect: Effect) -> bool:
+        drawn = isinstance(effect.call, cst.Call) and last_name(effect.call.func) == "savefig"
+        return effect.kind in {"save", "format"} or drawn
+
+    def _run_by(
+        self,
+        node: cst.CSTNode,
+        writes: list[cst.CSTNode],
+        certain: Callable[[cst.CSTNode], bool],
+        around: tuple[cst.FunctionDef, ...] = (),
+    ) -> list[cst.CSTNode] | None:
+        """The statements, reached by all ranks alike, from which a function that reads is run after something is
+        written: that call it, or hand it on, such as to `dataset.map(read)`. None where that is not known."""
+        function = self._index.enclosing_function(node)
+        uses = [u for u in self._index.names[function.name.value] if u is not function.name] if function else []
+        uses = [u for u in uses if self._origins.function(u) is function]
+        if function is None or function in around or not uses:
+            return None
+        found: list[cst.CSTNode] = []
+        for use in uses:
+            called = isinstance(parent := self._index.parents[use], cst.Call) and parent.func is use
+            if not called and not isinstance(parent, cst.Arg):
+                return None
+            statement = self._index.statement_of(use)
+            if not certain(statement):
+                if (more := self._run_by(use, writes, certain, (*around, function))) is None:
+                    return None
+                found += more
+            elif any(self.may_follow(write, use) for write in writes):
+                found.append(statement)
+            elif not called and self._trained_after(writes):
+                return None  # what it is handed to runs it in the course of training
+        return found
+
+    def _trained_after(self, writes: list[cst.CSTNode]) -> bool:
+        trains = [*(loop.loop for loop in self._loops), *(f.call for f in self._fits)]
+        return any(self.may_follow(write, train) for write in writes for train in trains)
+
+    def last_reads(
+        self, effects: tuple[Effect, ...], certain: Callable[[cst.CSTNode], bool]
+    ) -> tuple[cst.CSTNode, ...]:
+        """Statements in which rank 0 deletes what the others may still read: a loop reads files and deletes some."""
+        reads = [c for c in self._index.calls if self._writers.reads(c)]
+        found: dict[cst.CSTNode, None] = {}
+        for effect in effects:
+            if not isinstance(effect.call, cst.Call) or effect.guard is None:
+                continue
+            inside = set(self._index.loops_around(effect.call))
+            deletes = (self._origins.names.api(effect.call.func) or "") in outputs.DELETES
+            if deletes and any(inside & set(self._index.loops_around(read)) for read in reads):
+                anchor = self._anchor(effect.guard, certain)
+                found.update({anchor: None} if certain(anchor) else {})
+        return tuple(found)
+
+    def _anchor(self, statement: cst.CSTNode, certain: Callable[[cst.CSTNode], bool]) -> cst.CSTNode:
+        if certain(statement):
+            return statement
+        for parent in self._index.ancestors(statement):
+            if isinstance(parent, cst.FunctionDef | cst.For | cst.While):
+                break
+            if isinstance(parent, cst.If | cst.Try) and certain(parent):
+                return self._outermost_branch(parent)
+        return statement
+
+    def _outermost_branch(self, branch: cst.CSTNode) -> cst.CSTNode:
+        """The `if` to which an `elif` belongs."""
+        parent = self._index.parents[branch]
+        while isinstance(parent, cst.If) and parent.orelse is branch:
+            branch, parent = parent, self._index.parents[parent]
+        return branch
+
+    def may_follow(self, first: cst.CSTNode, second: cst.CSTNode) -> bool:
+        """Whether `second` can run after `first`: by the text, or by a loop around both, where their ways part."""
+        return any(self._follows(a, b) for a in self._ways(first) for b in self._ways(second))
+
+    def _follows(self, first: tuple[cst.CSTNode, ...], second: tuple[cst.CSTNode, ...]) -> bool:
+        a, b = next(((a, b) for a, b in zip(first, second, strict=False) if a is not b), (first[-1], second[-1]))
+        common = set(self._index.loops_around(a)) & set(self._index.loops_around(b))
+        return bool(common) or self._index.order[a] < self._index.order[b]
+
+    def _ways(self, node: cst.CSTNode, depth: int = 0) -> list[tuple[cst.CSTNode, ...]]:
+        """The calls that lead to a node, the outermost first, for each way through the script's own functions."""
+        function = self._index.enclosing_function(node)
+        callers = self._origins.calls_of(function) if function is not None and depth < 8 else []
+        ways = [(*way, node) for caller in callers[:8] for way in self._ways(caller, depth + 1)]
+        return ways[:64] or [(node,)]
+
+
+def repeated(origins: Origins, loops: tuple[TrainingLoop, ...], others: Iterable[cst.CSTNode] = ()) -> set[cst.CSTNode]:
+    """The training loops, those around them and around the calls of their functions, other places of that kind, and the
+    functions called from there."""
+    outer = (n for loop in loops for n in (loop.loop, *loop.outer, *around(origins, loop.loop)))
+    found: set[cst.CSTNode] = {*others, *outer}
+    todo = [*found]
+    while todo:
+        for call in nodes(todo.pop()):
+            function = origins.function(call.func) if isinstance(call, cst.Call) else None
+            if function is not None and function not in found:
+                found.add(function)
+                todo.append(function)
+    return found

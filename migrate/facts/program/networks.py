@@ -1,0 +1,48 @@
+"""What is a model or a layer: what holds weights, and gives one value for each example."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from ...catalogue import Kind
+from .index import ITER
+from .origins import Origin, Origins
+
+LAYERS = ("keras.layers.", "keras.applications.")
+
+
+def holds_weights(origins: Origins, node: cst.CSTNode) -> bool:
+    """Whether the value is a model or a layer, whose attributes are weights."""
+    found = origins.of(node)
+    return bool(found) and all(_is_layer(origins, o) for o in found)
+
+
+def _is_layer(origins: Origins, origin: Origin) -> bool:
+    made = origin.node
+    if isinstance(made, cst.ClassDef) and not origin.path:
+        return is_network(origins, made)
+    if isinstance(made, cst.Subscript):
+        made = made.value
+        return isinstance(made, cst.Attribute) and made.attr.value == "layers"
+    if isinstance(made, cst.Attribute):
+        return made.attr.value == "layers" and origin.path == (ITER,)
+    if not isinstance(made, cst.Call) or origin.path:
+        return False
+    if (owner := origins.constructed(made)) is not None:
+        return is_network(origins, owner)
+    if isinstance(made.func, cst.Attribute) and made.func.attr.value == "get_layer":
+        return True
+    return origins.kind(made.func) is Kind.MODEL or (origins.names.api(made.func) or "").startswith(LAYERS)
+
+
+def is_network(origins: Origins, owner: cst.ClassDef) -> bool:
+    """Whether a class of the file is a model or a layer."""
+    if Kind.MODEL in origins.base_kinds(owner):
+        return True
+    for base in owner.bases:
+        if (origins.names.api(base.value) or "").startswith(LAYERS):
+            return True
+        origin = origins.one(base.value)
+        if origin is not None and isinstance(origin.node, cst.ClassDef) and origin.node is not owner:
+            return is_network(origins, origin.node)
+    return False

@@ -1,0 +1,400 @@
+"""Where a value comes from: through assignments, parameters, returns, attributes of the file's own classes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import libcst as cst
+
+from ...catalogue import KINDS, SCALED_OPTIMIZER, Kind
+from .flow import reaching
+from .index import Definition, Index
+from .names import Names
+from .spelling import body_functions, is_abstract, last_name, mentions
+
+_CALLED_OBJECTS = frozenset({"__call__", "call"})
+_COMPILED = {"optimizer": 0, "loss": 1}  # arguments of Keras' compile, and their positions
+_AVERAGED = "tfdp.runtime.DistributedOptimizer"
+_DEPTH = 40  # definitions followed one after another; real scripts stay below ten
+_STEPS = 1000  # definitions followed for one question; real scripts stay below a hundred
+
+
+@dataclass(frozen=True)
+class Origin:
+    """An expression (or def, class, parameter) that gives the value, and the path from it.
+
+    Tuple positions, ITER for "an element of".
+    """
+
+    node: cst.CSTNode
+    path: tuple[int, ...] = ()
+
+
+class Origins:
+    """Follows values backwards. Every answer is a tuple: more than one element means that several are possible."""
+
+    def __init__(self, index: Index, names: Names, only: frozenset[cst.Call] = frozenset()) -> None:
+        """only: calls of the file's functions that are asked about; parameters take their values from no others, where
+        one of these passes any."""
+        self.index, self.names, self._only = index, names, only
+        self.called_by_others: frozenset[cst.FunctionDef] = frozenset()  # what calls them is not in the file
+        self.settled: set[cst.CSTNode] = set()  # conditions that are, or are made, the same on all ranks
+        self._busy: set[tuple[cst.CSTNode, tuple[int, ...]]] = set()
+        self._known: dict[tuple[cst.CSTNode, tuple[int, ...]], tuple[Origin, ...]] = {}
+        self._callers: dict[cst.FunctionDef, list[cst.Call]] = {}
+        self._cuts = self._steps = 0
+        self._methods = {c: {f.name.value: f for f in body_functions(c)} for c in index.classes}
+
+    def narrow(self, only: frozenset[cst.Call], called_by_others: frozenset[cst.FunctionDef]) -> None:
+        """From now on `only` these calls are asked about, and the parameters of some functions stay unknown."""
+        self._only, self.called_by_others = only, called_by_others
+        self._known.clear()
+
+    # --- following ----------------------------------------------------------------------------------------------------
+
+    def of(self, node: cst.CSTNode, path: tuple[int, ...] = ()) -> tuple[Origin, ...]:
+        """All expressions that can give the value of `node` followed by `path`."""
+        key = (node, path)
+        if key in self._known:
+            return self._known[key]
+        if not self._busy:
+            self._steps = 0
+        self._steps += 1
+        if key in self._busy:
+            self._cuts += 1
+            return ()  # a name defined by itself adds no value of its own
+        if len(self._busy) > _DEPTH or self._steps > _STEPS:
+            self._cuts += 1
+            return (Origin(node, path),)  # given up: not understood, never "the other values only"
+        cuts = self._cuts
+        self._busy.add(key)
+        try:
+            found = tuple(dict.fromkeys(self._step(node, path)))
+        finally:
+            self._busy.discard(key)
+        if not self._busy or cuts == self._cuts:  # an answer that a cycle cut short holds only inside that cycle
+            self._known[key] = found
+        return found
+
+    def one(self, node: cst.CSTNode, path: tuple[int, ...] = ()) -> Origin | None:
+        """The origin, where there is exactly one."""
+        found = self.of(node, path)
+        return found[0] if len(found) == 1 else None
+
+    def _step(self, node: cst.CSTNode, path: tuple[int, ...]) -> Iterable[Origin]:
+        if isinstance(node, cst.Name):
+            definitions = reaching(self.index, node)
+            return [o for d in definitions for o in self._definition(d, path)] if definitions else [Origin(node, path)]
+        if isinstance(node, cst.Tuple | cst.List) and path and path[0] >= 0 and path[0] < len(node.elements):
+            element = node.elements[path[0]]
+            return [] if isinstance(element, cst.StarredElement) else self.of(element.value, path[1:])
+        if isinstance(node, cst.IfExp):
+            return [*self.of(node.body, path), *self.of(node.orelse, path)]
+        if isinstance(node, cst.NamedExpr):
+            return self.of(node.value, path)
+        if isinstance(node, cst.Attribute) and (stored := self.stored(node)):
+            return [o for value, stored_path in stored for o in self.of(value, (*stored_path, *path))]
+        if isinstance(node, cst.Attribute) and (methods := self._named_methods(node)):
+            return [Origin(method, path) for method in methods]
+        if isinstance(node, cst.Attribute) and (compiled := self._compiled(node)):
+            return [o for value in compiled for o in self.of(value, path)]
+        if isinstance(node, cst.Call):
+            return self._call(node, path)
+        return [Origin(node, path)]
+
+    def _definition(self, definition: Definition, path: tuple[int, ...]) -> Iterable[Origin]:
+        if definition.kind == "param":
+            return self._parameter(definition, path)
+        if definition.value is None or definition.kind in {"other", "import", "def", "class"}:
+            return [Origin(definition.value or definition.statement, path)]
+        return self.of(definition.value, (*definition.path, *path))
+
+    def _parameter(self, definition: Definition, path: tuple[int, ...]) -> Iterable[Origin]:
+        """A parameter takes its values from the calls of its function in this file; without any it stays unknown."""
+        function = definition.scope
+        unknown = [Origin(definition.value or definition.statement, path)]
+        if not isinstance(function, cst.FunctionDef) or function in self.called_by_others:
+            return unknown
+        if self._is_self(definition, function):
+            owner = self.index.enclosing_class(function)
+            return [Origin(owner, path)] if owner is not None else unknown
+        if function.name.value in _CALLED_OBJECTS:
+            return unknown  # which objects a call may mean is itself a question of origins: it would not end
+        found: list[Origin] = []
+        for call in self.callers(function):
+            bound = self.bind(call, function).get(definition.name)
+            if bound is None:
+                return unknown
+            found += self.of(bound, path)
+        return found or unknown
+
+    def _is_self(self, definition: Definition, function: cst.FunctionDef) -> bool:
+        first = (*function.params.posonly_params, *function.params.params)[:1]
+        static = any(self.names.api(d.decorator) == "builtins.staticmethod" for d in function.decorators)
+        return (
+            bool(first)
+            and first[0] is definition.value
+            and self.index.enclosing_class(function) is not None
+            and not static
+        )
+
+    def _call(self, node: cst.Call, path: tuple[int, ...]) -> Iterable[Origin]:
+        """A call of the file's own function is what that returns; of tf.function(f), f; anything else is itself."""
+        kind = self.kind(node.func)
+        if kind is Kind.COMPILER and node.args:
+            return self.of(node.args[0].value, path)
+        if kind is Kind.LOSS_SCALE and (inner := argument(node, "inner_optimizer", 0) or argument(node, "optimizer")):
+            return self.of(inner.value, path)  # its rate, its updates
+        if node.args and self.names.api(node.func) == _AVERAGED:
+            return self.of(node.args[0].value, path)  # it is put on that very optimizer
+        function = self.function(node.func)
+        if function is None or function in self.index.generators:
+            return [Origin(node, path)]
+        returned = [r.value for r in self.index.returns[function] if r.value is not None]
+        return [o for value in returned for o in self.of(value, path)] or [Origin(node, path)]
+
+    # --- classes ------------------------------------------------------------------------------------------------------
+
+    def class_of(self, node: cst.CSTNode) -> cst.ClassDef | None:
+        """The file's own class of which the expression is an instance."""
+        origin = self.one(node)
+        if origin is None or origin.path:
+            return None
+        if isinstance(origin.node, cst.ClassDef) and not self._names_class(node):
+            return origin.node  # `self`
+        return self.constructed(origin.node)
+
+    def constructed(self, node: cst.CSTNode) -> cst.ClassDef | None:
+        """The file's own class that a call constructs."""
+        func: cst.CSTNode | None = node.func if isinstance(node, cst.Call) else None
+        for _ in range(_DEPTH):
+            found = reaching(self.index, func) if isinstance(func, cst.Name) else []
+            if len(found) != 1 or found[0].path:
+                return None
+            if isinstance(found[0].value, cst.ClassDef):
+                return found[0].value
+            func = found[0].value if found[0].kind == "assign" else None
+        return None
+
+    def _names_class(self, node: cst.CSTNode) -> bool:
+        return isinstance(node, cst.Name) and any(d.kind == "class" for d in reaching(self.index, node))
+
+    def _compiled(self, node: cst.Attribute) -> list[cst.CSTNode]:
+        """What `model.compile(optimizer=…, loss=…)` gave to the model whose attribute this is."""
+        name = node.attr.value
+        calls = self._compiles(node.value) if name in _COMPILED else []
+        return [given.value for c in calls if (given := argument(c, name, _COMPILED[name])) is not None]
+
+    def _compiles(self, model: cst.CSTNode) -> list[cst.Call]:
+        """The calls that compile a model."""
+        owners = self._objects(model)
+        calls = [(c, c.func) for c in self.index.calls if isinstance(c.func, cst.Attribute)]
+        named = [(c, func.value) for c, func in calls if func.attr.value == "compile"]
+        return [c for c, value in named if owners and owners == self._objects(value)]
+
+    def _objects(self, node: cst.CSTNode) -> set[cst.CSTNode]:
+        """The calls that made a value; for an instance of a class of the file, the class."""
+        return {self.constructed(o.node) or o.node for o in self.of(node) if not o.path}
+
+    def stored(self, node: cst.Attribute) -> list[tuple[cst.CSTNode, tuple[int, ...]]]:
+        """What the file's own class stores in the attribute: (value, path) of each `self.name = value`."""
+        stores = self.index.attribute_stores.get(node.attr.value)
+        owner = self.class_of(node.value) if stores else None
+        if not stores or owner is None:
+            return []
+        by = [(self.class_of(target.value), value, path) for target, value, path in stores]
+        return [(value, path) for setter, value, path in by if setter is not None and self._share(setter, owner)]
+
+    def _share(self, one: cst.ClassDef, other: cst.ClassDef) -> bool:
+        """Whether an object may be of both classes."""
+        return self.descends(one, other) or self.descends(other, one)
+
+    def _named_methods(self, node: cst.Attribute) -> list[cst.FunctionDef]:
+        """The methods that `object.name` may be: of `self` also those by which classes of this file replace it."""
+        owner, name = self.class_of(node.value), node.attr.value
+        if owner is None:
+            return []
+        found = [self.method(owner, name)]
+        origin = self.one(node.value)
+        if origin is not None and origin.node is owner:
+            found += [
+                self._methods[c].get(name) for c in self.index.classes if c is not owner and self.descends(c, owner)
+            ]
+        methods = [m for m in found if m is not None]
+        written = [m for m in methods if not is_abstract(m)]
+        return list(dict.fromkeys(written or methods))
+
+    def descends(self, owner: cst.ClassDef, ancestor: cst.ClassDef) -> bool:
+        """Whether a class of this file is another one, or has it among its bases."""
+        if owner is ancestor:
+            return True
+        bases = [o.node for base in owner.bases for o in self.of(base.value)]
+        return any(isinstance(b, cst.ClassDef) and b is not owner and self.descends(b, ancestor) for b in bases)
+
+    def is_super(self, node: cst.CSTNode) -> bool:
+        """Whether a node is `super()`."""
+        return isinstance(node, cst.Call) and self.names.api(node.func) == "builtins.super"
+
+    def method(self, owner: cst.ClassDef, name: str) -> cst.FunctionDef | None:
+        """The method of a class of this file, or of its bases in this file."""
+        if name in self._methods[owner]:
+            return self._methods[owner][name]
+        for base in owner.bases:
+            origin = self.one(base.value)
+            if origin is not None and isinstance(origin.node, cst.ClassDef) and origin.node is not owner:
+                return self.method(origin.node, name)
+        return None
+
+    def base_kinds(self, owner: cst.ClassDef) -> set[Kind]:
+        """What the class descends from, as far as the catalogue knows it."""
+        kinds: set[Kind] = set()
+        for base in owner.bases:
+            kind = self.kind(base.value)
+            origin = self.one(base.value)
+            if kind is not None:
+                kinds.add(kind)
+            elif origin is not None and isinstance(origin.node, cst.ClassDef) and origin.node is not owner:
+                kinds |= self.base_kinds(origin.node)
+        return kinds
+
+    # --- calls --------------------------------------------------------------------------------------------------------
+
+    def kind(self, func: cst.CSTNode) -> Kind | None:
+        """What the catalogue says of a called expression, also of one that is looked up in a table of such."""
+        api = self.names.api(func)
+        if api is not None:
+            return Kind.OPTIMIZER if api == SCALED_OPTIMIZER else KINDS.get(api)
+        kept = isinstance(func, cst.Attribute) and func.attr.value in self.index.attribute_stores
+        if not kept and not isinstance(func, cst.Name | cst.Subscript | cst.Call):
+            return None
+        found = {self._chosen(o.node) if not o.path else None for o in self.of(func)}
+        return found.pop() if len(found) == 1 else None
+
+    def _chosen(self, node: cst.CSTNode) -> Kind | None:
+        """What an expression may be called as: a name of the catalogue, or any entry of a table of names of one
+        kind."""
+        if isinstance(node, cst.Name | cst.Attribute):
+            api = self.names.api(node)
+            return KINDS.get(api) if api is not None else None
+        if isinstance(node, cst.Call) and self.names.api(node.func) == "builtins.getattr" and node.args:
+            module = self.names.api(node.args[0].value)
+            return Kind.OPTIMIZER if module == "keras.optimizers" else None
+        lookup = node.func if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) else None
+        if isinstance(node, cst.Subscript):
+            held = self.one(node.value)
+        else:
+            held = self.one(lookup.value) if lookup is not None and lookup.attr.value == "get" else None
+        if held is None or held.path or not isinstance(held.node, cst.Dict):
+            return None
+        kinds = {self.kind(e.value) for e in held.node.elements}
+        return kinds.pop() if len(kinds) == 1 else None
+
+    def kinds(self, node: cst.CSTNode) -> set[Kind | None]:
+        """What the calls are that can have made a value, where it is not None.
+
+        None stands for anything unknown, an empty set for nothing found.
+        """
+        found: set[Kind | None] = set()
+        if isinstance(node, cst.Attribute) and (set_by_keras := self._set_by_keras(node)) is not None:
+            return {set_by_keras}
+        for origin in self.of(node):
+            owner = self.constructed(origin.node)
+            if isinstance(origin.node, cst.ClassDef):
+                owner = origin.node
+            if owner is not None:
+                found |= self.base_kinds(owner) or {None}
+            elif self.names.api(origin.node) != "builtins.None":
+                found.add(
+                    self.kind(origin.node.func) if isinstance(origin.node, cst.Call) and not origin.path else None
+                )
+        return found
+
+    def _set_by_keras(self, node: cst.Attribute) -> Kind | None:
+        """`self.model` in a callback, and the optimizer of a model that was compiled by a name."""
+        name = node.attr.value
+        if name not in {"model", "optimizer"} or self.stored(node):
+            return None
+        if name == "model":
+            owner = self.class_of(node.value)
+            above = self.bases(owner) if owner is not None else []
+            return Kind.MODEL if any((b or "").startswith("keras.callbacks.") for b in above) else None
+        made = [o for o in self.of(node) if isinstance(o.node, cst.Call)]
+        if made or self.kinds(node.value) != {Kind.MODEL}:
+            return None
+        known = self._compiles(node.value) or (isinstance(node.value, cst.Attribute) and self._set_by_keras(node.value))
+        return Kind.OPTIMIZER if known else None
+
+    def bases(self, owner: cst.ClassDef) -> list[str | None]:
+        """The names of all classes from elsewhere that a class of this file descends from."""
+        found: list[str | None] = []
+        for base in owner.bases:
+            origin = self.one(base.value)
+            above = origin.node if origin is not None else None
+            inner = isinstance(above, cst.ClassDef) and above is not owner
+            found += self.bases(above) if inner and isinstance(above, cst.ClassDef) else [self.names.api(base.value)]
+        return found
+
+    def function(self, func: cst.CSTNode) -> cst.FunctionDef | None:
+        """The file's own function that a called expression names."""
+        if not isinstance(func, cst.Name | cst.Attribute):
+            return None
+        origin = self.one(func)
+        return origin.node if origin is not None and isinstance(origin.node, cst.FunctionDef) else None
+
+    def calls_of(self, function: cst.FunctionDef) -> list[cst.Call]:
+        """Calls of the function in this file, under its own name or a name that `tf.function(f)` or `g = f` gave it."""
+        if function in self._callers:
+            return self._callers[function]
+        cuts = self._cuts
+        found = self._find_calls(function)
+        if not self._busy or cuts == self._cuts:
+            self._callers[function] = found
+        return found
+
+    def callers(self, function: cst.FunctionDef) -> list[cst.Call]:
+        """The calls from which the function's parameters take their values."""
+        calls = self.calls_of(function)
+        return [c for c in calls if c in self._only] or calls
+
+    def _find_calls(self, function: cst.FunctionDef) -> list[cst.Call]:
+        names = {function.name.value}
+        owner = self.index.enclosing_class(function)
+        if function.name.value == "__init__" and owner is not None:
+            made = ((c, self.constructed(c)) for c in self.index.calls)
+            return [c for c, made_class in made if made_class and self.method(made_class, "__init__") is function]
+        if function.name.value in _CALLED_OBJECTS and owner is not None:
+            return [c for c in self.index.calls if self.names.api(c.func) is None and self.class_of(c.func) is owner]
+        for scoped in self.index.definitions.values():
+            for name, definitions in scoped.items():
+                if any(
+                    d.kind == "assign" and d.value is not None and mentions(d.value, function.name.value)
+                    for d in definitions
+                ):
+                    names.add(name)
+        return [c for c in self.index.calls if last_name(c.func) in names and self.function(c.func) is function]
+
+    def bind(self, call: cst.Call, function: cst.FunctionDef) -> dict[str, cst.BaseExpression]:
+        """Parameter name -> argument expression (or the default); absent where a star makes it uncertain."""
+        positional = [*function.params.posonly_params, *function.params.params]
+        is_method = self.index.enclosing_class(function) is not None
+        params = positional[1:] if is_method else positional
+        bound = {p.name.value: p.default for p in (*params, *function.params.kwonly_params) if p.default is not None}
+        free = iter(params)
+        for arg in call.args:
+            if arg.star:
+                return {}
+            if arg.keyword is not None:
+                bound[arg.keyword.value] = arg.value
+            elif (param := next(free, None)) is not None:
+                bound[param.name.value] = arg.value
+        return bound
+
+
+def argument(call: cst.Call, keyword: str, position: int | None = None) -> cst.Arg | None:
+    """The argument that a call passes under a keyword or at a position."""
+    positional = [a for a in call.args if a.keyword is None and not a.star]
+    named = next((a for a in call.args if a.keyword is not None and a.keyword.value == keyword), None)
+    if named is None and position is not None and position < len(positional) and not any(a.star for a in call.args):
+        return positional[position]
+    return named

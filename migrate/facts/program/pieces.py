@@ -1,0 +1,38 @@
+"""What an expression is made of, with the names in it replaced by what they stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from .index import ITER
+from .origins import Origins
+
+_LIMIT = 400  # nodes of one value; real ones stay below a hundred
+
+
+def nodes(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """The node and everything below it."""
+    yield node
+    for child in node.children:
+        yield from nodes(child)
+
+
+def parts(origins: Origins, node: cst.CSTNode) -> list[cst.CSTNode]:
+    """Every node of the value, following names and the file's own functions, but not into what is iterated over."""
+    seen: dict[cst.CSTNode, None] = {}
+    todo = [node]
+    while todo and len(seen) < _LIMIT:
+        for each in nodes(todo.pop()):
+            if each in seen:
+                continue
+            seen[each] = None
+            if isinstance(each, cst.Name | cst.Call):
+                found = origins.of(each)
+                todo += [o.node for o in found if ITER not in o.path and o.node is not each and not _defines(o.node)]
+    return list(seen)
+
+
+def _defines(node: cst.CSTNode) -> bool:
+    return isinstance(node, cst.FunctionDef | cst.ClassDef | cst.Param | cst.Import | cst.ImportFrom)

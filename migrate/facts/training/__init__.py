@@ -1,0 +1,33 @@
+"""Training as the script writes it: from a tape to its update and the loop around it."""
+
+from __future__ import annotations
+
+from .decisions import local_decisions, loop_exits
+from .devices import Devices
+from .entry_file import Entry, entry
+from .loops import Loops, TrainingLoop, wrappers
+from .own_classes import Optimizer, OwnClasses
+from .plain_updates import PlainRate, PlainUpdates
+from .reach import reached
+from .tapes import Gradient, Update, changes_its_sources, gradients, is_averaged
+
+__all__ = [
+    "Devices",
+    "Entry",
+    "Gradient",
+    "Loops",
+    "Optimizer",
+    "OwnClasses",
+    "PlainRate",
+    "PlainUpdates",
+    "TrainingLoop",
+    "Update",
+    "changes_its_sources",
+    "entry",
+    "gradients",
+    "is_averaged",
+    "local_decisions",
+    "loop_exits",
+    "reached",
+    "wrappers",
+]

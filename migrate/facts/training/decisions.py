@@ -1,0 +1,73 @@
+"""Decisions on the way to a step and to its update that may differ by worker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from ..program import Origins, Problem, differing, exits_before, within
+from .loops import TrainingLoop
+
+
+def local_decisions(origins: Origins, loop: TrainingLoop) -> list[Problem]:
+    """Conditions around a step or its update, and exits before them, that may differ by worker."""
+    steps = [t for node in loop.calls for t in _tests(origins, node, loop)]
+    ways = [node for update in loop.gradient.updates for node in _way(origins, update.call, loop)]
+    updates = [t for node in ways for t in _tests(origins, node, loop)]
+    found = [(test, "a step is taken") for test in dict.fromkeys(steps)]
+    found += [(test, "an update is applied") for test in dict.fromkeys(updates) if test not in steps]
+    return [
+        Problem(
+            "TFDP030",
+            test,
+            f"whether {what} depends on something that may differ by worker: each has other examples",
+            "take the step on every worker, or decide by something that all workers share",
+        )
+        for test, what in found
+    ]
+
+
+def _tests(origins: Origins, node: cst.CSTNode, loop: TrainingLoop) -> Iterator[cst.CSTNode]:
+    """What decides, in the node's own function, whether it is reached."""
+    if (test := differing(node, origins)) is not None:
+        yield test
+    for exit_ in exits_before(node, origins):
+        leaves = exit_ in loop_exits(loop)  # refused for itself, whatever decides it
+        if not leaves and (test := differing(exit_, origins)) is not None:
+            yield test
+
+
+def loop_exits(loop: TrainingLoop) -> list[cst.CSTNode]:
+    """`break` and `return` that end the training loop or one around it."""
+    found: list[cst.CSTNode] = []
+    for body in (loop.loop, *loop.outer):
+        found += _exits(body.body, own=True)
+    return found
+
+
+def _way(origins: Origins, node: cst.CSTNode, loop: TrainingLoop) -> list[cst.CSTNode]:
+    """The node and the calls that lead to it from the training loop."""
+    way: dict[cst.CSTNode, None] = {}
+    todo = [node]
+    while todo:
+        each = todo.pop()
+        if each in way:
+            continue
+        way[each] = None
+        function = origins.index.enclosing_function(each)
+        if function is not None and not within(origins.index, each, loop.loop.body):
+            todo += origins.calls_of(function)
+    return list(way)
+
+
+def _exits(node: cst.CSTNode, own: bool) -> list[cst.CSTNode]:
+    """Statements that leave the loop around `node`; `own` is False inside an inner loop, whose `break` is its own."""
+    found: list[cst.CSTNode] = []
+    for child in node.children:
+        if isinstance(child, cst.FunctionDef | cst.ClassDef | cst.Lambda):
+            continue
+        if isinstance(child, cst.Return) or (isinstance(child, cst.Break) and own):
+            found.append(child)
+        found += _exits(child, own and not isinstance(child, cst.For | cst.While))
+    return found

@@ -1,0 +1,142 @@
+"""Where a script starts: the place before its first TensorFlow operation."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from dataclasses import dataclass
+
+import libcst as cst
+
+from ...catalogue import Kind
+from ..program import Index, Origins
+
+_HARMLESS = (
+    "builtins.",
+    "os.",
+    "sys.",
+    "pathlib.",
+    "argparse.",
+    "logging.",
+    "warnings.",
+    "matplotlib.",
+    "numpy.",
+    "time.",
+    "datetime.",
+    "json.",
+    "absl.",
+    "collections.",
+    "functools.",
+    "typing.",
+    "re.",
+    "string.",
+    "math.",
+    "platform.",
+    "random.Random",
+    "tensorflow.config.",
+)
+
+
+@dataclass(frozen=True)
+class Place:
+    """The statement to insert at: after it (the last leading import) or, with `first`, before it."""
+
+    anchor: cst.CSTNode
+    first: bool
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Where the runtime is imported, and where it is initialised."""
+
+    imports: Place
+    start: Place
+
+
+def entry(module: cst.Module, origins: Origins) -> Entry:
+    """After the leading imports.
+
+    Initialised inside the `if __name__ == "__main__":` block where nothing runs before that.
+    """
+    index = origins.index
+    guard = main_guard(module)
+    runs = {
+        p for c in index.calls if _runs_at_import(index, c) and _needs_start(origins, c) for p in index.ancestors(c)
+    }
+    imports = _imports_end(module, runs)
+    if guard is not None and not any(statement in runs for statement in module.body if statement is not guard):
+        return Entry(imports, Place(guard.body.body[0], True))
+    return Entry(imports, imports)
+
+
+def main_guard(module: cst.Module) -> cst.If | None:
+    """The `if __name__ == "__main__":` statement of the module."""
+    for statement in module.body:
+        if (
+            isinstance(statement, cst.If)
+            and isinstance(statement.test, cst.Comparison)
+            and isinstance(statement.body, cst.IndentedBlock)
+        ):
+            sides = [statement.test.left, *(c.comparator for c in statement.test.comparisons)]
+            names = [s.value for s in sides if isinstance(s, cst.Name)]
+            texts = [s.evaluated_value for s in sides if isinstance(s, cst.SimpleString)]
+            if names == ["__name__"] and texts == ["__main__"]:
+                return statement
+    return None
+
+
+def _imports_end(module: cst.Module, runs: Container[cst.CSTNode]) -> Place:
+    """After the last of the leading imports.
+
+    Calls such as `matplotlib.use("Agg")` may stand between them. Without any: the top.
+    """
+    last: cst.CSTNode | None = None
+    for statement in module.body:
+        if statement in runs:
+            break
+        if isinstance(statement, cst.SimpleStatementLine):
+            if all(isinstance(s, cst.Import | cst.ImportFrom) for s in statement.body):
+                last = statement
+            elif not all(isinstance(s, cst.Expr | cst.Assign) for s in statement.body):
+                break
+        elif isinstance(statement, cst.Try | cst.If) and _imports(statement):
+            last = statement
+        else:
+            break
+    if last is not None:
+        return Place(last, False)
+    top = module.body[1] if _is_docstring(module.body[0]) and len(module.body) > 1 else module.body[0]
+    return Place(top, True)
+
+
+def _is_docstring(statement: cst.CSTNode) -> bool:
+    small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
+    return isinstance(small, cst.Expr) and isinstance(small.value, cst.SimpleString | cst.ConcatenatedString)
+
+
+def _imports(statement: cst.CSTNode) -> bool:
+    return any(isinstance(n, cst.Import | cst.ImportFrom) for n in _statements(statement))
+
+
+def _statements(node: cst.CSTNode) -> list[cst.BaseSmallStatement]:
+    found: list[cst.BaseSmallStatement] = [node] if isinstance(node, cst.BaseSmallStatement) else []
+    for child in node.children:
+        found += _statements(child)
+    return found
+
+
+def _runs_at_import(index: Index, call: cst.Call) -> bool:
+    return index.enclosing_function(call) is None and not any(
+        isinstance(p, cst.Decorator | cst.Lambda) for p in index.ancestors(call)
+    )
+
+
+def _needs_start(origins: Origins, call: cst.Call) -> bool:
+    """Whether the runtime must be initialised before the call: it runs TensorFlow, draws at random, or is not known."""
+    if origins.kind(call.func) is Kind.COMPILER:
+        return False
+    api = origins.names.api(call.func)
+    if api is None and isinstance(call.func, cst.Attribute):
+        made = origins.one(call.func.value)
+        node = made.node if made is not None else None
+        api = origins.names.api(node.func) if isinstance(node, cst.Call) else None
+    return api is None or api.startswith("numpy.random") or not api.startswith(_HARMLESS)

@@ -1,0 +1,339 @@
+"""The loop that trains: from a gradient call outwards to the data it runs over and to the place before all steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import libcst as cst
+
+from ...catalogue import VARIABLE_COLLECTIONS, Kind
+from ..data import Chain, Datasets, Take, Taken, Takes, Takings
+from ..program import Index, Origins, Problem, backward, reaching, within
+from .tapes import Gradient, reaches_update
+from .ways import leads_to_no_update
+
+
+@dataclass(frozen=True)
+class TrainingLoop:
+    """`for batch in dataset:`, or a loop that takes each batch by `next(iterator)` or out of arrays, around a step.
+
+    `calls` lead from the loop's body to the gradient; `before` is the statement before which nothing has been trained:
+    the outermost loop, or the call that leads to it. `takes` are the batches taken out of arrays, `taking` the calls of
+    the file's own functions that take them, `rows` the expressions whose first axis is such a batch's, `arrays` what
+    the rows are taken of, `turned` what makes something else than examples of them.
+    """
+
+    gradient: Gradient
+    loop: cst.For | cst.While
+    chains: tuple[Chain, ...]
+    calls: tuple[cst.CSTNode, ...]
+    before: cst.CSTNode
+    outer: tuple[cst.For | cst.While, ...]
+    taken: bool = False  # batches are taken one by one: the loop does not end by itself where the data do
+    takes: tuple[Take, ...] = ()
+    taking: tuple[cst.Call, ...] = ()
+    rows: frozenset[cst.CSTNode] = frozenset()
+    arrays: tuple[cst.BaseExpression, ...] = ()
+    turned: tuple[cst.CSTNode, ...] = ()
+    aside: tuple[cst.Call, ...] = ()  # calls of the loop's function that train nothing: their data stay whole
+
+
+@dataclass(frozen=True)
+class _Unfed:
+    """A gradient in loops none of which gives it data, as far as is known; the innermost first."""
+
+    gradient: Gradient
+    calls: tuple[cst.CSTNode, ...]
+    loops: tuple[cst.For | cst.While, ...]
+
+
+@dataclass(frozen=True)
+class _Once:
+    """A step outside all loops, on batches that are taken of datasets."""
+
+    gradient: Gradient
+    call: cst.CSTNode
+    chains: tuple[Chain, ...]
+
+
+def wrappers(origins: Origins, function: cst.FunctionDef) -> list[cst.BaseExpression]:
+    """What is put around a function: its decorators, and the calls of tf.function that are given it."""
+    calls = [c for c in origins.index.calls if c.args and origins.kind(c.func) is Kind.COMPILER]
+    made = [c for c in calls if origins.function(c.args[0].value) is function]
+    return [*(d.decorator for d in function.decorators), *made]
+
+
+class Loops:
+    """Finds the training loops of a script."""
+
+    def __init__(self, origins: Origins, datasets: Datasets) -> None:
+        self._origins, self._datasets = origins, datasets
+        self._takings = Takings(origins, datasets.chains)
+        self._foreign = Takings(origins, datasets.foreign)
+        self._takes = Takes(origins)
+
+    @property
+    def _index(self) -> Index:
+        return self._origins.index
+
+    def of_all(self, gradients: Iterable[Gradient]) -> tuple[TrainingLoop | Problem, ...]:
+        """Every loop over a dataset in which one of the gradients is taken.
+
+        A Problem for each way to one without such a loop. A gradient that needs no data of its own (a generator's,
+        of noise) is trained by the loop around it that feeds another.
+        """
+        found = [self._elsewhere(f) if isinstance(f, _Unfed) else f for g in gradients for f in self.of(g)]
+        known = [self._before_loops(f, found) if isinstance(f, _Once) else f for f in found]
+        feeding = {b: bool(f.chains) for f in found if isinstance(f, TrainingLoop) for b in (f.loop, *f.outer)}
+        return tuple(self._beside(f, feeding) if isinstance(f, _Unfed) else f for f in known if f is not None)
+
+    def _before_loops(self, once: _Once, found: Iterable[object]) -> Problem | None:
+        """Nothing for a first step on a batch of data that a loop trains on by the same code."""
+        loops = (f for f in found if isinstance(f, TrainingLoop) and f.gradient is once.gradient)
+        looped = {tuple(link.call for link in c.links) for loop in loops for c in loop.chains}
+        if all(tuple(link.call for link in c.links) in looped for c in once.chains):
+            return None
+        return Problem("TFDP010", once.call, _NO_LOOP, _CALL)
+
+    def _beside(self, unfed: _Unfed, feeding: dict[cst.For | cst.While, bool]) -> TrainingLoop | Problem:
+        shared = next((i for i, loop in enumerate(unfed.loops) if loop in feeding), None)
+        if shared is None:
+            if self._uncalled(unfed.loops[0]):
+                return Problem("TFDP010", unfed.loops[0], _UNCALLED, _CALLED)
+            return Problem("TFDP010", unfed.loops[0], _NO_DATA, _DATA)
+        outermost = self._before(unfed.loops[-1])
+        loops = unfed.loops[shared:]
+        return TrainingLoop(unfed.gradient, loops[0], (), unfed.calls, outermost, tuple(loops[1:]), feeding[loops[0]])
+
+    def _elsewhere(self, unfed: _Unfed) -> TrainingLoop | _Unfed:
+        """The loop that takes its batches from what another file makes."""
+        taken = self._foreign.feeding(unfed.calls[-1], None)
+        for place, loop in enumerate(unfed.loops):
+            over = self._datasets.foreign(loop.iter) if isinstance(loop, cst.For) else ()
+            over = over if over and self._feeds(loop, unfed.gradient) else ()
+            if (found := self._fed(unfed, place, over, taken)) is not None:
+                return found
+        return unfed
+
+    def _fed(
+        self, step: _Unfed, place: int, over: tuple[Chain, ...], taken: tuple[Taken, ...], fed: tuple[Chain, ...] = ()
+    ) -> TrainingLoop | None:
+        """The loop at a place around a step, should it go over datasets or a batch be taken in it; `fed` are datasets
+        of which batches are taken further in."""
+        loop, outer = step.loops[place], step.loops[place + 1 :]
+        here = (c for t in taken if within(self._index, t.call, loop.body) for c in t.chains)
+        chains = tuple(dict.fromkeys([*over, *here, *fed]))
+        if not chains:
+            return None
+        return TrainingLoop(
+            step.gradient, loop, chains, step.calls, self._before(step.loops[-1]), outer, taken=not over
+        )
+
+    def _feeds(self, loop: cst.For | cst.While, gradient: Gradient) -> bool:
+        """Whether a gradient is computed from what a loop goes over."""
+        used = backward(self._origins, gradient.made_of)
+        names = (n for n in used if isinstance(n, cst.Name))
+        return any(d.statement is loop for n in names for d in reaching(self._index, n))
+
+    def of(self, gradient: Gradient) -> tuple[TrainingLoop | Problem | _Unfed | _Once, ...]:
+        """What `of_all` finds for one gradient by itself."""
+        found = tuple(self._climb(gradient, gradient.call, ()))
+        return found or (Problem("TFDP010", gradient.call, "this training step is not called in this file", _CALL),)
+
+    def _climb(
+        self, gradient: Gradient, node: cst.CSTNode, calls: tuple[cst.CSTNode, ...], fed: tuple[Chain, ...] = ()
+    ) -> Iterator[TrainingLoop | Problem | _Unfed | _Once]:
+        if node in calls:
+            return
+        calls = (*calls, node)
+        loops = self._index.loops_around(node)
+        taken = self._takings.feeding(node, None)
+        step = _Unfed(gradient, calls, tuple(loops))
+        for place, loop in enumerate(loops):
+            aside = self._aside(gradient, calls, loop)
+            if (here := self._fed(step, place, self._over(loop, aside), taken, fed)) is not None:
+                yield replace(here, aside=aside)
+                return
+        if loops and (arrays := self._over_arrays(gradient, calls, loops)) is not None:
+            yield arrays
+            return
+        fed = (*fed, *(c for t in taken for c in t.chains if not loops))
+        callers = self._callers(gradient, node)
+        found = [f for caller in callers for f in self._climb(gradient, caller, calls, fed)]
+        if loops and all(isinstance(f, Problem | _Once) for f in found):
+            yield step
+        elif callers:
+            yield from found
+        elif fed:
+            yield _Once(gradient, node, fed)
+        else:
+            reason = "no call of this training step is seen in this file" if self._uncalled(node) else _NO_LOOP
+            yield Problem("TFDP010", node, reason, _CALL)
+
+    def _over(self, loop: cst.For | cst.While, aside: tuple[cst.Call, ...]) -> tuple[Chain, ...]:
+        """The datasets that a loop runs over: itself, or by `zip(range(n), dataset)`, not given by calls aside."""
+        if not isinstance(loop, cst.For):
+            return ()
+        datasets = self._datasets
+        if aside and (function := self._index.enclosing_function(loop)) is not None:
+            training = frozenset(self._origins.calls_of(function)) - {*aside}
+            datasets = Datasets(Origins(self._index, self._origins.names, training))
+        iterated = datasets.unwrap(loop.iter)
+        if isinstance(iterated, cst.Call) and self._origins.names.api(iterated.func) == "builtins.zip":
+            return tuple(c for a in iterated.args for c in datasets.chains(datasets.unwrap(a.value)))
+        return datasets.chains(iterated)
+
+    def _aside(
+        self, gradient: Gradient, calls: tuple[cst.CSTNode, ...], loop: cst.For | cst.While
+    ) -> tuple[cst.Call, ...]:
+        """The calls of a loop's function that train nothing, where others do."""
+        function = self._index.enclosing_function(loop)
+        callers = self._origins.calls_of(function) if function is not None else []
+        aside = [c for c in callers if leads_to_no_update(self._origins, gradient, (*calls, c))]
+        return tuple(aside) if len(aside) < len(callers) else ()
+
+    def _over_arrays(
+        self, gradient: Gradient, calls: tuple[cst.CSTNode, ...], loops: list[cst.For | cst.While]
+    ) -> TrainingLoop | None:
+        """The loop whose steps take batches out of arrays."""
+        way: dict[cst.FunctionDef, cst.Call] = {}
+        for inner, outer in pairwise(calls):
+            function = self._index.enclosing_function(inner)
+            if function is not None and isinstance(outer, cst.Call):
+                way[function] = outer
+        taken = self._takes.of([*gradient.made_of], way)
+        mine = {n: t for n, t in taken.takes.items() if any(loop in loops for loop in t.loops)}
+        if not mine:
+            return None
+        taken = self._takes.others(replace(taken, takes=mine), way)
+        place = min(loops.index(loop) for t in mine.values() for loop in t.loops if loop in loops)
+        loop = loops[place]
+        if not isinstance(loop, cst.For):
+            return None
+        start = self._before(loops[-1])
+        found = TrainingLoop(gradient, loop, (), calls, start, tuple(loops[place + 1 :]))
+        takes, arrays = tuple(taken.takes.values()), tuple(taken.arrays)
+        found = replace(found, takes=takes, taking=tuple(taken.calls), rows=frozenset(taken.rows), arrays=arrays)
+        return replace(found, turned=tuple(taken.turned))
+
+    def _uncalled(self, node: cst.CSTNode) -> bool:
+        function = self._index.enclosing_function(node)
+        return function is not None and not self._origins.calls_of(function)
+
+    def _callers(self, gradient: Gradient, node: cst.CSTNode) -> list[cst.Call]:
+        """The calls that lead to the step.
+
+        Where the update is the caller's business, those whose result reaches one.
+        """
+        function = self._index.enclosing_function(node)
+        if function is None or not isinstance(node, cst.Call):
+            return []
+        callers = self._origins.calls_of(function)
+        updates_here = any(within(self._index, u.call, function) for u in gradient.updates)
+        if len(callers) < 2 or updates_here or gradient.fed or reaches_update(self._origins, node, inside=function):
+            return callers
+        return [c for c in callers if reaches_update(self._origins, c)]
+
+    def before(self, node: cst.CSTNode) -> cst.CSTNode:
+        """The statement before which a call that trains has not run."""
+        around = self._index.loops_around(node)
+        return self._before(around[-1] if around else self._index.statement_of(node))
+
+    def _before(self, outermost: cst.CSTNode) -> cst.CSTNode:
+        """Climb on while the loop is in a function that is called once, itself in a loop or as part of a graph."""
+        function = self._index.enclosing_function(outermost)
+        if function is None:
+            return outermost
+        callers = self._origins.calls_of(function)
+        if len(callers) != 1:
+            return outermost
+        loops = self._index.loops_around(callers[0])
+        if loops:
+            return self._before(loops[-1])
+        return self._before(self._index.statement_of(callers[0])) if self.in_graph(function) else outermost
+
+    def in_graph(self, function: cst.FunctionDef) -> bool:
+        """Whether the function is compiled by tf.function: by decorator or by a call."""
+        made = wrappers(self._origins, function)
+        return any(self._origins.kind(m.func if isinstance(m, cst.Call) else m) is Kind.COMPILER for m in made)
+
+    # --- what else is in a training loop ------------------------------------------------------------------------------
+
+    def state_names(self, loop: TrainingLoop) -> list[str] | None:
+        """Names, visible where the loop starts, of the models and optimizers that it trains.
+
+        None where one has no name there.
+        """
+        wanted: list[cst.CSTNode] = list(_roots(loop.gradient.sources))
+        if not wanted:
+            return None
+        for update in loop.gradient.updates:
+            if update.kind == "keras":
+                wanted.append(update.receiver)
+            elif (function := self._index.enclosing_function(update.call)) is not None and self._index.enclosing_class(
+                function
+            ) is not None:
+                wanted.append(function.params.params[0])
+        if not all(self._holds_variables(node) for node in wanted):
+            return None
+        names = [self._name_at(loop.before, node) for node in wanted]
+        if any(n is None for n in names):
+            return None
+        return list(dict.fromkeys(n for n in names if n is not None))
+
+    def _holds_variables(self, node: cst.CSTNode) -> bool:
+        """Whether the object is certainly a model, an optimizer or a tf.Module, and not None."""
+        if isinstance(node, cst.Param):
+            function = self._index.enclosing_function(node)
+            owner = self._index.enclosing_class(function) if function is not None else None
+            return owner is not None and Kind.MODEL in self._origins.base_kinds(owner)
+        if any(self._origins.names.api(o.node) == "builtins.None" for o in self._origins.of(node)):
+            return False
+        kinds = self._origins.kinds(node)
+        return bool(kinds) and kinds <= {Kind.MODEL, Kind.OPTIMIZER}
+
+    def _name_at(self, statement: cst.CSTNode, node: cst.CSTNode) -> str | None:
+        target = self._made(node)
+        if not target:
+            return None
+        scope = self._index.scope_of(statement)
+        scopes = [scope] if isinstance(scope, cst.Module) else [scope, self._index.module]
+        for candidate in scopes:
+            for name, definitions in self._index.definitions[candidate].items():
+                last = [d for d in definitions if d.kind in {"assign", "param", "with"}]
+                if len(last) != len(definitions) or not last:
+                    continue
+                probe = self._index.probe(name, statement)
+                if {o.node for o in self._origins.of(probe)} == target and reaching(self._index, probe):
+                    return name
+        return None
+
+    def _made(self, node: cst.CSTNode) -> set[cst.CSTNode]:
+        if isinstance(node, cst.Param):  # `self` of an optimizer written by hand: the calls that make it
+            function = self._index.enclosing_function(node)
+            owner = self._index.enclosing_class(function) if function is not None else None
+            return {c for c in self._index.calls if owner is not None and self._origins.constructed(c) is owner}
+        return {o.node for o in self._origins.of(node) if not isinstance(o.node, cst.Param)}
+
+
+_CALL = "call the training step in a `for batch in dataset:` loop of this file"
+_NO_LOOP = "this training step is in no loop over a dataset"
+_UNCALLED = "this loop trains, but no call of its function is seen in this file, and none of the data it is given"
+_CALLED = "put the function and what calls it with its data into one file"
+_NO_DATA = "this loop trains, but neither over a tf.data dataset nor on batches of arrays that can be followed"
+_DATA = (
+    "iterate a tf.data.Dataset: `for batch in dataset:`, take its batches by `next(iterator)`, or slice arrays by the "
+    "loop's counter: `x[i:i + size]`"
+)
+
+
+def _roots(sources: cst.BaseExpression | None) -> list[cst.BaseExpression]:
+    """`model` in `model.trainable_variables`; of sums and lists of such, each; an empty list for anything else."""
+    if isinstance(sources, cst.Attribute) and sources.attr.value in VARIABLE_COLLECTIONS:
+        return [sources.value]
+    if isinstance(sources, cst.BinaryOperation) and isinstance(sources.operator, cst.Add):
+        left, right = _roots(sources.left), _roots(sources.right)
+        return [*left, *right] if left and right else []
+    return []

@@ -1,0 +1,129 @@
+"""Classes of optimizers written by hand: their families, what their attributes hold, and which variables are slots."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import libcst as cst
+
+from ..program import Origin, Origins, reaching, within
+
+_ASSIGNS = frozenset({"assign", "assign_sub", "assign_add", "scatter_sub", "scatter_add"})
+
+
+@dataclass(frozen=True)
+class Optimizer:
+    """A class and those of this file that it descends from or that descend from it."""
+
+    owner: cst.ClassDef
+    family: tuple[cst.ClassDef, ...]
+
+
+class OwnClasses:
+    """Answers about the classes themselves."""
+
+    def __init__(self, origins: Origins) -> None:
+        self._origins = origins
+
+    # --- the class ----------------------------------------------------------------------------------------------------
+
+    def bases(self, owner: cst.ClassDef) -> list[cst.ClassDef]:
+        """The classes of this file that a class names as its bases."""
+        found = [o.node for base in owner.bases for o in self._origins.of(base.value)]
+        return [n for n in found if isinstance(n, cst.ClassDef) and n is not owner]
+
+    def optimizer(self, owner: cst.ClassDef) -> Optimizer:
+        """The class with its family."""
+        family = {owner: None}
+        grown = True
+        while grown:
+            bases = [b for c in family for b in self.bases(c)]
+            more = [c for c in self._origins.index.classes if c in bases or any(b in family for b in self.bases(c))]
+            grown = not set(more) <= set(family)
+            family.update(dict.fromkeys(more))
+        return Optimizer(owner, tuple(family))
+
+    def is_self(self, node: cst.Attribute, optimizer: Optimizer) -> bool:
+        """Whether an attribute is one of the optimizer itself."""
+        return self._origins.class_of(node.value) in optimizer.family
+
+    def assigns(self, optimizer: Optimizer) -> list[cst.Call]:
+        """Every assignment to a variable in the classes' own code."""
+        return [
+            c
+            for c in self._origins.index.calls
+            if isinstance(c.func, cst.Attribute)
+            and c.func.attr.value in _ASSIGNS
+            and any(within(self._origins.index, c, owner) for owner in optimizer.family)
+        ]
+
+    def stores(self, attribute: str, optimizer: Optimizer) -> list[tuple[cst.CSTNode, tuple[int, ...]]]:
+        """What the attribute may be set to, also from outside and on an object that is not known."""
+        stores = self._origins.index.attribute_stores.get(attribute, ())
+        classes = [(self._origins.class_of(target.value), value, path) for target, value, path in stores]
+        return [(value, path) for owner, value, path in classes if owner is None or owner in optimizer.family]
+
+    # --- slots --------------------------------------------------------------------------------------------------------
+
+    def is_slot(self, call: cst.Call, optimizer: Optimizer) -> bool:
+        """Whether the assigned variable is certainly one that the optimizer made for itself."""
+        assert isinstance(call.func, cst.Attribute)
+        return self.is_own_variable(call.func.value, optimizer)
+
+    def is_own_variable(self, node: cst.CSTNode, optimizer: Optimizer) -> bool:
+        while isinstance(node, cst.Subscript):
+            node = node.value
+        if isinstance(node, cst.Name):
+            return self.is_iterated_slot(node, optimizer)
+        return isinstance(node, cst.Attribute) and self.is_self(node, optimizer) and self._holds_new(node, optimizer)
+
+    def is_iterated_slot(self, node: cst.Name, optimizer: Optimizer) -> bool:
+        """`m` in `for v, m in zip(variables, self.m):`, with or without `enumerate`."""
+        definitions = reaching(self._origins.index, node)
+        if len(definitions) != 1 or definitions[0].kind not in {"for", "comp"} or definitions[0].value is None:
+            return False
+        value, path = definitions[0].value, definitions[0].path[1:]
+        while isinstance(value, cst.Call) and path:
+            api = self._origins.names.api(value.func)
+            place = 0 if api == "builtins.enumerate" and path[0] == 1 else path[0] if api == "builtins.zip" else -1
+            if not 0 <= place < len(value.args) or any(a.star for a in value.args):
+                return False
+            value, path = value.args[place].value, path[1:]
+        return not path and isinstance(value, cst.Attribute) and self.is_own_variable(value, optimizer)
+
+    def _holds_new(self, node: cst.Attribute, optimizer: Optimizer) -> bool:
+        """Whether nothing but new variables, or lists of them, is ever put into an attribute."""
+        name, index = node.attr.value, self._origins.index
+        put = [(value, path) for value, path in self.stores(name, optimizer)]
+        new = [self._makes_variables(o) for value, path in put for o in self._origins.of(value, path)]
+        for use in index.attributes[name]:
+            parent = index.parents[use]
+            call = index.parents[parent] if isinstance(parent, cst.Attribute) else None
+            if isinstance(parent, cst.Attribute) and parent.attr.value in {"append", "extend", "insert"}:
+                given = call.args if isinstance(call, cst.Call) else ()
+                new += [bool(given) and all(self._makes_variables(o) for o in self._origins.of(given[-1].value))]
+        kept = [value for target, value in index.subscript_stores.items() if self._is_of(target, name)]
+        new += [self._makes_variables(o) for value in kept for o in self._origins.of(value)]
+        return bool(put) and all(new)
+
+    def _is_of(self, target: cst.Subscript, attribute: str) -> bool:
+        node: cst.CSTNode = target.value
+        return isinstance(node, cst.Attribute) and node.attr.value == attribute
+
+    def _makes_variables(self, origin: Origin) -> bool:
+        """`tf.Variable(…)`, a list of such, or an empty container that is to be filled."""
+        node = origin.node
+        if origin.path:
+            return False
+        if isinstance(node, cst.Call):
+            return self._origins.names.api(node.func) in {"tensorflow.Variable", "builtins.list", "builtins.dict"} and (
+                self._origins.names.api(node.func) == "tensorflow.Variable" or not node.args
+            )
+        if isinstance(node, cst.ListComp):
+            return all(self._makes_variables(o) for o in self._origins.of(node.elt))
+        if isinstance(node, cst.DictComp):
+            return all(self._makes_variables(o) for o in self._origins.of(node.value))
+        if isinstance(node, cst.List | cst.Tuple):
+            return all(self._makes_variables(o) for e in node.elements for o in self._origins.of(e.value))
+        empty = isinstance(node, cst.Dict) and not node.elements
+        return empty or self._origins.names.api(node) == "builtins.None"

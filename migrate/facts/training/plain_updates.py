@@ -1,0 +1,107 @@
+"""Updates written out in a training step, `w.assign_sub(rate * gradient)`: which of their factors is the rate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import libcst as cst
+
+from ..program import Origin, Origins, Problem, reaching
+
+_SCALED = "tfdp.runtime.scale_lr"
+_NUMBERS = frozenset({"builtins.float", "tensorflow.constant", "tensorflow.cast", "numpy.float32", "numpy.float64"})
+_NEXT = "write the update as variable.assign_sub(rate * gradient), with one rate that is a number or an argument"
+
+Factors = Callable[[cst.BaseExpression | None], list[cst.BaseExpression]]
+
+
+@dataclass(frozen=True)
+class PlainRate:
+    """The rate of an update written out: an expression in it."""
+
+    call: cst.Call
+    factor: cst.BaseExpression
+    scaled: bool
+
+
+class PlainUpdates:
+    """Finds the factor of an update that is a number given by the script."""
+
+    def __init__(self, origins: Origins, factors: Factors) -> None:
+        self._origins, self._factors = origins, factors
+        self._open: set[Origin] = set()
+
+    def rate(self, call: cst.Call, amount: cst.BaseExpression | None) -> PlainRate | Problem:
+        """The factor that is the rate of one update, where all the rest is a second one: the gradient.
+
+        A third one, or a divisor, may change with the step.
+        """
+        factors = self._factors(amount)
+        numbers = [f for f in factors if self._is_number(f)]
+        if len(numbers) != 1 or len(factors) != 2 or self._divides(amount):
+            reason = "the learning rate of this update by hand is not found: no single factor scales it"
+            return Problem("TFDP020", call, reason, _NEXT)
+        return PlainRate(call, numbers[0], self._is_scaled(numbers[0]))
+
+    def _divides(self, amount: cst.BaseExpression | None) -> bool:
+        return any(
+            isinstance(n, cst.BinaryOperation) and isinstance(n.operator, cst.Divide) for n in self._read(amount)
+        )
+
+    def _read(self, node: cst.CSTNode | None) -> list[cst.BinaryOperation]:
+        """The operations of a product, through names bound once."""
+        if isinstance(node, cst.BinaryOperation):
+            return [node, *self._read(node.left), *self._read(node.right)]
+        if isinstance(node, cst.UnaryOperation):
+            return self._read(node.expression)
+        if isinstance(node, cst.Name):
+            definitions = reaching(self._origins.index, node)
+            value = definitions[0].value if len(definitions) == 1 and definitions[0].kind == "assign" else None
+            return self._read(value) if isinstance(value, cst.BinaryOperation) else []
+        return []
+
+    def _is_scaled(self, rate: cst.BaseExpression) -> bool:
+        made = [o.node for o in self._origins.of(rate)]
+        return any(isinstance(m, cst.Call) and self._origins.names.api(m.func) == _SCALED for m in made)
+
+    def _is_number(self, node: cst.CSTNode) -> bool:
+        found = self._origins.of(node)
+        return bool(found) and all(self._given(o) for o in found) and not self._bound_again(node)
+
+    def _given(self, origin: Origin) -> bool:
+        """Whether a value is a number of the script, or of its arguments: none that changes from step to step."""
+        if origin.path or origin in self._open:
+            return False  # what is made of itself changes
+        self._open.add(origin)
+        try:
+            return self._is_given(origin.node)
+        finally:
+            self._open.discard(origin)
+
+    def _is_given(self, node: cst.CSTNode) -> bool:
+        if isinstance(node, cst.Integer | cst.Float):
+            return True
+        if isinstance(node, cst.UnaryOperation):
+            return self._given(Origin(node.expression))
+        if isinstance(node, cst.BinaryOperation):
+            return self._is_number(node.left) and self._is_number(node.right)
+        if isinstance(node, cst.Attribute):
+            return self._parsed(node.value)
+        if not isinstance(node, cst.Call):
+            return False
+        api = self._origins.names.api(node.func)
+        return api == _SCALED or (api in _NUMBERS and len(node.args) > 0 and self._is_number(node.args[0].value))
+
+    def _parsed(self, node: cst.CSTNode) -> bool:
+        """`parser.parse_args()`."""
+        origin = self._origins.one(node)
+        func = origin.node.func if origin is not None and isinstance(origin.node, cst.Call) else None
+        return isinstance(func, cst.Attribute) and func.attr.value == "parse_args"
+
+    def _bound_again(self, node: cst.CSTNode) -> bool:
+        """Whether a name is bound in several places: it may fall during training."""
+        if not isinstance(node, cst.Name):
+            return False
+        definitions = reaching(self._origins.index, node)
+        return len(definitions) > 1 or any(d.kind not in {"assign", "param"} for d in definitions)

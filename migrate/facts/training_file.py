@@ -1,0 +1,330 @@
+"""A file that trains: what stands in it, each fact computed once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cached_property
+
+import libcst as cst
+from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
+
+from ..catalogue import Kind
+from .agreement import Agreement
+from .batches import ArrayBatches, BatchSizes, Dealing, dealing
+from .counting import run_by_keras, shown
+from .data import Chain, Datasets, Deal, Sharing, draws_in, seeds
+from .keras import Fitted, Xla
+from .losses import BatchUses, KerasLosses, KerasReductions, Losses, Noise, Reductions, SharedTotals
+from .outputs import Effect, Effects
+from .program import Ignores, Index, Names, Origins, Problem, backward, lines_of, nodes
+from .rates import Changes, Rate, RateChanges, Rates
+from .training import Devices, Entry, Gradient, Loops, TrainingLoop, entry, gradients, reached
+
+DP = "tfdp.runtime."
+
+
+class TrainingFile:
+    """The facts of one file that trains. Everything is computed on first use and never changes."""
+
+    def __init__(self, module: cst.Module) -> None:
+        self.module = module
+        self.index = Index(module)
+        self.names = Names(self.index)
+        self.origins = Origins(self.index, self.names)
+        self.datasets = Datasets(self.origins)
+        self._loops = Loops(self.origins, self.datasets)
+
+    # --- training -----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def gradients(self) -> tuple[Gradient, ...]:
+        """All gradient calls on tapes."""
+        return gradients(self.origins)
+
+    @cached_property
+    def fitted(self) -> Fitted:
+        """What Keras' own training does."""
+        return Fitted(self.origins, self.datasets, self.gradients)
+
+    @cached_property
+    def trained(self) -> tuple[Gradient, ...]:
+        """The gradient calls in loops of the file whose result reaches an update."""
+        kept = {id(g) for g in self.fitted.stepped}
+        return (*(g for g in self.gradients if g.updates and id(g) not in kept), *self.fitted.fed)
+
+    @cached_property
+    def compiled_by_xla(self) -> tuple[tuple[cst.Call, str], ...]:
+        """Where a training step is compiled by XLA: calls with the keyword that says so."""
+        return Xla(self.origins, self.fitted.by_keras, (*self.trained, *self.fitted.stepped)).found()
+
+    @cached_property
+    def _found_loops(self) -> tuple[TrainingLoop | Problem, ...]:
+        return self._loops.of_all(self.trained)
+
+    @cached_property
+    def loops(self) -> tuple[TrainingLoop, ...]:
+        """The training loops, one for each way from a gradient to a dataset."""
+        return tuple(f for f in self._found_loops if isinstance(f, TrainingLoop))
+
+    def state_names(self, loop: TrainingLoop) -> list[str] | None:
+        """Names of models and optimizers at the place before the loop; None where they have none there."""
+        return self._loops.state_names(loop)
+
+    # --- data ---------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def chains(self) -> tuple[Chain, ...]:
+        """The training datasets' chains, each once."""
+        return self.dealt.chains
+
+    @cached_property
+    def migrated(self) -> bool:
+        """Whether the script deals its training data already."""
+        dealt = [*(c.dealt is not None for c in self.chains), *(t.dealt for t in self.array_batches.takes)]
+        dealt += [f.dealt for f in self.fitted.data]
+        done = [*dealt, *(u.given.done for u in self.fitted.averaging.updates)]
+        return bool(done) and all(done)
+
+    @cached_property
+    def array_batches(self) -> ArrayBatches:
+        """The training batches that are taken out of arrays."""
+        return ArrayBatches(self.origins, self.loops)
+
+    @cached_property
+    def dealt(self) -> Dealing:
+        """Where the training data are dealt, and what stands in the way."""
+        return dealing(self.sharing, (c for loop in self.loops for c in loop.chains), self.fitted.data)
+
+    @cached_property
+    def sharing(self) -> Sharing:
+        """Which functions make training data and other data, too."""
+        return Sharing(self.origins)
+
+    @property
+    def deals(self) -> tuple[Deal, ...]:
+        """Where each training dataset's records are dealt."""
+        return self.dealt.deals
+
+    @cached_property
+    def batches(self) -> tuple[cst.Call, ...]:
+        """The `.batch(…)` calls of training chains."""
+        return tuple(dict.fromkeys(call for c in self.chains for call in c.batches))
+
+    @cached_property
+    def cache_files(self) -> tuple[cst.Call, ...]:
+        """`.cache(file)` calls of training chains, which need a file for each rank."""
+        stages = [link for c in self.chains for link in c.links if link.stage == "cache"]
+        calls = [link.call for link in stages if link.call is not None and link.call.args]
+        return () if self.migrated else tuple(dict.fromkeys(calls))
+
+    # --- optimizers ---------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _rates(self) -> tuple[tuple[Rate, ...], tuple[Problem, ...]]:
+        return Rates(self.origins).of(self.trained, [u.given for u in self.fitted.averaging.optimizers])
+
+    @property
+    def rates(self) -> tuple[Rate, ...]:
+        """The learning rates of all trained optimizers."""
+        return self._rates[0]
+
+    def keeps(self, rate: Rate) -> bool:
+        """Whether a rate stays what it is: the gradients of a sum grow with the batch themselves."""
+        return self.reductions.keeps(rate) or self.keras_reductions.keeps(rate)
+
+    @cached_property
+    def rate_changes(self) -> Changes:
+        """What is assigned to learning rates while the script trains."""
+        _ = self.agreement  # before anything asks which values are the same on all ranks
+        found = RateChanges(self.origins, [loop.loop for loop in self.loops]).found()
+        kept = [self.keeps(rate) for rate in self.rates]
+        if not found.scale or not any(kept):
+            return found
+        if all(kept):
+            return replace(found, scale=())
+        reason = "some optimizers' rates are scaled and some are not, and which of them this is, is not followed"
+        mixed = [Problem("TFDP020", node, reason, "reduce all losses in one way") for node in found.scale]
+        return replace(found, unscaled=(*found.unscaled, *mixed))
+
+    @cached_property
+    def rate_problems(self) -> tuple[Problem, ...]:
+        """Learning rates that cannot be scaled."""
+        return (*self._rates[1], *(() if self.migrated else self.rate_changes.unscaled))
+
+    # --- the rest -----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def effects(self) -> tuple[Effect, ...]:
+        """What is written and shown, outside any guard."""
+        return self._effects.all(self.agreement.certain) if self.trained or self.fitted.calls else ()
+
+    @property
+    def shown(self) -> tuple[tuple[cst.Call, int], ...]:
+        """Calls of a Keras model that show their progress on every rank, with the position of `verbose`."""
+        calls = shown(self.origins, self.fitted.by_keras)
+        guards = {e.guard for e in self.effects if e.guard is not None and not e.shared}
+        return tuple(
+            (c, p)
+            for c, p in calls
+            if not self._effects.on_root(c) and not any(above in guards for above in self.index.ancestors(c))
+        )
+
+    @cached_property
+    def _effects(self) -> Effects:
+        return Effects(self.origins, self.loops, self.agreement.collectives, self.fitted.calls)
+
+    @cached_property
+    def devices(self) -> Devices:
+        """What the script says about its GPU."""
+        return Devices(self.origins)
+
+    @cached_property
+    def agreement(self) -> Agreement:
+        """What makes decisions equal on all ranks."""
+        dealt = {d.node for d in self.deals}
+        fits = [f.call for f in self.fitted.calls]
+        return Agreement(self.origins, self.datasets, self.loops, self._loops, dealt, fits=fits)
+
+    @cached_property
+    def waiting_reads(self) -> tuple[cst.CSTNode, ...]:
+        """Statements that read files which rank 0 may still be writing."""
+        return self._effects.waiting(self.effects, self.agreement.certain)
+
+    @cached_property
+    def last_reads(self) -> tuple[cst.CSTNode, ...]:
+        """Statements in which rank 0 deletes files that other workers may still be reading."""
+        return self._effects.last_reads(self.effects, self.agreement.certain)
+
+    @cached_property
+    def data_draws(self) -> tuple[cst.Call, ...]:
+        """Draws of TensorFlow's generators that the training data are made of."""
+        chains = [*self.chains, *(c for f in self.fitted.data for c in f.chains)]
+        made = [link.call for c in chains for link in c.links[:1] if link.call is not None]
+        arrays = [*self.array_batches.arrays, *(value for f in self.fitted.data for _, value in f.arrays)]
+        return draws_in(self.origins, [*made, *arrays])
+
+    @cached_property
+    def starts(self) -> tuple[cst.CSTNode, ...]:
+        """The statements before which nothing is trained."""
+        fits = [self._loops.before(f.fit.call) for f in self.fitted.data]
+        return tuple(dict.fromkeys([*(loop.before for loop in self.loops), *fits]))
+
+    @cached_property
+    def common_until_training(self) -> bool:
+        """Whether TensorFlow's seed has to stay common until training starts, and can: it draws the training data,
+        orders what fit is given, or may order them in another file."""
+        if self.data_draws or self.calls("seed_by_rank") or any(c.foreign for c in self.chains):
+            return True
+        ordered = [call for deal in self.deals for call in deal.shuffles]
+        if not self.fitted.calls or self.loops or not self.seeds or not ordered:
+            return False
+        return not any(self._effects.may_follow(f.call, call) for f in self.fitted.calls for call in ordered)
+
+    @cached_property
+    def seeds(self) -> tuple[tuple[cst.Call, Kind], ...]:
+        """Calls that set the global seed with a value that is not made per rank yet."""
+        return seeds(self.origins)
+
+    @cached_property
+    def entry(self) -> Entry:
+        """Where the runtime is initialised."""
+        return entry(self.module, self.origins)
+
+    def calls(self, name: str) -> tuple[cst.Call, ...]:
+        """Calls of a function of tfdp.runtime."""
+        return tuple(c for c in self.index.calls if self.names.api(c.func) == f"{DP}{name}")
+
+    def ignored(self, code: str, node: cst.CSTNode) -> bool:
+        """Whether a `# tfdp: ignore[…]` comment at the node's statement names the code."""
+        if not self._ignores:
+            return False
+        statement = self.index.statement_of(node)
+        place = self._positions.get(statement)
+        return place is not None and self._ignores.cover(code, lines_of(statement, place))
+
+    @cached_property
+    def _ignores(self) -> Ignores:
+        return Ignores(self.module.code)
+
+    @property
+    def unread_loops(self) -> list[Problem]:
+        """Training loops that are not understood."""
+        return [p for p in self._found_loops if isinstance(p, Problem)]
+
+    @cached_property
+    def sliced(self) -> frozenset[cst.CSTNode]:
+        """Everything that the trained gradients are computed from."""
+        gradients = (*self.trained, *self.fitted.stepped)
+        targets = [value for g in gradients for value in g.made_of]
+        return backward(self.origins, [*targets, *(g.sources for g in gradients if g.sources is not None)])
+
+    @cached_property
+    def reached(self) -> frozenset[cst.Call]:
+        """The calls by which a training step comes to the functions of the file."""
+        return reached(self.origins, self.loops)
+
+    @cached_property
+    def noise(self) -> Noise:
+        """What NumPy draws for the examples of a training step."""
+        taken = {n for take in self.array_batches.takes for n in nodes(take.node)}
+        return Noise(self.origins, self._sizes, self.losses, self.reached, taken)
+
+    @cached_property
+    def keras_losses(self) -> KerasLosses:
+        """What the losses are over the batch that Keras computes for fitted models."""
+        origins = Origins(self.index, self.names)
+        calls = self.fitted.by_keras
+        return KerasLosses(origins, calls, lambda: Losses(origins, self._sizes, (), self.keras_losses.of_model))
+
+    @cached_property
+    def losses(self) -> Losses:
+        """What the losses are over the batch."""
+        origins = Origins(self.index, self.names, self.reached)
+        return Losses(origins, self.sizes_in(origins), self.array_batches.rows, self.keras_losses.of_model)
+
+    @cached_property
+    def _sizes(self) -> BatchSizes:
+        return self.sizes_in(self.origins)
+
+    def sizes_in(self, origins: Origins) -> BatchSizes:
+        """The places of the batch size, as `origins` follows values."""
+        chains = [*self.chains, *(c for f in self.fitted.data for c in f.chains)]
+        return BatchSizes(origins, chains, (*self.array_batches.sizes, *self.fitted.sizes))
+
+    @cached_property
+    def batch_uses(self) -> BatchUses:
+        """Where a training step uses the batch size as a number."""
+        _ = self.reductions, self.keras_reductions.problems  # which look at all losses, and so find what divides them
+        divisors = self.losses.divisors | self.keras_losses.divisors
+        used = self.sliced | run_by_keras(self.origins, self.fitted.by_keras) | self.keras_losses.made_of
+        used -= self.array_batches.counting
+        return BatchUses(self.origins, self._sizes, self.losses, used, divisors)
+
+    @cached_property
+    def reductions(self) -> Reductions:
+        """How the workers' gradients are put together."""
+        taped = [g for g in (*self.trained, *self.fitted.stepped) if not g.fed]
+        return Reductions(self.origins, self.losses, taped)
+
+    @cached_property
+    def shared_totals(self) -> SharedTotals:
+        """What of the losses is taken over all ranks."""
+        _ = self.reductions, self.keras_reductions.problems  # which look at all losses
+        taped = [g for g in (*self.trained, *self.fitted.stepped) if not g.fed]
+        others = [g for g in self.gradients if g not in taped]
+        return SharedTotals(self.origins, self.losses, self.keras_losses, taped, others)
+
+    @cached_property
+    def keras_reductions(self) -> KerasReductions:
+        """How the gradients that fitted models' optimizers take are put together."""
+        return KerasReductions(self.origins, self.fitted.averaging, self.keras_losses, self.reductions)
+
+    @cached_property
+    def _positions(self) -> Mapping[cst.CSTNode, CodeRange]:
+        return MetadataWrapper(self.module, unsafe_skip_copy=True).resolve(PositionProvider)
+
+    def position(self, node: cst.CSTNode) -> tuple[int, int]:
+        """Line and column of a node, both from 1."""
+        place = self._positions.get(node)
+        return (place.start.line, place.start.column + 1) if place is not None else (1, 1)

@@ -1,0 +1,215 @@
+"""Ways to train, and places in training loops, that no rule migrates: each is named, none is passed over in silence."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from ..catalogue import STRATEGY_PREFIXES, TF1_PREFIXES, UPDATES, VARIABLE_COLLECTIONS, Kind
+from .data import Chain
+from .other_training import other_training
+from .program import Problem, argument
+from .training import changes_its_sources, local_decisions
+from .training_file import TrainingFile
+
+_BY_HAND = "migrate this part by hand with tfdp.runtime; the automatic rule for it does not exist yet"
+
+
+def untaught(script: TrainingFile) -> list[Problem]:
+    """Ways to train that are recognised but not migrated."""
+    reason = "models that this function makes and compiles are trained outside the file, if at all"
+    next_step = "train them by fit in this file"
+    handed = [Problem("TFDP031", node, reason, next_step) for node in script.fitted.handed_models]
+    found = [p for call in script.index.calls if (p := _untaught(script, call)) is not None]
+    tapes = (*_unknown_tapes(script), *_tensor_updates(script), *_written_out(script))
+    return [*handed, *found, *other_training(script), *tapes]
+
+
+def _untaught(script: TrainingFile, call: cst.Call) -> Problem | None:
+    name, receiver = _method(call), _receiver(call)
+    if name not in {"minimize", *UPDATES} or receiver is None or script.origins.function(call.func) is not None:
+        return None
+    kinds = script.origins.kinds(receiver)
+    unknown = None in kinds and script.names.api(call.func) is None
+    if name == "minimize" and unknown:
+        next_step = "write the step with tf.GradientTape and apply_gradients"
+        return Problem("TFDP031", call, "optimizer.minimize() is not migrated yet", next_step)
+    taken = any(call is u.call for g in script.gradients for u in g.updates)
+    if name in UPDATES and Kind.OPTIMIZER in kinds and not taken:
+        reason = "where the gradients of this update come from is not understood"
+        return Problem("TFDP030", call, reason, "take them with tf.GradientTape in this file")
+    return None
+
+
+def _unknown_tapes(script: TrainingFile) -> list[Problem]:
+    """A tape whose name does not lead to TensorFlow's: by a star import, or TensorFlow 1's module."""
+    found = []
+    for call in script.index.calls:
+        name = call.func.attr if isinstance(call.func, cst.Attribute) else call.func
+        api = script.names.api(call.func) or ""
+        if isinstance(name, cst.Name) and name.value == "GradientTape" and api != "tensorflow.GradientTape":
+            reason = "this GradientTape is not certainly TensorFlow's (no import, a star import, tensorflow.compat.v1?)"
+            found.append(Problem("TFDP030", call, reason, "import tensorflow by name: `import tensorflow as tf`"))
+    return found
+
+
+def _written_out(script: TrainingFile) -> list[Problem]:
+    """`w.assign_sub(rate * gradient)` where no tape's gradient is known to reach an update: it is written out, too, or
+    comes another way."""
+    if script.trained or (script.gradients and script.fitted.calls):
+        return []
+    reason = "a variable is changed step by step here, and how this trains is not understood without a tf.GradientTape"
+    if script.gradients:
+        reason = "a variable is changed step by step here, and by which gradient is not understood"
+    next_step = "take the gradient with tf.GradientTape, or write `# tfdp: ignore[TFDP030]` here if this trains nothing"
+    methods = ((c, c.func) for c in script.index.calls if isinstance(c.func, cst.Attribute))
+    found = [(c, f.value) for c, f in methods if f.attr.value == "assign_sub"]
+    return [
+        Problem("TFDP030", call, reason, next_step)
+        for call, variable in found
+        if Kind.VARIABLE in script.origins.kinds(variable)
+    ]
+
+
+def _tensor_updates(script: TrainingFile) -> list[Problem]:
+    """`w = w - rate * gradient` in a loop over data: no variable is trained, but a tensor under the same name."""
+    return [
+        Problem(
+            "TFDP030",
+            g.call,
+            "this gradient changes plain tensors, which are not kept equal on all workers",
+            "keep what is trained in tf.Variable and change it by assign_sub or an optimizer",
+        )
+        for g in script.gradients
+        if not g.updates and changes_its_sources(script.origins, g)
+    ]
+
+
+def escaped(script: TrainingFile) -> list[Problem]:
+    """Gradients of variables that no update of this file receives, but code outside it may."""
+    found = []
+    for gradient in script.gradients:
+        of_variables = (
+            isinstance(gradient.sources, cst.Attribute) and gradient.sources.attr.value in VARIABLE_COLLECTIONS
+        )
+        if of_variables and gradient.escapes and not gradient.updates and not gradient.wrapped:
+            found.append(
+                Problem(
+                    "TFDP030",
+                    gradient.escapes[0],
+                    "gradients leave the file here, and whether they reach an update is not visible",
+                    "apply them in this file, or average them by hand with dp.DistributedGradientTape",
+                )
+            )
+    return found
+
+
+def unwrapped(script: TrainingFile) -> list[Problem]:
+    """Gradients of trained variables whose tape cannot be wrapped where they are taken."""
+    found = []
+    for gradient in script.trained:
+        if not gradient.fed and any(o.path for o in script.origins.of(gradient.tape)):
+            found.append(
+                Problem(
+                    "TFDP030",
+                    gradient.call,
+                    "which tape this is, is not certain",
+                    "take the gradient from a tape that has a name of its own",
+                )
+            )
+    return found
+
+
+def in_loops(script: TrainingFile) -> list[Problem]:
+    """Decisions inside training loops that could differ by rank."""
+    found: list[Problem] = []
+    for loop in script.loops:
+        found += local_decisions(script.origins, loop)
+    return found
+
+
+def half_migrated(script: TrainingFile) -> list[Problem]:
+    """A script that initialises the runtime, but does not use it in all places where it must."""
+    if not script.calls("init") or not (script.trained or script.fitted.calls):
+        return []
+    open_chains = [c for c in script.chains if c.dealt is None and not _left_whole(script, c)]
+    open_tapes = [g for g in script.trained if not g.wrapped and not script.ignored("TFDP030", g.call)]
+    open_fits = [f for f in script.fitted.data if not f.dealt and not script.ignored("TFDP010", f.fit.call)]
+    if not open_chains and not open_tapes and not open_fits and not script.array_batches.open:
+        return []
+    return [
+        Problem(
+            "TFDP001",
+            script.calls("init")[0],
+            "the script is migrated in part: some training data are not dealt, or some gradients not averaged",
+            "finish by hand what was begun, or start again from the original script",
+        )
+    ]
+
+
+def _left_whole(script: TrainingFile, chain: Chain) -> bool:
+    """Whether the author wants the dataset to stay whole."""
+    return any(script.ignored("TFDP010", node) for link in chain.links for node in link.nodes)
+
+
+def seeded_orders(script: TrainingFile) -> list[Problem]:
+    """TensorFlow mixes its global seed into a shuffle's own.
+
+    A global seed by rank undoes a common order before the deal.
+    """
+    if not script.seeds or (script.common_until_training and not script.data_draws):
+        return []
+    return [
+        Problem(
+            "TFDP012",
+            shuffle,
+            "this shuffle needs one order on all workers, but the script's global seed has to differ by worker",
+            "shuffle records, after the stages that change their number, or remove the global seed",
+        )
+        for deal in script.deals
+        for shuffle in deal.shuffles
+    ]
+
+
+def general(script: TrainingFile, batch: str) -> list[Problem]:
+    """Hazards of the whole file."""
+    if not script.trained and not script.fitted.calls:
+        return []
+    found: list[Problem] = []
+    for call in script.index.calls:
+        api = script.names.api(call.func) or ""
+        if api.startswith(STRATEGY_PREFIXES):
+            found.append(
+                Problem(
+                    "TFDP070", call, f"the script is distributed already, by {api}", "remove that system's calls first"
+                )
+            )
+        elif api.startswith(TF1_PREFIXES) and call not in script.devices.carried:
+            found.append(Problem("TFDP075", call, f"{api} is TensorFlow 1 style, which is not migrated yet", _BY_HAND))
+    found += [*script.devices.problems, *half_migrated(script)]
+    if not script.migrated:
+        found += [*script.rate_changes.differing, *seeded_orders(script)]
+        if batch == "global":
+            found += [*script.batch_uses.problems, *_whole_or_split(script)]
+    return found
+
+
+def _whole_or_split(script: TrainingFile) -> list[Problem]:
+    """Numbers that stand for the batch where a function is used for training, which splits it, and for testing."""
+    sites = script.batch_uses.sites
+    if not any(loop.aside for loop in script.loops):
+        evaluated = script.index.attributes["evaluate"] or any(
+            argument(f.call, name) for f in script.fitted.calls for name in ("validation_data", "validation_split")
+        )
+        of_losses = script.keras_losses.made_of if evaluated else frozenset()
+        sites = tuple(s for s in sites if s in of_losses)
+    reason = "this stands for the batch, which the workers share where this is used for training, and not for testing"
+    next_step = "take the size from the batch, as tf.shape(batch)[0] gives it"
+    return [Problem("TFDP014", site, reason, next_step) for site in sites]
+
+
+def _method(call: cst.Call) -> str | None:
+    return call.func.attr.value if isinstance(call.func, cst.Attribute) else None
+
+
+def _receiver(call: cst.Call) -> cst.BaseExpression | None:
+    return call.func.value if isinstance(call.func, cst.Attribute) else None

@@ -1,0 +1,123 @@
+"""The learning rates of the reference script: η·N, over schedules that end where the one-process script's do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from ....rules._base import Edit, Outcome, Scaling, SetArg
+from ... import build
+from ...facts.rates import Rate
+from ...facts.script import Script
+
+_SCALED_SCHEDULE = '''\
+class TfdpScaled(tfdp_tf.keras.optimizers.schedules.LearningRateSchedule):
+    """A schedule whose values are multiplied by FACTOR."""
+
+    def __init__(self, schedule):
+        self.schedule = schedule
+
+    def __call__(self, step):
+        return self.schedule(step) * FACTOR
+
+    def get_config(self):
+        return {{"schedule": self.schedule}}
+'''
+_WARM_SCHEDULE = '''\
+class TfdpScaled(tfdp_tf.keras.optimizers.schedules.LearningRateSchedule):
+    """A rate, or a schedule, times a factor that rises from 1 to FACTOR over WARMUP steps."""
+
+    def __init__(self, schedule):
+        self.schedule = schedule
+
+    def __call__(self, step):
+        rate = self.schedule(step) if callable(self.schedule) else self.schedule
+        risen = tfdp_tf.minimum(tfdp_tf.cast(step, "float32") / WARMUP, 1.0)
+        return rate * (1.0 + risen * (FACTOR - 1.0))
+
+    def get_config(self):
+        return {{"schedule": self.schedule}}
+'''
+_OWN_SCHEDULE = '''\
+class TfdpSteps(tfdp_tf.keras.optimizers.schedules.LearningRateSchedule):
+    """A schedule in which one step counts for {size}: it covers their examples."""
+
+    def __init__(self, schedule):
+        self.schedule = schedule
+
+    def __call__(self, step):
+        return self.schedule(step * {size})
+
+    def get_config(self):
+        return {{"schedule": self.schedule}}
+'''
+_SCALED_OPTIMIZER = '''\
+def tfdp_scaled(optimizer):
+    """The optimizer, or the one of that name, with its learning rate scaled."""
+    if isinstance(optimizer, (str, dict)):
+        optimizer = tfdp_tf.keras.optimizers.get(optimizer)
+    config = optimizer.get_config()
+    rate = float(config["learning_rate"])
+    return type(optimizer).from_config({{**config, "learning_rate": RATE}})
+'''
+
+
+def helpers(script: Script, scaling: Scaling, size: int) -> list[str]:
+    """What the reference needs above it: format strings of `size`."""
+    factor, warm = _factor(scaling, size), bool(scaling.warmup_steps)
+    rates = script.rates if scaling.scale != "none" else ()
+    parts = [_WARM_SCHEDULE] if warm else [_SCALED_SCHEDULE] if any(r.schedules for r in rates) else []
+    parts += [_OWN_SCHEDULE] if script.steps.own_schedules else []
+    parts += [_SCALED_OPTIMIZER] if any(r.hidden for r in rates) else []
+    rate = "TfdpScaled(rate)" if warm else f"rate * {factor}"
+    named = {"FACTOR": factor, "WARMUP": str(scaling.warmup_steps), "RATE": rate}
+    for name, value in named.items():
+        parts = [part.replace(name, value) for part in parts]
+    return parts
+
+
+def outcomes(script: Script, size: int, scaling: Scaling) -> Iterator[Outcome]:
+    """The same rates and schedules as in the migrated script, by plain means."""
+    if scaling.scale != "none":
+        yield from _rates(script, _factor(scaling, size), bool(scaling.warmup_steps))
+    for own in script.steps.own_schedules:
+        yield Edit(own.call, build.calling("TfdpSteps"), "the steps of the original")
+        for share in own.shares:
+            yield Edit(share, lambda v: build.times(v, str(size)), "a number of steps of the original")
+    for decay in script.steps.decays:
+        yield SetArg(decay.call, decay.keyword, build.multiplying(str(size)), "the decay of as many steps")
+
+
+def _rates(script: Script, factor: str, warm: bool) -> Iterator[Outcome]:
+    for value in script.rate_changes.scale:
+        yield Edit(value, build.multiplying(factor), "the scaled learning rate")
+    for rate in script.rates:
+        if script.keeps(rate):
+            continue  # the loss is a sum, which has grown with the batch
+        if rate.omitted:
+            yield SetArg(rate.call, rate.keyword, _named(rate), "the scaled learning rate", rate.position)
+        elif rate.hidden:
+            yield Edit(rate.place, build.calling("tfdp_scaled"), "the scaled learning rate")
+        elif rate.factor is not None:
+            yield Edit(rate.factor, build.multiplying(factor), "the scaled learning rate")
+        else:
+            change = _scaled(rate, factor, warm or bool(rate.schedules))
+            yield SetArg(rate.call, rate.keyword, change, "the scaled learning rate", rate.position)
+
+
+def _named(rate: Rate) -> build.Change:
+    """The optimizer that Keras takes where none is given."""
+    return lambda _: build.call("tfdp_scaled", cst.parse_expression(rate.default))
+
+
+def _factor(scaling: Scaling, size: int) -> str:
+    return {"linear": str(size), "sqrt": f"{size} ** 0.5", "none": "1"}[scaling.scale]
+
+
+def _scaled(rate: Rate, factor: str, scheduled: bool) -> build.Change:
+    def change(value: cst.BaseExpression | None) -> cst.BaseExpression:
+        value = value or cst.parse_expression(rate.default)
+        return build.call("TfdpScaled", value) if scheduled else build.times(value, factor)
+
+    return change

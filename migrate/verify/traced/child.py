@@ -1,0 +1,238 @@
+"""The process that `runs` starts: run a script with everything it does to its variables recorded.
+
+The script is compiled from the text in the spec under its own path, so that one file on disk serves as reference, as
+migrated script and as any variation of it.
+"""
+
+import functools
+import importlib.util
+import io
+import json
+import linecache
+import os
+import sys
+import threading
+import traceback
+import types
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+
+import tensorflow as tf
+
+from ....runtime.clusters import local
+from ..record import (
+    DIVERGED,
+    TRACER_FAILED,
+    TRACER_LOG,
+    Header,
+    Spec,
+    Trace,
+    mark_effects,
+    protect,
+    real_path,
+    scratch_place,
+)
+from . import float64 as _float64
+from . import keras as _keras
+from .data import Order, Seeds
+from .draws import Draws
+from .effects import Watch
+from .examples import Examples
+from .frames import Lines
+from .layers import Layers
+from .notes import Notes
+from .optimizers import Settings
+from .pipeline import Pipeline
+from .recorder import Recorder
+from .tapes import COMBINED, SHARES, WEIGHT, Tapes
+from .variables import Registry
+
+T = TypeVar("T")
+
+
+class Session:
+    """One recorded run of a script in this process."""
+
+    def __init__(self, spec: Spec) -> None:
+        self.spec = spec
+        self.rank = int(os.environ[local.RANK]) if spec.reference else 0
+        self.trace = Trace(Path(spec.out) / f"rank{self.rank}")
+        self.trace.folder.mkdir(parents=True, exist_ok=True)
+        reference = Trace(Path(spec.reference)) if spec.reference else None
+        forced = reference.start() if reference and self.rank == 0 else {}
+        self.registry = Registry(forced, scatter=self.rank or None, wide=spec.float64)
+        self.lines = Lines(spec.path)
+        self.changed = Notes()
+        self.seeds = Seeds(spec.seed, self.rank, self._changed)
+        header = reference.header() if reference else None
+        self.notes = Notes()
+        self.order = Order(self.seeds, self.rank, header, self.notes, None if spec.keep_randomness else self._changed)
+        self.examples = Examples(self.trace.folder, self.guard)
+        self.recorder = Recorder(self.registry, self.trace, spec.steps, self.stop, reference)
+        self.recorder.free = spec.float64
+        self.recorder.entered, self.recorder.taken = self.examples.entered, self.examples.taken
+        tree = Path(spec.root)
+        roots = tree, Path("/", Path(spec.scratch).relative_to(tree)), Path(spec.path).parent
+        self.effects = Watch(self.trace.folder, roots, self.lines, lambda: self.recorder.index, self.guard)
+        place = (self.rank, int(os.environ[local.SIZE])) if reference else None
+        folder = reference.folder if reference else self.trace.folder
+        self.layers = Layers(self.lines, self.changed)
+        self.optimizers = Settings(self.trace.folder)
+        self.draws = Draws(Path(spec.path), folder, place, self.recorder.moment, self._drawing)
+        self.tapes = Tapes(self.recorder, self.registry, self.guard, self.notes)
+
+    def install(self) -> None:
+        """Put all instruments in place: before anything of the script, or of the runtime, is imported."""
+        # Rounding of products to ten bits of mantissa would drown what is compared.
+        tf.config.experimental.enable_tensor_float_32_execution(False)
+        # It has been seen to drop the record of a critic's gradients from a graph: from the reference's alone.
+        tf.config.optimizer.set_experimental_options({"dependency_optimization": False})
+        if self.spec.float64:
+            _float64.install()
+        self.lines.install()
+        self.seeds.install()
+        self.registry.install()
+        self.order.install()
+        self.layers.watch()
+        self.optimizers.install()
+        if not self.spec.keep_randomness:
+            Pipeline(self._changed).install()  # before what exchanges draws, which is not done while data are made
+            self.draws.install()
+            self.layers.install()
+            _keras.keep_order(self.notes)
+        self.examples.install()
+        self.effects.install()
+        self.tapes.install()
+        _keras.update_after_gradients()
+        if self.spec.reference:
+            os.environ[local.SEED] = str(self.spec.seed % 2**32)
+            _replace("init", self.seeds.keeping)
+            _replace("shard", self.order.dealing)
+            _replace("shard_batches", self.order.dealing_batches)
+            _replace("shuffle_seed", self.order.agreed)
+            _replace("common_seed", self.seeds.sharing)
+            _replace("local_rows", self.notes.rows)
+            _replace("scale_lr", self.notes.rates)
+            _replace("scale_optimizer", self.notes.rates)
+            self.examples.watch_dealt_batches()
+            self._watch_tape()
+            _keras.Optimizers(self.recorder, self.registry, self.guard).install()
+
+    def _changed(self, what: str) -> None:
+        self.changed.add(what, self.lines.here())
+
+    def _drawing(self, what: str) -> Callable[[], None]:
+        return functools.partial(self.changed.add, what, self.layers.here())
+
+    def run(self) -> None:
+        """Run the script, then write what is open and the header. Its exceptions pass through."""
+        try:
+            _run_as_main(self.spec)
+        except SystemExit as reason:
+            self.end("ended" if reason.code in (None, 0) else "crashed")
+            raise
+        except BaseException:
+            self.end("crashed")
+            raise
+        self.end("ended")
+
+    def stop(self, outcome: str) -> NoReturn:
+        """End the process, from whatever loop or callback it is in."""
+        self._write_header(outcome)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(DIVERGED if outcome == "diverged" else 0)
+
+    def end(self, outcome: str) -> None:
+        """The script is over."""
+        self.guard(self.recorder.finish)
+        self._write_header("complete" if self.recorder.index >= self.spec.steps else outcome)
+
+    def guard(self, callback: Callable[[], T]) -> T:
+        """The result of a callback of ours: its failure is not the script's."""
+        try:
+            return callback()
+        except BaseException:
+            text = traceback.format_exc()
+            (Path(self.spec.out) / TRACER_LOG).write_text(text, "utf-8")
+            sys.stderr.write(text)
+            sys.stderr.flush()
+            os._exit(TRACER_FAILED)
+
+    def _write_header(self, outcome: str) -> None:
+        self.guard(self.optimizers.write)
+        if not self.spec.reference:
+            self.trace.write_start(self.recorder.start())
+        given = tuple(self.seeds.given), tuple(self.order.given), tuple(self.order.sources), self.changed.all
+        self.trace.write_header(Header(outcome, self.registry.names(), self.layers.compute, *given, self.notes.all))
+
+    def _watch_tape(self) -> None:
+        tape = _runtime("DistributedGradientTape")
+        start = tape.__init__
+
+        def __init__(this: Any, *args: Any, **options: Any) -> None:  # noqa: N807
+            start(this, *args, **options)
+            setattr(this, WEIGHT, options.get("batch_size"))
+            summed = options.get("op") is _runtime("Sum")
+            setattr(this, SHARES, _runtime("size")() if summed else 1)
+            weighted = "mean" if options.get("batch_size") is None else "weighted"
+            setattr(this, COMBINED, "sum" if summed else weighted)
+
+        tape.__init__ = tf.autograph.experimental.do_not_convert(__init__)
+        self.tapes.watch(tape)
+
+
+def _runtime(name: str) -> Any:
+    return getattr(importlib.import_module("tfdp.runtime"), name)
+
+
+def _replace(name: str, change: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
+    """Exchange a function of the runtime, in the package and in the module it comes from."""
+    original = _runtime(name)
+    changed = change(original)
+    setattr(sys.modules[original.__module__], name, changed)
+    setattr(sys.modules["tfdp.runtime"], name, changed)
+
+
+def _run_as_main(spec: Spec) -> None:
+    path, source = Path(spec.path), Path(spec.source).read_bytes()
+    # What a script finds and writes by its own place is what the tree shows of it. Its lines have the real name.
+    shown = scratch_place(Path(spec.root), real_path(spec.path))
+    _show_lines(str(path), io.StringIO(importlib.util.decode_source(source)).readlines())
+    code = compile(source, str(path), "exec", dont_inherit=True)
+    main = types.ModuleType("__main__")
+    main.__dict__.update({"__file__": str(shown), "__builtins__": __builtins__, "__cached__": None})
+    sys.modules["__main__"] = main
+    sys.argv = [str(shown), *spec.args]
+    sys.path.insert(0, str(shown.parent))
+    exec(code, main.__dict__)
+
+
+def _show_lines(path: str, lines: list[str]) -> None:
+    """Make `lines` the lines of `path`: for tracebacks, and for AutoGraph, which compiles functions from source."""
+    update = linecache.updatecache
+
+    def updatecache(filename: str, module_globals: dict[str, Any] | None = None) -> list[str]:
+        return lines if filename == path else update(filename, module_globals)
+
+    # Without a time stamp the entry outlives checks against the disk; AutoGraph has it read again nevertheless.
+    linecache.cache[path] = (0, None, lines, path)
+    linecache.updatecache = updatecache
+
+
+def main() -> None:
+    """Read the spec named on the command line and run."""
+    spec = Spec(**json.loads(Path(sys.argv[1]).read_text("utf-8")))
+    session = Session(spec)
+    mark_effects(session.rank)
+    os.chdir(spec.scratch)
+    protect(Path(spec.root))
+    session.install()
+    session.run()
+    # A thread of the script's own that never ends would keep the process; all that is asked for is known.
+    lasting = [one for one in threading.enumerate() if not one.daemon and one is not threading.main_thread()]
+    if lasting and session.recorder.index >= spec.steps:
+        if spec.reference:
+            _runtime("shutdown")()
+        session.stop("complete")

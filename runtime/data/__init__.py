@@ -1,0 +1,27 @@
+"""Each worker's shard of the data."""
+
+from __future__ import annotations
+
+from .array_shares import held_out
+from .arrays import dealt_length, even_batch_size, global_batch_size, local_batches, local_rows
+from .batch_streams import DealtBatches
+from .batches import shard_batches
+from .datasets import count_examples, local_batch_size, local_steps, rank_path, shard
+from .file_shares import records_of
+
+__all__ = [
+    "DealtBatches",
+    "count_examples",
+    "dealt_length",
+    "even_batch_size",
+    "global_batch_size",
+    "held_out",
+    "local_batch_size",
+    "local_batches",
+    "local_rows",
+    "local_steps",
+    "rank_path",
+    "records_of",
+    "shard",
+    "shard_batches",
+]

@@ -1,0 +1,52 @@
+"""What everything else of the runtime stands on; nothing here imports TensorFlow."""
+
+from __future__ import annotations
+
+from .errors import (
+    CollectiveMismatchError,
+    JobAborted,
+    LaunchEnvironmentError,
+    NotInitializedError,
+    RankFinishedError,
+    StallError,
+    StoreError,
+    StoreEvictedError,
+    StoreTimeout,
+    TfdpError,
+    TopologyError,
+    TransportError,
+)
+from .gpus import pin
+from .ops import Average, Max, Min, Product, ReduceOp, Sum
+from .places import Ordinals, say_once
+from .sites import call_site, is_users, site_of
+from .topology import SOLO, Topology
+
+__all__ = [
+    "SOLO",
+    "Average",
+    "CollectiveMismatchError",
+    "JobAborted",
+    "LaunchEnvironmentError",
+    "Max",
+    "Min",
+    "NotInitializedError",
+    "Ordinals",
+    "Product",
+    "RankFinishedError",
+    "ReduceOp",
+    "StallError",
+    "StoreError",
+    "StoreEvictedError",
+    "StoreTimeout",
+    "Sum",
+    "TfdpError",
+    "Topology",
+    "TopologyError",
+    "TransportError",
+    "call_site",
+    "is_users",
+    "pin",
+    "say_once",
+    "site_of",
+]

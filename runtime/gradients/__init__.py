@@ -1,0 +1,22 @@
+"""How the gradients of all workers become one."""
+
+from __future__ import annotations
+
+from .accumulation import Accumulation
+from .compression import Compression
+from .exchange import Exchange, Gradient, exchanges
+from .options import check_kinds, check_options
+from .tape_marks import forget_marks, mark, refuse_marked
+
+__all__ = [
+    "Accumulation",
+    "Compression",
+    "Exchange",
+    "Gradient",
+    "check_kinds",
+    "check_options",
+    "exchanges",
+    "forget_marks",
+    "mark",
+    "refuse_marked",
+]

@@ -1,0 +1,49 @@
+"""The job this process belongs to, and what it knows without any data: its seed, its devices, its root."""
+
+from __future__ import annotations
+
+from .devices import pin_gpu
+from .membership import (
+    DEFAULT_STALL_SECONDS,
+    STALL,
+    Job,
+    cross_rank,
+    cross_size,
+    current,
+    is_initialized,
+    join,
+    local_rank,
+    local_size,
+    rank,
+    shutdown,
+    size,
+)
+from .root import on_root, report, root_first, root_path
+from .seeds import common_seed, rank_seed, seed_by_rank, set_random_seed, shuffle_seed, stream_mask
+
+__all__ = [
+    "DEFAULT_STALL_SECONDS",
+    "STALL",
+    "Job",
+    "common_seed",
+    "cross_rank",
+    "cross_size",
+    "current",
+    "is_initialized",
+    "join",
+    "local_rank",
+    "local_size",
+    "on_root",
+    "pin_gpu",
+    "rank",
+    "rank_seed",
+    "report",
+    "root_first",
+    "root_path",
+    "seed_by_rank",
+    "set_random_seed",
+    "shuffle_seed",
+    "shutdown",
+    "size",
+    "stream_mask",
+]

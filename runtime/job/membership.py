@@ -1,0 +1,168 @@
+"""The job this process belongs to: who is in it, how to reach the others, and the seed they have in common."""
+
+import os
+import random
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from .. import transports
+from ..clusters import local
+from ..foundation import SOLO, LaunchEnvironmentError, NotInitializedError, TfdpError, Topology
+from ..store import SocketStore, SoloStore, Store, end_without_launcher, speak_at_the_end
+from ..transports import Place, Transport
+
+STALL = "TFDP_STALL_SECONDS"
+DEFAULT_STALL_SECONDS = 600.0
+
+
+@dataclass(frozen=True)
+class Job:
+    """A running job. `seed` (0 to 2**32 - 1) is random per job and the same on all ranks."""
+
+    topology: Topology
+    store: Store
+    transport: Transport
+    seed: int
+
+
+class _Process:
+    """What `init` has done in this process."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.job: Job | None = None
+        self.pid = 0
+        self.same_start = True
+        self.closed = False
+
+
+_process = _Process()
+
+
+def join(same_start: bool, follow: Callable[[], None]) -> None:
+    """What `dp.init` does; `follow` sees to it that variables start with rank 0's values, once the job is joined."""
+    with _process.lock:
+        if _process.job is not None and _process.pid == os.getpid():
+            if same_start != _process.same_start:
+                raise TfdpError(f"dp.init() has run with same_start={_process.same_start}; it cannot change afterwards")
+            return
+        if _process.closed:
+            raise TfdpError("dp.init() after dp.shutdown(): a process joins its job once. Remove the shutdown")
+        job = _join(os.environ)
+        _process.job, _process.pid, _process.same_start = job, os.getpid(), same_start
+        if job.topology.size > 1:
+            _seed_common(job.seed)
+            if same_start:
+                _follow_root(follow)
+
+
+def shutdown() -> None:
+    """Leave the job: no tfdp call may follow. The others go on, as long as they make no collective call."""
+    with _process.lock:
+        if _process.job is not None:
+            _process.job.transport.close()
+            # A job of one holds nothing that could not be joined again.
+            _process.closed = _process.job.topology.size > 1
+        _process.job = None
+
+
+def is_initialized() -> bool:
+    """Whether `init` has run in this process, and `shutdown` has not."""
+    return _process.job is not None and _process.pid == os.getpid()
+
+
+def current() -> Job:
+    """The job.
+
+    Raises:
+        NotInitializedError: `init` has not run, or ran in the process that this one was forked from.
+    """
+    job = _process.job
+    if job is None:
+        raise NotInitializedError("tfdp is not initialised: call dp.init() at the top of the script, after the imports")
+    if _process.pid != os.getpid():
+        raise NotInitializedError(
+            f"this process ({os.getpid()}) was forked from rank {job.topology.rank} (process {_process.pid}); tfdp "
+            "calls work only in the rank's own process"
+        )
+    return job
+
+
+def _join(environ: Mapping[str, str]) -> Job:
+    if not local.present(environ):
+        alone = Place(SOLO, SoloStore())
+        return Job(SOLO, alone.store, transports.connect(transports.choose(SOLO, environ), alone), _fresh())
+    topology = local.topology(environ)
+    seed, stall = local.number(environ, local.SEED), _stall_seconds(environ)
+    name = transports.choose(topology, environ)
+    if topology.size == 1:
+        alone = Place(topology, SoloStore())
+        return Job(topology, alone.store, transports.connect(name, alone), seed)
+    memory_fd, store_fd = local.number(environ, local.MEMORY_FD), local.number(environ, local.STORE_FD)
+    store = SocketStore(store_fd, topology.rank, environ[local.JOB], stall, end_without_launcher)
+    speak_at_the_end(store, topology.rank)
+    transport = transports.connect(name, Place(topology, store, memory_fd, stall))
+    os.close(memory_fd)
+    return Job(topology, store, transport, seed)
+
+
+def _follow_root(follow: Callable[[], None]) -> None:
+    try:
+        follow()
+    except BaseException:
+        # Whoever catches this and goes on must not do so with ranks that start differently.
+        _process.job, _process.closed = None, True
+        raise
+
+
+def _fresh() -> int:
+    return int.from_bytes(os.urandom(4), "little")
+
+
+def _seed_common(seed: int) -> None:
+    import numpy as np
+
+    random.seed(seed)
+    np.random.seed(seed)
+
+
+def _stall_seconds(environ: Mapping[str, str]) -> float:
+    text = environ.get(STALL, "")
+    try:
+        value = float(text) if text else DEFAULT_STALL_SECONDS
+    except ValueError:
+        value = -1.0
+    if not value > 0:
+        raise LaunchEnvironmentError(f"{STALL} is {text!r}: a number of seconds greater than 0 is needed")
+    return value
+
+
+def rank() -> int:
+    """This process's number in the job, 0 to `size() - 1`."""
+    return current().topology.rank
+
+
+def size() -> int:
+    """How many processes the job has."""
+    return current().topology.size
+
+
+def local_rank() -> int:
+    """This process's number on its host."""
+    return current().topology.local_rank
+
+
+def local_size() -> int:
+    """How many processes of the job are on this host."""
+    return current().topology.local_size
+
+
+def cross_rank() -> int:
+    """The number of this host among those that have a process of this local rank."""
+    return current().topology.cross_rank
+
+
+def cross_size() -> int:
+    """How many hosts have a process of this local rank."""
+    return current().topology.cross_size

@@ -1,0 +1,115 @@
+"""Work that only one rank may do, or one before the others."""
+
+import os
+import pickle
+import threading
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
+
+from ..foundation import CollectiveMismatchError, Ordinals, TfdpError, call_site
+from .membership import current
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+_calls = Ordinals()
+
+
+def on_root(fn: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
+    """Run `fn(*args, **kwargs)` on rank 0 only and return its value on every rank.
+
+    Every rank calls it. The others wait as long as rank 0 takes (a download may take an hour; the stall limit does not
+    count here), and end at once if rank 0 fails. There must be no collective call inside `fn`.
+
+    Args:
+        fn: what to do once: download, unpack, clean a directory. Its value travels by pickle.
+
+    Raises:
+        Exception: what `fn` raised on rank 0, on every rank (as a `TfdpError` where it cannot be pickled).
+        TypeError: the value cannot be pickled; on every rank.
+        CollectiveMismatchError: another call of `on_root` was due on this rank.
+    """
+    job = current()
+    if job.topology.size == 1:
+        return fn(*args, **kwargs)
+    site = call_site()
+    key = f"on_root/{_calls.next('on_root')}"
+    if job.topology.rank > 0:
+        # The wait for rank 0's work has no limit; its death ends it all the same.
+        return _received(job.store.fetch(key, threading.TIMEOUT_MAX, publisher=0), site)
+    try:
+        value = fn(*args, **kwargs)
+    except Exception as error:
+        job.store.publish(key, _packed_error(site, error))
+        raise
+    try:
+        payload = pickle.dumps((site, True, value), protocol=pickle.HIGHEST_PROTOCOL)
+    except Exception as error:
+        refusal = TypeError(
+            f"the value that dp.on_root got at {site} is a {type(value).__name__} and cannot be sent to the other "
+            f"ranks ({error}): return plain data or NumPy arrays, or None"
+        )
+        job.store.publish(key, _packed_error(site, refusal))
+        raise refusal from error
+    job.store.publish(key, payload)
+    return value
+
+
+def root_first(fn: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
+    """Run `fn(*args, **kwargs)` on rank 0, then on the others; each rank gets what it has returned there.
+
+    For what leaves a file behind and finds it the next time: `mnist.load_data()` downloads once, and nobody reads what
+    is half written. Every rank calls it; there must be no collective call inside `fn`.
+
+    Raises:
+        Exception: what `fn` raised on rank 0, on every rank.
+        CollectiveMismatchError: another call was due on this rank.
+    """
+    job = current()
+    if job.topology.rank == 0:
+        value: list[_R] = []
+        on_root(lambda: value.append(fn(*args, **kwargs)))
+        return value[0]
+    on_root(lambda: None)
+    return fn(*args, **kwargs)
+
+
+def report(function: Callable[_P, Any], *args: _P.args, **kwargs: _P.kwargs) -> None:
+    """Call `function(*args, **kwargs)` on rank 0 only: `dp.report(print, dp.metric_result(accuracy))`.
+
+    The arguments are computed on every rank, as collectives in them must be; nobody waits for the call.
+    """
+    if current().topology.rank == 0:
+        function(*args, **kwargs)
+
+
+def root_path(path: Any) -> Any:
+    """The path on rank 0; the null device on the others, which write the same to nowhere.
+
+    Args:
+        path: what `open` takes.
+    """
+    return path if current().topology.rank == 0 else os.devnull
+
+
+def _packed_error(site: str, error: Exception) -> bytes:
+    try:
+        payload = pickle.dumps((site, False, error), protocol=pickle.HIGHEST_PROTOCOL)
+        # Many exceptions pickle but cannot be made again from what was pickled.
+        pickle.loads(payload)
+    except Exception:
+        said = TfdpError(f"dp.on_root at {site} failed on rank 0: {type(error).__name__}: {error}")
+        payload = pickle.dumps((site, False, said), protocol=pickle.HIGHEST_PROTOCOL)
+    return payload
+
+
+def _received(payload: bytes, site: str) -> _R:  # type: ignore[type-var]
+    # What is unpickled was put there by rank 0 of this job: nobody else can write to the store.
+    root_site, fine, value = pickle.loads(payload)
+    if root_site != site:
+        raise CollectiveMismatchError(
+            f"dp.on_root at {site} met rank 0's at {root_site}: every rank must make the same calls in the same order"
+        )
+    if not fine:
+        raise value
+    result: _R = value
+    return result

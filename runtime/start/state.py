@@ -1,0 +1,246 @@
+"""All ranks hold rank 0's variables before the first forward pass.
+
+Rank 0 publishes the initial value of each variable at the moment it is created and goes on; the others read it when
+they create theirs. No collective is involved, so a variable that rank 0 alone creates makes nobody wait.
+"""
+
+import json
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from .. import collective as collectives
+from ..foundation import Min, RankFinishedError, StoreError, TfdpError, call_site
+from ..framework import Key, Keys, Variable, as_written, collect, is_followed, keyed, stream_element
+from ..job import Job, current, is_initialized, stream_mask
+from .keras_models import made_to_be_looked_at, watch_keras
+
+
+class _Following:
+    """What is installed in a process whose variables start with rank 0's values."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._keys = Keys()
+        self._lock = threading.Lock()
+        self._created: dict[Key, weakref.ref[Variable]] = {}
+        self._scope: Any = None
+
+    def enter(self) -> None:
+        """See all variables that are created from now on, in this thread and its tf.functions."""
+        # The scope closes when this object is garbage-collected; hence the reference.
+        self._scope = tf.variable_creator_scope(self.create)
+        self._scope.__enter__()
+
+    def live(self) -> dict[Key, Variable]:
+        """The variables seen at their creation that still exist."""
+        with self._lock:
+            seen = [(key, reference()) for key, reference in self._created.items()]
+        return {key: variable for key, variable in seen if variable is not None}
+
+    def create(self, next_creator: Callable[..., Variable], **arguments: Any) -> Variable:
+        """A link in TensorFlow's chain of variable creators."""
+        initial, name = arguments.get("initial_value"), arguments.get("name")
+        watch_keras()
+        if initial is None or not is_initialized() or made_to_be_looked_at():
+            return next_creator(**arguments)
+        keys: list[Key] = []
+
+        @as_written
+        def converted() -> Any:
+            value = initial() if callable(initial) else initial
+            # The initial value that a pending checkpoint restore supplies is a tensor in a wrapper.
+            return tf.convert_to_tensor(getattr(value, "wrapped_value", value), dtype=arguments.get("dtype"))
+
+        known = _known_outside(converted)
+
+        @as_written
+        def followed() -> Any:
+            tensor = converted() if known is None else known
+            element = stream_element(name)
+            if element is not None and tensor.dtype.is_integer and tensor.shape.rank == 1:
+                return _own_stream(tensor, element, self._job.topology.rank)
+            if not is_followed(tensor.dtype):
+                return converted()
+            with self._lock:
+                key = self._keys.next(name, tensor.dtype, tensor.shape)
+            keys.append(key)
+            return self._exchanged(tensor, key, call_site())
+
+        variable = next_creator(**{**arguments, "initial_value": followed})
+        if keys:
+            with self._lock:
+                self._created[keys[-1]] = weakref.ref(variable)
+        return variable
+
+    def _exchanged(self, tensor: Any, key: Key, site: str) -> Any:
+        """Rank 0's value of the tensor: at once where it is known, else as part of the graph that initialises it."""
+        dtype = tensor.dtype.as_numpy_dtype
+
+        def exchange(array: Any) -> Any:
+            if self._job.topology.rank == 0:
+                self._job.store.publish(f"variable/{key}", _packed(np.asarray(array)))
+                return array
+            return _unpacked(self._fetch(key, site), dtype)
+
+        if hasattr(tensor, "numpy"):
+            value = exchange(tensor.numpy())
+            return tf.convert_to_tensor(value) if tf.executing_eagerly() else _delivered(value, tensor)
+        result = tf.numpy_function(exchange, [tensor], tensor.dtype)
+        result.set_shape(tensor.shape)
+        return result
+
+    def _fetch(self, key: Key, site: str) -> bytes:
+        try:
+            return self._job.store.fetch(f"variable/{key}", publisher=0)
+        except (StoreError, RankFinishedError) as error:
+            raise type(error)(
+                f"the variable {key} that rank {self._job.topology.rank} creates at {site} has no initial value from "
+                f"rank 0 ({error}): rank 0 must create it too. Create it on all ranks, or on rank 0 alone"
+            ) from error
+
+
+def _known_outside(initial: Callable[[], Any]) -> Any:
+    """An initial value, computed outside the `tf.function` being traced; None without one, or where it cannot be.
+
+    TensorFlow lifts the initialisers of a function's variables out of it, which it cannot where they come after a
+    collective, as those of slots do. It then runs the function with its initialisers in a branch, again at each step
+    until all variables have values, and Keras' masked LSTM does not compute there.
+    """
+    if not tf.inside_function():
+        return None
+    try:
+        with tf.init_scope():
+            value = initial()
+    except (TypeError, ValueError, NotImplementedError, tf.errors.OpError):
+        return None  # it depends on what the function computes; another failure comes again inside
+    return value if hasattr(value, "numpy") else None
+
+
+def _delivered(value: Any, like: Any) -> Any:
+    """A known value in a graph, by an operation that can be lifted out of it: one that waits for no other.
+
+    Not as a constant, of which a graph holds 2 GB at most.
+    """
+    with tf.control_dependencies(None):
+        result = tf.numpy_function(lambda: value, [], like.dtype, stateful=False)
+    result.set_shape(like.shape)
+    return result
+
+
+_following: _Following | None = None
+
+
+def follow_root() -> None:
+    """From now on every variable starts with rank 0's value; with one worker nothing changes.
+
+    It covers variables made eagerly, in Keras models built by their first call, in `tf.function`s while they are
+    traced, and optimizers' slots, and goes on until `dp.shutdown()`. The state of random generators is made different
+    by rank instead (rank 0's is unchanged). Not covered: variables made in other threads or in TF1 graphs, and string
+    variables. `dp.init()` calls it.
+    """
+    global _following  # noqa: PLW0603 - one per process, as TensorFlow's own scope is
+    job = current()
+    if job.topology.size == 1 or _following is not None:
+        return
+    _following = _Following(job)
+    _following.enter()
+    _enter_again_after_reset(_following)
+
+
+def creation_ordinals() -> dict[int, int]:
+    """When each variable that still exists was created, counted on this rank, by `id` of its handle."""
+    live = _following.live().values() if _following else ()
+    return {id(variable.handle): ordinal for ordinal, variable in enumerate(live)}
+
+
+def _enter_again_after_reset(following: _Following) -> None:
+    """`keras.backend.clear_session` drops the scope with the graph that keeps it; all Keras do so by these names."""
+    for module in (tf.compat.v1, tf.compat.v2.compat.v1):
+        original = module.reset_default_graph
+
+        def reset_default_graph(original: Callable[[], None] = original) -> None:
+            original()
+            following.enter()
+
+        module.reset_default_graph = reset_default_graph
+
+
+@as_written
+def broadcast_state(*objects: object) -> None:
+    """Give all variables that exist now rank 0's values. Every rank calls it, before the training loop or after a
+    restore.
+
+    Args:
+        objects: models and optimizers (built or not), tf.Modules, checkpoints, variables, lists and dicts of them;
+            none: every variable created since `dp.init()` that still exists. The state of random generators stays
+            each rank's own, and so do variables that only rank 0 has.
+
+    Raises:
+        TfdpError: a rank has a variable that rank 0 has not; or no objects are given and `dp.init()` ran with
+            `same_start=False`.
+        TypeError: an object that can hold no variables.
+    """
+    job = current()
+    if job.topology.size == 1:
+        return
+    mine = keyed(collect(objects)) if objects else _live()
+    if tf.executing_eagerly():
+        mine = {key: mine[key] for key in _common(mine, job)}
+    collectives.broadcast_variables(list(mine.values()))
+
+
+def _live() -> dict[Key, Variable]:
+    if _following is None:
+        raise TfdpError(
+            f"dp.broadcast_state() at {call_site()} has no objects, and with dp.init(same_start=False) no variables "
+            "are recorded: name the models and optimizers"
+        )
+    return _following.live()
+
+
+def _common(mine: dict[Key, Variable], job: Job) -> list[Key]:
+    """The keys that all ranks have, in rank 0's order."""
+    roots: list[Key] = collectives.broadcast_object(list(mine), name="broadcast_state")
+    known = set(roots)
+    extra = [key for key in mine if key not in known]
+    # The first number is 0 as soon as one rank has what rank 0 has not, so that all of them raise.
+    held = tf.constant([not extra, *(key in mine for key in roots)], tf.int32)
+    fine, *everywhere = collectives.allreduce(held, Min, name="broadcast_state").numpy().tolist()
+    if not fine:
+        found = f"the variable {extra[0]} and {len(extra) - 1} more" if extra else "nothing more, but another rank has,"
+        raise TfdpError(
+            f"rank {job.topology.rank} has {found} beyond those of rank 0 at {call_site()}: build the model and the "
+            "optimizer on all ranks in the same way"
+        )
+    return [key for key, common in zip(roots, everywhere, strict=True) if common]
+
+
+def _own_stream(state: Any, element: int, rank: int) -> Any:
+    """The generator's state with this rank's mask on the element that chooses the stream."""
+    if rank == 0:
+        return state
+    flipped = tf.one_hot(element % state.shape[0], state.shape[0], on_value=stream_mask(rank), off_value=0)
+    return tf.bitwise.bitwise_xor(state, tf.cast(flipped, state.dtype))
+
+
+def _packed(array: Any) -> bytes:
+    """Shape and data. One element stands for all where they are equal: slots and biases start as zeros."""
+    data = np.ascontiguousarray(array).reshape(-1)
+    words = data.view(np.uint8).reshape(data.size, data.itemsize)
+    if data.size > 1 and (words[0] == words[-1]).all() and (words == words[0]).all():
+        data = data[:1]
+    return json.dumps(list(array.shape)).encode() + b"\n" + data.tobytes()
+
+
+def _unpacked(payload: bytes, dtype: Any) -> Any:
+    shape, _, data = payload.partition(b"\n")
+    values = np.frombuffer(data, dtype)
+    dimensions = json.loads(shape)
+    if values.size == 1:
+        return np.full(dimensions, values[0], dtype)
+    return values.reshape(dimensions).copy()
