@@ -17,8 +17,7 @@ from .untaught import escaped, general, in_loops, untaught, unwrapped
 def refusals(script: TrainingFile, steps: Steps, batch: str) -> tuple[Problem, ...]:
     """All problems of a script in a batch mode, also those that the author ignores."""
     loops = script.unread_loops
-    settled = script.agreement  # before anything asks which conditions are the same on all ranks
-    found = [] if loops or settled is None else _data_problems(script, steps, batch)
+    found = [] if loops else _data_problems(script, steps, batch)
     unknown = any(not script.ignored(p.code, p.node) for p in loops)
     found += [*loops, *untaught(script), *escaped(script), *unwrapped(script)]
     found += [*script.fitted.averaging.problems, *script.keras_reductions.problems]

@@ -136,8 +136,7 @@ class TrainingFile:
     @cached_property
     def rate_changes(self) -> Changes:
         """What is assigned to learning rates while the script trains."""
-        _ = self.agreement  # before anything asks which values are the same on all ranks
-        found = RateChanges(self.origins, [loop.loop for loop in self.loops]).found()
+        found = RateChanges(self.origins, [loop.loop for loop in self.loops], self.agreement.sameness).found()
         kept = [self.keeps(rate) for rate in self.rates]
         if not found.scale or not any(kept):
             return found
@@ -313,7 +312,10 @@ class TrainingFile:
         _ = self.reductions, self.keras_reductions.problems  # which look at all losses
         taped = [g for g in (*self.trained, *self.fitted.stepped) if not g.fed]
         others = [g for g in self.gradients if g not in taped]
-        return SharedTotals(self.origins, self.losses, self.keras_losses, taped, others)
+        sameness = self.agreement.sameness
+        return SharedTotals(
+            self.origins, self.losses, self.keras_losses, trained=taped, others=others, sameness=sameness
+        )
 
     @cached_property
     def keras_reductions(self) -> KerasReductions:

@@ -8,7 +8,8 @@ from ..catalogue import STRATEGY_PREFIXES, TF1_PREFIXES, UPDATES, VARIABLE_COLLE
 from .data import Chain
 from .other_training import other_training
 from .program import Problem, argument
-from .training import changes_its_sources, local_decisions
+from .sameness import local_decisions
+from .training import changes_its_sources
 from .training_file import TrainingFile
 
 _BY_HAND = "migrate this part by hand with tfdp.runtime; the automatic rule for it does not exist yet"
@@ -123,7 +124,7 @@ def in_loops(script: TrainingFile) -> list[Problem]:
     """Decisions inside training loops that could differ by rank."""
     found: list[Problem] = []
     for loop in script.loops:
-        found += local_decisions(script.origins, loop)
+        found += local_decisions(script.origins, loop, script.agreement.sameness)
     return found
 
 

@@ -3,6 +3,5 @@
 from __future__ import annotations
 
 from .plan import Agreement
-from .sameness import Mark, Marks, Sameness
 
-__all__ = ["Agreement", "Mark", "Marks", "Sameness"]
+__all__ = ["Agreement"]

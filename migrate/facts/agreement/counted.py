@@ -5,8 +5,8 @@ from __future__ import annotations
 import libcst as cst
 
 from ..program import Origins, nodes, within
+from ..sameness import Sameness
 from ..training import TrainingLoop
-from .sameness import Sameness
 
 
 class Counted:

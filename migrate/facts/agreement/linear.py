@@ -6,7 +6,7 @@ import libcst as cst
 
 from ..losses import Losses, Reduction
 from ..program import Definition, Origins, reaching
-from .sameness import Mark, Sameness
+from ..sameness import Mark, Sameness
 
 _SAME = frozenset(
     {

@@ -11,13 +11,14 @@ from functools import cached_property
 import libcst as cst
 
 from ..data import Datasets
+from ..keras import Hooks
 from ..outputs import Effect, Presence, Writers, repeated
-from ..program import Definition, Index, Origins, Problem, alike, exits_before, nodes, reaching
+from ..program import Definition, Index, Origins, Problem, exits_before, nodes, reaching
+from ..sameness import BY_CHANCE, Mark, Marks, Sameness
 from ..training import Loops, TrainingLoop, loop_exits
 from .counted import Counted
 from .linear import Linear
 from .metrics import Metrics, Seen
-from .sameness import BY_CHANCE, Mark, Marks, Sameness
 
 _CHANCE = frozenset({Mark.CHANCE})
 _NUMBERS = (cst.BaseNumber, cst.BaseString, cst.Name, cst.Attribute, cst.BinaryOperation, cst.UnaryOperation)
@@ -42,7 +43,8 @@ class Agreement:
         """`fits` are calls of Keras' fit: all ranks make them together."""
         self._origins, self._loops, self._fits = origins, loops, fits
         self._metrics = Metrics(origins, datasets, loops, finder, dealt)
-        self._sameness = Sameness(origins, datasets, loops, dealt, self._of_metric)
+        shared = Hooks(origins).shared()
+        self._sameness = Sameness(origins, datasets, loops, dealt, metric=self._of_metric, shared=shared)
         self._linear = Linear(origins, self._sameness)
         self._writers = Writers(origins)
         self._presence = Presence(origins, self._writers)
@@ -57,10 +59,10 @@ class Agreement:
     def _index(self) -> Index:
         return self._origins.index
 
-    @property
+    @cached_property
     def sameness(self) -> Sameness:
         """Answers for values, with all that is made equal by this plan."""
-        return self._sameness
+        return self._sameness.after(self._settled)
 
     @property
     def collectives(self) -> frozenset[cst.CSTNode]:
@@ -92,10 +94,11 @@ class Agreement:
                 self._average(statement)
             if len(self.averages) == before:
                 break
-        self._settle()
 
-    def _settle(self) -> None:
-        self._origins.settled.update(s.test for s in self._tests if self._will_be_equal(s))
+    @cached_property
+    def _settled(self) -> frozenset[cst.CSTNode]:
+        """Tests that are, or are made, the same on all workers."""
+        return frozenset(s.test for s in self._tests if self._will_be_equal(s))
 
     def _will_be_equal(self, statement: cst.If | cst.While) -> bool:
         marks = self._sameness.of(statement.test)
@@ -179,7 +182,7 @@ class Agreement:
         for parent in self._index.ancestors(node):
             if isinstance(parent, cst.ExceptHandler | cst.Lambda):
                 return False
-            if isinstance(parent, cst.If | cst.While) and child is not parent.test and not self._settled(parent):
+            if isinstance(parent, cst.If | cst.While) and child is not parent.test and not self._will_be_equal(parent):
                 return False
             if isinstance(parent, cst.IfExp) and child is not parent.test and self._open(parent.test):
                 return False
@@ -201,8 +204,7 @@ class Agreement:
                 break
             if isinstance(parent, cst.If | cst.While) and child is not parent.test:
                 marks = self._sameness.of(parent.test)
-                known = Mark.UNKNOWN not in marks or Mark.LOCAL in marks  # what is local is made equal, or refused
-                if not known and not alike(parent.test, self._origins):
+                if Mark.UNKNOWN in marks and Mark.LOCAL not in marks:  # what is local is made equal, or refused
                     return False
             child = parent
         return True
@@ -222,11 +224,8 @@ class Agreement:
         call = self._index.parents[self._index.parents[use]]
         return isinstance(call, cst.Call) and self._origins.names.api(call.func) in _CALL_IT
 
-    def _settled(self, statement: cst.If | cst.While) -> bool:
-        return self._will_be_equal(statement) or alike(statement.test, self._origins)
-
     def _open(self, test: cst.BaseExpression) -> bool:
-        return bool(self._sameness.of(test)) and not alike(test, self._origins)
+        return bool(self._sameness.of(test))
 
     def _chooses(self, comprehension: cst.BaseComp) -> bool:
         """Whether an element may be asked for on some ranks alone."""
@@ -339,10 +338,9 @@ class Agreement:
             )
             for s in self._tests
             if Mark.LOCAL in self._sameness.of(s.test)
-            and s.test not in self._origins.settled
+            and s.test not in self._settled
             and self._in_region(s)
             and not self._metrics.in_graph(s)
-            and not alike(s.test, self._origins)
             and self._matters(s, effects)
         ]
 
@@ -385,6 +383,6 @@ class Agreement:
             if isinstance(parent, cst.For | cst.While | cst.FunctionDef):
                 break
             child = parent
-        equal = all(t in self._origins.settled or alike(t, self._origins) for t in tests)
+        equal = not any(self.sameness.of(t) for t in tests)
         counted = Counted(self._origins, self._sameness)
         return bool(tests) and equal and self.certain(node) and not any(counted.asks(t, loop) for t in tests)

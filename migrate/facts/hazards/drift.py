@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable
 import libcst as cst
 
 from ...catalogue import Kind
-from ..agreement import Mark, Marks, Sameness
 from ..program import Origins, Problem, Variables
+from ..sameness import Mark, Marks, Sameness
 from ..training import Gradient
 
 _ASSIGNS = frozenset({"assign", "assign_add", "assign_sub"})

@@ -9,7 +9,8 @@ from functools import cached_property
 import libcst as cst
 
 from ...catalogue import Kind
-from ..program import Origins, Problem, backward, differing, exits_before, last_name, within
+from ..program import Origins, Problem, backward, exits_before, last_name, within
+from ..sameness import Sameness
 from ..training import Gradient, wrappers
 from .batch_values import Reduction
 from .keras_losses import KerasLosses
@@ -51,11 +52,13 @@ class SharedTotals:
         origins: Origins,
         losses: Losses,
         keras: KerasLosses,
+        *,
         trained: Collection[Gradient],
         others: Collection[Gradient],
+        sameness: Sameness,
     ) -> None:
         """`others` are gradients that train nothing: they stay those of the rank's own loss."""
-        self._origins, self._losses, self._keras = origins, losses, keras
+        self._origins, self._losses, self._keras, self._sameness = origins, losses, keras, sameness
         self._trained, self._others = tuple(trained), tuple(others)
 
     @cached_property
@@ -93,7 +96,7 @@ class SharedTotals:
     def _misplaced(self, share: Share, node: cst.CSTNode, seen: list[cst.CSTNode]) -> Iterator[Problem]:
         """On the way from the node to where gradients are taken: what keeps ranks apart, or training from the rest."""
         function = self._origins.index.enclosing_function(node)
-        tests = [differing(n, self._origins) for n in (node, *exits_before(node, self._origins))]
+        tests = [self._sameness.differing(n) for n in (node, *exits_before(node, self._origins))]
         if any(test is not None for test in tests):
             yield Problem("TFDP090", share.node, _UNLIKE, "compute it at every step, before what it decides")
         if function is None or function in seen or self._takes_gradient(function):

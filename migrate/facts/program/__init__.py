@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from .arithmetic import Arithmetic, Atom
-from .conditions import alike, differing, exits_before, parses_arguments
+from .conditions import controls, exits_before, parses_arguments, tests_around
+from .evaluator import Evaluator
 from .flow import reaching, within
-from .followed import Alike
 from .grown import Addition, additions, attribute_additions
 from .ignores import Ignores, lines_of
 from .index import ITER, Definition, Index
 from .known_branches import Frames, meant, reached
-from .lengths import Lengths
 from .listed import ARRAYS, Listed
 from .literals import axes, ints, is_off, number, plain, text
 from .names import Names
@@ -28,14 +27,13 @@ __all__ = [
     "ITER",
     "LAYERS",
     "Addition",
-    "Alike",
     "Arithmetic",
     "Atom",
     "Definition",
+    "Evaluator",
     "Frames",
     "Ignores",
     "Index",
-    "Lengths",
     "Listed",
     "Names",
     "Origin",
@@ -44,12 +42,11 @@ __all__ = [
     "Problem",
     "Variables",
     "additions",
-    "alike",
     "argument",
     "attribute_additions",
     "axes",
     "backward",
-    "differing",
+    "controls",
     "exits_before",
     "holds_weights",
     "ints",
@@ -65,6 +62,7 @@ __all__ = [
     "plain",
     "reached",
     "reaching",
+    "tests_around",
     "text",
     "within",
 ]

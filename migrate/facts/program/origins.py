@@ -39,7 +39,6 @@ class Origins:
         one of these passes any."""
         self.index, self.names, self._only = index, names, only
         self.called_by_others: frozenset[cst.FunctionDef] = frozenset()  # what calls them is not in the file
-        self.settled: set[cst.CSTNode] = set()  # conditions that are, or are made, the same on all ranks
         self._busy: set[tuple[cst.CSTNode, tuple[int, ...]]] = set()
         self._known: dict[tuple[cst.CSTNode, tuple[int, ...]], tuple[Origin, ...]] = {}
         self._callers: dict[cst.FunctionDef, list[cst.Call]] = {}

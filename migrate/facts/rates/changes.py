@@ -10,7 +10,8 @@ import libcst as cst
 
 from ...catalogue import Kind
 from ..keras import Hooks
-from ..program import Alike, Origins, Pace, Problem, argument, nodes, number
+from ..program import Origins, Pace, Problem, argument, controls, nodes, number
+from ..sameness import Sameness
 from .objects import RATES, plain_object, reads_a_rate, sets_by_name
 from .values import Made, RateValue, RateValues
 
@@ -43,11 +44,11 @@ class Changes:
 class RateChanges:
     """Answers for the places that assign the learning rate of what may be a Keras optimizer."""
 
-    def __init__(self, origins: Origins, loops: Iterable[cst.For | cst.While]) -> None:
-        self._origins = origins
+    def __init__(self, origins: Origins, loops: Iterable[cst.For | cst.While], sameness: Sameness) -> None:
+        self._origins, self._sameness = origins, sameness
         self._hooks = Hooks(origins)
         self._values = RateValues(origins, self._hooks.present())
-        self._alike, self._pace = Alike(origins, self._hooks.shared()), Pace(origins, loops)
+        self._pace = Pace(origins, loops)
 
     def found(self) -> Changes:
         """Everything about all of them."""
@@ -68,7 +69,7 @@ class RateChanges:
 
     def _comparisons(self, change: Change) -> list[cst.Comparison]:
         """Comparisons of the rate itself, on which the change depends: `if rate > 1e-5:`."""
-        tests = [n for test in self._alike.controls(change.place) for n in nodes(test)]
+        tests = [n for test in controls(change.place, self._origins) for n in nodes(test)]
         return [n for n in tests if isinstance(n, cst.Comparison) and self._values.mentions_rate(n)]
 
     def _threshold(self, comparison: cst.Comparison) -> RateValue | None:
@@ -80,7 +81,7 @@ class RateChanges:
         return RateValue(Made.RELATIVE, tuple(node for m in made for node in m.scale))
 
     def _differing(self, change: Change) -> Iterator[Problem]:
-        if self._alike.differing(*change.reads) or self._alike.reached(change.place):
+        if any(self._sameness.of(node) for node in (*change.reads, *controls(change.place, self._origins))):
             reason = "the learning rate is assigned here by something that may differ by worker"
             next_step = "decide by the number of the epoch, or by a value that all workers share"
             yield Problem("TFDP020", change.place, reason, next_step)
@@ -91,7 +92,7 @@ class RateChanges:
             yield Problem("TFDP020", change.place, reason, _NEXT)
             return
         repeats = self._hooks.each_step(change.place) or (made is Made.RELATIVE and self._pace.in_step(change.place))
-        values = [*change.reads, *self._alike.controls(change.place)]
+        values = [*change.reads, *controls(change.place, self._origins)]
         if repeats or any(self._pace.counts_steps(v) is not None for v in values):
             reason = "the learning rate that is assigned here depends on the step, and steps are fewer here"
             yield Problem("TFDP020", change.place, reason, _NEXT)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from .decisions import local_decisions, loop_exits
 from .devices import Devices
 from .entry_file import Entry, entry
-from .loops import Loops, TrainingLoop, wrappers
+from .loops import Loops, TrainingLoop, loop_exits, wrappers
 from .own_classes import Optimizer, OwnClasses
 from .plain_updates import PlainRate, PlainUpdates
 from .reach import reached
@@ -26,7 +25,6 @@ __all__ = [
     "entry",
     "gradients",
     "is_averaged",
-    "local_decisions",
     "loop_exits",
     "reached",
     "wrappers",

@@ -337,3 +337,23 @@ def _roots(sources: cst.BaseExpression | None) -> list[cst.BaseExpression]:
         left, right = _roots(sources.left), _roots(sources.right)
         return [*left, *right] if left and right else []
     return []
+
+
+def loop_exits(loop: TrainingLoop) -> list[cst.CSTNode]:
+    """`break` and `return` that end the training loop or one around it."""
+    found: list[cst.CSTNode] = []
+    for body in (loop.loop, *loop.outer):
+        found += _exits(body.body, own=True)
+    return found
+
+
+def _exits(node: cst.CSTNode, own: bool) -> list[cst.CSTNode]:
+    """Statements that leave the loop around `node`; `own` is False inside an inner loop, whose `break` is its own."""
+    found: list[cst.CSTNode] = []
+    for child in node.children:
+        if isinstance(child, cst.FunctionDef | cst.ClassDef | cst.Lambda):
+            continue
+        if isinstance(child, cst.Return) or (isinstance(child, cst.Break) and own):
+            found.append(child)
+        found += _exits(child, own and not isinstance(child, cst.For | cst.While))
+    return found

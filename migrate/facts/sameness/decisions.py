@@ -6,15 +6,16 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ..program import Origins, Problem, differing, exits_before, within
-from .loops import TrainingLoop
+from ..program import Origins, Problem, exits_before, within
+from ..training import TrainingLoop, loop_exits
+from .values import Sameness
 
 
-def local_decisions(origins: Origins, loop: TrainingLoop) -> list[Problem]:
+def local_decisions(origins: Origins, loop: TrainingLoop, sameness: Sameness) -> list[Problem]:
     """Conditions around a step or its update, and exits before them, that may differ by worker."""
-    steps = [t for node in loop.calls for t in _tests(origins, node, loop)]
+    steps = [t for node in loop.calls for t in _tests(origins, node, loop, sameness)]
     ways = [node for update in loop.gradient.updates for node in _way(origins, update.call, loop)]
-    updates = [t for node in ways for t in _tests(origins, node, loop)]
+    updates = [t for node in ways for t in _tests(origins, node, loop, sameness)]
     found = [(test, "a step is taken") for test in dict.fromkeys(steps)]
     found += [(test, "an update is applied") for test in dict.fromkeys(updates) if test not in steps]
     return [
@@ -28,22 +29,14 @@ def local_decisions(origins: Origins, loop: TrainingLoop) -> list[Problem]:
     ]
 
 
-def _tests(origins: Origins, node: cst.CSTNode, loop: TrainingLoop) -> Iterator[cst.CSTNode]:
+def _tests(origins: Origins, node: cst.CSTNode, loop: TrainingLoop, sameness: Sameness) -> Iterator[cst.CSTNode]:
     """What decides, in the node's own function, whether it is reached."""
-    if (test := differing(node, origins)) is not None:
+    if (test := sameness.differing(node)) is not None:
         yield test
     for exit_ in exits_before(node, origins):
         leaves = exit_ in loop_exits(loop)  # refused for itself, whatever decides it
-        if not leaves and (test := differing(exit_, origins)) is not None:
+        if not leaves and (test := sameness.differing(exit_)) is not None:
             yield test
-
-
-def loop_exits(loop: TrainingLoop) -> list[cst.CSTNode]:
-    """`break` and `return` that end the training loop or one around it."""
-    found: list[cst.CSTNode] = []
-    for body in (loop.loop, *loop.outer):
-        found += _exits(body.body, own=True)
-    return found
 
 
 def _way(origins: Origins, node: cst.CSTNode, loop: TrainingLoop) -> list[cst.CSTNode]:
@@ -59,15 +52,3 @@ def _way(origins: Origins, node: cst.CSTNode, loop: TrainingLoop) -> list[cst.CS
         if function is not None and not within(origins.index, each, loop.loop.body):
             todo += origins.calls_of(function)
     return list(way)
-
-
-def _exits(node: cst.CSTNode, own: bool) -> list[cst.CSTNode]:
-    """Statements that leave the loop around `node`; `own` is False inside an inner loop, whose `break` is its own."""
-    found: list[cst.CSTNode] = []
-    for child in node.children:
-        if isinstance(child, cst.FunctionDef | cst.ClassDef | cst.Lambda):
-            continue
-        if isinstance(child, cst.Return) or (isinstance(child, cst.Break) and own):
-            found.append(child)
-        found += _exits(child, own and not isinstance(child, cst.For | cst.While))
-    return found

@@ -1,0 +1,256 @@
+"""One way to follow an expression to what it is made of; a domain says what is asked about it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import Generic, TypeVar
+
+import libcst as cst
+
+from .flow import reaching
+from .grown import Addition, additions, attribute_additions
+from .index import ITER, Definition
+from .known_branches import Frames
+from .origins import Origins
+from .pieces import nodes
+
+V = TypeVar("V")
+
+_QUESTIONS = 4000  # asked for one answer; real scripts stay below a few hundred
+_DEPTH = 60  # questions open at once
+_CALLS = 8  # calls entered one in another
+
+
+class Evaluator(ABC, Generic[V]):
+    """Follows names, bound arguments, returns, unpacking, attributes and what is put into containers.
+
+    A domain is a subclass. Its answers form a join-semilattice: `nothing` is what adds nothing, and `unknown` what is
+    answered where following ends. A value that is defined by itself adds nothing of its own. Answers are kept, but for
+    those that were given inside a cycle.
+    """
+
+    nothing: V
+    unknown: V
+
+    def __init__(self, origins: Origins) -> None:
+        self._origins, self._index = origins, origins.index
+        self._answers: dict[tuple[cst.CSTNode, Frames], V] = {}
+        self._busy: set[tuple[cst.CSTNode, Frames]] = set()
+        self._earlier: dict[cst.AugAssign, cst.Name] = {}
+        self._asked = 0
+
+    def of(self, node: cst.CSTNode, frames: Frames = ()) -> V:
+        """The answer for the value of an expression."""
+        known = self.known(node, frames)
+        if known is not None:
+            return known
+        if not self._busy:
+            self._asked = 0
+        key = (node, frames)
+        if key in self._answers:
+            return self._answers[key]
+        self._asked += 1
+        if key in self._busy:
+            return self.nothing
+        if self._asked > _QUESTIONS or len(self._busy) > _DEPTH or len(frames) > _CALLS:
+            return self.unknown
+        self._busy.add(key)
+        try:
+            found = self._of(node, frames)
+        finally:
+            self._busy.discard(key)
+        if not self._busy:
+            self._answers[key] = found
+        return found
+
+    def forget(self) -> None:
+        """Start again, after what the domain knows has changed."""
+        self._answers.clear()
+
+    def fresh(self) -> None:
+        """Begin with no answers, as a copy does that knows more."""
+        self._answers, self._busy = {}, set()
+
+    def all(self, parts: Iterable[cst.CSTNode], frames: Frames = ()) -> V:
+        """The answers for several expressions, as one."""
+        return self.join(self.of(part, frames) for part in parts)
+
+    # --- what a domain says -------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def join(self, values: Iterable[V]) -> V:
+        """What several possible values are together."""
+
+    @abstractmethod
+    def known(self, node: cst.CSTNode, frames: Frames) -> V | None:
+        """What is known of an expression without following it; None where it has to be followed."""
+
+    @abstractmethod
+    def compound(self, node: cst.CSTNode, frames: Frames) -> V:
+        """An expression that is no name, attribute or call: an operator, a literal, a container."""
+
+    @abstractmethod
+    def named_call(self, call: cst.Call, api: str, frames: Frames) -> V:
+        """The call of an imported or built-in function."""
+
+    @abstractmethod
+    def object_call(self, call: cst.Call, frames: Frames) -> V:
+        """The call of anything else that is no function of the file: a method, an object, a class."""
+
+    @abstractmethod
+    def plain_attribute(self, node: cst.Attribute, frames: Frames) -> V:
+        """An attribute of which no class of the file is known to store anything."""
+
+    @abstractmethod
+    def iterated(self, iterable: cst.BaseExpression, path: tuple[int, ...], frames: Frames) -> V:
+        """An element of what is iterated over, or `path` in it."""
+
+    @abstractmethod
+    def reached(self, place: cst.CSTNode, frames: Frames) -> V:
+        """What it adds to a value that it was made at this place, and not at another or not at all."""
+
+    def exempt(self, value: cst.CSTNode) -> bool:  # noqa: ARG002 - for domains
+        """Whether what is bound or stored adds nothing, wherever that is done."""
+        return False
+
+    def parameter(self, definition: Definition, frames: Frames) -> V | None:  # noqa: ARG002 - for domains
+        """What a domain knows of a parameter; None where its calls are to be asked."""
+        return None
+
+    def added(self, addition: Addition, frames: Frames) -> V:
+        """What it does to a container that something is put in."""
+        inside = self.all(addition.values, frames) if addition.values is not None else self.unknown
+        return self.join((inside, self.reached(addition.place, frames)))
+
+    # --- following ----------------------------------------------------------------------------------------------------
+
+    def _of(self, node: cst.CSTNode, frames: Frames) -> V:
+        if isinstance(node, cst.Call):
+            return self._call(node, frames)
+        if isinstance(node, cst.Name):
+            return self._name(node, frames)
+        if isinstance(node, cst.Attribute):
+            return self._attribute(node, frames)
+        if isinstance(node, cst.Lambda | cst.FunctionDef | cst.ClassDef | cst.Import | cst.ImportFrom):
+            return self.nothing
+        if isinstance(node, cst.Await | cst.Yield):
+            return self.unknown
+        return self.compound(node, frames)
+
+    def _name(self, node: cst.Name, frames: Frames) -> V:
+        if self._origins.names.api(node) is not None:
+            return self.nothing
+        definitions = reaching(self._index, node)
+        found = [self.definition(d, frames) for d in definitions]
+        return self.join((*found, *(self.added(a, frames) for a in additions(self._origins, node, definitions))))
+
+    def definition(self, definition: Definition, frames: Frames = ()) -> V:
+        """What one binding gives a name."""
+        if definition.kind in {"import", "def", "class"}:
+            return self.nothing
+        if definition.kind == "param":
+            return self._parameter(definition, frames)
+        value = definition.value
+        if value is None:
+            return self.unknown
+        if self.exempt(value):
+            return self.nothing
+        if isinstance(value, cst.AugAssign):
+            found = self.changed(value, self.earlier(definition.name, value), frames)
+        elif definition.kind in {"for", "comp"}:
+            found = self.element(value, definition.path[1:], frames)
+        else:
+            found = self.component(value, definition.path, frames)
+        return self.join((found, self.reached(definition.statement, frames)))
+
+    def earlier(self, name: str, statement: cst.AugAssign) -> cst.Name:
+        """A name as it is before a statement changes it: one node for each, so that cycles are seen."""
+        if statement not in self._earlier:
+            self._earlier[statement] = self._index.probe(name, statement)
+        return self._earlier[statement]
+
+    def changed(self, statement: cst.AugAssign, earlier: cst.Name, frames: Frames) -> V:
+        """What `name += value` makes of what the name was `earlier`."""
+        return self.join((self.of(statement.value, frames), self.of(earlier, frames)))
+
+    def component(self, value: cst.CSTNode, path: tuple[int, ...], frames: Frames) -> V:
+        """What unpacking gives: `path` in the value."""
+        if path and isinstance(value, cst.Tuple | cst.List) and 0 <= path[0] < len(value.elements):
+            return self.component(value.elements[path[0]].value, path[1:], frames)
+        function = self._origins.function(value.func) if path and isinstance(value, cst.Call) else None
+        followed = function is not None and len(frames) < _CALLS and self.known(value, frames) is None
+        if function is not None and isinstance(value, cst.Call) and followed:
+            return self._returned(value, function, path, frames)
+        return self.of(value, frames)
+
+    def element(self, iterable: cst.CSTNode, path: tuple[int, ...], frames: Frames) -> V:
+        """What iterating gives: `path` in an element."""
+        if isinstance(iterable, cst.Call) and iterable.args:
+            api = self._origins.names.api(iterable.func)
+            if api == "builtins.enumerate" and path:
+                return self.nothing if path[0] == 0 else self.element(iterable.args[0].value, path[1:], frames)
+            if api == "builtins.zip" and path and 0 <= path[0] < len(iterable.args):
+                return self.element(iterable.args[path[0]].value, path[1:], frames)
+        assert isinstance(iterable, cst.BaseExpression)
+        return self.iterated(iterable, path, frames)
+
+    def _parameter(self, definition: Definition, frames: Frames) -> V:
+        known = self.parameter(definition, frames)
+        function = definition.scope
+        if known is not None or not isinstance(function, cst.FunctionDef):
+            return known if known is not None else self.unknown
+        params = (*function.params.posonly_params, *function.params.params)
+        if self._index.enclosing_class(function) is not None and params[:1] == (definition.value,):
+            return self.nothing  # self: its attributes are asked one by one
+        own = next((i for i in range(len(frames) - 1, -1, -1) if frames[i][0] is function), None)
+        if own is not None:
+            bound = self._origins.bind(frames[own][1], function).get(definition.name)
+            return self.of(bound, frames[:own]) if bound is not None else self.unknown
+        given = [self._origins.bind(c, function).get(definition.name) for c in self._origins.calls_of(function)]
+        if not given or None in given:
+            return self.unknown
+        return self.all(value for value in given if value is not None)
+
+    def _call(self, node: cst.Call, frames: Frames) -> V:
+        api = self._origins.names.api(node.func)
+        if api is not None:
+            return self.named_call(node, api, frames)
+        function = self._origins.function(node.func)
+        return self._returned(node, function, (), frames) if function else self.object_call(node, frames)
+
+    def _returned(self, call: cst.Call, function: cst.FunctionDef, path: tuple[int, ...], frames: Frames) -> V:
+        """What a call of a function of the file gives: all that it returns, or yields."""
+        inside = (*frames, (function, call))
+        given = self.given_back(function)
+        values = [self.component(each, path, inside) for each in given]
+        return self.join((*values, *(self.reached(each, inside) for each in given)))
+
+    def given_back(self, function: cst.FunctionDef) -> list[cst.BaseExpression]:
+        """What a function returns, or yields."""
+        inside = nodes(function.body) if function in self._index.generators else ()
+        yields = [n for n in inside if isinstance(n, cst.Yield)]
+        own = [n.value for n in yields if self._index.enclosing_function(n) is function]
+        values = [*(r.value for r in self._index.returns[function]), *own]
+        return [v.item if isinstance(v, cst.From) else v for v in values if v is not None]
+
+    def _attribute(self, node: cst.Attribute, frames: Frames) -> V:
+        if self._origins.names.api(node) is not None:
+            return self.nothing
+        stored = self._origins.stored(node)
+        return self.stores(node, stored, frames) if stored else self.plain_attribute(node, frames)
+
+    def stores(self, node: cst.Attribute, stored: list[tuple[cst.CSTNode, tuple[int, ...]]], frames: Frames) -> V:
+        """What is stored in an attribute, and put into it later."""
+        found = [self._stored(value, path, frames) for value, path in stored]
+        later = [self.added(a, frames) for a in attribute_additions(self._origins, node.attr.value)]
+        return self.join((*found, *later))
+
+    def _stored(self, value: cst.CSTNode, path: tuple[int, ...], frames: Frames) -> V:
+        if self.exempt(value):
+            return self.nothing
+        if isinstance(value, cst.AugAssign):
+            found = self.of(value.value, frames)
+        else:
+            found = self.component(value, path, frames) if ITER not in path else self.nothing
+        return self.join((found, self.reached(self._index.statement_of(value), frames)))

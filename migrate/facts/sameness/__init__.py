@@ -1,0 +1,9 @@
+"""Whether values are the same on all workers, and if not, why."""
+
+from __future__ import annotations
+
+from .decisions import local_decisions
+from .marks import BY_CHANCE, Mark, Marks
+from .values import Sameness
+
+__all__ = ["BY_CHANCE", "Mark", "Marks", "Sameness", "local_decisions"]

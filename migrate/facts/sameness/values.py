@@ -1,0 +1,254 @@
+"""Whether a value is the same on all workers, and if not, why: the domain of every question about decisions."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Callable, Collection, Iterable
+
+import libcst as cst
+
+from ...catalogue import SAVES, Kind
+from ..data import Chain, Datasets, Takings
+from ..program import Definition, Evaluator, Frames, Origins, argument, nodes, parses_arguments, tests_around
+from ..training import TrainingLoop
+from .lengths import Lengths
+from .marks import BY_CHANCE, SAME, Mark, Marks
+
+_DP = "tfdp.runtime."
+_CHANCE = (
+    *("time.", "datetime.", "random.", "numpy.random.", "os.", "glob.", "pathlib.", "tensorflow.train."),
+    *("tensorflow.io.", "tensorflow.timestamp", "builtins.id", "builtins.open"),
+    *("uuid.", "secrets.", "socket.", "tempfile.", "threading."),
+)
+_DRAWN = re.compile(r"(tensorflow\.random\.(?!stateless_)|keras\.random\.|keras\.backend\.random)")
+_PURE = ("builtins.", "numpy.", "tensorflow.", "keras.", "math.", "statistics.", "collections.", "itertools.", "copy.")
+_KINDS = frozenset({"builtins.isinstance", "builtins.hasattr", "builtins.type", "builtins.callable"})
+_COUNTS = frozenset({"builtins.len", "numpy.shape", "numpy.size", "tensorflow.shape", "tensorflow.size"})
+_DESCRIBES = frozenset({"ndim", "dtype", "name"})
+_ENDINGS = ("KeyboardInterrupt", "StopIteration", "OutOfRangeError", "ImportError", "ModuleNotFoundError")
+_ASSIGNS = frozenset({"assign", "assign_add", "assign_sub"})
+_UNKNOWN: Marks = frozenset({Mark.UNKNOWN})
+_LOCAL: Marks = frozenset({Mark.LOCAL})
+_OWN = frozenset({f"{_DP}rank", f"{_DP}local_rank", f"{_DP}rank_seed"})
+
+
+class Sameness(Evaluator[Marks]):
+    """Follows values to the examples that they are made from."""
+
+    nothing = SAME
+    unknown = _UNKNOWN
+
+    def __init__(
+        self,
+        origins: Origins,
+        datasets: Datasets,
+        loops: tuple[TrainingLoop, ...],
+        dealt: Collection[cst.CSTNode],
+        *,
+        metric: Callable[[cst.Call], Marks | None],
+        shared: Collection[cst.Param] = frozenset(),
+    ) -> None:
+        """`dealt` are the places of training data that are dealt; `metric` the marks of `metric.result()`, None for
+        any other call; `shared` parameters that Keras gives the same value on all workers."""
+        super().__init__(origins)
+        self._datasets, self._dealt, self._metric, self._shared = datasets, dealt, metric, shared
+        self._loops = {loop.loop for loop in loops}
+        self._averaged = {loop.gradient.call for loop in loops if not loop.gradient.fed}
+        self._stepping = {call for loop in loops for call in loop.calls} - self._averaged
+        self._taken = {t.call: t.chains for t in Takings(origins, datasets.read).all}
+        targets = [loop.gradient.target for loop in loops if loop.gradient.target is not None]
+        self._losses = {o.node for target in targets for o in origins.of(target)}
+        self._lengths = Lengths(origins, self._is_data, self.of, self.reached)
+        self.equal: set[cst.CSTNode] = set()  # expressions that the migration makes equal
+
+    def forget(self) -> None:
+        """Start again, after `equal` has grown."""
+        super().forget()
+        self._lengths.forget()
+
+    def join(self, values: Iterable[Marks]) -> Marks:
+        """Every reason that one of them has."""
+        return SAME.union(*values)
+
+    def after(self, made_equal: Collection[cst.CSTNode]) -> Sameness:
+        """The same questions once more has been made equal."""
+        later = copy.copy(self)
+        later.equal = self.equal.union(made_equal)
+        later.fresh()
+        later._lengths = Lengths(self._origins, self._is_data, later.of, later.reached)
+        return later
+
+    def differing(self, place: cst.CSTNode) -> cst.CSTNode | None:
+        """The first test around a place, in its own function, that is not the same on all workers."""
+        return next((test for test in tests_around(place, self._origins) if self.of(test)), None)
+
+    def length(self, node: cst.CSTNode, frames: Frames = ()) -> Marks:
+        """Why the number of elements may differ; batches have as many rows on each worker."""
+        return self._lengths.of(node, frames)
+
+    def _is_data(self, node: cst.CSTNode) -> bool:
+        return bool(self._datasets.chains(node))
+
+    # --- what is known ------------------------------------------------------------------------------------------------
+
+    def exempt(self, value: cst.CSTNode) -> bool:
+        """What the migration makes equal is equal wherever it is bound."""
+        return value in self.equal
+
+    def known(self, node: cst.CSTNode, frames: Frames) -> Marks | None:
+        """Losses and what training steps give are the worker's own, averaged gradients are not."""
+        if node in self.equal or node in self._averaged:
+            return SAME
+        if self._steps_unseen(node) or node in self._losses or self._slices(node):
+            return _LOCAL
+        if isinstance(node, cst.Call):
+            of_metric = self._metric(node)
+            return self._batch(self._taken[node]) if of_metric is None and node in self._taken else of_metric
+        if isinstance(node, cst.Attribute) and node.attr.value in _DESCRIBES:
+            return SAME
+        if isinstance(node, cst.Attribute) and node.attr.value in {"shape", "size"}:
+            return SAME if self._origins.names.api(node) is not None else self.length(node.value, frames)
+        return None
+
+    def _steps_unseen(self, node: cst.CSTNode) -> bool:
+        """Whether this takes a training step and gives something of which nothing is known."""
+        return node in self._stepping and not (isinstance(node, cst.Call) and self._origins.function(node.func))
+
+    def _slices(self, node: cst.CSTNode) -> bool:
+        """`x[i : i + batch]` in a training loop over numbers: its rows are dealt there."""
+        if not isinstance(node, cst.Subscript) or not any(isinstance(e.slice, cst.Slice) for e in node.slice):
+            return False
+        return any(loop in self._loops for loop in self._index.loops_around(node))
+
+    def parameter(self, definition: Definition, frames: Frames) -> Marks | None:  # noqa: ARG002
+        """The epoch, its averaged logs, the present learning rate."""
+        return SAME if definition.value in self._shared else None
+
+    # --- what operations do -------------------------------------------------------------------------------------------
+
+    def compound(self, node: cst.CSTNode, frames: Frames) -> Marks:
+        """What is made of values differs as they do."""
+        return self.all(node.children, frames)
+
+    def iterated(self, iterable: cst.BaseExpression, path: tuple[int, ...], frames: Frames) -> Marks:
+        """What iterating gives: of a dataset that is dealt, this worker's examples."""
+        ranged = isinstance(iterable, cst.Call) and self._origins.names.api(iterable.func) == "builtins.range"
+        if ranged:
+            return self.of(iterable, frames)
+        chains = self._datasets.chains(self._datasets.unwrap(iterable))
+        if path[:1] == (0,) and self._numbered(iterable):
+            return SAME
+        return self._batch(chains) if chains else self.of(iterable, frames)
+
+    def element(self, iterable: cst.CSTNode, path: tuple[int, ...], frames: Frames) -> Marks:
+        """In a training loop, what is not its counter is the worker's own."""
+        trained = self._index.parents.get(iterable) in self._loops
+        return super().element(iterable, path, frames) if not trained or self._counts(iterable, path) else _LOCAL
+
+    def _counts(self, iterable: cst.CSTNode, path: tuple[int, ...]) -> bool:
+        """Whether elements of what a training loop goes over are told apart: numbers, or several iterables."""
+        api = self._origins.names.api(iterable.func) if isinstance(iterable, cst.Call) else None
+        numbered = path[:1] == (0,) and (api == "builtins.enumerate" or self._numbered(iterable))
+        return numbered or api == "builtins.range" or (api == "builtins.zip" and bool(path))
+
+    def _numbered(self, iterable: cst.CSTNode) -> bool:
+        assert isinstance(iterable, cst.BaseExpression)
+        chains = self._datasets.chains(self._datasets.unwrap(iterable))
+        return bool(chains) and all(c.numbered for c in chains)
+
+    def _batch(self, chains: tuple[Chain, ...]) -> Marks:
+        nodes_of = {n for c in chains for n in c.nodes}
+        dealt = any(c.dealt is not None for c in chains) or any(n in self._dealt for n in nodes_of)
+        return frozenset({Mark.LOCAL if dealt else Mark.CHANCE})
+
+    def reached(self, place: cst.CSTNode, frames: Frames) -> Marks:
+        """What decides whether a statement runs; chance alone is settled by asking rank 0 there."""
+        child, found = place, SAME
+        for parent in self._index.ancestors(place):
+            if isinstance(parent, cst.FunctionDef | cst.Lambda | cst.ClassDef):
+                break
+            if isinstance(parent, cst.If | cst.While) and child is not parent.test:
+                found |= self.of(parent.test, frames) - BY_CHANCE
+            elif isinstance(parent, cst.For) and child is parent.body and parent not in self._loops:
+                found |= self.length(parent.iter, frames) & {Mark.LOCAL}
+            elif isinstance(parent, cst.ExceptHandler) and not self._ends(parent):
+                tried = cst.ensure_type(self._index.parents[parent], cst.Try).body
+                found |= self.all([n for n in nodes(tried) if isinstance(n, cst.Call | cst.Assert)], frames)
+            child = parent
+        return found
+
+    def _ends(self, handler: cst.ExceptHandler) -> bool:
+        """Whether the exception says that there is no more, or that somebody stopped the script."""
+        named = list(nodes(handler.type)) if handler.type is not None else []
+        return any(isinstance(n, cst.Name) and n.value in _ENDINGS for n in named)
+
+    # --- attributes and calls -----------------------------------------------------------------------------------------
+
+    def plain_attribute(self, node: cst.Attribute, frames: Frames) -> Marks:
+        """Of an optimizer the same; of a model equal but for chance; else as its object, and all that is stored."""
+        kinds = self._origins.kinds(node.value)
+        if Kind.OPTIMIZER in kinds:
+            return SAME
+        if Kind.CHECKPOINT in kinds:
+            made = [o.node for o in self._origins.of(node.value)]
+            kept = [argument(m, node.attr.value) for m in made if isinstance(m, cst.Call)]
+            return self.all([k.value for k in kept if k is not None], frames)
+        if Kind.MODEL in kinds:
+            return frozenset({Mark.CHANCE})
+        others = self._index.attribute_stores.get(node.attr.value, ())
+        return self.of(node.value, frames) | self.stores(node, [(v, p) for _, v, p in others], frames)
+
+    def object_call(self, call: cst.Call, frames: Frames) -> Marks:
+        """A method as its object and its arguments, an object that is called as its arguments."""
+        if parses_arguments(call, self._origins):
+            return SAME
+        arguments = [a.value for a in call.args]
+        made_of = self._origins.constructed(call)
+        if made_of is not None:  # what `__init__` keeps is asked attribute by attribute
+            kept = self._origins.method(made_of, "__init__") is not None
+            return SAME if kept else self.all(arguments, frames)
+        made = self._origins.of(call.func)
+        if isinstance(call.func, cst.Attribute):
+            receiver = self._receiver(call.func, frames)
+        else:  # an object that is called: a model, a loss
+            receiver = _UNKNOWN if not made or any(not isinstance(o.node, cst.Call) for o in made) else SAME
+        return receiver | self.all(arguments, frames)
+
+    def _receiver(self, func: cst.Attribute, frames: Frames) -> Marks:
+        kinds = self._origins.kinds(func.value)
+        if Kind.CHECKPOINT in kinds and func.attr.value in SAVES[Kind.CHECKPOINT]:
+            return SAME  # the path, which rank 0 gives to all
+        if kinds & {Kind.MODEL, Kind.OPTIMIZER, Kind.CHECKPOINT}:
+            return frozenset({Mark.CHANCE})
+        return self.of(func.value, frames)
+
+    def named_call(self, call: cst.Call, api: str, frames: Frames) -> Marks:
+        """What a function of a library gives, by the tables above."""
+        arguments = [a.value for a in call.args]
+        if api.startswith(_DP):
+            return _LOCAL if api in _OWN else SAME
+        if api in _KINDS:
+            return SAME
+        if api in _COUNTS and arguments:
+            return self.length(arguments[0], frames)
+        if api == "tensorflow.Variable":
+            return self._variable(call, arguments, frames)
+        if api in {"builtins.input", "builtins.next", "builtins.iter"}:
+            return _UNKNOWN
+        found = self.all(arguments, frames)
+        if _DRAWN.match(api):
+            return found | {Mark.DRAWN}
+        if api.startswith(_CHANCE):
+            return found | {Mark.CHANCE}
+        return found if api.startswith(_PURE) else found | {Mark.UNKNOWN}
+
+    def _variable(self, made: cst.Call, arguments: list[cst.BaseExpression], frames: Frames) -> Marks:
+        """A variable of integers is trained by nothing, and is what is assigned to it; else what changes it may be out
+        of sight, but it starts as rank 0's."""
+        if not arguments or not isinstance(arguments[0], cst.Integer):
+            return (self.all(arguments, frames) - BY_CHANCE) | {Mark.CHANCE}
+        methods = [(c, c.func) for c in self._index.calls if isinstance(c.func, cst.Attribute)]
+        changes = [(c, f.value) for c, f in methods if f.attr.value in _ASSIGNS]
+        own = [c for c, variable in changes if any(o.node is made for o in self._origins.of(variable))]
+        return self.join(self.all((a.value for a in c.args), frames) | self.reached(c, frames) for c in own)
