@@ -1,11 +1,13 @@
-"""Values that are linear in means over a batch: their average over ranks is the value over all examples."""
+"""Values that are linear in means over a batch: their average over the workers is the value over all examples."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 import libcst as cst
 
 from ..losses import Losses, Reduction
-from ..program import Definition, Origins, reaching
+from ..program import Addition, Definition, Evaluator, Frames, Origins
 from ..sameness import Mark, Sameness
 
 _SAME = frozenset(
@@ -17,48 +19,58 @@ _SAME = frozenset(
     }
 )
 _METHODS = frozenset({"numpy", "item", "mean", "sum", "copy"})
-_DEPTH = 25
 
 
-class Linear:
-    """Asks whether a value is a sum of batch means, each times a number that is equal on all ranks."""
+class Linear(Evaluator[bool]):
+    """The domain of sums of batch means, each times a number that is equal on all workers.
+
+    A binding that is asked for again is assumed to be linear: where it is not, the whole answer is no.
+    """
+
+    nothing = True
+    unknown = False
 
     def __init__(self, origins: Origins, sameness: Sameness) -> None:
-        self._origins, self._sameness = origins, sameness
-        self._losses = Losses(origins)
-        self._assumed: set[Definition] = set()
-
-    def of(self, node: cst.CSTNode, depth: int = 0) -> bool:
-        """Whether the value is linear in means over batches of equal size on all ranks."""
-        if depth == 0:
-            self._assumed = set()
-        if depth > _DEPTH:
-            return False
-        if not self._sameness.of(node) & {Mark.LOCAL, Mark.UNKNOWN}:
-            return True
-        if isinstance(node, cst.BinaryOperation):
-            return self._operation(node, depth)
-        if isinstance(node, cst.UnaryOperation):
-            return isinstance(node.operator, cst.Minus) and self.of(node.expression, depth + 1)
-        if isinstance(node, cst.Name):
-            definitions = reaching(self._origins.index, node)
-            return (
-                bool(definitions) and all(self._definition(d, depth) for d in definitions) and self._added(node, depth)
-            )
-        if isinstance(node, cst.List | cst.Tuple):
-            return all(self.of(e.value, depth + 1) for e in node.elements)
-        if isinstance(node, cst.ListComp | cst.GeneratorExp):
-            return node.for_in.ifs == () and self.of(node.elt, depth + 1)
-        if isinstance(node, cst.Subscript):
-            return self.of(node.value, depth + 1) and not any(self._sameness.of(s) for s in node.slice)
-        return isinstance(node, cst.Call) and self._call(node, depth)
+        super().__init__(origins)
+        self._sameness, self._losses = sameness, Losses(origins)
 
     def is_mean(self, node: cst.CSTNode) -> bool:
         """Whether the value comes straight from a loss, a training step: where it is made is no place to average it."""
         return isinstance(node, cst.Call) and self._mean(node, ())
 
-    def _operation(self, node: cst.BinaryOperation, depth: int) -> bool:
-        left, right = self.of(node.left, depth + 1), self.of(node.right, depth + 1)
+    def join(self, values: Iterable[bool]) -> bool:
+        """Whether all possible values are linear."""
+        return all(values)
+
+    def known(self, node: cst.CSTNode, frames: Frames) -> bool | None:  # noqa: ARG002 - the evaluator's signature
+        """What is the same on all workers is linear, and so are losses and what training steps give."""
+        if self._same_but_for_chance(node):
+            return True
+        if not isinstance(node, cst.Call):
+            return None
+        if self._mean(node, ()):
+            return True
+        return False if self._origins.function(node.func) in self._index.generators else None
+
+    def _same_but_for_chance(self, node: cst.CSTNode) -> bool:
+        return not self._sameness.of(node) & {Mark.LOCAL, Mark.UNKNOWN}
+
+    def compound(self, node: cst.CSTNode, frames: Frames) -> bool:
+        """Sums, and products with numbers that are the same; containers and elements of what is linear."""
+        if isinstance(node, cst.BinaryOperation):
+            return self._operation(node, frames)
+        if isinstance(node, cst.UnaryOperation):
+            return isinstance(node.operator, cst.Minus) and self.of(node.expression, frames)
+        if isinstance(node, cst.List | cst.Tuple):
+            return self.all((e.value for e in node.elements), frames)
+        if isinstance(node, cst.ListComp | cst.GeneratorExp):
+            return node.for_in.ifs == () and self.of(node.elt, frames)
+        if isinstance(node, cst.Subscript):
+            return self.of(node.value, frames) and not any(self._sameness.of(s) for s in node.slice)
+        return False
+
+    def _operation(self, node: cst.BinaryOperation, frames: Frames) -> bool:
+        left, right = self.of(node.left, frames), self.of(node.right, frames)
         if isinstance(node.operator, cst.Add | cst.Subtract):
             return left and right
         if isinstance(node.operator, cst.Multiply):
@@ -66,72 +78,57 @@ class Linear:
             return left and right and any(factors)
         return isinstance(node.operator, cst.Divide) and left and not self._sameness.of(node.right)
 
-    def _definition(self, definition: Definition, depth: int) -> bool:
-        """Whether a binding is linear; assumed of one that was asked for: where it is not, the whole answer is no."""
-        if definition in self._assumed:
-            return True
-        self._assumed.add(definition)
-        value = definition.value
-        if definition.kind in {"comp", "for"}:
-            return value is not None and Mark.LOCAL in self._sameness.of(value) and self.of(value, depth + 1)
-        if isinstance(value, cst.AugAssign):
-            grows = isinstance(value.operator, cst.AddAssign | cst.SubtractAssign)
-            scales = isinstance(value.operator, cst.DivideAssign | cst.MultiplyAssign)
-            earlier = self._origins.index.probe(definition.name, value)
-            part = self.of(value.value, depth + 1) if grows else scales and not self._sameness.of(value.value)
-            return part and all(self._definition(d, depth + 1) for d in reaching(self._origins.index, earlier))
-        if value is None or definition.kind != "assign":
-            return False
-        path = definition.path
-        while path and isinstance(value, cst.Tuple | cst.List) and 0 <= path[0] < len(value.elements):
-            value, path = value.elements[path[0]].value, path[1:]
-        if path:
-            return self._mean(value, path) or self._returned(value, path, depth)
-        return self.of(value, depth + 1)
+    def changed(self, statement: cst.AugAssign, earlier: cst.Name, frames: Frames) -> bool:
+        """`total += loss` and `total /= number`."""
+        if isinstance(statement.operator, cst.AddAssign | cst.SubtractAssign):
+            return self.of(statement.value, frames) and self.of(earlier, frames)
+        scales = isinstance(statement.operator, cst.DivideAssign | cst.MultiplyAssign)
+        return scales and not self._sameness.of(statement.value) and self.of(earlier, frames)
 
-    def _added(self, node: cst.Name, depth: int) -> bool:
-        """Whether what is appended to a list is linear, too."""
-        index = self._origins.index
-        for use in index.names[node.value]:
-            holder = index.parents.get(use)
-            call = index.parents.get(holder) if isinstance(holder, cst.Attribute) and holder.value is use else None
-            if isinstance(holder, cst.Subscript) and holder in index.subscript_stores:
+    def component(self, value: cst.CSTNode, path: tuple[int, ...], frames: Frames) -> bool:
+        """Of several values that a training step gives each by itself."""
+        if path and not isinstance(value, cst.Tuple | cst.List):
+            if self._mean(value, path):
+                return True
+            if not isinstance(value, cst.Call) or self._origins.function(value.func) is None:
                 return False
-            if isinstance(call, cst.Call) and isinstance(holder, cst.Attribute) and call.func is holder:
-                if holder.attr.value in {"append", "appendleft"} and not all(
-                    self.of(a.value, depth + 1) for a in call.args
-                ):
-                    return False
-                if holder.attr.value in {"extend", "insert", "update"}:
-                    return False
-        return True
+        return super().component(value, path, frames)
 
-    def _call(self, node: cst.Call, depth: int) -> bool:
-        if self._mean(node, ()):
-            return True
-        api = self._origins.names.api(node.func)
-        if api is not None:
-            others = node.args[1:]  # weights of a mean: a product of two values of the batch is not linear
-            same = bool(node.args) and not any(a.star or self._sameness.of(a.value) for a in others)
-            return api in _SAME and same and self.of(node.args[0].value, depth + 1)
-        if self._origins.function(node.func) is not None:
-            return self._returned(node, (), depth)
-        if isinstance(node.func, cst.Attribute) and node.func.attr.value in _METHODS and not node.args:
-            return self.of(node.func.value, depth + 1)
+    def iterated(self, iterable: cst.BaseExpression, path: tuple[int, ...], frames: Frames) -> bool:  # noqa: ARG002
+        """Elements of a list of the worker's own numbers; batches of data are none."""
+        return Mark.LOCAL in self._sameness.of(iterable) and self.of(iterable, frames)
+
+    def parameter(self, definition: Definition, frames: Frames) -> bool | None:
+        """Only what this very call is given: a value of several calls is averaged where each gives it."""
+        return None if any(f is definition.scope for f, _ in frames) else False
+
+    def stores(self, node: cst.Attribute, stored: object, frames: Frames) -> bool:  # noqa: ARG002
+        """What becomes of a number that an object keeps is not followed."""
         return False
 
-    def _returned(self, call: cst.CSTNode, path: tuple[int, ...], depth: int) -> bool:
-        """Whether all that a function of the file returns is linear, as the mean loss of an epoch is."""
-        function = self._origins.function(call.func) if isinstance(call, cst.Call) else None
-        if function is None or function in self._origins.index.generators:
-            return False
-        values: list[cst.CSTNode | None] = [r.value for r in self._origins.index.returns[function]]
-        for step in path:
-            values = [
-                v.elements[step].value if isinstance(v, cst.Tuple | cst.List) and 0 <= step < len(v.elements) else None
-                for v in values
-            ]
-        return bool(values) and all(v is not None and self.of(v, depth + 1) for v in values)
+    def plain_attribute(self, node: cst.Attribute, frames: Frames) -> bool:  # noqa: ARG002
+        """Nor that of other objects."""
+        return False
+
+    def reached(self, place: cst.CSTNode, frames: Frames) -> bool:  # noqa: ARG002
+        """Whether all workers come to a place is asked where the average is taken."""
+        return True
+
+    def added(self, addition: Addition, frames: Frames) -> bool:
+        """What is appended to a list has to be linear, too."""
+        func = addition.place.func if isinstance(addition.place, cst.Call) else None
+        appended = isinstance(func, cst.Attribute) and func.attr.value in {"append", "appendleft"}
+        return appended and addition.values is not None and self.all(addition.values, frames)
+
+    def named_call(self, call: cst.Call, api: str, frames: Frames) -> bool:
+        """Sums and means; not weighted ones: a product of two values of the batch is not linear."""
+        same = bool(call.args) and not any(a.star or self._sameness.of(a.value) for a in call.args[1:])
+        return api in _SAME and same and self.of(call.args[0].value, frames)
+
+    def object_call(self, call: cst.Call, frames: Frames) -> bool:
+        """`values.mean()`, `loss.numpy()`."""
+        method = call.func if isinstance(call.func, cst.Attribute) and not call.args else None
+        return method is not None and method.attr.value in _METHODS and self.of(method.value, frames)
 
     def _mean(self, value: cst.CSTNode, path: tuple[int, ...]) -> bool:
         """Whether what a training step gives back is a mean over its batch."""

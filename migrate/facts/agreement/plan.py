@@ -85,7 +85,7 @@ class Agreement:
         certain = [call for call in summed if self.certain(call)]
         if len(certain) < len(summed):
             self._sameness.equal.difference_update(set(summed) - set(certain))
-            self._sameness.forget()
+            self._forget()
             certain = [call for call in certain if self.certain(call)]
         self.results = tuple(certain)
         for _ in range(4):  # a best value is averaged after the value that it is compared with
@@ -104,6 +104,10 @@ class Agreement:
         marks = self._sameness.of(statement.test)
         return not marks or (self._by_chance(statement) and self._may_ask(statement))
 
+    def _forget(self) -> None:
+        self._sameness.forget()
+        self._linear.forget()
+
     def _of_metric(self, call: cst.Call) -> Marks | None:
         result = self._metrics.result(call)
         if result is None:
@@ -118,7 +122,7 @@ class Agreement:
             for place in self._places(name, statement):
                 self.averages[place] = None
                 self._sameness.equal.add(place)
-                self._sameness.forget()
+                self._forget()
 
     def _local(self, node: cst.CSTNode) -> Iterator[cst.BaseExpression]:
         """The parts of an expression that are made from this worker's examples, the largest first."""
@@ -145,7 +149,7 @@ class Agreement:
             seldom = len(self._index.loops_around(definition.statement)) <= around
             if local and seldom and self._linear.of(value) and self.certain(definition.statement):
                 yield value
-            self._sameness.forget()
+            self._forget()
         for definition in definitions:
             yield from self._given(definition)
         if any(d.kind == "comp" for d in definitions) or not self.certain(name):
@@ -164,7 +168,7 @@ class Agreement:
                 continue
             if self._linear.of(value) and self.certain(value):
                 yield value
-                self._sameness.forget()
+                self._forget()
 
     def _is_whole(self, name: cst.BaseExpression) -> bool:
         """Whether nothing around it in the test is a part of the same value, as in `float(loss)`."""

@@ -136,6 +136,10 @@ class Evaluator(ABC, Generic[V]):
             return self.nothing
         if isinstance(node, cst.Await | cst.Yield):
             return self.unknown
+        if isinstance(node, cst.Subscript) and isinstance(node.value, cst.Tuple | cst.List | cst.Call):
+            place = _place(node)
+            if place is not None:
+                return self.component(node.value, (place,), frames)
         return self.compound(node, frames)
 
     def _name(self, node: cst.Name, frames: Frames) -> V:
@@ -176,7 +180,8 @@ class Evaluator(ABC, Generic[V]):
 
     def component(self, value: cst.CSTNode, path: tuple[int, ...], frames: Frames) -> V:
         """What unpacking gives: `path` in the value."""
-        if path and isinstance(value, cst.Tuple | cst.List) and 0 <= path[0] < len(value.elements):
+        written = isinstance(value, cst.Tuple | cst.List) and all(isinstance(e, cst.Element) for e in value.elements)
+        if path and written and isinstance(value, cst.Tuple | cst.List) and 0 <= path[0] < len(value.elements):
             return self.component(value.elements[path[0]].value, path[1:], frames)
         function = self._origins.function(value.func) if path and isinstance(value, cst.Call) else None
         followed = function is not None and len(frames) < _CALLS and self.known(value, frames) is None
@@ -220,8 +225,12 @@ class Evaluator(ABC, Generic[V]):
         return self._returned(node, function, (), frames) if function else self.object_call(node, frames)
 
     def _returned(self, call: cst.Call, function: cst.FunctionDef, path: tuple[int, ...], frames: Frames) -> V:
-        """What a call of a function of the file gives: all that it returns, or yields."""
-        inside = (*frames, (function, call))
+        """What a call of a function of the file gives: all that it returns, or yields.
+
+        A function that calls itself is asked about all its calls at once.
+        """
+        recurs = any(entered is function for entered, _ in frames)
+        inside = tuple(f for f in frames if f[0] is not function) if recurs else (*frames, (function, call))
         given = self.given_back(function)
         values = [self.component(each, path, inside) for each in given]
         return self.join((*values, *(self.reached(each, inside) for each in given)))
@@ -254,3 +263,10 @@ class Evaluator(ABC, Generic[V]):
         else:
             found = self.component(value, path, frames) if ITER not in path else self.nothing
         return self.join((found, self.reached(self._index.statement_of(value), frames)))
+
+
+def _place(node: cst.Subscript) -> int | None:
+    """The place of `values[2]`, where it is written out."""
+    first = node.slice[0].slice if len(node.slice) == 1 else None
+    value = first.value if isinstance(first, cst.Index) else None
+    return value.evaluated_value if isinstance(value, cst.Integer) else None

@@ -6,27 +6,11 @@ from collections.abc import Callable, Iterable
 
 import libcst as cst
 
+from ..apis import AS_LONG, AS_SAID, CHOOSES, CHOOSING_METHODS, OUTSIDE
 from ..program import Addition, Definition, Evaluator, Frames, Origins
 from .marks import SAME, Mark, Marks
 
-_AS_LONG = frozenset(
-    {
-        *("builtins.list", "builtins.tuple", "builtins.sorted", "builtins.reversed", "builtins.enumerate"),
-        *("builtins.zip", "numpy.array", "numpy.asarray", "numpy.concatenate", "numpy.stack", "collections.deque"),
-        *("tensorflow.stack", "tensorflow.concat", "tensorflow.constant", "tensorflow.convert_to_tensor"),
-    }
-)
-_CHOOSES = frozenset(  # by the values that they are given
-    {
-        *("builtins.filter", "builtins.set", "builtins.frozenset", "builtins.str", "builtins.repr"),
-        *("numpy.unique", "numpy.nonzero", "numpy.flatnonzero", "numpy.argwhere", "numpy.where", "numpy.compress"),
-        *("numpy.extract", "tensorflow.boolean_mask", "tensorflow.where", "tensorflow.unique", "tensorflow.range"),
-        *("builtins.range", "numpy.arange", "itertools.takewhile", "itertools.dropwhile", "collections.Counter"),
-    }
-)
-_METHODS = frozenset({"split", "splitlines", "nonzero", "encode", "strip", "compress"})
 _NEW_KEYS = frozenset({"add", "setdefault", "update"})
-_OUTSIDE = ("os.", "glob.", "pathlib.")
 
 
 class Lengths(Evaluator[Marks]):
@@ -81,21 +65,23 @@ class Lengths(Evaluator[Marks]):
         """Whether this chooses rows: a comparison, or indices that a comparison gives."""
         made = [o.node for o in self._origins.of(node)]
         calls = {self._origins.names.api(m.func) for m in (*made, node) if isinstance(m, cst.Call)}
-        return any(isinstance(m, cst.Comparison) for m in (*made, node)) or bool(calls & _CHOOSES)
+        return any(isinstance(m, cst.Comparison) for m in (*made, node)) or bool(calls & CHOOSES)
 
     def named_call(self, call: cst.Call, api: str, frames: Frames) -> Marks:
         """What chooses by values, or asks outside the program, decides by its value; what only wraps, by what it is
         given."""
-        if api in _CHOOSES or api.startswith(_OUTSIDE):
+        if api in CHOOSES or OUTSIDE.match(api):
             return self._value(call, frames)
-        return self.all((a.value for a in call.args), frames) if api in _AS_LONG else SAME
+        if AS_SAID.match(api):
+            return SAME.union(*(self._value(a.value, frames) for a in call.args))
+        return self.all((a.value for a in call.args), frames) if api in AS_LONG else SAME
 
     def object_call(self, call: cst.Call, frames: Frames) -> Marks:
         """A method gives as many as its object has."""
         if not isinstance(call.func, cst.Attribute):
             return SAME
         receiver = call.func.value
-        return self._value(receiver, frames) if call.func.attr.value in _METHODS else self.of(receiver, frames)
+        return self._value(receiver, frames) if call.func.attr.value in CHOOSING_METHODS else self.of(receiver, frames)
 
     def plain_attribute(self, node: cst.Attribute, frames: Frames) -> Marks:
         """As many as the object has."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import copy
-import re
 from collections.abc import Callable, Collection, Iterable
 
 import libcst as cst
 
 from ...catalogue import SAVES, Kind
+from ..apis import CHANCE, COUNTS, DRAWN, ENDINGS, OF_KIND, PURE, UNASKED
 from ..data import Chain, Datasets, Takings
 from ..program import Definition, Evaluator, Frames, Origins, argument, nodes, parses_arguments, tests_around
 from ..training import TrainingLoop
@@ -16,17 +16,7 @@ from .lengths import Lengths
 from .marks import BY_CHANCE, SAME, Mark, Marks
 
 _DP = "tfdp.runtime."
-_CHANCE = (
-    *("time.", "datetime.", "random.", "numpy.random.", "os.", "glob.", "pathlib.", "tensorflow.train."),
-    *("tensorflow.io.", "tensorflow.timestamp", "builtins.id", "builtins.open"),
-    *("uuid.", "secrets.", "socket.", "tempfile.", "threading."),
-)
-_DRAWN = re.compile(r"(tensorflow\.random\.(?!stateless_)|keras\.random\.|keras\.backend\.random)")
-_PURE = ("builtins.", "numpy.", "tensorflow.", "keras.", "math.", "statistics.", "collections.", "itertools.", "copy.")
-_KINDS = frozenset({"builtins.isinstance", "builtins.hasattr", "builtins.type", "builtins.callable"})
-_COUNTS = frozenset({"builtins.len", "numpy.shape", "numpy.size", "tensorflow.shape", "tensorflow.size"})
 _DESCRIBES = frozenset({"ndim", "dtype", "name"})
-_ENDINGS = ("KeyboardInterrupt", "StopIteration", "OutOfRangeError", "ImportError", "ModuleNotFoundError")
 _ASSIGNS = frozenset({"assign", "assign_add", "assign_sub"})
 _UNKNOWN: Marks = frozenset({Mark.UNKNOWN})
 _LOCAL: Marks = frozenset({Mark.LOCAL})
@@ -181,7 +171,7 @@ class Sameness(Evaluator[Marks]):
     def _ends(self, handler: cst.ExceptHandler) -> bool:
         """Whether the exception says that there is no more, or that somebody stopped the script."""
         named = list(nodes(handler.type)) if handler.type is not None else []
-        return any(isinstance(n, cst.Name) and n.value in _ENDINGS for n in named)
+        return any(isinstance(n, cst.Name) and n.value in ENDINGS for n in named)
 
     # --- attributes and calls -----------------------------------------------------------------------------------------
 
@@ -228,20 +218,20 @@ class Sameness(Evaluator[Marks]):
         arguments = [a.value for a in call.args]
         if api.startswith(_DP):
             return _LOCAL if api in _OWN else SAME
-        if api in _KINDS:
+        if api in OF_KIND:
             return SAME
-        if api in _COUNTS and arguments:
+        if api in COUNTS and arguments:
             return self.length(arguments[0], frames)
         if api == "tensorflow.Variable":
             return self._variable(call, arguments, frames)
-        if api in {"builtins.input", "builtins.next", "builtins.iter"}:
+        if api in UNASKED:
             return _UNKNOWN
         found = self.all(arguments, frames)
-        if _DRAWN.match(api):
+        if DRAWN.match(api):
             return found | {Mark.DRAWN}
-        if api.startswith(_CHANCE):
+        if CHANCE.match(api):
             return found | {Mark.CHANCE}
-        return found if api.startswith(_PURE) else found | {Mark.UNKNOWN}
+        return found if PURE.match(api) else found | {Mark.UNKNOWN}
 
     def _variable(self, made: cst.Call, arguments: list[cst.BaseExpression], frames: Frames) -> Marks:
         """A variable of integers is trained by nothing, and is what is assigned to it; else what changes it may be out

@@ -1,0 +1,200 @@
+"""Whether a value is the same on all workers has one answer, whoever asks: here for expressions after each epoch."""
+
+from __future__ import annotations
+
+import libcst as cst
+import pytest
+
+from tfdp.migrate.facts import read
+from tfdp.migrate.facts.sameness import Mark, Marks
+
+_SCRIPT = """\
+import argparse, collections, glob, json, math, os, random, sys, time
+import numpy as np
+import tensorflow as tf
+from absl import flags
+from elsewhere import foreign, table
+
+parser = argparse.ArgumentParser()
+args = parser.parse_args()
+x = np.ones((640, 4), "float32")
+y = x[:, :1]
+train = tf.data.Dataset.from_tensor_slices((x, y)).batch(16)
+test = tf.data.Dataset.from_tensor_slices((x, y)).batch(16)
+model = tf.keras.Sequential([tf.keras.layers.Input((4,)), tf.keras.layers.Dense(1)])
+optimizer = tf.keras.optimizers.SGD(0.01)
+losses, seen, settings = [], {{}}, {{"lr": 0.1, "steps": [1, 2]}}
+counter, moving, rate = tf.Variable(0), tf.Variable(0.0), 0.1
+step, patience, best, previous = 0, 0, 1e9, None
+
+class Meter:
+    def __init__(self):
+        self.total, self.n = 0.0, 0
+    def update(self, value):
+        self.total += value
+        self.n += 1
+    @property
+    def mean(self):
+        return self.total / self.n
+    def count(self):
+        return self.n
+
+class Config:
+    width = 8
+    def __init__(self, depth):
+        self.depth = depth
+
+meter, config = Meter(), Config(3)
+
+def double(value):
+    return 2 * value
+
+def pair(value):
+    return value, 7
+
+def files_below(folder):
+    return sum(files_below(f) if os.path.isdir(f) else 1 for f in os.listdir(folder))
+
+def factorial(n):
+    return 1 if n < 2 else n * factorial(n - 1)
+
+def called_elsewhere(value):
+    return value
+
+for epoch in range(3):
+    for images, labels in train:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(model(images) - labels))
+        gradients = tape.gradient(loss, model.trainable_variables)
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+        step += 1
+        counter.assign_add(1)
+        losses.append(float(loss))
+        seen[int(labels[0])] = 1
+        meter.update(float(loss))
+    rate *= 0.5
+    total = 0.0
+    for images_of_test, labels_of_test in test:
+        total += float(tf.reduce_mean(model(images_of_test) - labels_of_test))
+    probed = {expression}
+"""
+
+_SAME = (
+    "3 * 4",
+    "epoch",
+    "epoch % 2 == 0 and epoch > 1",
+    "args.learning_rate",
+    "flags.FLAGS.learning_rate",
+    "sys.argv[1]",
+    "len(losses)",
+    "len(x)",
+    "x.shape[0] // 16",
+    "math.ceil(len(x) / 16)",
+    "images.shape[0]",
+    "step",
+    "step % 100 == 0",
+    "counter",
+    "int(counter) > 3",
+    "meter.n",
+    "meter.count()",
+    "rate",
+    "rate * 0.5 ** epoch",
+    "optimizer.learning_rate",
+    "optimizer.iterations",
+    "float(optimizer.learning_rate.numpy())",
+    "isinstance(loss, float)",
+    "loss.dtype",
+    "tf.linalg.global_norm(gradients)",
+    "{0: True}.get(epoch, False)",
+    "settings['lr']",
+    "settings['steps'][0]",
+    "config.depth + config.width",
+    "double(epoch)",
+    "pair(float(loss))[1]",
+    "factorial(epoch)",
+    "[n for n in range(10) if n % 3]",
+    "np.maximum(epoch, 2.0)",
+    "tf.cast(epoch, tf.float32) / 3",
+    "os.path.join('runs', str(epoch))",
+    "'model-%d' % epoch",
+    "f'{epoch:03d}'",
+    "previous is None",
+    "np.arange(10)[epoch]",
+)
+_CHANCE = (
+    "time.time()",
+    "os.getpid()",
+    "os.path.exists('stop')",
+    "os.environ.get('STOP')",
+    "json.load(open('settings.json'))['lr']",
+    "len(glob.glob('*.stop'))",
+    "files_below('data')",
+    "np.random.rand()",
+    "random.random()",
+    "total",
+    "float(model.evaluate(test))",
+    "double(time.time())",
+    "best if os.path.exists('stop') else 0",
+)
+_LOCAL = (
+    "loss",
+    "float(loss) > 3",
+    "images",
+    "labels[0]",
+    "losses[-1]",
+    "max(losses)",
+    "np.mean(losses)",
+    "meter.mean",
+    "len(seen)",
+    "len(images[images > 0.5])",
+    "tf.boolean_mask(images, images > 0.5).shape[0]",
+    "len(str(float(loss)))",
+    "double(float(loss))",
+    "pair(float(loss))[0]",
+    "[k for k in losses if k > 3]",
+    "np.zeros(int(loss)).shape[0]",
+    "epoch if float(loss) > 3 else 7",
+    "float(loss) > 3 and epoch > 1",
+    "(last := float(loss))",
+)
+_UNKNOWN = (
+    "foreign(epoch)",
+    "table.lookup(epoch)",
+    "input()",
+    "double(foreign(epoch))",
+)
+
+
+def marks(expression: str) -> Marks:
+    script = read(_SCRIPT.format(expression=expression))
+    statement = next(n for n in script.index.order if isinstance(n, cst.Assign) and _is_probe(n))
+    return script.agreement.sameness.of(statement.value)
+
+
+def _is_probe(node: cst.Assign) -> bool:
+    return isinstance(target := node.targets[0].target, cst.Name) and target.value == "probed"
+
+
+@pytest.mark.parametrize("expression", _SAME)
+def test_what_is_the_same_on_all_workers(expression: str) -> None:
+    assert marks(expression) == frozenset()
+
+
+@pytest.mark.parametrize("expression", _CHANCE)
+def test_what_is_the_same_but_for_chance(expression: str) -> None:
+    assert marks(expression) == {Mark.CHANCE}
+
+
+@pytest.mark.parametrize("expression", ["tf.random.uniform(())", "tf.keras.random.normal((3,))[0]"])
+def test_what_each_worker_draws(expression: str) -> None:
+    assert marks(expression) == {Mark.DRAWN}
+
+
+@pytest.mark.parametrize("expression", _LOCAL)
+def test_what_is_made_from_the_workers_examples(expression: str) -> None:
+    assert Mark.LOCAL in marks(expression)
+
+
+@pytest.mark.parametrize("expression", _UNKNOWN)
+def test_what_is_not_known_is_not_the_same(expression: str) -> None:
+    assert Mark.UNKNOWN in marks(expression)
