@@ -9,7 +9,8 @@ import libcst as cst
 
 from ..rules._base import Context, Drop, Edit, Guard, Insert, Outcome, Parameter, Refuse, Rule, SetArg
 from . import build
-from .facts.script import Script
+from .facts import Script
+from .facts.program import SourceFile
 
 
 class EngineError(Exception):
@@ -18,14 +19,17 @@ class EngineError(Exception):
 
 def changed(
     context: Context,
+    file: SourceFile,
     outcomes: Iterable[tuple[Rule, Outcome]],
     refusals: Iterable[tuple[Rule, Refuse]],
     inserts: Iterable[tuple[str, Insert]],
 ) -> str:
-    """The source text with all outcomes applied. inserts: in the order in which those at one place come, with the codes
-    of their rules. Raises EngineError."""
+    """The text of one file with all outcomes in it applied. Raises EngineError.
+
+    inserts: in the order in which those at one place come, with the codes of their rules.
+    """
     transformer = _Apply(context, outcomes, refusals, inserts)
-    return context.script.module.visit(transformer).code
+    return file.module.visit(transformer).code
 
 
 _Key = TypeVar("_Key")

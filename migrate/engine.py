@@ -13,7 +13,8 @@ from ..rules import RULES
 from ..rules._base import LINEAR, Batch, Context, Insert, Outcome, Refuse, Rule, Scaling, place
 from . import files, imports
 from .applying import EngineError, changed
-from .facts.script import Script
+from .facts import Script
+from .facts.program import Program, SourceFile
 
 # A file without any of these trains nothing that tfdp knows, whatever it imports: its facts are not worth computing.
 _TRAINING_MARKS = (
@@ -104,7 +105,7 @@ def parse(path: str, source: str) -> Script:
     if module.code != source:
         reason = "this text would not come back byte for byte: is there a form feed at its start? Remove it"
         raise files.UnreadableSource(path, 1, 1, reason)
-    return Script(module)
+    return Script(Program(SourceFile(module)))
 
 
 @dataclass
@@ -156,12 +157,15 @@ def make_plan(
 
 def apply(script: Script, plan: Plan) -> str:
     """The source text with every outcome of the plan applied in one pass. Raises EngineError."""
+    file = script.program.entry
+    if any(script.index.file(place(o)) is not file for _, o in plan.outcomes):
+        raise EngineError("a rule changes a file that is not the one to be written")
     inserts = [(r.code, o) for r, o in plan.outcomes if isinstance(o, Insert)]
     if not plan.imported:
         at = script.entry.imports
         code = f"import {imports.MODULE} as {plan.context.dp}"
         inserts.append(("", Insert(at.anchor, "before" if at.first else "after", code, "")))
-    return changed(plan.context, plan.outcomes, plan.refusals, sorted(inserts, key=lambda i: i[0]))
+    return changed(plan.context, file, plan.outcomes, plan.refusals, sorted(inserts, key=lambda i: i[0]))
 
 
 def check(path: str, after: bytes) -> None:

@@ -15,7 +15,7 @@ def alias(index: Index, anchor: cst.CSTNode) -> tuple[str, bool]:
 
     A name that nothing else in the file uses, where it is not imported at all.
     """
-    for name, definitions in index.definitions[index.module].items():
+    for name, definitions in index.definitions[index.program.entry.module].items():
         found = [d.statement for d in definitions if d.kind == "import" and d.api == MODULE]
         if found:
             return name, min(index.order[f] for f in found) <= max(index.order[n] for n in (anchor, *anchor.children))

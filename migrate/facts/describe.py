@@ -19,7 +19,7 @@ def _lines(script: Script) -> Iterator[str]:
         return f"line {script.position(node)[0]}"
 
     def text(node: cst.CSTNode | None) -> str:
-        code = script.module.code_for_node(node) if node is not None else "?"
+        code = script.index.code(node) if node is not None else "?"
         line = " ".join(code.split())
         return line if len(line) <= 72 else line[:69] + "..."
 

@@ -9,7 +9,7 @@ from functools import cached_property
 import libcst as cst
 
 from .data import Switches
-from .program import Problem
+from .program import Problem, Program, SourceFile
 from .refusals import refusals
 from .steps import Steps
 from .training_file import TrainingFile
@@ -26,8 +26,8 @@ def _switch_names() -> Iterator[str]:
 class Script(TrainingFile):
     """The facts of one file, and what keeps it from being migrated."""
 
-    def __init__(self, module: cst.Module) -> None:
-        super().__init__(module)
+    def __init__(self, program: Program) -> None:
+        super().__init__(program)
         self._problems: dict[str, tuple[Problem, ...]] = {}
 
     @cached_property
@@ -64,4 +64,4 @@ class Script(TrainingFile):
 
 def read(source: str) -> Script:
     """The facts of a source text. Raises libcst.ParserSyntaxError."""
-    return Script(cst.parse_module(source))
+    return Script(Program(SourceFile(cst.parse_module(source))))

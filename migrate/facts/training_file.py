@@ -1,13 +1,11 @@
-"""A file that trains: what stands in it, each fact computed once."""
+"""A program that trains: what stands in it, each fact computed once."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 
 import libcst as cst
-from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 
 from ..catalogue import Kind
 from .agreement import Agreement
@@ -17,7 +15,7 @@ from .data import Chain, Datasets, Deal, Sharing, draws_in, seeds
 from .keras import Fitted, Xla
 from .losses import BatchUses, KerasLosses, KerasReductions, Losses, Noise, Reductions, SharedTotals
 from .outputs import Effect, Effects
-from .program import Ignores, Index, Names, Origins, Problem, backward, lines_of, nodes
+from .program import Index, Names, Origins, Problem, Program, backward, nodes
 from .rates import Changes, Rate, RateChanges, Rates
 from .training import Devices, Entry, Gradient, Loops, TrainingLoop, entry, gradients, reached
 
@@ -25,11 +23,11 @@ DP = "tfdp.runtime."
 
 
 class TrainingFile:
-    """The facts of one file that trains. Everything is computed on first use and never changes."""
+    """The facts of a program that trains. Everything is computed on first use and never changes."""
 
-    def __init__(self, module: cst.Module) -> None:
-        self.module = module
-        self.index = Index(module)
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.index = Index(program)
         self.names = Names(self.index)
         self.origins = Origins(self.index, self.names)
         self.datasets = Datasets(self.origins)
@@ -228,7 +226,7 @@ class TrainingFile:
     @cached_property
     def entry(self) -> Entry:
         """Where the runtime is initialised."""
-        return entry(self.module, self.origins)
+        return entry(self.program.entry.module, self.origins)
 
     def calls(self, name: str) -> tuple[cst.Call, ...]:
         """Calls of a function of tfdp.runtime."""
@@ -236,15 +234,7 @@ class TrainingFile:
 
     def ignored(self, code: str, node: cst.CSTNode) -> bool:
         """Whether a `# tfdp: ignore[…]` comment at the node's statement names the code."""
-        if not self._ignores:
-            return False
-        statement = self.index.statement_of(node)
-        place = self._positions.get(statement)
-        return place is not None and self._ignores.cover(code, lines_of(statement, place))
-
-    @cached_property
-    def _ignores(self) -> Ignores:
-        return Ignores(self.module.code)
+        return self.index.file(node).ignored(code, self.index.statement_of(node))
 
     @property
     def unread_loops(self) -> list[Problem]:
@@ -322,11 +312,6 @@ class TrainingFile:
         """How the gradients that fitted models' optimizers take are put together."""
         return KerasReductions(self.origins, self.fitted.averaging, self.keras_losses, self.reductions)
 
-    @cached_property
-    def _positions(self) -> Mapping[cst.CSTNode, CodeRange]:
-        return MetadataWrapper(self.module, unsafe_skip_copy=True).resolve(PositionProvider)
-
     def position(self, node: cst.CSTNode) -> tuple[int, int]:
         """Line and column of a node, both from 1."""
-        place = self._positions.get(node)
-        return (place.start.line, place.start.column + 1) if place is not None else (1, 1)
+        return self.index.file(node).position(node)

@@ -28,7 +28,7 @@ def batches(header, take):
     found = script.array_batches
 
     def texts(nodes):
-        return [script.module.code_for_node(node) for node in nodes]
+        return [script.index.code(node) for node in nodes]
 
     return [texts(t.node for t in found.open), texts(found.divisors), texts(found.steps), texts(found.lengths)]
 

@@ -29,7 +29,7 @@ def script(data: str, trained: str, after: str = "") -> Script:
 
 
 def switched(found: Script) -> list[str]:
-    return [found.module.code_for_node(call) for call in found.switches("per-worker").calls]
+    return [found.index.code(call) for call in found.switches("per-worker").calls]
 
 
 @pytest.mark.parametrize(

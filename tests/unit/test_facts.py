@@ -11,7 +11,7 @@ from tfdp.migrate.facts.program import reaching
 
 
 def last_expression(script: Script) -> cst.BaseExpression:
-    line = cst.ensure_type(script.module.body[-1], cst.SimpleStatementLine)
+    line = cst.ensure_type(script.program.entry.module.body[-1], cst.SimpleStatementLine)
     return cst.ensure_type(line.body[0], cst.Expr).value
 
 
@@ -62,7 +62,7 @@ def test_names_of_every_import_form(source: str, expected: str | None) -> None:
 def test_bindings_that_reach_a_use(source: str, values: list[str]) -> None:
     script = read(source)
     found = reaching(script.index, cst.ensure_type(last_expression(script), cst.Name))
-    assert sorted(script.module.code_for_node(d.value) for d in found) == sorted(values)
+    assert sorted(script.index.code(d.value) for d in found) == sorted(values)
 
 
 def test_a_loop_brings_bindings_back() -> None:
@@ -121,7 +121,7 @@ def test_where_the_records_are_dealt(stages: str, around: str) -> None:
     script = train(stages=stages)
     (deal,) = script.deals
     assert isinstance(deal, Deal)
-    assert script.module.code_for_node(deal.node).endswith(around)
+    assert script.index.code(deal.node).endswith(around)
     assert bool(deal.shuffles) == ("shuffle" in around)
 
 

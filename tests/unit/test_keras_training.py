@@ -16,7 +16,7 @@ def script(body: str) -> Script:
 def fits(body: str) -> list[list[str]]:
     """For each fit the code of the optimizers of its model's compiles."""
     found = script(body)
-    code = found.module.code_for_node
+    code = found.index.code
     return [[code(c.optimizer) if c.optimizer is not None else "" for c in f.compiles] for f in found.fitted.calls]
 
 
@@ -121,7 +121,7 @@ def test_models_that_others_train_are_not_passed_over(use: str, handed: int) -> 
 def on_batches(body: str) -> list[list[str]]:
     """For each train_on_batch the code of the optimizers of its model's compiles."""
     found = script(body)
-    code = found.module.code_for_node
+    code = found.index.code
     return [[code(c.optimizer) if c.optimizer is not None else "" for c in f.compiles] for f in found.fitted.on_batches]
 
 

@@ -206,7 +206,7 @@ def test_a_second_run_changes_no_number_of_steps(steps: str) -> None:
 def test_a_rate_that_is_assigned_is_scaled_once(after: str, scaled: list[str]) -> None:
     script = train(after=after)
     assert not codes(script), script.problems("per-worker")
-    assert sorted(script.module.code_for_node(v) for v in script.rate_changes.scale) == sorted(scaled)
+    assert sorted(script.index.code(v) for v in script.rate_changes.scale) == sorted(scaled)
 
 
 @pytest.mark.parametrize(
@@ -395,7 +395,7 @@ SUB = "v.assign_sub(self.rate * g)"
 def test_a_class_that_inherits_the_constructor_is_scaled_where_it_is_made() -> None:
     script = own(SUB, more="class Child(Own):\n    pass", made="Child", given=", 0.5")
     (rate,) = script.rates
-    assert script.module.code_for_node(rate.call).startswith("Child(")
+    assert script.index.code(rate.call).startswith("Child(")
     assert not codes(script)
 
 
@@ -403,7 +403,7 @@ def test_a_constructor_that_passes_the_rate_on_is_scaled_there() -> None:
     child = "class Child(Own):\n    def __init__(self, v, r=0.1):\n        super().__init__(v, r)"
     script = own(SUB, more=child, made="Child", given=", 0.5")
     (rate,) = script.rates
-    assert script.module.code_for_node(rate.call) == "super().__init__(v, r)"
+    assert script.index.code(rate.call) == "super().__init__(v, r)"
     assert not codes(script)
 
 

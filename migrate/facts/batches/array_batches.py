@@ -185,7 +185,7 @@ class ArrayBatches:
             found = reaching(self.origins.index, node)
             return found[0] if len(found) == 1 else None
         text = isinstance(node, cst.Attribute | cst.Subscript)
-        return self.origins.index.module.code_for_node(node).strip() if text else None
+        return self.origins.index.code(node).strip() if text else None
 
     # --- problems -----------------------------------------------------------------------------------------------------
 

@@ -84,7 +84,7 @@ class Takings:
 
     def _bound_by(self, statement: cst.CSTNode) -> list[Definition]:
         scope = self._index.scope_of(statement)
-        scopes = [scope] if isinstance(scope, cst.Module) else [scope, self._index.module]
+        scopes = [scope] if isinstance(scope, cst.Module) else [scope, self._index.root(scope)]
         return [d for s in scopes for ds in self._index.definitions[s].values() for d in ds if d.statement is statement]
 
 

@@ -64,7 +64,7 @@ class KerasSteps:
         """The outermost places that run a node: steps of Keras', and functions and modules that are no such step."""
         function = self._origins.index.enclosing_function(node)
         if function is None:
-            return {self._origins.index.module}
+            return {self._origins.index.root(node)}
         if function in seen:
             return set()
         seen.add(function)

@@ -7,11 +7,11 @@ from .conditions import controls, exits_before, parses_arguments, tests_around
 from .evaluator import Evaluator
 from .flow import reaching, within
 from .grown import Addition, additions, attribute_additions
-from .ignores import Ignores, lines_of
 from .index import ITER, Definition, Index
 from .known_branches import Frames, meant, reached
 from .listed import ARRAYS, Listed
 from .literals import axes, ints, is_off, number, plain, text
+from .modules import Program, SourceFile
 from .names import Names
 from .networks import LAYERS, holds_weights, is_network
 from .origins import Origin, Origins, argument
@@ -32,7 +32,6 @@ __all__ = [
     "Definition",
     "Evaluator",
     "Frames",
-    "Ignores",
     "Index",
     "Listed",
     "Names",
@@ -40,6 +39,8 @@ __all__ = [
     "Origins",
     "Pace",
     "Problem",
+    "Program",
+    "SourceFile",
     "Variables",
     "additions",
     "argument",
@@ -53,7 +54,6 @@ __all__ = [
     "is_network",
     "is_off",
     "last_name",
-    "lines_of",
     "meant",
     "nodes",
     "number",

@@ -167,7 +167,7 @@ class Arithmetic:
             inner = self.polynomial(name, env) if reaching(self._origins.index, name) else None
             if inner is not None and inner.counters:
                 return None
-        return Polynomial.of([((self._origins.index.module.code_for_node(node).strip(),), 1)])
+        return Polynomial.of([((self._origins.index.code(node).strip(),), 1)])
 
     def leaves(self, node: cst.CSTNode, size: Atom | int, env: Environment) -> list[cst.BaseExpression]:
         """The places in an expression, and in what its names are bound to, that are the size."""
@@ -183,7 +183,7 @@ class Arithmetic:
         if not isinstance(node, cst.BaseExpression):
             return [leaf for child in node.children for leaf in self.leaves(child, size, env)]
         named = isinstance(node, cst.Attribute | cst.Subscript | cst.Call)
-        if named and self._origins.index.module.code_for_node(node).strip() == size:
+        if named and self._origins.index.code(node).strip() == size:
             return [node]
         if isinstance(node, cst.Attribute):
             return []

@@ -49,7 +49,7 @@ def _runs_between(index: Index, use: cst.Name, found: list[Definition]) -> bool:
         }
         grown = not callers <= reached
         reached |= callers
-    order: dict[cst.CSTNode, int] = {node: place for place, node in enumerate(index.module.body)}
+    order: dict[cst.CSTNode, int] = {node: place for place, node in enumerate(index.root(use).body)}
     last = order.get(_top(index, found[-1].statement), -1)
     uses = [use for name in reached for use in index.names[name] if index.enclosing_function(use) is None]
     return any(order.get(_top(index, use), last) < last for use in uses if _is_called(index, use))

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
+from .modules import Program, SourceFile
+
 Scope = cst.Module | cst.FunctionDef | cst.ClassDef | cst.Lambda
 Exit = cst.Return | cst.Break | cst.Continue
 ITER = -1  # a path element: "an element of iterating over"
@@ -39,11 +41,12 @@ class _Nodes(cst.CSTVisitor):
 class _Parents(_Nodes):
     def __init__(self, parents: dict[cst.CSTNode, cst.CSTNode]) -> None:
         super().__init__()
-        self.parents, self.stack = parents, list[cst.CSTNode]()
+        self.parents, self.stack, self.found = parents, list[cst.CSTNode](), list[cst.CSTNode]()
 
     def on_visit(self, node: cst.CSTNode) -> bool:
         if self.stack:
             self.parents[node] = self.stack[-1]
+            self.found.append(node)
         self.stack.append(node)
         return True
 
@@ -53,9 +56,9 @@ class _Parents(_Nodes):
 
 @dataclass
 class Index(_Nodes):
-    """What the walk found. Built once per file; read-only afterwards."""
+    """What the walk over all modules of a program found. Built once; read-only afterwards."""
 
-    module: cst.Module
+    program: Program
     parents: dict[cst.CSTNode, cst.CSTNode] = field(default_factory=dict)
     definitions: dict[Scope, dict[str, list[Definition]]] = field(default_factory=lambda: defaultdict(dict))
     globals_declared: dict[Scope, set[str]] = field(default_factory=lambda: defaultdict(set))
@@ -77,9 +80,15 @@ class Index(_Nodes):
 
     def __post_init__(self) -> None:
         super().__init__()
-        self.module.visit(_Parents(self.parents))  # first: a binding asks for the scope of its own target
-        self.order = {node: place for place, node in enumerate((self.module, *self.parents))}
-        self.module.visit(self)
+        modules = [file.module for file in self.program.files]
+        nodes: list[cst.CSTNode] = []
+        for module in modules:  # first: a binding asks for the scope of its own target
+            below = _Parents(self.parents)
+            module.visit(below)
+            nodes += [module, *below.found]
+        self.order = {node: place for place, node in enumerate(nodes)}
+        for module in modules:
+            module.visit(self)
 
     # --- the walk -----------------------------------------------------------------------------------------------------
 
@@ -94,7 +103,7 @@ class Index(_Nodes):
     ) -> None:
         scope = self.scope_of(at)
         if name in self.globals_declared[scope]:
-            scope = self.module
+            scope = self.root(at)
         statement = self.statement_of(at)
         self.definitions[scope].setdefault(name, []).append(Definition(name, kind, value, statement, scope, path, api))
 
@@ -204,6 +213,20 @@ class Index(_Nodes):
 
     # --- questions ----------------------------------------------------------------------------------------------------
 
+    def root(self, node: cst.CSTNode) -> cst.Module:
+        """The module that holds a node; of a node that is in no module, the one that is run."""
+        while (parent := self.parents.get(node)) is not None:
+            node = parent
+        return node if isinstance(node, cst.Module) else self.program.entry.module
+
+    def file(self, node: cst.CSTNode) -> SourceFile:
+        """The file that holds a node."""
+        return self.program.file(self.root(node))
+
+    def code(self, node: cst.CSTNode) -> str:
+        """The text of a node."""
+        return self.file(node).code(node)
+
     def is_label(self, name: cst.Name) -> bool:
         """Whether it names an attribute or an argument, and no variable."""
         parent = self.parents.get(name)
@@ -230,7 +253,7 @@ class Index(_Nodes):
             if isinstance(parent, cst.ClassDef) and child is parent.body:
                 return parent
             child = parent
-        return self.module
+        return self.root(node)
 
     def statement_of(self, node: cst.CSTNode) -> cst.CSTNode:
         """The innermost statement that holds the node.
@@ -238,9 +261,7 @@ class Index(_Nodes):
         A simple statement, or the compound one whose header it is in.
         """
         chain = (node, *self.ancestors(node))
-        return next(
-            (n for n in chain if isinstance(n, cst.BaseSmallStatement | cst.BaseCompoundStatement)), self.module
-        )
+        return next((n for n in chain if isinstance(n, cst.BaseSmallStatement | cst.BaseCompoundStatement)), chain[-1])
 
     def enclosing_function(self, node: cst.CSTNode) -> cst.FunctionDef | None:
         """The function whose body holds the node."""

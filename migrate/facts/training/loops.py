@@ -299,7 +299,7 @@ class Loops:
         if not target:
             return None
         scope = self._index.scope_of(statement)
-        scopes = [scope] if isinstance(scope, cst.Module) else [scope, self._index.module]
+        scopes = [scope] if isinstance(scope, cst.Module) else [scope, self._index.root(scope)]
         for candidate in scopes:
             for name, definitions in self._index.definitions[candidate].items():
                 last = [d for d in definitions if d.kind in {"assign", "param", "with"}]

@@ -152,7 +152,7 @@ def outcomes(script: Script, size: int, per_worker: bool) -> Iterator[Outcome]:
 
 
 def _arrays(script: Script, fit: FitData) -> Iterator[Outcome]:
-    code = script.module.code_for_node
+    code = script.index.code
     split = code(fit.split.value) if fit.split is not None else None
     keywords = {"validation_split": split} if split is not None else {}
     for name, _ in fit.arrays:

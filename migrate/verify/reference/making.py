@@ -103,7 +103,7 @@ def reference(path: str, source: bytes, size: int, batch: Batch, scaling: Scalin
 def _uncertain(path: str, script: Script, size: int) -> str:
     """Why a script that can be migrated has no reference: it must know what follows a larger batch."""
     first = script.batch_uses.problems[0]
-    what = script.module.code_for_node(first.node) if isinstance(first.node, cst.BaseExpression) else ""
+    what = script.index.code(first.node) if isinstance(first.node, cst.BaseExpression) else ""
     place = f"{path}:{script.position(first.node)[0]}: `{what}`" if what else f"{path}:{script.position(first.node)[0]}"
     next_step = "give it its value in this file, or take the size from the data here, `tf.shape(x)[0]`"
     return f"{place}: {first.reason}, as it must in a reference with {size} times the batch; {next_step}"
