@@ -46,6 +46,11 @@ class Config:
 
 meter, config = Meter(), Config(3)
 
+class Schedule:
+    def __init__(self, function, foreign_function):
+        self.function, self.foreign_function = function, foreign_function
+
+
 def double(value):
     return 2 * value
 
@@ -60,6 +65,12 @@ def factorial(n):
 
 def called_elsewhere(value):
     return value
+
+def by_the_clock(value):
+    return value if time.time() % 2 > 1 else 0
+
+schedule, network = Schedule(double, foreign), foreign.build()
+late = Schedule(by_the_clock, foreign)
 
 for epoch in range(3):
     for images, labels in train:
@@ -110,6 +121,7 @@ _SAME = (
     "settings['steps'][0]",
     "config.depth + config.width",
     "double(epoch)",
+    "model(x[:1] * 0 + epoch).shape",
     "pair(float(loss))[1]",
     "factorial(epoch)",
     "[n for n in range(10) if n % 3]",
@@ -134,6 +146,7 @@ _CHANCE = (
     "total",
     "float(model.evaluate(test))",
     "double(time.time())",
+    "by_the_clock(time.time())",
     "best if os.path.exists('stop') else 0",
 )
 _LOCAL = (
@@ -162,6 +175,10 @@ _UNKNOWN = (
     "table.lookup(epoch)",
     "input()",
     "double(foreign(epoch))",
+    "schedule.foreign_function(epoch)",
+    "network(epoch)",
+    "network.score(epoch)",
+    "late.function(epoch)",
 )
 
 

@@ -123,9 +123,11 @@ class Sameness(Evaluator[Marks]):
 
     def iterated(self, iterable: cst.BaseExpression, path: tuple[int, ...], frames: Frames) -> Marks:
         """What iterating gives: of a dataset that is dealt, this worker's examples."""
-        ranged = isinstance(iterable, cst.Call) and self._origins.names.api(iterable.func) == "builtins.range"
-        if ranged:
-            return self.of(iterable, frames)
+        if isinstance(iterable, cst.Call) and self._origins.names.api(iterable.func) == "builtins.range":
+            # All workers take as many steps: in a training loop only where counting starts, and by what, can differ.
+            steps = self._index.parents.get(iterable) in self._loops
+            told = [iterable.args[i] for i in (0, 2) if len(iterable.args) > max(i, 1)] if steps else iterable.args
+            return self.all((a.value for a in told), frames)
         chains = self._datasets.chains(self._datasets.unwrap(iterable))
         if path[:1] == (0,) and self._numbered(iterable):
             return SAME
@@ -198,12 +200,15 @@ class Sameness(Evaluator[Marks]):
         if made_of is not None:  # what `__init__` keeps is asked attribute by attribute
             kept = self._origins.method(made_of, "__init__") is not None
             return SAME if kept else self.all(arguments, frames)
-        made = self._origins.of(call.func)
-        if isinstance(call.func, cst.Attribute):
-            receiver = self._receiver(call.func, frames)
-        else:  # an object that is called: a model, a loss
-            receiver = _UNKNOWN if not made or any(not isinstance(o.node, cst.Call) for o in made) else SAME
-        return receiver | self.all(arguments, frames)
+        return self._callee(call.func, frames) | self.all(arguments, frames)
+
+    def _callee(self, func: cst.BaseExpression, frames: Frames) -> Marks:
+        """What an object adds whose method is called, or that is called itself: a model, a loss."""
+        made = self._origins.of(func)
+        if isinstance(func, cst.Attribute) and all(o.node is func for o in made):
+            return self._receiver(func, frames)
+        opaque = not made or any(not isinstance(o.node, cst.Call) for o in made)
+        return _UNKNOWN if opaque else self.of(func, frames)
 
     def _receiver(self, func: cst.Attribute, frames: Frames) -> Marks:
         kinds = self._origins.kinds(func.value)
