@@ -284,8 +284,7 @@ class TrainingFile:
     @cached_property
     def batch_uses(self) -> BatchUses:
         """Where a training step uses the batch size as a number."""
-        _ = self.reductions, self.keras_reductions.problems  # which look at all losses, and so find what divides them
-        divisors = self.losses.divisors | self.keras_losses.divisors
+        divisors = self.reductions.losses.divisors | self.keras_reductions.losses.divisors
         used = self.sliced | run_by_keras(self.origins, self.fitted.by_keras) | self.keras_losses.made_of
         used -= self.array_batches.counting
         return BatchUses(self.origins, self._sizes, self.losses, used, divisors)
@@ -299,12 +298,16 @@ class TrainingFile:
     @cached_property
     def shared_totals(self) -> SharedTotals:
         """What of the losses is taken over all ranks."""
-        _ = self.reductions, self.keras_reductions.problems  # which look at all losses
         taped = [g for g in (*self.trained, *self.fitted.stepped) if not g.fed]
         others = [g for g in self.gradients if g not in taped]
         sameness = self.agreement.sameness
         return SharedTotals(
-            self.origins, self.losses, self.keras_losses, trained=taped, others=others, sameness=sameness
+            self.origins,
+            self.reductions.losses,
+            self.keras_reductions.losses,
+            trained=taped,
+            others=others,
+            sameness=sameness,
         )
 
     @cached_property

@@ -22,7 +22,9 @@ class KerasReductions:
     def __init__(
         self, origins: Origins, averaging: KerasAveraging, losses: KerasLosses, reductions: Reductions
     ) -> None:
-        self._origins, self._averaging, self._losses, self._reductions = origins, averaging, losses, reductions
+        self._origins, self._averaging, self._reductions = origins, averaging, reductions
+        self.losses = losses
+        self.problems = self._judged()  # at once: what divides losses, and what they share, is found on the way
 
     @cached_property
     def summed(self) -> frozenset[Given]:
@@ -41,14 +43,13 @@ class KerasReductions:
 
     def _sums(self, update: Update) -> bool:
         if update.compiled is not None:
-            return self._losses.of(update.compiled).reduction is Reduction.SUM
+            return self.losses.of(update.compiled).reduction is Reduction.SUM
         return any(g in self._reductions.summed for g in update.gradients)
 
-    @cached_property
-    def problems(self) -> tuple[Problem, ...]:
+    def _judged(self) -> tuple[Problem, ...]:
         """Losses for which no way of combining gradients is exact, and optimizers that take both kinds."""
         compiles = dict.fromkeys(u.compiled for u in self._averaging.optimizers if u.compiled is not None)
-        found = [p for c in compiles if (p := self._losses.problem(c)) is not None]
+        found = [p for c in compiles if (p := self.losses.problem(c)) is not None]
         for given in self.summed:
             others = [u for u in self._averaging.optimizers if u.given == given and not self._sums(u)]
             mixed = [g for u in self._averaging.optimizers if u.given == given for g in u.gradients]
