@@ -20,6 +20,8 @@ from tfdp.migrate.verify import Recording, record
 from tfdp.migrate.verify.causes import Cause
 from tfdp.migrate.verify.reference import reference
 
+pytestmark = pytest.mark.usefixtures("forking")
+
 Mode: TypeAlias = Literal["per-worker", "global"]
 
 SCRIPTS = Path(__file__).parents[2] / "fixtures" / "scripts"
