@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from forking.client import Forking, wanted
+from forking.client import EXEC, Forking, wanted
 
 _FORKING = pytest.StashKey[Forking]()
 
@@ -28,6 +28,12 @@ def forking(request: pytest.FixtureRequest) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("subprocess.Popen", known.popen())
         yield
+
+
+@pytest.fixture
+def own_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not in this test, which is about how a process starts or ends."""
+    monkeypatch.setattr("subprocess.Popen", EXEC)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

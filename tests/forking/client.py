@@ -14,7 +14,8 @@ from typing import Any
 
 from forking import parent, program
 
-_POPEN = subprocess.Popen
+# What starts programs by exec, whatever stands in its place.
+EXEC = subprocess.Popen
 _PR_SET_CHILD_SUBREAPER = 36
 _MAIN = "import sys, json; sys.path[0] = sys.argv[1]; from forking.parent import main; main(*json.loads(sys.argv[2]))"
 
@@ -29,7 +30,7 @@ class Parent:
         with theirs:
             where = [str(Path(__file__).parents[1]), json.dumps([theirs.fileno(), given])]
             command = [sys.executable, "-c", _MAIN, *where]
-            self._process = _POPEN(command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, env=given)
+            self._process = EXEC(command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, env=given)
 
     def fork(self, wanted: program.Program, fds: list[int]) -> int:
         """Start it as a child of this process; its number."""
@@ -72,7 +73,7 @@ class Forking:
         """To be put in place of `subprocess.Popen`."""
         forking = self
 
-        class Popen(_POPEN):
+        class Popen(EXEC):
             def _execute_child(self, *args: Any) -> None:
                 call = program.arguments(self, args)
                 wanted = program.asked(call)

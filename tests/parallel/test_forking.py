@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from forking.client import wanted
+from forking.client import EXEC, wanted
 
 pytest.importorskip("tensorflow")
 
@@ -16,8 +16,6 @@ pytestmark = [
 ]
 
 LAUNCH = "tfdp.runtime.launch"
-# What the fixture replaces, as it was.
-EXEC = subprocess.Popen
 DESCRIBE = """
 import json, os, signal, sys
 forked = "tensorflow" in sys.modules
