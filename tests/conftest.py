@@ -3,9 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from forking.client import EXEC, Forking, wanted
-
-_FORKING = pytest.StashKey[Forking]()
+from forking.client import EXEC, in_use
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
@@ -21,12 +19,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.fixture(scope="module")
 def forking(request: pytest.FixtureRequest) -> Iterator[None]:
     """Python processes that the tests of this file start are forks of one that has imported TensorFlow."""
-    if not wanted():
-        yield
-        return
-    known = request.config.stash.setdefault(_FORKING, Forking())
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("subprocess.Popen", known.popen())
+    with in_use(request.config):
         yield
 
 
@@ -34,8 +27,3 @@ def forking(request: pytest.FixtureRequest) -> Iterator[None]:
 def own_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not in this test, which is about how a process starts or ends."""
     monkeypatch.setattr("subprocess.Popen", EXEC)
-
-
-def pytest_unconfigure(config: pytest.Config) -> None:
-    if _FORKING in config.stash:
-        config.stash[_FORKING].close()

@@ -12,10 +12,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from forking import parent, program
 
 # What starts programs by exec, whatever stands in its place.
 EXEC = subprocess.Popen
+_SESSION = pytest.StashKey["Forking"]()
 _PR_SET_CHILD_SUBREAPER = 36
 _MAIN = "import sys, json; sys.path[0] = sys.argv[1]; from forking.parent import main; main(*json.loads(sys.argv[2]))"
 
@@ -101,3 +104,17 @@ class Forking:
 def wanted() -> bool:
     """Whether forks are to be used at all."""
     return not os.environ.get("TFDP_TESTS_EXEC")
+
+
+@contextlib.contextmanager
+def in_use(config: pytest.Config) -> Iterator[None]:
+    """Meanwhile `subprocess` starts Python programs as forks. The parents live as long as the session."""
+    if not wanted():
+        yield
+        return
+    if _SESSION not in config.stash:
+        config.stash[_SESSION] = Forking()
+        config.add_cleanup(config.stash[_SESSION].close)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("subprocess.Popen", config.stash[_SESSION].popen())
+        yield
