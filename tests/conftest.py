@@ -17,9 +17,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.fixture(scope="module")
-def forking(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Python processes that the tests of this file start are forks of one that has imported TensorFlow."""
-    with in_use(request.config):
+def forking(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Python processes that the tests of this file start are forks of one that has imported TensorFlow.
+
+    They start in an empty folder: a proof makes links to all that lies in and around the one that it is started in.
+    """
+    empty = tmp_path_factory.mktemp("around") / "empty"
+    empty.mkdir()
+    with in_use(request.config), pytest.MonkeyPatch.context() as patch:
+        patch.chdir(empty)
         yield
 
 
