@@ -74,19 +74,20 @@ def test_a_fork_is_like_a_process_of_its_own(way, tmp_path):
     assert fork["facts"] == own["facts"]
 
 
+SAY = "say = functools.partial(print, file=sys.stderr)"
 ENDINGS = {
     "sys.exit(3)": (3, ""),
     "sys.exit('no')": (1, "no"),
     "raise ValueError('bad')": (1, "ValueError: bad"),
     "os.kill(os.getpid(), 9)": (-9, ""),
-    "atexit.register(print, 'at the end', file=sys.stderr)": (0, "at the end"),
-    "threading.Thread(target=lambda: (time.sleep(0.1), print('last', file=sys.stderr))).start()": (0, "last"),
+    "atexit.register(say, 'at the end')": (0, "at the end"),
+    "threading.Thread(target=lambda: (threading.main_thread().join(), say('last'))).start()": (0, "last"),
 }
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_a_fork_ends_like_a_process_of_its_own(ending):
-    text = f"import sys\nassert 'tensorflow' in sys.modules\nimport atexit, os, threading, time\n{ending}"
+    text = f"import sys\nassert 'tensorflow' in sys.modules\nimport atexit, functools, os, threading\n{SAY}\n{ending}"
     done = python("-c", text)
     status, said = ENDINGS[ending]
     assert done.returncode == status
