@@ -12,7 +12,7 @@ TWO := -n 2 --dist loadgroup
 
 help:
 	@echo "make demo    install, migrate a real script, show the diff, train on 2 processes, prove it equivalent"
-	@echo "make test    install, run the whole test suite"
+	@echo "make test    install, run the whole test suite; with TFDP_TESTS_EXEC=1 no process of it is a fork"
 	@echo "make prove   prove every fixture script on 2 and 3 processes in both modes, and its mutants wrong"
 	@echo "make faults  what one rank can do wrong, on 2, 3 and 4 processes: time to the error, and the message"
 	@echo "make lint    ruff, mypy --strict and the contract between rooms (import-linter)"

@@ -9,9 +9,13 @@ a family of files (`cases_keras_…`, `cases_training_…`) share one launch for
     ENVIRON       variables for the ranks, a literal dict; files with others have launches of their own
     INIT          keyword arguments of `dp.init`, a literal dict; the same
     APART         True where one rank alone makes variables, which later files would meet: a launch of its own
+
+Over shared memory the ranks are started as those of a user are. Over `device` they are forks (tests/forking), which
+begin with TensorFlow imported: what comes before that is the same over both.
 """
 
 import ast
+import contextlib
 import itertools
 import json
 import os
@@ -22,6 +26,7 @@ import tempfile
 import typing
 
 import pytest
+from forking.client import in_use
 
 RUNNER = pathlib.Path(__file__).with_name("run_cases.py")
 STALL_SECONDS = "60"
@@ -92,12 +97,13 @@ class Launch(typing.NamedTuple):
         known = session.stash.setdefault(OUTCOMES, {})
         if self not in known:
             asked = [item for item in session.items if isinstance(item, CaseItem) and item.launch == self]
-            known[self] = self._run([(str(item.path), item.case) for item in asked])
+            known[self] = self._run([(str(item.path), item.case) for item in asked], session.config)
         return known[self]
 
-    def _run(self, cases):
+    def _run(self, cases, config):
         _, environ, init = json.loads(self.alike)
-        with tempfile.TemporaryDirectory() as folder:
+        forks = in_use(config) if self.transport == "device" else contextlib.nullcontext()
+        with tempfile.TemporaryDirectory() as folder, forks:
             plan = pathlib.Path(folder, "plan.json")
             plan.write_text(json.dumps({"cases": cases, "init": init}))
             done = subprocess.run(

@@ -10,6 +10,8 @@ pytest.importorskip("tensorflow")
 from tfdp.migrate import engine
 from tfdp.migrate.verify import prove
 
+pytestmark = pytest.mark.usefixtures("forking")
+
 RECORDS = """
 import numpy as np
 import tensorflow as tf

@@ -10,7 +10,10 @@ import pytest
 pytest.importorskip("tensorflow")
 
 from tfdp.migrate import engine
-from tfdp.migrate.verify import prove
+from tfdp.migrate.verify import record
+from tfdp.migrate.verify.reference import reference
+
+pytestmark = pytest.mark.usefixtures("forking")
 
 SCRIPT = """
 import numpy as np
@@ -49,12 +52,13 @@ for epoch in range(3):
 def test_the_same_draws_are_shared_out(tmp_path: Path) -> None:
     path = tmp_path / "train.py"
     path.write_text(SCRIPT)
-    proof = prove(path, np=2, steps=6)
-    assert proof.proved, proof
-    assert any(line.startswith("random changes of the input data") for line in proof.neutralised), proof.neutralised
     migrated = engine.migrate(str(path), SCRIPT.encode()).after.decode()
-    noise = "tf.random.normal(tf.shape(x), stddev=0.5)"
-    wider = ("uniform([6], -0.2, 0.2)", "uniform([6], -0.2, 0.3)")
-    for old, new in ((noise, "tf.random.normal([1, 6], stddev=0.5)"), ("(batch + ", "(batch - "), wider):
-        assert migrated.count(old) == 1
-        assert not prove(path, np=2, steps=2, migrated=migrated.replace(old, new).encode()).proved
+    with record(path, 2, 6, reference=reference(str(path), SCRIPT.encode(), 2, "per-worker")) as recording:
+        proof = recording.prove(migrated.encode())
+        assert proof.proved, proof
+        assert any(line.startswith("random changes of the input data") for line in proof.neutralised), proof.neutralised
+        noise = "tf.random.normal(tf.shape(x), stddev=0.5)"
+        wider = ("uniform([6], -0.2, 0.2)", "uniform([6], -0.2, 0.3)")
+        for old, new in ((noise, "tf.random.normal([1, 6], stddev=0.5)"), ("(batch + ", "(batch - "), wider):
+            assert migrated.count(old) == 1
+            assert not recording.prove(migrated.replace(old, new).encode()).proved

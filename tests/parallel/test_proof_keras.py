@@ -12,6 +12,8 @@ pytest.importorskip("tensorflow")
 
 from tfdp.migrate.verify import Recording, prove, record
 
+pytestmark = pytest.mark.usefixtures("forking")
+
 MODEL = """
 import numpy as np
 import tensorflow as tf

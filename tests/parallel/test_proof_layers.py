@@ -9,6 +9,8 @@ pytest.importorskip("tensorflow")
 from tfdp.migrate.verify import prove
 from tfdp.migrate.verify.record import DRAWN, NORMALIZED, SHUFFLED
 
+pytestmark = pytest.mark.usefixtures("forking")
+
 SCRIPT = """
 import numpy as np
 import tensorflow as tf

@@ -10,6 +10,8 @@ pytest.importorskip("tensorflow")
 
 from tfdp.migrate.verify import CouldNotRun, Proof, Recording, prove, record
 
+pytestmark = pytest.mark.usefixtures("forking")
+
 REFERENCE = """
 import numpy as np
 import tensorflow as tf

@@ -20,6 +20,8 @@ from tfdp.migrate.verify import Recording, record
 from tfdp.migrate.verify.diagnosis import Cause
 from tfdp.migrate.verify.reference import reference
 
+pytestmark = pytest.mark.usefixtures("forking")
+
 SCRIPTS = Path(__file__).parent.parent.parent / "fixtures" / "scripts"
 # They cross the end of an epoch, with its smaller last batch.
 STEPS = 11

@@ -8,6 +8,8 @@ pytest.importorskip("tensorflow")
 
 from tfdp.migrate.verify import prove
 
+pytestmark = pytest.mark.usefixtures("forking")
+
 SCRIPT = """
 import numpy as np
 import tensorflow as tf

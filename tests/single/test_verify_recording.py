@@ -13,6 +13,7 @@ from tfdp.migrate.verify import CouldNotRun, record
 from tfdp.migrate.verify.record import Step, Trace, settings
 
 pytest.importorskip("tensorflow")
+pytestmark = pytest.mark.usefixtures("forking")
 
 
 @contextmanager
@@ -234,6 +235,7 @@ def test_variables_made_after_clear_session(tmp_path: Path) -> None:
         assert sorted(key.rsplit("|", 1)[1] for key in trace.lock().trained) == ["0", "0", "1", "1"]
 
 
+@pytest.mark.usefixtures("own_processes")
 def test_the_script_sees_itself_as_started_by_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     here = tmp_path / "here"
     here.mkdir()
@@ -309,6 +311,7 @@ def test_what_cannot_be_compared_is_an_error(tmp_path: Path, name: str) -> None:
         pass
 
 
+@pytest.mark.usefixtures("own_processes")
 def test_a_script_that_never_ends_is_an_error_and_leaves_no_process(tmp_path: Path) -> None:
     script = "import threading; threading.Event().wait()"
     with pytest.raises(CouldNotRun, match="was not done in 8 s"), recorded(tmp_path, script, 3, timeout=8.0):
