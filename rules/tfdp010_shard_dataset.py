@@ -1,7 +1,7 @@
-"""Deal the records of the training data to the workers.
+"""Shard the records of the training data over the workers.
 
 What it does
-    Puts `dp.shard(…)` around the training dataset: record i goes to rank i mod N. The deal comes as early as it can,
+    Puts `dp.shard(…)` around the training dataset: record i goes to rank i mod N. It is sharded as early as it can be,
     but after a leading `repeat` and after every stage whose output count depends on content (`filter`, `take`,
     `flat_map` and the like), and before `shuffle` and `batch`. With `--batch global` the training batch becomes
     `dp.local_batch_size(…)`. Validation and test data stay whole: a function that makes both gets a parameter
@@ -21,7 +21,7 @@ What it does
     workers' records, and `dp.shard_batches(…, split=True)` gives each its rows: they are as long as in one process.
 
 Why
-    Without it every worker trains on the same examples. Dealing records, not batches or blocks, makes each global
+    Without it every worker trains on the same examples. Sharding records, not batches or blocks, makes each global
     step cover exactly the examples of the one-process script's batch.
 
 Example
@@ -31,8 +31,8 @@ Example
 
 When it refuses
     Where the training loop is not over a tf.data dataset that can be followed to its source or to another file, a
-    stage is not understood, batches of another file would have to be split (`--batch global`), or the dataset is used
-    outside training as well. Where batches are padded to their longest record, and changed at random or counted
+    stage is not understood, batches of another file would have to be sharded by rows (`--batch global`), or the dataset
+    is used outside training as well. Where batches are padded to their longest record, and changed at random or counted
     besides; where a step, or what is mapped over batches, makes rows as long as the longest of a worker's batch. Where
     more than a loop's counter, a NumPy permutation or a NumPy draw chooses the rows of a batch taken out of arrays, or
     a function that makes training batches makes others too.
@@ -61,11 +61,11 @@ def outcomes(context: Context) -> Iterator[Outcome]:
             keywords = {"split": "True"} if context.batch == "global" or deal.rows else {}
         shard = f"{dp}.shard_batches" if deal.batches else f"{dp}.shard"
         change = build.calling(shard, **keywords, **switches.keywords(deal.node))
-        said = f"deal the {_dealt(deal)} to the workers"
+        said = f"shard the {_sharded(deal)} over the workers"
         yield Edit(deal.node, change, said, around=True)
     for call in (c for c in own if c not in common):
         change = build.calling(f"{dp}.local_batch_size", **switches.keywords(call))
-        yield SetArg(call, "batch_size", change, "split the global batch over the workers", position=0)
+        yield SetArg(call, "batch_size", change, "shard the global batch over the workers", position=0)
     for call in common:
         change = build.calling(_whole(context), **switches.keywords(call))
         yield SetArg(call, "batch_size", change, "take the batch of all workers", position=0)
@@ -89,7 +89,7 @@ def _of_arrays(context: Context) -> Iterator[Outcome]:
     size = _whole(context)
     for take in batches.open:
         deal = f"{dp}.local_batches" if take.each else f"{dp}.local_rows"
-        yield Edit(take.node, build.calling(deal), "deal the rows of the batch to the workers")
+        yield Edit(take.node, build.calling(deal), "shard the rows of the batch over the workers")
     for node in (*batches.sizes, *batches.divisors) if per_worker else batches.last_sizes:
         yield Edit(node, build.calling(size), "take the batch of all workers")
     for node in batches.lengths:
@@ -104,16 +104,16 @@ def _of_fit(context: Context, fit: FitData) -> Iterator[Outcome]:
     keywords = {"validation_split": split} if split is not None else {}
     for name, _ in fit.arrays:
         change = build.calling(f"{dp}.shard", **keywords)
-        yield SetArg(call, name, change, "deal the records to the workers", position=POSITIONS[name])
+        yield SetArg(call, name, change, "shard the records over the workers", position=POSITIONS[name])
     if split is not None:
         held_out = build.replacing(held_out_by(f"{dp}.held_out", (code(value) for _, value in fit.arrays), split))
         message = "hold out whole what validation_split holds out"
         yield SetArg(call, "validation_split", held_out, message, becomes="validation_data")
     if context.batch == "global" and fit.arrays:
-        yield SetArg(call, "batch_size", _local(dp), "split the global batch over the workers", position=2)
+        yield SetArg(call, "batch_size", _local(dp), "shard the global batch over the workers", position=2)
 
 
-def _dealt(deal: Deal) -> str:
+def _sharded(deal: Deal) -> str:
     if deal.rows:
         return "rows of each batch"
     return "batches" if deal.batches else "records"

@@ -6,8 +6,8 @@ What it does
     dataset, or drawn at random out of arrays), `steps_per_epoch` of `fit`, and the
     step-counting arguments of learning-rate schedules (`decay_steps` and the like). A schedule of the script's own
     class becomes `dp.local_schedule(…)`, which calls it with N times the step. A number in proportion to the length of
-    the dealt dataset (`len(dataset) * 10`) is divided already: it stays, and is multiplied for an own schedule. What a
-    loop over a dataset adds up and the script divides by a number of steps (`total / steps`) is divided by
+    the sharded dataset (`len(dataset) * 10`) is divided already: it stays, and is multiplied for an own schedule. What
+    a loop over a dataset adds up and the script divides by a number of steps (`total / steps`) is divided by
     `dp.local_steps(steps)`. With `--batch global` all stay.
 
 Why
@@ -24,7 +24,7 @@ Example
 When it refuses
     Where a training loop ends by a `break`, `return` or `while` whose condition is no counter of its steps, and where
     a step count is computed from anything but numbers, constants, arguments and lengths of arrays: it may shrink with
-    a worker's share already.
+    a worker's shard already.
     Where an own schedule changes something each time it is called. Where a loss or a gradient depends on the number of
     the step (a weight that grows, a factor that falls), which with fewer steps would change more slowly; and where
     weights are set, or a callback ends training, after a number of steps (`if step % 10 == 0: target.set_weights(…)`).

@@ -1,15 +1,15 @@
 """Give draws that decide about data one seed on all workers.
 
 What it does
-    Where a stage whose output count depends on content follows a shuffle, the deal has to come after the shuffle. That
-    shuffle gets `seed=dp.shuffle_seed()`, and the deal `order_check=True`, which compares the order with rank 0's; so
-    do shuffles of data that come in batches. Shuffles of batches after the deal get the seed alone, unless all batches
-    are certainly of one size (`drop_remainder=True`). A generator of the script's own without a seed,
+    Where a stage whose output count depends on content follows a shuffle, sharding has to come after the shuffle.
+    That shuffle gets `seed=dp.shuffle_seed()`, and `dp.shard` gets `order_check=True`, which compares the order with
+    rank 0's; so do shuffles of data that come in batches. Shuffles of batches after sharding get the seed alone, unless
+    all batches are certainly of one size (`drop_remainder=True`). A generator of the script's own without a seed,
     `np.random.default_rng()`, gets that seed too. (NumPy's and Python's global generators are seeded alike by
     `dp.init()`.)
 
 Why
-    Workers that deal from different orders see some examples twice and others never. Workers that come to a short last
+    Workers that shard different orders see some examples twice and others never. Workers that come to a short last
     batch at different steps give its examples more weight than the others'.
 
 Example

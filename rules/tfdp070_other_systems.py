@@ -4,7 +4,7 @@ What it does
     Recognises tf.distribute strategies, DTensor, Horovod, SMDDP and BytePS in a training script.
 
 Why
-    Two systems that both split data or average gradients train wrongly together.
+    Two systems that both shard data or average gradients train wrongly together.
 
 Example
     strategy = tf.distribute.MirroredStrategy()  # refused

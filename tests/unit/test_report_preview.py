@@ -7,7 +7,7 @@ from tfdp.migrate.report import diff, github, markdown
 from tfdp.migrate.report.outcome import Failure, Outcome, Verdict, failed
 from tfdp.rules import RULES
 
-CHANGE = Finding("TFDP010", 3, 11, "deal the records to the workers", False)
+CHANGE = Finding("TFDP010", 3, 11, "shard the records over the workers", False)
 REFUSAL = Finding("TFDP090", 7, 5, "this loss is a | sum, 100% of it", True, "use `tf.reduce_mean`\nhere")
 
 
@@ -19,7 +19,7 @@ def test_markdown_names_each_change_with_its_reason_then_the_diff() -> None:
     lines = markdown.render(change()).decode().splitlines()
     assert lines[0] == "### `train.py`: would change"
     row = next(line for line in lines if "TFDP010" in line)
-    assert row.startswith("| 3 | TFDP010 | deal the records to the workers | Without it every worker trains on")
+    assert row.startswith("| 3 | TFDP010 | shard the records over the workers | Without it every worker trains on")
     assert lines[-7:-1] == ["--- a/train.py", "+++ b/train.py", "@@ -1 +1 @@", "-a", "+b", "```"]
     assert lines.count("```diff") == 1
 
@@ -46,7 +46,7 @@ def test_nothing_for_an_unchanged_file(render) -> None:
 def test_github_annotates_each_place_and_groups_the_diff() -> None:
     lines = github.render(change()).decode().splitlines()
     assert lines[0].startswith(
-        "::warning file=train.py,line=3,col=11,title=TFDP010::deal the records to the workers%0A"
+        "::warning file=train.py,line=3,col=11,title=TFDP010::shard the records over the workers%0A"
     )
     assert lines[1] == "::group::train.py: would change"
     assert lines[-1] == "::endgroup::"
