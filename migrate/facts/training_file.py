@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 
 import libcst as cst
-from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 
 from ..catalogue import Kind
 from .agreement import Agreement
@@ -240,7 +238,7 @@ class TrainingFile:
         if not self._ignores:
             return False
         statement = self.index.statement_of(node)
-        place = self._positions.get(statement)
+        place = self.index.positions.get(statement)
         return place is not None and self._ignores.cover(code, lines_of(statement, place))
 
     @cached_property
@@ -320,11 +318,7 @@ class TrainingFile:
         """How the gradients that fitted models' optimizers take are put together."""
         return KerasReductions(self.origins, self.fitted.averaging, self.keras_losses, self.reductions)
 
-    @cached_property
-    def _positions(self) -> Mapping[cst.CSTNode, CodeRange]:
-        return MetadataWrapper(self.module, unsafe_skip_copy=True).resolve(PositionProvider)
-
     def position(self, node: cst.CSTNode) -> tuple[int, int]:
         """Line and column of a node, both from 1."""
-        place = self._positions.get(node)
+        place = self.index.positions.get(node)
         return (place.start.line, place.start.column + 1) if place is not None else (1, 1)

@@ -10,7 +10,7 @@ import libcst as cst
 
 from ...catalogue import BATCHING, STAGES
 from ..program import Problem, argument, last_name
-from .datasets import Chain, Link, drops_remainder
+from .chains import Chain, Link, drops_remainder
 
 IsNumber: TypeAlias = Callable[[cst.BaseExpression], bool]
 _ANYTHING = frozenset({"apply", "rejection_resample"})  # may change the order, which is therefore checked

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from ..program import Definition, Origins, Problem, parts, reaching
-from .datasets import Chain
+from .chains import Chain
 
 _LENGTHS = frozenset({"builtins.len", "tensorflow.data.experimental.cardinality"})
 _LOOKS = frozenset({"element_spec", "cardinality", "__len__"})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .arithmetic import Arithmetic, Atom
+from .arithmetic import Arithmetic, Atom, Polynomial
 from .conditions import alike, differing, exits_before, parses_arguments
 from .flow import reaching, within
 from .followed import Alike
@@ -16,11 +16,13 @@ from .literals import axes, ints, is_off, number, plain, text
 from .names import Names
 from .networks import LAYERS, holds_weights, is_network
 from .origins import Origin, Origins, argument
+from .outside import computes, outside
 from .pace import Pace
 from .pieces import nodes, parts
 from .problem import Problem
 from .slices import backward
 from .spelling import last_name
+from .unknown import Unknown, quoted, told
 from .variables import Variables
 
 __all__ = [
@@ -41,7 +43,9 @@ __all__ = [
     "Origin",
     "Origins",
     "Pace",
+    "Polynomial",
     "Problem",
+    "Unknown",
     "Variables",
     "additions",
     "alike",
@@ -49,6 +53,7 @@ __all__ = [
     "attribute_additions",
     "axes",
     "backward",
+    "computes",
     "differing",
     "exits_before",
     "holds_weights",
@@ -60,11 +65,14 @@ __all__ = [
     "meant",
     "nodes",
     "number",
+    "outside",
     "parses_arguments",
     "parts",
     "plain",
+    "quoted",
     "reached",
     "reaching",
     "text",
+    "told",
     "within",
 ]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import libcst as cst
+from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 
 Scope = cst.Module | cst.FunctionDef | cst.ClassDef | cst.Lambda
 Exit = cst.Return | cst.Break | cst.Continue
@@ -201,6 +203,16 @@ class Index(_Nodes):
     def taken(self) -> set[str]:
         """Every name that the file reads or binds anywhere."""
         return set(self.names).union(*self.definitions.values())
+
+    @cached_property
+    def positions(self) -> Mapping[cst.CSTNode, CodeRange]:
+        """Where each node of the file stands."""
+        return MetadataWrapper(self.module, unsafe_skip_copy=True).resolve(PositionProvider)
+
+    def line(self, node: cst.CSTNode) -> int:
+        """The line of a node, from 1."""
+        place = self.positions.get(node)
+        return place.start.line if place is not None else 1
 
     # --- questions ----------------------------------------------------------------------------------------------------
 

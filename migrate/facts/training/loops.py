@@ -9,8 +9,8 @@ from itertools import pairwise
 import libcst as cst
 
 from ...catalogue import VARIABLE_COLLECTIONS, Kind
-from ..data import Chain, Datasets, Take, Taken, Takes, Takings
-from ..program import Index, Origins, Problem, backward, reaching, within
+from ..data import Chain, Datasets, Missed, Sought, Sureness, Take, Taken, Takes, Takings
+from ..program import Index, Origins, Problem, Unknown, backward, reaching, within
 from .tapes import Gradient, reaches_update
 from .ways import leads_to_no_update
 
@@ -42,11 +42,15 @@ class TrainingLoop:
 
 @dataclass(frozen=True)
 class _Unfed:
-    """A gradient in loops none of which gives it data, as far as is known; the innermost first."""
+    """A gradient in loops none of which gives it data, as far as is known; the innermost first.
+
+    `missed` is the place at which its data are made, where that is found but not followed.
+    """
 
     gradient: Gradient
     calls: tuple[cst.CSTNode, ...]
     loops: tuple[cst.For | cst.While, ...]
+    missed: Missed | None = None
 
 
 @dataclass(frozen=True)
@@ -72,7 +76,7 @@ class Loops:
         self._origins, self._datasets = origins, datasets
         self._takings = Takings(origins, datasets.chains)
         self._foreign = Takings(origins, datasets.foreign)
-        self._takes = Takes(origins)
+        self._takes = Takes(origins, datasets)
 
     @property
     def _index(self) -> Index:
@@ -87,7 +91,12 @@ class Loops:
         found = [self._elsewhere(f) if isinstance(f, _Unfed) else f for g in gradients for f in self.of(g)]
         known = [self._before_loops(f, found) if isinstance(f, _Once) else f for f in found]
         feeding = {b: bool(f.chains) for f in found if isinstance(f, TrainingLoop) for b in (f.loop, *f.outer)}
-        return tuple(self._beside(f, feeding) if isinstance(f, _Unfed) else f for f in known if f is not None)
+        surest = _surest(f for f in known if isinstance(f, _Unfed))
+        return tuple(
+            self._beside(replace(f, missed=surest[f.loops[0]]), feeding) if isinstance(f, _Unfed) else f
+            for f in known
+            if f is not None
+        )
 
     def _before_loops(self, once: _Once, found: Iterable[object]) -> Problem | None:
         """Nothing for a first step on a batch of data that a loop trains on by the same code."""
@@ -102,10 +111,17 @@ class Loops:
         if shared is None:
             if self._uncalled(unfed.loops[0]):
                 return Problem("TFDP010", unfed.loops[0], _UNCALLED, _CALLED)
-            return Problem("TFDP010", unfed.loops[0], _NO_DATA, _DATA)
+            return self._no_data(unfed)
         outermost = self._before(unfed.loops[-1])
         loops = unfed.loops[shared:]
         return TrainingLoop(unfed.gradient, loops[0], (), unfed.calls, outermost, tuple(loops[1:]), feeding[loops[0]])
+
+    def _no_data(self, unfed: _Unfed) -> Problem:
+        unknown = unfed.missed.unknown if unfed.missed is not None else None
+        what, next_step = (_NO_BATCH, _DATA) if unfed.missed is None else (_NO_DATA, _DATA)
+        if unfed.missed is not None and unfed.missed.sureness is Sureness.KEEPS:
+            what, next_step = _SAME_DATA, _BATCHES
+        return Problem.since(self._index, "TFDP010", unfed.loops[0], what, unknown, next_step)
 
     def _elsewhere(self, unfed: _Unfed) -> TrainingLoop | _Unfed:
         """The loop that takes its batches from what another file makes."""
@@ -156,9 +172,12 @@ class Loops:
             if (here := self._fed(step, place, self._over(loop, aside), taken, fed)) is not None:
                 yield replace(here, aside=aside)
                 return
-        if loops and (arrays := self._over_arrays(gradient, calls, loops)) is not None:
-            yield arrays
-            return
+        if loops:
+            arrays = self._over_arrays(gradient, calls, loops)
+            if isinstance(arrays, TrainingLoop):
+                yield arrays
+                return
+            step = replace(step, missed=arrays)
         fed = (*fed, *(c for t in taken for c in t.chains if not loops))
         callers = self._callers(gradient, node)
         found = [f for caller in callers for f in self._climb(gradient, caller, calls, fed)]
@@ -196,22 +215,26 @@ class Loops:
 
     def _over_arrays(
         self, gradient: Gradient, calls: tuple[cst.CSTNode, ...], loops: list[cst.For | cst.While]
-    ) -> TrainingLoop | None:
-        """The loop whose steps take batches out of arrays."""
+    ) -> TrainingLoop | Missed | None:
+        """The loop whose steps take batches out of arrays, or where they may take them unfollowed."""
         way: dict[cst.FunctionDef, cst.Call] = {}
         for inner, outer in pairwise(calls):
             function = self._index.enclosing_function(inner)
             if function is not None and isinstance(outer, cst.Call):
                 way[function] = outer
-        taken = self._takes.of([*gradient.made_of], way)
+        trained = tuple(_roots(gradient.sources)) if gradient.sources is not None else ()
+        path = tuple(lp for call in calls for lp in self._index.loops_around(call))
+        taken = self._takes.of(Sought(gradient.made_of, path, trained), way)
         mine = {n: t for n, t in taken.takes.items() if any(loop in loops for loop in t.loops)}
         if not mine:
-            return None
+            return taken.surest
         taken = self._takes.others(replace(taken, takes=mine), way)
         place = min(loops.index(loop) for t in mine.values() for loop in t.loops if loop in loops)
         loop = loops[place]
         if not isinstance(loop, cst.For):
-            return None
+            return Missed(
+                Unknown(loop, "takes batches of arrays in a `while` loop, which is not followed"), Sureness.TAKES
+            )
         start = self._before(loops[-1])
         found = TrainingLoop(gradient, loop, (), calls, start, tuple(loops[place + 1 :]))
         takes, arrays = tuple(taken.takes.values()), tuple(taken.arrays)
@@ -318,11 +341,24 @@ class Loops:
         return {o.node for o in self._origins.of(node) if not isinstance(o.node, cst.Param)}
 
 
+def _surest(unfed: Iterable[_Unfed]) -> dict[cst.For | cst.While, Missed | None]:
+    """For each loop, the surest of the places where the data of the gradients in it are made."""
+    found: dict[cst.For | cst.While, Missed | None] = {}
+    for each in unfed:
+        known = found.setdefault(each.loops[0], each.missed)
+        if each.missed is not None and (known is None or each.missed.sureness < known.sureness):
+            found[each.loops[0]] = each.missed
+    return found
+
+
 _CALL = "call the training step in a `for batch in dataset:` loop of this file"
 _NO_LOOP = "this training step is in no loop over a dataset"
 _UNCALLED = "this loop trains, but no call of its function is seen in this file, and none of the data it is given"
 _CALLED = "put the function and what calls it with its data into one file"
-_NO_DATA = "this loop trains, but neither over a tf.data dataset nor on batches of arrays that can be followed"
+_NO_DATA = "cannot tell where this loop's batches come from"
+_NO_BATCH = "no batch of data is found in what this loop's loss is computed from"
+_SAME_DATA = "no batch is taken in this loop"
+_BATCHES = "train on batches: `for batch in tf.data.Dataset.from_tensor_slices(…).batch(size):`"
 _DATA = (
     "iterate a tf.data.Dataset: `for batch in dataset:`, take its batches by `next(iterator)`, or slice arrays by the "
     "loop's counter: `x[i:i + size]`"

@@ -1,0 +1,58 @@
+"""Calls that lead out of the file: what they give cannot be followed."""
+
+from __future__ import annotations
+
+import sys
+
+import libcst as cst
+
+from .index import ITER
+from .origins import Origin, Origins
+from .unknown import Unknown
+
+_FRAMEWORK = frozenset({"builtins", "keras", "numpy", "scipy", "tensorflow", "tensorflow_probability", "tfdp"})
+
+
+def outside(origins: Origins, call: cst.Call) -> Unknown | None:
+    """Why a call of code that is not in the file cannot be followed.
+
+    None for what is in the file, and for functions of the libraries that compute values from their arguments alone.
+    """
+    if origins.function(call.func) is not None:
+        return None
+    api = origins.names.api(call.func)
+    if api is not None:
+        module = None if computes(api) else api.rpartition(".")[0]
+        return Unknown(call, f"is a call of {module}, which is outside this file") if module else None
+    if not isinstance(call.func, cst.Attribute):
+        return None
+    found = [u for o in origins.of(call.func.value) if (u := _of_object(origins, call, call.func, o)) is not None]
+    return found[0] if found else None
+
+
+def computes(api: str) -> bool:
+    """Whether a name is one of Python's own library or of those that scripts compute with."""
+    root = api.partition(".")[0]
+    return root in _FRAMEWORK or root in sys.stdlib_module_names
+
+
+def _of_object(origins: Origins, call: cst.Call, func: cst.Attribute, made: Origin) -> Unknown | None:
+    """Why a method of an object is not followed, by what makes the object."""
+    node = made.node
+    if ITER in made.path:
+        return Unknown(call, "is a method of one element of what is iterated over, and not followed")
+    owner = origins.constructed(node)
+    if owner is not None:
+        if origins.method(owner, func.attr.value) is None:
+            return Unknown(call, f"is a method that {owner.name.value} does not define in this file")
+        return Unknown(call, "is a method of one of several objects, and it is not known of which")
+    if isinstance(node, cst.Call):
+        api = origins.names.api(node.func)
+        if api is None or computes(api):
+            return None
+        reason = f"makes its object by {api}, which is outside this file"
+        return Unknown(call, "is a method that this file does not define", Unknown(node, reason))
+    if isinstance(node, cst.Param):
+        reason = "is a parameter that no call in this file gives a value"
+        return Unknown(call, "is a method that this file does not define", Unknown(node, reason))
+    return None
