@@ -25,9 +25,22 @@ def outside(origins: Origins, call: cst.Call) -> Unknown | None:
         module = None if computes(api) else api.rpartition(".")[0]
         return Unknown(call, f"is a call of {module}, which is outside this file") if module else None
     if not isinstance(call.func, cst.Attribute):
-        return None
+        return _of_function(origins, call)
     found = [u for o in origins.of(call.func.value) if (u := _of_object(origins, call, call.func, o)) is not None]
     return found[0] if found else None
+
+
+def _of_function(origins: Origins, call: cst.Call) -> Unknown | None:
+    """Why the function that a name means is not followed: it is one of several, or another file's code makes it."""
+    made = [o.node for o in origins.of(call.func)] if isinstance(call.func, cst.Name) else []
+    if len(made) > 1 and any(isinstance(m, cst.FunctionDef) for m in made):
+        return Unknown(call, f"may call any of {len(made)} functions that this name means")
+    for node in made:
+        api = origins.names.api(node.func) if isinstance(node, cst.Call) else None
+        if api is not None and not computes(api):
+            because = Unknown(node, f"makes it by {api}, which is outside this file")
+            return Unknown(call, "calls a function that this file does not define", because)
+    return None
 
 
 def computes(api: str) -> bool:
