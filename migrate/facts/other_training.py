@@ -72,7 +72,7 @@ def _given_away(script: TrainingFile) -> list[Problem]:
     made = any(origins.kind(c.func) is Kind.OPTIMIZER for c in origins.index.calls)
     if not made or script.trained or script.fitted.by_keras:
         return []
-    reason = "an optimizer leaves the file here, and what it trains is not visible"
+    reason = "an optimizer leaves the file here; cannot tell what it trains"
     next_step = "train in this file, with tf.GradientTape or fit"
     given = [(c, a.value) for c in origins.index.calls for a in c.args if not a.star and _unknown(script, c)]
     return [Problem("TFDP031", c, reason, next_step) for c, value in given if Kind.OPTIMIZER in origins.kinds(value)]

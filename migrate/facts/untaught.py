@@ -35,7 +35,7 @@ def _untaught(script: TrainingFile, call: cst.Call) -> Problem | None:
         return Problem("TFDP031", call, "optimizer.minimize() is not migrated yet", next_step)
     taken = any(call is u.call for g in script.gradients for u in g.updates)
     if name in UPDATES and Kind.OPTIMIZER in kinds and not taken:
-        reason = "where the gradients of this update come from is not understood"
+        reason = "cannot tell where the gradients of this update come from"
         return Problem("TFDP030", call, reason, "take them with tf.GradientTape in this file")
     return None
 
@@ -47,7 +47,9 @@ def _unknown_tapes(script: TrainingFile) -> list[Problem]:
         name = call.func.attr if isinstance(call.func, cst.Attribute) else call.func
         api = script.names.api(call.func) or ""
         if isinstance(name, cst.Name) and name.value == "GradientTape" and api != "tensorflow.GradientTape":
-            reason = "this GradientTape is not certainly TensorFlow's (no import, a star import, tensorflow.compat.v1?)"
+            reason = (
+                "cannot tell whether this is TensorFlow's GradientTape (no import, a star import, tensorflow.compat?)"
+            )
             found.append(Problem("TFDP030", call, reason, "import tensorflow by name: `import tensorflow as tf`"))
     return found
 
@@ -57,9 +59,9 @@ def _written_out(script: TrainingFile) -> list[Problem]:
     comes another way."""
     if script.trained or (script.gradients and script.fitted.calls):
         return []
-    reason = "a variable is changed step by step here, and how this trains is not understood without a tf.GradientTape"
+    reason = "a variable is changed step by step here, and tfdp cannot tell how this trains without a tf.GradientTape"
     if script.gradients:
-        reason = "a variable is changed step by step here, and by which gradient is not understood"
+        reason = "a variable is changed step by step here, and tfdp cannot tell by which gradient"
     next_step = "take the gradient with tf.GradientTape, or write `# tfdp: ignore[TFDP030]` here if this trains nothing"
     methods = ((c, c.func) for c in script.index.calls if isinstance(c.func, cst.Attribute))
     found = [(c, f.value) for c, f in methods if f.attr.value == "assign_sub"]
@@ -96,7 +98,7 @@ def escaped(script: TrainingFile) -> list[Problem]:
                 Problem(
                     "TFDP030",
                     gradient.escapes[0],
-                    "gradients leave the file here, and whether they reach an update is not visible",
+                    "gradients leave the file here; cannot tell whether they reach an update",
                     "apply them in this file, or average them by hand with dp.DistributedGradientTape",
                 )
             )
@@ -112,7 +114,7 @@ def unwrapped(script: TrainingFile) -> list[Problem]:
                 Problem(
                     "TFDP030",
                     gradient.call,
-                    "which tape this is, is not certain",
+                    "cannot tell which of several tapes this is",
                     "take the gradient from a tape that has a name of its own",
                 )
             )
@@ -140,7 +142,7 @@ def half_migrated(script: TrainingFile) -> list[Problem]:
         Problem(
             "TFDP001",
             script.calls("init")[0],
-            "the script is migrated in part: some training data are not dealt, or some gradients not averaged",
+            "the script is migrated in part: some training data are not sharded, or some gradients not averaged",
             "finish by hand what was begun, or start again from the original script",
         )
     ]

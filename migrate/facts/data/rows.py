@@ -31,7 +31,7 @@ _BY_OTHER = "takes rows that no loop's counter chooses"
 _NOT_PLAIN = "takes rows by a counter, but not as `x[i:i + size]` or `x[k * size:(k + 1) * size]`"
 _UNSIZED = "takes rows by a loop's counter, but how many is not one number or name"
 _STEP = "is the step of the counter"
-_USED_OTHERWISE = "is where the loop ends, and has the batch size in it otherwise than to divide or subtract by it"
+_USED_OTHERWISE = "is where the loop ends, and uses the batch size other than to divide or subtract by it"
 
 
 class Rows:

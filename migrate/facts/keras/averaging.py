@@ -79,7 +79,7 @@ class KerasAveraging:
 
     def _of_fit(self, fit: Fit) -> list[Update | Problem]:
         if not fit.compiles:
-            reason = f"with which optimizer {fit.method}() trains this model is not visible in this file"
+            reason = f"cannot tell which optimizer {fit.method}() trains this model with"
             return [Problem("TFDP031", fit.call, reason, _COMPILED)]
         if fit.step is None or self._steps.ends_with_keras(fit.step):
             bases = [(c, g) for c in fit.compiles for g in self._optimizers.base(c)]

@@ -16,7 +16,7 @@ from .literals import axes, ints, is_off, number, plain, text
 from .names import Names
 from .networks import LAYERS, holds_weights, is_network
 from .origins import Origin, Origins, argument
-from .outside import computes, outside
+from .outside import computes, outside, uncalled, unfollowed
 from .pace import Pace
 from .pieces import nodes, parts
 from .problem import Problem
@@ -74,5 +74,7 @@ __all__ = [
     "reaching",
     "text",
     "told",
+    "uncalled",
+    "unfollowed",
     "within",
 ]

@@ -180,7 +180,7 @@ class Arithmetic:
         for name in _names(node):
             inner = self.polynomial(name, env) if reaching(self._origins.index, name) else None
             if isinstance(inner, Polynomial) and inner.counters:
-                return Unknown(node, "is computed from a loop's counter otherwise than by +, - and *")
+                return Unknown(node, "is computed from a loop's counter by more than +, - and *")
         return Polynomial.of([((self._origins.index.module.code_for_node(node).strip(),), 1)])
 
     def leaves(self, node: cst.CSTNode, size: Atom | int, env: Environment) -> list[cst.BaseExpression]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 
 import libcst as cst
 
 from .index import ITER
 from .origins import Origin, Origins
+from .spelling import last_name
 from .unknown import Unknown
 
 _FRAMEWORK = frozenset({"builtins", "keras", "numpy", "scipy", "tensorflow", "tensorflow_probability", "tfdp"})
@@ -28,6 +30,53 @@ def outside(origins: Origins, call: cst.Call) -> Unknown | None:
         return _of_function(origins, call)
     found = [u for o in origins.of(call.func.value) if (u := _of_object(origins, call, call.func, o)) is not None]
     return found[0] if found else None
+
+
+def uncalled(origins: Origins, function: cst.FunctionDef) -> Unknown:
+    """A function that no call in the file is known to mean, and a call that may, where one has its name."""
+    called = (c for c in origins.index.calls if last_name(c.func) == function.name.value)
+    call = next((c for c in called if origins.function(c.func) is None), None)
+    if call is None:
+        return Unknown(function, "holds it, and nothing in this file calls that")
+    because = Unknown(call, "may call that, but what its object is is not followed")
+    return Unknown(function, "holds it, and no call in this file certainly means that", because)
+
+
+def unfollowed(origins: Origins, node: cst.CSTNode, known: Callable[[Origin], bool]) -> Unknown | None:
+    """Why an expression is not known to be something: of what can give its value, the first that is not `known`."""
+    for origin in origins.of(node):
+        if known(origin):
+            continue
+        made, path = origin.node, origin.path
+        if isinstance(made, cst.Call):
+            return _of_maker(origins, made)
+        if ITER in path:
+            return Unknown(made, "is what it is an element of, and its elements are not followed")
+        if path:
+            return Unknown(made, "is what it is unpacked from, and its parts are not followed")
+        if isinstance(made, cst.Param):
+            return Unknown(made, _of_parameter(origins, made))
+        if isinstance(made, cst.Import | cst.ImportFrom):
+            return Unknown(made, "brings it from another file")
+        return Unknown(made, "is where its value comes from, and is not followed")
+    return None
+
+
+def _of_maker(origins: Origins, made: cst.Call) -> Unknown:
+    api = origins.names.api(made.func)
+    if (found := outside(origins, made)) is not None:
+        return found
+    if api is not None:
+        return Unknown(made, f"makes it by {api}, which is not known to give that")
+    return Unknown(made, "gives its value, and what that is is not known")
+
+
+def _of_parameter(origins: Origins, parameter: cst.Param) -> str:
+    function = origins.index.enclosing_function(parameter)
+    if function is None or not origins.calls_of(function):
+        name = f" of {function.name.value}(), which nothing in this file calls" if function is not None else ""
+        return f"is a parameter{name}"
+    return f"is a parameter of {function.name.value}(), and not every call of that gives it a value that is followed"
 
 
 def _of_function(origins: Origins, call: cst.Call) -> Unknown | None:

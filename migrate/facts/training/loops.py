@@ -10,7 +10,7 @@ import libcst as cst
 
 from ...catalogue import VARIABLE_COLLECTIONS, Kind
 from ..data import Chain, Datasets, Missed, Sought, Sureness, Take, Taken, Takes, Takings
-from ..program import Index, Origins, Problem, Unknown, backward, reaching, within
+from ..program import Index, Origins, Problem, Unknown, backward, reaching, uncalled, within
 from .tapes import Gradient, reaches_update
 from .ways import leads_to_no_update
 
@@ -109,8 +109,9 @@ class Loops:
     def _beside(self, unfed: _Unfed, feeding: dict[cst.For | cst.While, bool]) -> TrainingLoop | Problem:
         shared = next((i for i, loop in enumerate(unfed.loops) if loop in feeding), None)
         if shared is None:
-            if self._uncalled(unfed.loops[0]):
-                return Problem("TFDP010", unfed.loops[0], _UNCALLED, _CALLED)
+            if (function := self._uncalled(unfed.loops[0])) is not None:
+                why = uncalled(self._origins, function)
+                return Problem.since(self._index, "TFDP010", unfed.loops[0], _UNCALLED, why, _CALLED)
             return self._no_data(unfed)
         outermost = self._before(unfed.loops[-1])
         loops = unfed.loops[shared:]
@@ -188,8 +189,9 @@ class Loops:
         elif fed:
             yield _Once(gradient, node, fed)
         else:
-            reason = "no call of this training step is seen in this file" if self._uncalled(node) else _NO_LOOP
-            yield Problem("TFDP010", node, reason, _CALL)
+            function = self._uncalled(node)
+            why = uncalled(self._origins, function) if function is not None else None
+            yield Problem.since(self._index, "TFDP010", node, _NO_LOOP if why is None else _NO_CALL, why, _CALL)
 
     def _over(self, loop: cst.For | cst.While, aside: tuple[cst.Call, ...]) -> tuple[Chain, ...]:
         """The datasets that a loop runs over: itself, or by `zip(range(n), dataset)`, not given by calls aside."""
@@ -241,9 +243,10 @@ class Loops:
         found = replace(found, takes=takes, taking=tuple(taken.calls), rows=frozenset(taken.rows), arrays=arrays)
         return replace(found, turned=tuple(taken.turned))
 
-    def _uncalled(self, node: cst.CSTNode) -> bool:
+    def _uncalled(self, node: cst.CSTNode) -> cst.FunctionDef | None:
+        """The function around a place, where no call of it is known."""
         function = self._index.enclosing_function(node)
-        return function is not None and not self._origins.calls_of(function)
+        return function if function is not None and not self._origins.calls_of(function) else None
 
     def _callers(self, gradient: Gradient, node: cst.CSTNode) -> list[cst.Call]:
         """The calls that lead to the step.
@@ -352,8 +355,9 @@ def _surest(unfed: Iterable[_Unfed]) -> dict[cst.For | cst.While, Missed | None]
 
 
 _CALL = "call the training step in a `for batch in dataset:` loop of this file"
-_NO_LOOP = "this training step is in no loop over a dataset"
-_UNCALLED = "this loop trains, but no call of its function is seen in this file, and none of the data it is given"
+_NO_LOOP = "this training step is outside of any loop over data"
+_NO_CALL = "no call of this training step is seen in this file"
+_UNCALLED = "cannot tell what data this loop is given"
 _CALLED = "put the function and what calls it with its data into one file"
 _NO_DATA = "cannot tell where this loop's batches come from"
 _NO_BATCH = "no batch of data is found in what this loop's loss is computed from"
