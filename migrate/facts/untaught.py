@@ -47,9 +47,7 @@ def _unknown_tapes(script: TrainingFile) -> list[Problem]:
         name = call.func.attr if isinstance(call.func, cst.Attribute) else call.func
         api = script.names.api(call.func) or ""
         if isinstance(name, cst.Name) and name.value == "GradientTape" and api != "tensorflow.GradientTape":
-            reason = (
-                "cannot tell whether this is TensorFlow's GradientTape (no import, a star import, tensorflow.compat?)"
-            )
+            reason = "cannot tell whether this GradientTape is TensorFlow's (no import, a star import, compat.v1?)"
             found.append(Problem("TFDP030", call, reason, "import tensorflow by name: `import tensorflow as tf`"))
     return found
 

@@ -206,7 +206,10 @@ class Datasets:
                 chains = [c.made_by(made_by) for c in chains]
                 chains = chains if certain else [replace(c, one_of_several=node) for c in chains]
             found.append(chains)
-        return _all(found, node, "is an attribute that no class of this file sets")
+        imported = self._origins.names.api(node) is not None
+        return _all(
+            found, node, "is made by another file" if imported else "is an attribute that this file does not set"
+        )
 
     def _makers(self, node: cst.Attribute, value: cst.CSTNode, calls: Frames) -> tuple[list[cst.Call], bool]:
         """The calls of the method that stores what the attribute holds; whether they are all and only its object's."""

@@ -128,6 +128,10 @@ class _Walk:
         if definition.kind == "param" and isinstance(function, cst.FunctionDef):
             call = way.calls.get(function)
             bound = self._origins.bind(call, function).get(definition.name) if call is not None else None
+            if bound is None and call is not None and any(a.star for a in call.args):
+                self.misses.note(
+                    Unknown(call, "gives arguments by *, which are not followed"), call, way.out_of(function)
+                )
             return bound is not None and self.follow(bound, way.out_of(function))
         if value is None or definition.kind in {"def", "class", "import"}:
             return False
