@@ -7,7 +7,7 @@ import libcst as cst
 from ..catalogue import STRATEGY_PREFIXES, TF1_PREFIXES, UPDATES, VARIABLE_COLLECTIONS, Kind
 from .data import Chain
 from .other_training import other_training
-from .program import Problem, argument
+from .program import Problem, Unknown, argument, unfollowed
 from .training import changes_its_sources, local_decisions
 from .training_file import TrainingFile
 
@@ -32,12 +32,23 @@ def _untaught(script: TrainingFile, call: cst.Call) -> Problem | None:
     unknown = None in kinds and script.names.api(call.func) is None
     if name == "minimize" and unknown:
         next_step = "write the step with tf.GradientTape and apply_gradients"
-        return Problem("TFDP031", call, "optimizer.minimize() is not migrated yet", next_step)
+        why = unfollowed(script.origins, receiver, lambda _: False)
+        reason = "minimize() is not migrated where its optimizer is not known"
+        return Problem.since(script.index, "TFDP031", call, reason, why, next_step)
     taken = any(call is u.call for g in script.gradients for u in g.updates)
     if name in UPDATES and Kind.OPTIMIZER in kinds and not taken:
         reason = "cannot tell where the gradients of this update come from"
-        return Problem("TFDP030", call, reason, "take them with tf.GradientTape in this file")
+        next_step = "take them with tf.GradientTape in this file"
+        return Problem.since(script.index, "TFDP030", call, reason, _gradients(script, call), next_step)
     return None
+
+
+def _gradients(script: TrainingFile, call: cst.Call) -> Unknown | None:
+    """Why what an update is given is not known to be a tape's gradients."""
+    given = call.args[0].value if call.args else None
+    if isinstance(given, cst.Call) and script.names.api(given.func) == "builtins.zip" and given.args:
+        given = given.args[0].value
+    return unfollowed(script.origins, given, lambda _: False) if given is not None else None
 
 
 def _unknown_tapes(script: TrainingFile) -> list[Problem]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from ..program import Origins, Problem
+from ..program import Origins, Problem, unfollowed
 from ..training import Gradient
 from .averaged import Given, Optimizers
 from .fits import Compile, Fit
@@ -36,7 +36,7 @@ class KerasAveraging:
     ) -> None:
         """`minimized`: gradients in loops of the file whose optimizers take them by `minimize`."""
         self._fits, self._steps, self._minimized = fits, steps, minimized
-        self._optimizers = Optimizers(origins)
+        self._origins, self._optimizers = origins, Optimizers(origins)
 
     @cached_property
     def taped(self) -> tuple[Gradient, ...]:
@@ -80,7 +80,8 @@ class KerasAveraging:
     def _of_fit(self, fit: Fit) -> list[Update | Problem]:
         if not fit.compiles:
             reason = f"cannot tell which optimizer {fit.method}() trains this model with"
-            return [Problem("TFDP031", fit.call, reason, _COMPILED)]
+            why = unfollowed(self._origins, fit.model, lambda _: False)
+            return [Problem.since(self._origins.index, "TFDP031", fit.call, reason, why, _COMPILED)]
         if fit.step is None or self._steps.ends_with_keras(fit.step):
             bases = [(c, g) for c in fit.compiles for g in self._optimizers.base(c)]
             return [g if isinstance(g, Problem) else Update(g, c) for c, g in bases]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .arithmetic import Arithmetic, Atom, Polynomial
 from .conditions import alike, differing, exits_before, parses_arguments
+from .elsewhere import computes, outside, uncalled, unfollowed
 from .flow import reaching, within
 from .followed import Alike
 from .grown import Addition, additions, attribute_additions
@@ -16,7 +17,6 @@ from .literals import axes, ints, is_off, number, plain, text
 from .names import Names
 from .networks import LAYERS, holds_weights, is_network
 from .origins import Origin, Origins, argument
-from .outside import computes, outside, uncalled, unfollowed
 from .pace import Pace
 from .pieces import nodes, parts
 from .problem import Problem

@@ -12,6 +12,7 @@ from .origins import Origin, Origins
 from .spelling import last_name
 from .unknown import Unknown
 
+_TEXT = "is a text, and what it names is not followed"
 _FRAMEWORK = frozenset({"builtins", "keras", "numpy", "scipy", "tensorflow", "tensorflow_probability", "tfdp"})
 
 
@@ -58,7 +59,9 @@ def unfollowed(origins: Origins, node: cst.CSTNode, known: Callable[[Origin], bo
             return Unknown(made, _of_parameter(origins, made))
         if isinstance(made, cst.Import | cst.ImportFrom):
             return Unknown(made, "brings it from another file")
-        return Unknown(made, "is where its value comes from, and is not followed")
+        return Unknown(
+            made, _TEXT if isinstance(made, cst.BaseString) else "gives the value, and is not followed further"
+        )
     return None
 
 
@@ -67,8 +70,8 @@ def _of_maker(origins: Origins, made: cst.Call) -> Unknown:
     if (found := outside(origins, made)) is not None:
         return found
     if api is not None:
-        return Unknown(made, f"makes it by {api}, which is not known to give that")
-    return Unknown(made, "gives its value, and what that is is not known")
+        return Unknown(made, f"calls {api}, whose result tfdp does not recognise")
+    return Unknown(made, "gives the value, by a call that is not followed")
 
 
 def _of_parameter(origins: Origins, parameter: cst.Param) -> str:
@@ -102,7 +105,7 @@ def _of_object(origins: Origins, call: cst.Call, func: cst.Attribute, made: Orig
     """Why a method of an object is not followed, by what makes the object."""
     node = made.node
     if ITER in made.path:
-        return Unknown(call, "is a method of one element of what is iterated over, and not followed")
+        return Unknown(call, "is a method of an element that a loop goes over, which is not followed")
     owner = origins.constructed(node)
     if owner is not None:
         if origins.method(owner, func.attr.value) is None:
