@@ -54,8 +54,8 @@ def show_facts(path: str, line: int | None = None, verbose: bool = False) -> int
         path, line = named[1], int(named[2])
     facts = one_file.facts(Input(path, named=True), line)
     if isinstance(facts, Failure):
-        for line in text.lines(failed(one_file.name_of(path), facts), verbose):
-            say(line)
+        for said in text.lines(failed(one_file.name_of(path), facts), verbose):
+            say(said)
         return Verdict.FAILED.exit_code
     give(facts)
     return 0

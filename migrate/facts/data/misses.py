@@ -43,11 +43,11 @@ class Misses:
     def iterated(self, loop: cst.For, way: Way, inside: list[Missed]) -> None:
         """A training loop over something from which no batch is known to come."""
         if loop in self._loops and all(m.sureness is Sureness.KEEPS for m in inside):
-            why = self._datasets.ask(self._datasets.unwrap(loop.iter))
-            why = why if isinstance(why, Unknown) else None
-            same = why is not None and why.node is loop.iter
-            unknown = why if same else Unknown(loop.iter, "is what the loop goes over", why)
-            self.found.append(Missed((unknown or Unknown(loop.iter, "")).after(way.entered), Sureness.TAKES))
+            found = self._datasets.ask(self._datasets.unwrap(loop.iter))
+            why = found if isinstance(found, Unknown) else None
+            if why is None or why.node is not loop.iter:
+                why = Unknown(loop.iter, "is what the loop goes over", why)
+            self.found.append(Missed(why.after(way.entered), Sureness.TAKES))
 
     def call(self, node: cst.Call, way: Way, inside: list[Missed]) -> None:
         """A call into code that is not in the file, where nothing that it is given explains the batch."""
