@@ -122,8 +122,9 @@ class Datasets:
             return self._returned(node, path, calls)
         if isinstance(node, cst.Attribute):
             found = self._stored(node, path, calls)
-        elif isinstance(node, cst.Subscript) and (key := self._key(node)) is not None:
-            found = self._chains(node.value, (key, *path), calls)
+        elif isinstance(node, cst.Subscript):
+            key = self._key(node)
+            found = key if isinstance(key, Unknown) else self._chains(node.value, (key, *path), calls)
         elif isinstance(node, cst.Name):
             found = self._named(node, path, calls)
         else:
@@ -138,17 +139,20 @@ class Datasets:
             return found
         return _all([self._chains(v, (*vpath, *path), within) for v, vpath, within in found], node)
 
-    def _key(self, node: cst.Subscript) -> int | str | None:
+    def _key(self, node: cst.Subscript) -> int | str | Unknown:
         """The number or the text that says which part of a structure is meant."""
         element = node.slice[0].slice if len(node.slice) == 1 else None
-        if not isinstance(element, cst.Index) or self._is_filled(node.value):
-            return None
+        if not isinstance(element, cst.Index):
+            return Unknown(node, "takes more than one part of a value")
+        if self._is_filled(node.value):
+            return Unknown(node, "is a part of what is filled, or has parts replaced, elsewhere")
         if isinstance(element.value, cst.Integer):
             return int(element.value.value)
         origin = self._origins.one(element.value)
         if origin is not None and not origin.path and isinstance(origin.node, cst.SimpleString):
             return str(origin.node.evaluated_value)
-        return self._origins.names.api(element.value)  # tfds.Split.TRAIN
+        api = self._origins.names.api(element.value)  # tfds.Split.TRAIN
+        return api if api is not None else Unknown(node, "is a part of a value, chosen by what is not followed")
 
     def _is_filled(self, structure: cst.BaseExpression) -> bool:
         """Whether parts of a structure are set after it is made: `parts["train"] = parts["train"].repeat()`."""

@@ -11,7 +11,7 @@ import libcst as cst
 from ...catalogue import BATCHING, Kind
 from ..batches import BatchSizes, is_part
 from ..data import numpy_draw
-from ..program import Origins, Problem, argument, nodes, number, reaching
+from ..program import Origins, Problem, argument, nodes, number, quoted, reaching
 from .batch_values import Reduction
 from .loss import Losses
 
@@ -266,4 +266,5 @@ class BatchUses:
         if isinstance(first, cst.Integer) and number(first) in self._sizes.literals and len(shape.node.elements) > 1:
             self._found.sites[first] = None
         elif drawn and number(first) != 1 and (value is None or not value.power):
-            self._refuse(first, "cannot tell whether one row is drawn here for each example of the batch")
+            size = quoted(self._origins.index, first)
+            self._refuse(first, f"cannot tell whether {size}, the number of rows drawn here, is the batch size")
