@@ -31,7 +31,7 @@ _LOOPS = {
         for _ in range(10):
             step(x, y)
         """,
-        ["no batch is taken in this loop", "`y` holds the same data at every step"],
+        ["no batch of data is seen to be taken in this loop", "`y` holds the same data at every step"],
     ),
     "code of another file": (
         """

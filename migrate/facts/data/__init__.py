@@ -12,10 +12,12 @@ from .seeding import draws_in, seeds, unseeded
 from .sharing import Sharing, Switches
 from .shuffles import shuffles_of
 from .take import Missed, Sureness, Take
+from .take import Taken as ArrayTaken
 from .taken import Taken, Takings, endless
 from .takes import Takes
 
 __all__ = [
+    "ArrayTaken",
     "Arrays",
     "Chain",
     "Datasets",

@@ -18,11 +18,15 @@ _FILLS = frozenset({"append", "appendleft", "add", "extend", "insert", "update",
 
 @dataclass(frozen=True)
 class Sought:
-    """A training step whose batches are looked for: what it is computed from, its loops, and the models it trains."""
+    """A training step whose batches are looked for: what it is computed from, its loops, and the models it trains.
+
+    `why`: where none are found, the places are asked for at which they may be made; that takes time.
+    """
 
     expressions: tuple[cst.BaseExpression, ...]
     loops: tuple[Loop, ...]
     trained: tuple[cst.BaseExpression, ...]
+    why: bool = False
 
 
 class Misses:
@@ -31,18 +35,21 @@ class Misses:
     def __init__(self, origins: Origins, datasets: Datasets, rows: Rows, sought: Sought) -> None:
         self._origins, self._datasets, self._rows = origins, datasets, rows
         self._loops = frozenset(sought.loops)
-        self._trained = {o.node for t in sought.trained for o in origins.of(t)}
+        self._trained = {o.node for t in sought.trained for o in origins.of(t)} if sought.why else set()
+        self._why = sought.why
         self.found: list[Missed] = []
 
     def note(self, unknown: Unknown, node: cst.CSTNode, way: Way, sureness: Sureness = Sureness.TAKES) -> None:
         """A place that takes a batch in a way that is not followed, should each step come by it."""
+        if not self._why:
+            return
         around = {*self._rows.loops(node, way), *((way.consumer,) if way.consumer is not None else ())}
         if around & self._loops:
             self.found.append(Missed(unknown.after(way.entered), sureness))
 
     def iterated(self, loop: cst.For, way: Way, inside: list[Missed]) -> None:
         """A training loop over something from which no batch is known to come."""
-        if loop in self._loops and all(m.sureness is Sureness.KEEPS for m in inside):
+        if self._why and loop in self._loops and all(m.sureness is Sureness.KEEPS for m in inside):
             found = self._datasets.ask(self._datasets.unwrap(loop.iter))
             why = found if isinstance(found, Unknown) else None
             if why is None or why.node is not loop.iter:
@@ -51,10 +58,12 @@ class Misses:
 
     def call(self, node: cst.Call, way: Way, inside: list[Missed]) -> None:
         """A call into code that is not in the file, where nothing that it is given explains the batch."""
-        if any(m.sureness < Sureness.CONVERTS for m in inside):
+        if not self._why or any(m.sureness < Sureness.CONVERTS for m in inside):
             return
         if self._origins.names.api(node.func) == "builtins.next" and node.args:
             self.note(self._next(node), node, way)
+        elif inside and isinstance(node.func, cst.Name) and self._origins.names.api(node.func) is None:
+            return  # one of several functions of the file, or a model: it computes with the data that it is given
         elif not self._is_trained(node.func) and (unknown := outside(self._origins, node)) is not None:
             self.note(unknown, node, way, Sureness.CONVERTS if inside else Sureness.CALLS)
 
@@ -77,7 +86,7 @@ class Misses:
     def name(self, name: cst.Name, bound: Iterable[Definition], way: Way) -> None:
         """Data that are filled while the loop runs, or are made before it and the same in each step."""
         index = self._origins.index
-        for definition in bound:
+        for definition in bound if self._why else ():
             if definition.kind not in {"assign", "param"}:
                 continue
             uses = [u for u in index.names[definition.name] if definition in reaching(index, u)]
@@ -89,7 +98,7 @@ class Misses:
     def attribute(self, node: cst.Attribute, way: Way) -> None:
         """Data that an object of the file keeps, and that are filled while it trains."""
         index = self._origins.index
-        if self._origins.names.api(node) is None and self._origins.stored(node):
+        if self._why and self._origins.names.api(node) is None and self._origins.stored(node):
             others = [a for a in index.attributes[node.attr.value] if self._is_method_of_training(a)]
             if (filled := self._filled(others, way)) is not None:
                 self.note(Unknown(node, "is filled step by step", filled), node, way)

@@ -67,6 +67,8 @@ def unfollowed(origins: Origins, node: cst.CSTNode, known: Callable[[Origin], bo
 
 def _of_maker(origins: Origins, made: cst.Call) -> Unknown:
     api = origins.names.api(made.func)
+    if origins.is_super(made):
+        return Unknown(made, "means a class above, whose code is not in this file")
     if (found := outside(origins, made)) is not None:
         return found
     if api is not None:

@@ -9,7 +9,7 @@ from itertools import pairwise
 import libcst as cst
 
 from ...catalogue import VARIABLE_COLLECTIONS, Kind
-from ..data import Chain, Datasets, Missed, Sought, Sureness, Take, Taken, Takes, Takings
+from ..data import ArrayTaken, Chain, Datasets, Missed, Sought, Sureness, Take, Taken, Takes, Takings
 from ..program import Index, Origins, Problem, Unknown, backward, reaching, uncalled, within
 from .tapes import Gradient, reaches_update
 from .ways import leads_to_no_update
@@ -42,15 +42,11 @@ class TrainingLoop:
 
 @dataclass(frozen=True)
 class _Unfed:
-    """A gradient in loops none of which gives it data, as far as is known; the innermost first.
-
-    `missed` is the place at which its data are made, where that is found but not followed.
-    """
+    """A gradient in loops none of which gives it data, as far as is known; the innermost first."""
 
     gradient: Gradient
     calls: tuple[cst.CSTNode, ...]
     loops: tuple[cst.For | cst.While, ...]
-    missed: Missed | None = None
 
 
 @dataclass(frozen=True)
@@ -91,12 +87,8 @@ class Loops:
         found = [self._elsewhere(f) if isinstance(f, _Unfed) else f for g in gradients for f in self.of(g)]
         known = [self._before_loops(f, found) if isinstance(f, _Once) else f for f in found]
         feeding = {b: bool(f.chains) for f in found if isinstance(f, TrainingLoop) for b in (f.loop, *f.outer)}
-        surest = _surest(f for f in known if isinstance(f, _Unfed))
-        return tuple(
-            self._beside(replace(f, missed=surest[f.loops[0]]), feeding) if isinstance(f, _Unfed) else f
-            for f in known
-            if f is not None
-        )
+        unfed = [f for f in known if isinstance(f, _Unfed)]
+        return tuple(self._beside(f, feeding, unfed) if isinstance(f, _Unfed) else f for f in known if f is not None)
 
     def _before_loops(self, once: _Once, found: Iterable[object]) -> Problem | None:
         """Nothing for a first step on a batch of data that a loop trains on by the same code."""
@@ -106,23 +98,37 @@ class Loops:
             return None
         return Problem("TFDP010", once.call, _NO_LOOP, _CALL)
 
-    def _beside(self, unfed: _Unfed, feeding: dict[cst.For | cst.While, bool]) -> TrainingLoop | Problem:
+    def _beside(
+        self, unfed: _Unfed, feeding: dict[cst.For | cst.While, bool], others: list[_Unfed]
+    ) -> TrainingLoop | Problem:
         shared = next((i for i, loop in enumerate(unfed.loops) if loop in feeding), None)
         if shared is None:
             if (function := self._uncalled(unfed.loops[0])) is not None:
                 why = uncalled(self._origins, function)
                 return Problem.since(self._index, "TFDP010", unfed.loops[0], _UNCALLED, why, _CALLED)
-            return self._no_data(unfed)
+            return self._no_data(unfed.loops[0], [o for o in others if o.loops[0] is unfed.loops[0]])
         outermost = self._before(unfed.loops[-1])
         loops = unfed.loops[shared:]
         return TrainingLoop(unfed.gradient, loops[0], (), unfed.calls, outermost, tuple(loops[1:]), feeding[loops[0]])
 
-    def _no_data(self, unfed: _Unfed) -> Problem:
-        unknown = unfed.missed.unknown if unfed.missed is not None else None
-        what, next_step = (_NO_BATCH, _DATA) if unfed.missed is None else (_NO_DATA, _DATA)
-        if unfed.missed is not None and unfed.missed.sureness is Sureness.KEEPS:
-            what, next_step = _SAME_DATA, _BATCHES
-        return Problem.since(self._index, "TFDP010", unfed.loops[0], what, unknown, next_step)
+    def _no_data(self, loop: cst.For | cst.While, steps: list[_Unfed]) -> Problem:
+        """A loop that trains on nothing that is followed: of all steps in it, the surest place that its data have."""
+        found = [m for step in steps if (m := self._missed(step)) is not None]
+        missed = min(found, key=lambda m: m.sureness, default=None)
+        if missed is None:
+            return Problem("TFDP010", loop, _NO_BATCH, _DATA)
+        keeps = missed.sureness is Sureness.KEEPS
+        what, next_step = (_SAME_DATA, _BATCHES) if keeps else (_NO_DATA, _DATA)
+        return Problem.since(self._index, "TFDP010", loop, what, missed.unknown, next_step)
+
+    def _missed(self, step: _Unfed) -> Missed | None:
+        """Where a step's data may be made in a way that is not followed."""
+        taken = self._taken(step.gradient, step.calls, why=True)
+        mine = [lp for t in taken.takes.values() for lp in t.loops if lp in step.loops]
+        if mine:
+            reason = "takes batches of arrays, which are followed in `for` loops only"
+            return Missed(Unknown(mine[0], reason), Sureness.TAKES)
+        return taken.surest
 
     def _elsewhere(self, unfed: _Unfed) -> TrainingLoop | _Unfed:
         """The loop that takes its batches from what another file makes."""
@@ -173,12 +179,9 @@ class Loops:
             if (here := self._fed(step, place, self._over(loop, aside), taken, fed)) is not None:
                 yield replace(here, aside=aside)
                 return
-        if loops:
-            arrays = self._over_arrays(gradient, calls, loops)
-            if isinstance(arrays, TrainingLoop):
-                yield arrays
-                return
-            step = replace(step, missed=arrays)
+        if loops and (arrays := self._over_arrays(gradient, calls, loops)) is not None:
+            yield arrays
+            return
         fed = (*fed, *(c for t in taken for c in t.chains if not loops))
         callers = self._callers(gradient, node)
         found = [f for caller in callers for f in self._climb(gradient, caller, calls, fed)]
@@ -215,28 +218,34 @@ class Loops:
         aside = [c for c in callers if leads_to_no_update(self._origins, gradient, (*calls, c))]
         return tuple(aside) if len(aside) < len(callers) else ()
 
-    def _over_arrays(
-        self, gradient: Gradient, calls: tuple[cst.CSTNode, ...], loops: list[cst.For | cst.While]
-    ) -> TrainingLoop | Missed | None:
-        """The loop whose steps take batches out of arrays, or where they may take them unfollowed."""
+    def _taken(self, gradient: Gradient, calls: tuple[cst.CSTNode, ...], why: bool = False) -> ArrayTaken:
+        """The batches that a step reached by calls takes out of arrays."""
+        path = tuple(loop for call in calls for loop in self._index.loops_around(call))
+        trained = tuple(_roots(gradient.sources)) if gradient.sources is not None else ()
+        return self._takes.of(Sought(gradient.made_of, path, trained, why), self._way(calls))
+
+    def _way(self, calls: tuple[cst.CSTNode, ...]) -> dict[cst.FunctionDef, cst.Call]:
+        """The call by which each function on the way is entered."""
         way: dict[cst.FunctionDef, cst.Call] = {}
         for inner, outer in pairwise(calls):
             function = self._index.enclosing_function(inner)
             if function is not None and isinstance(outer, cst.Call):
                 way[function] = outer
-        trained = tuple(_roots(gradient.sources)) if gradient.sources is not None else ()
-        path = tuple(lp for call in calls for lp in self._index.loops_around(call))
-        taken = self._takes.of(Sought(gradient.made_of, path, trained), way)
+        return way
+
+    def _over_arrays(
+        self, gradient: Gradient, calls: tuple[cst.CSTNode, ...], loops: list[cst.For | cst.While]
+    ) -> TrainingLoop | None:
+        """The loop whose steps take batches out of arrays."""
+        taken = self._taken(gradient, calls)
         mine = {n: t for n, t in taken.takes.items() if any(loop in loops for loop in t.loops)}
         if not mine:
-            return taken.surest
-        taken = self._takes.others(replace(taken, takes=mine), way)
+            return None
+        taken = self._takes.others(replace(taken, takes=mine), self._way(calls))
         place = min(loops.index(loop) for t in mine.values() for loop in t.loops if loop in loops)
         loop = loops[place]
         if not isinstance(loop, cst.For):
-            return Missed(
-                Unknown(loop, "takes batches of arrays in a `while` loop, which is not followed"), Sureness.TAKES
-            )
+            return None
         start = self._before(loops[-1])
         found = TrainingLoop(gradient, loop, (), calls, start, tuple(loops[place + 1 :]))
         takes, arrays = tuple(taken.takes.values()), tuple(taken.arrays)
@@ -344,16 +353,6 @@ class Loops:
         return {o.node for o in self._origins.of(node) if not isinstance(o.node, cst.Param)}
 
 
-def _surest(unfed: Iterable[_Unfed]) -> dict[cst.For | cst.While, Missed | None]:
-    """For each loop, the surest of the places where the data of the gradients in it are made."""
-    found: dict[cst.For | cst.While, Missed | None] = {}
-    for each in unfed:
-        known = found.setdefault(each.loops[0], each.missed)
-        if each.missed is not None and (known is None or each.missed.sureness < known.sureness):
-            found[each.loops[0]] = each.missed
-    return found
-
-
 _CALL = "call the training step in a `for batch in dataset:` loop of this file"
 _NO_LOOP = "this training step is outside of any loop over data"
 _NO_CALL = "no call of this training step is seen in this file"
@@ -361,7 +360,7 @@ _UNCALLED = "cannot tell what data this loop is given"
 _CALLED = "put the function and what calls it with its data into one file"
 _NO_DATA = "cannot tell where this loop's batches come from"
 _NO_BATCH = "no batch of data is found in what this loop's loss is computed from"
-_SAME_DATA = "no batch is taken in this loop"
+_SAME_DATA = "no batch of data is seen to be taken in this loop"
 _BATCHES = "train on batches: `for batch in tf.data.Dataset.from_tensor_slices(…).batch(size):`"
 _DATA = (
     "iterate a tf.data.Dataset: `for batch in dataset:`, take its batches by `next(iterator)`, or slice arrays by the "
