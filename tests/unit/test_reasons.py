@@ -94,6 +94,17 @@ _LOOPS = {
         """,
         ["`seen` is filled step by step", "`seen.append(utils.play())` puts more into it"],
     ),
+    "examples drawn themselves": (
+        """
+        import random
+
+        pairs = list(zip(x, y))
+        for _ in range(10):
+            drawn = random.sample(pairs, 8)
+            step(np.stack([a for a, _ in drawn]), np.stack([b for _, b in drawn]))
+        """,
+        ["`random.sample(pairs, 8)` draws examples themselves"],
+    ),
     "a generator by next": (
         """
         def batches():

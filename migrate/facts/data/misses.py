@@ -62,6 +62,8 @@ class Misses:
             return
         if self._origins.names.api(node.func) == "builtins.next" and node.args:
             self.note(self._next(node), node, way)
+        elif inside and self._rows.draws(node):
+            self.note(Unknown(node, "draws examples themselves; draws of their indices are followed"), node, way)
         elif inside and isinstance(node.func, cst.Name) and self._origins.names.api(node.func) is None:
             return  # one of several functions of the file, or a model: it computes with the data that it is given
         elif not self._is_trained(node.func) and (unknown := outside(self._origins, node)) is not None:

@@ -207,6 +207,10 @@ class Rows:
         given = argument(node, keyword, position)
         return given.value if given is not None else Unknown(node, "draws one index, and no batch of them")
 
+    def draws(self, call: cst.Call) -> bool:
+        """Whether a call draws at random from what it is given, or indices."""
+        return self._drawn(call) in _INDICES
+
     def _drawn(self, call: cst.Call) -> str:
         """The name of the drawing function, where all ranks draw from it alike; else an empty text."""
         api = self._origins.names.api(call.func)

@@ -39,7 +39,9 @@ def uncalled(origins: Origins, function: cst.FunctionDef) -> Unknown:
     call = next((c for c in called if origins.function(c.func) is None), None)
     if call is None:
         return Unknown(function, "holds it, and nothing in this file calls that")
-    because = Unknown(call, "may call that, but what its object is is not followed")
+    several = "may call that, or another function of that name"
+    unknown = "may call that, by an object that is not followed"
+    because = Unknown(call, several if isinstance(call.func, cst.Name) else unknown)
     return Unknown(function, "holds it, and no call in this file certainly means that", because)
 
 
