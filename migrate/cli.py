@@ -191,11 +191,16 @@ def explain(ctx: click.Context, rule: str) -> None:
 
 
 @main.command(short_help="Print what tfdp understands of a script.")
-@click.argument("path", metavar="PATH")
+@click.argument("path", metavar="PATH[:LINE]")
+@click.option("--at", "line", metavar="LINE", type=click.IntRange(min=1), help="Trace the values on one line instead.")
 @click.option("-v", "--verbose", is_flag=True, help="Show tracebacks of internal errors.")
 @click.pass_context
-def facts(ctx: click.Context, path: str, verbose: bool) -> None:
-    """Print what tfdp understands of a script: data, optimizers, gradients, loops. PATH may be - for standard input."""
+def facts(ctx: click.Context, path: str, line: int | None, verbose: bool) -> None:
+    """Print what tfdp understands of a script: data, optimizers, gradients, loops.
+
+    For what it does not understand, the places that led there follow, one on each line. With --at LINE, or as
+    PATH:LINE, it prints where each value on that line comes from. PATH may be - for standard input.
+    """
     from . import several_files
 
-    ctx.exit(several_files.show_facts(path, verbose))
+    ctx.exit(several_files.show_facts(path, line, verbose))

@@ -66,9 +66,9 @@ def _shown(outcome: Outcome, order: Order) -> bytes:
     return diff.painted(outcome.diff) if streams.coloured(sys.stdout) else outcome.diff
 
 
-def facts(item: Input) -> str | Failure:
-    """What tfdp understands of one file."""
-    return attempt(item.path, lambda: _facts(item))
+def facts(item: Input, line: int | None = None) -> str | Failure:
+    """What tfdp understands of one file, or of the values on one of its lines."""
+    return attempt(item.path, lambda: _facts(item, line))
 
 
 def name_of(path: str) -> str:
@@ -140,12 +140,13 @@ def _replace(path: str, migration: Migration) -> None:
     files.write_atomic(path, migration.after)
 
 
-def _facts(item: Input) -> str:
+def _facts(item: Input, line: int | None) -> str:
     from . import engine
-    from .facts import describe
+    from .facts import describe, provenance
 
     name = name_of(item.path)
-    return describe(engine.parse(name, files.decode(name, _read(item.path)).source))
+    script = engine.parse(name, files.decode(name, _read(item.path)).source)
+    return describe(script) if line is None else provenance(script, line)
 
 
 def _read(path: str) -> bytes:

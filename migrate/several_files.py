@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterable, Sequence
 
 from . import inputs, one_file
@@ -11,6 +13,8 @@ from .report import text
 from .report.outcome import Failure, Verdict, exit_code, failed, summary
 from .report.progress import Progress
 from .report.streams import give, say
+
+_LINE = re.compile(r"(.+):([1-9]\d*)")  # a file, and a line in it
 
 
 class SeveralInputs(Exception):  # noqa: N818 - names what was given, for the command to call a usage error
@@ -44,12 +48,14 @@ def migrate(paths: Sequence[str], order: Order, verbose: bool = False) -> int:
     return exit_code(verdicts)
 
 
-def show_facts(path: str, verbose: bool = False) -> int:
-    """Print what tfdp understands of a file and return the exit code."""
-    facts = one_file.facts(Input(path, named=True))
+def show_facts(path: str, line: int | None = None, verbose: bool = False) -> int:
+    """Print what tfdp understands of a file, or of the values on one line, and return the exit code."""
+    if line is None and not os.path.exists(path) and (named := _LINE.fullmatch(path)) is not None:
+        path, line = named[1], int(named[2])
+    facts = one_file.facts(Input(path, named=True), line)
     if isinstance(facts, Failure):
-        for line in text.lines(failed(one_file.name_of(path), facts), verbose):
-            say(line)
+        for said in text.lines(failed(one_file.name_of(path), facts), verbose):
+            say(said)
         return Verdict.FAILED.exit_code
     give(facts)
     return 0

@@ -1,6 +1,7 @@
 """Facts: what a training script says. Rules ask `Script`; nothing here changes anything."""
 
 from .describe import describe
+from .provenance import provenance
 from .script import Script, read
 
-__all__ = ["Script", "describe", "read"]
+__all__ = ["Script", "describe", "provenance", "read"]

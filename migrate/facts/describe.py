@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 import libcst as cst
 
+from .program import quoted
 from .script import Script
 
 
@@ -54,7 +55,9 @@ def _lines(script: Script) -> Iterator[str]:
     for effect in script.effects:
         yield f"{effect.kind:<9} {at(effect.call)}: {text(effect.call)}"
     for problem in script.problems("per-worker"):
-        yield f"problem   {at(problem.node)}: {problem.code} {problem.reason}"
+        yield f"problem   {at(problem.node)}: {problem.code} {problem.headline or problem.reason}"
+        for depth, because in enumerate(problem.because.links if problem.because is not None else (), 1):
+            yield f"{'  ' * depth}because {at(because.node)}: {quoted(script.index, because.node)} {because.reason}"
 
 
 def _of_keras(

@@ -7,7 +7,7 @@ import re
 import libcst as cst
 
 from ..catalogue import Kind
-from .program import Problem, argument
+from .program import Problem, argument, outside
 from .training_file import TrainingFile
 
 _BY_HAND = "migrate this part by hand with tfdp.runtime; the automatic rule for it does not exist yet"
@@ -72,10 +72,14 @@ def _given_away(script: TrainingFile) -> list[Problem]:
     made = any(origins.kind(c.func) is Kind.OPTIMIZER for c in origins.index.calls)
     if not made or script.trained or script.fitted.by_keras:
         return []
-    reason = "an optimizer leaves the file here, and what it trains is not visible"
+    reason = "an optimizer leaves the file here; cannot tell what it trains"
     next_step = "train in this file, with tf.GradientTape or fit"
     given = [(c, a.value) for c in origins.index.calls for a in c.args if not a.star and _unknown(script, c)]
-    return [Problem("TFDP031", c, reason, next_step) for c, value in given if Kind.OPTIMIZER in origins.kinds(value)]
+    return [
+        Problem.since(script.index, "TFDP031", c, reason, outside(origins, c), next_step)
+        for c, value in given
+        if Kind.OPTIMIZER in origins.kinds(value)
+    ]
 
 
 def _unknown(script: TrainingFile, call: cst.Call) -> bool:

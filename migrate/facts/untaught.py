@@ -7,7 +7,7 @@ import libcst as cst
 from ..catalogue import STRATEGY_PREFIXES, TF1_PREFIXES, UPDATES, VARIABLE_COLLECTIONS, Kind
 from .data import Chain
 from .other_training import other_training
-from .program import Problem, argument
+from .program import Problem, Unknown, argument, unfollowed
 from .sameness import local_decisions
 from .training import changes_its_sources
 from .training_file import TrainingFile
@@ -33,12 +33,23 @@ def _untaught(script: TrainingFile, call: cst.Call) -> Problem | None:
     unknown = None in kinds and script.names.api(call.func) is None
     if name == "minimize" and unknown:
         next_step = "write the step with tf.GradientTape and apply_gradients"
-        return Problem("TFDP031", call, "optimizer.minimize() is not migrated yet", next_step)
+        why = unfollowed(script.origins, receiver, lambda _: False)
+        reason = "minimize() is not migrated where its optimizer is not known"
+        return Problem.since(script.index, "TFDP031", call, reason, why, next_step)
     taken = any(call is u.call for g in script.gradients for u in g.updates)
     if name in UPDATES and Kind.OPTIMIZER in kinds and not taken:
-        reason = "where the gradients of this update come from is not understood"
-        return Problem("TFDP030", call, reason, "take them with tf.GradientTape in this file")
+        reason = "cannot tell where the gradients of this update come from"
+        next_step = "take them with tf.GradientTape in this file"
+        return Problem.since(script.index, "TFDP030", call, reason, _gradients(script, call), next_step)
     return None
+
+
+def _gradients(script: TrainingFile, call: cst.Call) -> Unknown | None:
+    """Why what an update is given is not known to be a tape's gradients."""
+    given = call.args[0].value if call.args else None
+    if isinstance(given, cst.Call) and script.names.api(given.func) == "builtins.zip" and given.args:
+        given = given.args[0].value
+    return unfollowed(script.origins, given, lambda _: False) if given is not None else None
 
 
 def _unknown_tapes(script: TrainingFile) -> list[Problem]:
@@ -48,7 +59,7 @@ def _unknown_tapes(script: TrainingFile) -> list[Problem]:
         name = call.func.attr if isinstance(call.func, cst.Attribute) else call.func
         api = script.names.api(call.func) or ""
         if isinstance(name, cst.Name) and name.value == "GradientTape" and api != "tensorflow.GradientTape":
-            reason = "this GradientTape is not certainly TensorFlow's (no import, a star import, tensorflow.compat.v1?)"
+            reason = "cannot tell whether this GradientTape is TensorFlow's (no import, a star import, compat.v1?)"
             found.append(Problem("TFDP030", call, reason, "import tensorflow by name: `import tensorflow as tf`"))
     return found
 
@@ -58,9 +69,9 @@ def _written_out(script: TrainingFile) -> list[Problem]:
     comes another way."""
     if script.trained or (script.gradients and script.fitted.calls):
         return []
-    reason = "a variable is changed step by step here, and how this trains is not understood without a tf.GradientTape"
+    reason = "a variable is changed step by step here, and tfdp cannot tell how this trains without a tf.GradientTape"
     if script.gradients:
-        reason = "a variable is changed step by step here, and by which gradient is not understood"
+        reason = "a variable is changed step by step here, and tfdp cannot tell by which gradient"
     next_step = "take the gradient with tf.GradientTape, or write `# tfdp: ignore[TFDP030]` here if this trains nothing"
     methods = ((c, c.func) for c in script.index.calls if isinstance(c.func, cst.Attribute))
     found = [(c, f.value) for c, f in methods if f.attr.value == "assign_sub"]
@@ -97,7 +108,7 @@ def escaped(script: TrainingFile) -> list[Problem]:
                 Problem(
                     "TFDP030",
                     gradient.escapes[0],
-                    "gradients leave the file here, and whether they reach an update is not visible",
+                    "gradients leave the file here; cannot tell whether they reach an update",
                     "apply them in this file, or average them by hand with dp.DistributedGradientTape",
                 )
             )
@@ -113,7 +124,7 @@ def unwrapped(script: TrainingFile) -> list[Problem]:
                 Problem(
                     "TFDP030",
                     gradient.call,
-                    "which tape this is, is not certain",
+                    "cannot tell which of several tapes this is",
                     "take the gradient from a tape that has a name of its own",
                 )
             )
@@ -141,7 +152,7 @@ def half_migrated(script: TrainingFile) -> list[Problem]:
         Problem(
             "TFDP001",
             script.calls("init")[0],
-            "the script is migrated in part: some training data are not dealt, or some gradients not averaged",
+            "the script is migrated in part: some training data are not sharded, or some gradients not averaged",
             "finish by hand what was begun, or start again from the original script",
         )
     ]

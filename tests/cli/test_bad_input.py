@@ -18,7 +18,7 @@ USAGE = {
     "run without a number": (["run", "a.py"], "Missing option '-np'"),
     "run on none": (["run", "-np", "0", "a.py"], "0 is not in the range x>=1"),
     "run nothing": (["run", "-np", "2"], "Missing argument"),
-    "facts of nothing": (["facts"], "Missing argument 'PATH'"),
+    "facts of nothing": (["facts"], "Missing argument 'PATH[:LINE]'"),
 }
 
 

@@ -45,6 +45,15 @@ def test_facts(here, tmp_path: Path, original: bytes) -> None:
     assert here("facts", "-", stdin=original).out == done.out
 
 
+def test_facts_of_one_line(here, tmp_path: Path, original: bytes) -> None:
+    (tmp_path / "train.py").write_bytes(original)
+    line = next(n for n, text in enumerate(original.splitlines(), 1) if b".gradient(" in text)
+    done = here("facts", "train.py", "--at", str(line))
+    assert (done.code, done.err) == (0, "")
+    assert b"gradient tape" in done.out
+    assert here("facts", f"train.py:{line}").out == done.out
+
+
 @pytest.mark.parametrize(
     ("path", "said"),
     [

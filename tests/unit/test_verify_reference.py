@@ -26,5 +26,5 @@ def test_a_number_that_may_be_the_batch_size_is_named_with_what_to_do() -> None:
     with pytest.raises(NoReferenceError) as caught:
         reference("train.py", IMPORTED_SIZES.encode(), 2, "per-worker")
     said = str(caught.value)
-    assert said.startswith("train.py:6: `HIDDEN`: the batch size has a use here")
-    assert "with 2 times the batch; give it its value in this file" in said
+    assert said.startswith("train.py:6: `HIDDEN`: cannot tell whether this use of the batch size")
+    assert "with 2 times the batch has to know; give it its value in this file" in said

@@ -147,7 +147,7 @@ class ArrayBatches:
         call = self._range(common[0]) if common else None
         if call is None or any(a.star or a.keyword for a in call.args) or not call.args:
             at = common[0] if common else draws[0].node
-            reason = "this loop draws its batches at random, and how many steps it has is not understood"
+            reason = "this loop draws its batches at random, and tfdp cannot tell how many steps it has"
             return (), (), (Problem("TFDP011", at, reason, "write the loop as `for step in range(steps)`"),)
         stop = call.args[min(1, len(call.args) - 1)].value
         from_zero = len(call.args) == 1 or (isinstance(f := call.args[0].value, cst.Integer) and f.value == "0")
@@ -207,8 +207,8 @@ class ArrayBatches:
                 yield Problem(
                     "TFDP010",
                     call,
-                    f"{function.name.value}() makes the training batches, which are dealt to the workers, and other "
-                    "batches, which have to stay whole",
+                    f"{function.name.value}() makes the training batches, which are sharded, and other batches, which "
+                    "have to stay whole",
                     "give the training data a function of their own",
                 )
 
@@ -231,7 +231,7 @@ class ArrayBatches:
                         yield Problem(
                             "TFDP010",
                             parent,
-                            "this loop runs with and without training, and its batches are dealt to the workers",
+                            "this loop runs with and without training, and its batches are sharded over the workers",
                             "write the evaluation, whose batches stay whole, as a loop of its own",
                         )
 

@@ -92,8 +92,8 @@ def _find(chain: Chain, sharing: Sharing, shared: frozenset[cst.BaseExpression])
     if isinstance(found, Problem) and chain.batched_source:
         found = find_batch_deal(chain, shared)
         if isinstance(found, Deal) and sharing.measured(chain, found.node):
-            reason = "the length of this dataset is asked for, which is not known after a deal of batches"
-            return Problem("TFDP010", found.node, reason, "deal the batches where they are used")
+            reason = "the length of this dataset is asked for, which is not known after its batches are sharded"
+            return Problem("TFDP010", found.node, reason, "shard the batches where they are used")
     return found
 
 
@@ -108,6 +108,6 @@ def _twice(chains: Iterable[Chain], wrapped: set[cst.BaseExpression]) -> list[Pr
         times = sum(n in wrapped for n in chain.nodes)
         source = chain.links[0].call
         if chain.dealt is None and times > 1 and source is not None:
-            reason = "on some ways through the script the records would be dealt twice"
+            reason = "on some paths through the script the records would be sharded twice"
             found.append(Problem("TFDP010", source, reason, "build each training dataset in one chain"))
     return found

@@ -110,7 +110,7 @@ class StepBounds:
         first, last = (call.args[0].value if len(call.args) > 1 else None), call.args[min(1, len(call.args) - 1)].value
         start = _number(first) if first is not None else 0
         if start is None or (len(call.args) > 2 and _number(call.args[2].value) != 1):
-            yield Uncounted("TFDP011", call, "how many steps this range has is not understood", "use range(steps)")
+            yield Uncounted("TFDP011", call, "cannot tell how many steps this range has", "use range(steps)")
             return
         yield StepBound(last, -start, down)
 
@@ -118,7 +118,7 @@ class StepBounds:
         return Uncounted(
             "TFDP011",
             loop,
-            "how many steps this loop takes, which has to be divided by the workers, is not understood",
+            "cannot tell how many steps this loop takes; they have to be divided by the number of workers",
             "use `for step in range(steps)`",
         )
 
@@ -135,7 +135,7 @@ class StepBounds:
             yield Problem(
                 "TFDP011",
                 body,
-                "a while loop around training ends by a condition that is not understood",
+                "cannot tell after how many steps the condition of this while loop around training ends it",
                 "use `for step in range(steps)`, or count the steps in a variable of the loop: `while step < steps`",
             )
         elif self._counts_steps(counter, loop, step_loop):
@@ -219,7 +219,7 @@ class StepBounds:
                 else Problem(
                     "TFDP011",
                     exit_,
-                    "the training loop can end early here, and that all workers end it at the same step is not certain",
+                    "the training loop can end early here; cannot tell whether all workers end it at the same step",
                     "bound the loop by .take(steps) on the dataset, or decide by dp.agree(…), which asks rank 0",
                 )
             )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import libcst as cst
 
-from ...catalogue import BATCHING, STAGES, Kind
-from ..program import Frames, Origins, argument, last_name, meant, reaching
+from ...catalogue import Kind
+from ..program import Definition, Frames, Origins, Unknown, argument, last_name, meant, reaching
+from .chains import Chain, Link, draws, never_ends
 
 _PASSES = frozenset({"builtins.enumerate", "builtins.iter", "tensorflow_datasets.as_numpy"})
 _ITERATES = frozenset({"as_numpy_iterator", "make_one_shot_iterator", "__iter__"})
@@ -34,78 +34,14 @@ _KNOWN = (
     "pickle.",
 )
 _Path = tuple[int | str, ...]
+_Found = list[Chain] | Unknown
+_NOTHING = "returns no value"
+_BOUND = {  # why the value of a name is not followed, by how it gets that
+    "for": "is one element of what a loop goes over",
+    "comp": "is one element of what a comprehension goes over",
+    "import": "is imported from another file",
+}
 _DEPTH = 12  # calls of own functions inside one another; real scripts stay below five
-
-
-@dataclass(frozen=True)
-class Link:
-    """One dataset on the way.
-
-    The stage that made it (None for the source) and the expressions that stand for it, in order of flow.
-    """
-
-    stage: str | None
-    call: cst.Call | None
-    nodes: tuple[cst.BaseExpression, ...]
-
-
-@dataclass(frozen=True)
-class Chain:
-    """A record stream and its stages.
-
-    `dealt` is the number of links before `dp.shard(…)`, where the script has that already.
-    """
-
-    links: tuple[Link, ...]
-    dealt: int | None = None
-    batched_source: bool = False
-    drawn: tuple[cst.Call, ...] = ()  # what draws the order of the source: `list_files(…)`, shuffles of its parts
-    endless: bool = False  # the source itself: datasets that repeat for ever, put together
-    generated: bool = False  # records come from the user's own Python code, or from another file's
-    foreign: bool = False  # made by another file: known to be a dataset only by what is done with it
-    through: tuple[cst.Call, ...] = ()  # the calls of the file's own functions that made it
-    one_of_several: cst.BaseExpression | None = None  # an attribute of one of several objects, not certain which
-
-    def named(self, node: cst.BaseExpression) -> Chain:
-        last = self.links[-1]
-        return replace(self, links=(*self.links[:-1], replace(last, nodes=(*last.nodes, node))))
-
-    def made_by(self, calls: Iterable[cst.Call]) -> Chain:
-        return replace(self, through=tuple(dict.fromkeys([*self.through, *calls])))
-
-    def staged(self, stage: str, call: cst.Call) -> Chain:
-        if self.foreign and len(self.links) == 1 and stage not in STAGES:
-            return replace(self, links=(Link(None, call, (call,)),))  # a method of another file's object
-        return replace(self, links=(*self.links, Link(stage, call, (call,))))
-
-    @property
-    def nodes(self) -> list[cst.BaseExpression]:
-        """The expressions that stand for the dataset and those before it, in order of flow."""
-        return [node for link in self.links for node in link.nodes]
-
-    @property
-    def batches(self) -> list[cst.Call]:
-        """The call that makes the batches: the last one. Earlier ones make records, such as sequences."""
-        calls = [link.call for link in self.links if link.stage in BATCHING and link.call is not None]
-        return calls[-1:]
-
-    @property
-    def numbered(self) -> bool:
-        """Whether the elements are (number of the batch, batch)."""
-        stages = [link.stage for link, of_batches in self.stages if of_batches and link.stage != "prefetch"]
-        return stages[-1:] == ["enumerate"]
-
-    @property
-    def stages(self) -> list[tuple[Link, bool]]:
-        """The stages after the source, and whether each makes or handles batches, rather than records."""
-        last = max((i for i, link in enumerate(self.links) if link.stage in BATCHING), default=len(self.links))
-        return [(link, i >= last) for i, link in enumerate(self.links[1:], 1)]
-
-    @property
-    def mapped_over_batches(self) -> list[cst.BaseExpression]:
-        """What `.map(…)` is given after the batches are made."""
-        maps = (link.call for link, of_batches in self.stages if of_batches and link.stage == "map")
-        return [call.args[0].value for call in maps if call is not None and call.args]
 
 
 class Datasets:
@@ -141,7 +77,16 @@ class Datasets:
 
     def chains(self, node: cst.CSTNode) -> tuple[Chain, ...]:
         """Every chain that an expression can stand for; empty where it is no dataset or not certainly one."""
-        return tuple(c for c in self._chains(node) if c.batches or not c.foreign)
+        found = self.ask(node)
+        return () if isinstance(found, Unknown) else found
+
+    def ask(self, node: cst.CSTNode) -> tuple[Chain, ...] | Unknown:
+        """Every chain that an expression can stand for, or why it is not known to be a dataset."""
+        found = self._chains(node)
+        if isinstance(found, Unknown):
+            return found
+        known = tuple(c for c in found if c.batches or not c.foreign)
+        return known or _elsewhere(found[0])
 
     def read(self, node: cst.CSTNode) -> tuple[Chain, ...]:
         """The chains of an expression that is iterated over: of a dataset, or of what another file makes."""
@@ -150,50 +95,64 @@ class Datasets:
     def foreign(self, node: cst.CSTNode) -> tuple[Chain, ...]:
         """The chains of an expression that stands for what another file makes, should that give batches."""
         found = self._chains(self.unwrap(node) if isinstance(node, cst.BaseExpression) else node)
-        return tuple(replace(c, batched_source=True) for c in found) if all(c.foreign for c in found) else ()
-
-    def _chains(self, node: cst.CSTNode, path: _Path = (), calls: Frames = ()) -> tuple[Chain, ...]:
-        key = (node, path, calls)
-        if key in self._busy or len(calls) > _DEPTH:
+        if isinstance(found, Unknown) or not all(c.foreign for c in found):
             return ()
+        return tuple(replace(c, batched_source=True) for c in found)
+
+    def _chains(self, node: cst.CSTNode, path: _Path = (), calls: Frames = ()) -> _Found:
+        key = (node, path, calls)
+        if key in self._busy:
+            return Unknown(node, "is made from itself")
+        if len(calls) > _DEPTH:
+            return Unknown(node, "is made by too many functions inside one another")
         self._busy.add(key)
         try:
-            return tuple(self._trace(node, path, calls))
+            return self._trace(node, path, calls)
         finally:
             self._busy.discard(key)
 
-    def _trace(self, node: cst.CSTNode, path: _Path, calls: Frames) -> list[Chain]:
+    def _trace(self, node: cst.CSTNode, path: _Path, calls: Frames) -> _Found:
         if isinstance(node, cst.Call) and (not path or self._kind(node) is Kind.DATASET):
             return self._call(node, path, calls)
         if isinstance(node, cst.IfExp):
-            return [*self._chains(node.body, path, calls), *self._chains(node.orelse, path, calls)]
+            return _all([self._chains(node.body, path, calls), self._chains(node.orelse, path, calls)], node)
         if path and (part := self._part(node, path[0])) is not None:
-            return list(self._chains(part, path[1:], calls))
+            return self._chains(part, path[1:], calls)
         if isinstance(node, cst.Call):
             return self._returned(node, path, calls)
         if isinstance(node, cst.Attribute):
             found = self._stored(node, path, calls)
-        elif isinstance(node, cst.Subscript) and (key := self._key(node)) is not None:
-            found = list(self._chains(node.value, (key, *path), calls))
+        elif isinstance(node, cst.Subscript):
+            key = self._key(node)
+            found = key if isinstance(key, Unknown) else self._chains(node.value, (key, *path), calls)
         elif isinstance(node, cst.Name):
-            found = [
-                c for v, vpath, within in self._values(node, calls) for c in self._chains(v, (*vpath, *path), within)
-            ]
+            found = self._named(node, path, calls)
         else:
-            found = []
+            found = Unknown(node, "is not known to be a tf.data dataset")
+        if isinstance(found, Unknown):
+            return found
         return [c if path else c.named(node) for c in found if isinstance(node, cst.BaseExpression)]
 
-    def _key(self, node: cst.Subscript) -> int | str | None:
+    def _named(self, node: cst.Name, path: _Path, calls: Frames) -> _Found:
+        found = self._values(node, calls)
+        if isinstance(found, Unknown):
+            return found
+        return _all([self._chains(v, (*vpath, *path), within) for v, vpath, within in found], node)
+
+    def _key(self, node: cst.Subscript) -> int | str | Unknown:
         """The number or the text that says which part of a structure is meant."""
         element = node.slice[0].slice if len(node.slice) == 1 else None
-        if not isinstance(element, cst.Index) or self._is_filled(node.value):
-            return None
+        if not isinstance(element, cst.Index):
+            return Unknown(node, "takes more than one part of a value")
+        if self._is_filled(node.value):
+            return Unknown(node, "is a part of what is filled, or has parts replaced, elsewhere")
         if isinstance(element.value, cst.Integer):
             return int(element.value.value)
         origin = self._origins.one(element.value)
         if origin is not None and not origin.path and isinstance(origin.node, cst.SimpleString):
             return str(origin.node.evaluated_value)
-        return self._origins.names.api(element.value)  # tfds.Split.TRAIN
+        api = self._origins.names.api(element.value)  # tfds.Split.TRAIN
+        return api if api is not None else Unknown(node, "is a part of a value, chosen by what is not followed")
 
     def _is_filled(self, structure: cst.BaseExpression) -> bool:
         """Whether parts of a structure are set after it is made: `parts["train"] = parts["train"].repeat()`."""
@@ -216,30 +175,45 @@ class Datasets:
         named = [e for e in node.elements if isinstance(e, cst.DictElement) and isinstance(e.key, cst.SimpleString)]
         return next((e.value for e in named if e.key.evaluated_value == key), None)  # type: ignore[attr-defined]
 
-    def _values(self, node: cst.Name, calls: Frames) -> list[tuple[cst.CSTNode, _Path, Frames]]:
+    def _values(self, node: cst.Name, calls: Frames) -> list[tuple[cst.CSTNode, _Path, Frames]] | Unknown:
         """What a name stands for: value, path into it, and the calls inside which that value is."""
-        origins = self._origins
         values: list[tuple[cst.CSTNode, _Path, Frames]] = []
-        for definition in meant(origins, reaching(origins.index, node), calls):
-            function = definition.scope
-            if definition.kind == "param" and isinstance(function, cst.FunctionDef):
-                entered = next((i for i in range(len(calls) - 1, -1, -1) if calls[i][0] is function), None)
-                callers = origins.callers(function) if entered is None else [calls[entered][1]]
-                within = calls[: entered or 0]
-                bound = [origins.bind(c, function).get(definition.name) for c in callers]
-                values += [(b, (), within) for b in bound if b is not None]
+        unknown = Unknown(node, "is not defined in this file")
+        for definition in meant(self._origins, reaching(self._origins.index, node), calls):
+            if definition.kind == "param" and isinstance(definition.scope, cst.FunctionDef):
+                bound = self._arguments(definition, definition.scope, calls)
+                values += bound
+                unknown = Unknown(node, "is a parameter that no call in this file gives a value")
             elif definition.kind in {"assign", "with"} and definition.value is not None:
                 values.append((definition.value, definition.path, calls))
-        return values
+            else:
+                unknown = Unknown(node, _BOUND.get(definition.kind, "gets its value in a way that is not followed"))
+        return values or unknown
 
-    def _stored(self, node: cst.Attribute, path: _Path, calls: Frames) -> list[Chain]:
+    def _arguments(
+        self, parameter: Definition, function: cst.FunctionDef, calls: Frames
+    ) -> list[tuple[cst.CSTNode, _Path, Frames]]:
+        """What the calls give to a parameter: that by which its function was entered, or else all."""
+        origins = self._origins
+        entered = next((i for i in range(len(calls) - 1, -1, -1) if calls[i][0] is function), None)
+        callers = origins.callers(function) if entered is None else [calls[entered][1]]
+        bound = [origins.bind(c, function).get(parameter.name) for c in callers]
+        return [(b, (), calls[: entered or 0]) for b in bound if b is not None]
+
+    def _stored(self, node: cst.Attribute, path: _Path, calls: Frames) -> _Found:
         """Chains kept in an attribute of the file's own class."""
-        found: list[Chain] = []
+        found: list[_Found] = []
         for value, value_path in self._origins.stored(node):
             made_by, certain = self._makers(node, value, calls)
-            chains = [c.made_by(made_by) for c in self._chains(value, (*value_path, *path))]
-            found += chains if certain else [replace(c, one_of_several=node) for c in chains]
-        return found
+            chains = self._chains(value, (*value_path, *path))
+            if not isinstance(chains, Unknown):
+                chains = [c.made_by(made_by) for c in chains]
+                chains = chains if certain else [replace(c, one_of_several=node) for c in chains]
+            found.append(chains)
+        imported = self._origins.names.api(node) is not None
+        return _all(
+            found, node, "is made by another file" if imported else "is an attribute that this file does not set"
+        )
 
     def _makers(self, node: cst.Attribute, value: cst.CSTNode, calls: Frames) -> tuple[list[cst.Call], bool]:
         """The calls of the method that stores what the attribute holds; whether they are all and only its object's."""
@@ -263,7 +237,7 @@ class Datasets:
         func = calls[entered][1].func if entered is not None else None
         return self._objects(func.value, calls[:entered]) if isinstance(func, cst.Attribute) else set()
 
-    def _call(self, node: cst.Call, path: _Path, calls: Frames) -> list[Chain]:
+    def _call(self, node: cst.Call, path: _Path, calls: Frames) -> _Found:
         origins = self._origins
         kind = self._kind(node)
         if kind in {Kind.DATASET, Kind.BATCHED_DATASET}:
@@ -273,15 +247,17 @@ class Datasets:
             link = Link(None, node, () if path else (node,))
             return [self._source(Chain((link,), batched_source=batched), node)]
         if (inside := self.iterated(node)) is not None:
-            return list(self._chains(inside, path, calls))
+            return self._chains(inside, path, calls)
         if origins.names.api(node.func) in _DEALT and node.args:
             if argument(node, "read") is not None:  # by="file": what is given are paths, what comes out are records
                 return [Chain((Link(None, node, () if path else (node,)),), dealt=1)]
-            return [replace(c.named(node), dealt=len(c.links)) for c in self._chains(node.args[0].value, (), calls)]
+            given = self._chains(node.args[0].value, (), calls)
+            return given if isinstance(given, Unknown) else [replace(c.named(node), dealt=len(c.links)) for c in given]
         if isinstance(node.func, cst.Attribute) and origins.function(node.func) is None:
-            name = node.func.attr.value
-            found = [c.staged(name, node) for c in self._chains(node.func.value, (), calls)]
-            return found or self._foreign(node, path)
+            before = self._chains(node.func.value, (), calls)
+            if isinstance(before, Unknown):
+                return self._foreign(node, path, before)
+            return [c.staged(node.func.attr.value, node) for c in before]
         return self._returned(node, path, calls)
 
     def _kind(self, node: cst.Call) -> Kind | None:
@@ -293,19 +269,28 @@ class Datasets:
         first = self._origins.names.api(node.func) == "tfdp.runtime.root_first" and node.args
         return self._origins.kind(node.args[0].value if first else node.func)
 
-    def _returned(self, node: cst.Call, path: _Path, calls: Frames) -> list[Chain]:
+    def _returned(self, node: cst.Call, path: _Path, calls: Frames) -> _Found:
         function = self._origins.function(node.func)
         if function is None:
             return self._foreign(node, path)
         values = [r.value for r in self._origins.index.returns[function] if r.value is not None]
-        found = [c.made_by([node]) for v in values for c in self._chains(v, path, (*calls, (function, node)))]
+        if not values and function in self._origins.index.generators:
+            return Unknown(node, "is a generator of this file, and no tf.data dataset")
+        found = _all([self._chains(v, path, (*calls, (function, node))) for v in values], node, _NOTHING)
+        if isinstance(found, Unknown):
+            return found.after([node])
+        found = [c.made_by([node]) for c in found]
         return [c if path else c.named(node) for c in found]
 
-    def _foreign(self, node: cst.Call, path: _Path) -> list[Chain]:
+    def _foreign(self, node: cst.Call, path: _Path, before: Unknown | None = None) -> _Found:
         """What a function of another file returns: a dataset, should it be batched here. Its order is not known."""
         api = self._origins.names.api(node.func)
-        if api is None or api.startswith(_KNOWN):
-            return []
+        if self._origins.constructed(node) is not None:
+            return Unknown(node, "is an object of a class of this file, and no tf.data dataset")
+        if api is None:
+            return Unknown(node, "is not known to be a tf.data dataset") if before is None else before
+        if api.startswith(_KNOWN):
+            return Unknown(node, "does not make a tf.data dataset")
         return [Chain((Link(None, node, () if path else (node,)),), generated=True, foreign=True)]
 
     def _batches_itself(self, node: cst.Call, kind: Kind | None) -> bool:
@@ -342,7 +327,8 @@ class Datasets:
         for arg in node.args:
             several = isinstance(arg.value, cst.Tuple | cst.List)
             for part in (e.value for e in arg.value.elements) if several else (arg.value,):  # type: ignore[attr-defined]
-                found += self._chains(part)
+                chains = self._chains(part)
+                found += [] if isinstance(chains, Unknown) else chains
         return found
 
     def _zipped_batches(self, node: cst.Call) -> list[Chain] | None:
@@ -356,30 +342,21 @@ class Datasets:
         return mixes and any(c.batches or c.batched_source for c in self._parts(node))
 
 
+def _all(found: list[_Found], node: cst.CSTNode, nothing: str = "is not known to be a tf.data dataset") -> _Found:
+    """The chains of every value that an expression can have, of which those that are no datasets are left out."""
+    chains = [c for each in found if not isinstance(each, Unknown) for c in each]
+    if chains:
+        return chains
+    first = next((each for each in found if isinstance(each, Unknown)), None)
+    return first if first is not None else Unknown(node, nothing)
+
+
+def _elsewhere(chain: Chain) -> Unknown:
+    """Why what another file makes is not known to be a dataset."""
+    made = chain.links[0].call
+    assert made is not None
+    return Unknown(made, "is made outside this file, and nothing here makes batches of it")
+
+
 def _fills(method: cst.Attribute) -> bool:
     return method.attr.value in {"update", "setdefault", "pop", "insert", "append"}
-
-
-def drops_remainder(batching: cst.Call) -> bool:
-    """Whether every batch of a call that makes them certainly has its full size."""
-    position = 3 if last_name(batching.func) == "padded_batch" else 1
-    given = argument(batching, "drop_remainder", position)
-    return given is not None and isinstance(given.value, cst.Name) and given.value.value == "True"
-
-
-def draws(chain: Chain) -> list[cst.Call]:
-    """The calls that draw the order of a chain's elements."""
-    return [*chain.drawn, *(link.call for link in chain.links if link.stage == "shuffle" and link.call is not None)]
-
-
-def never_ends(chain: Chain) -> bool:
-    """Whether a dataset certainly has no end."""
-    forever = chain.endless
-    for link in chain.links:
-        if link.stage == "repeat" and link.call is not None:
-            value = link.call.args[0].value if link.call.args else None
-            negative = isinstance(value, cst.UnaryOperation) and isinstance(value.operator, cst.Minus)
-            forever = forever or value is None or negative or (isinstance(value, cst.Name) and value.value == "None")
-        elif link.stage in {"take", "take_while"}:
-            forever = False
-    return forever

@@ -10,7 +10,7 @@ import libcst as cst
 
 from ...catalogue import BATCHING, STAGES
 from ..program import Problem, argument, last_name
-from .datasets import Chain, Link, drops_remainder
+from .chains import Chain, Link, drops_remainder
 
 IsNumber: TypeAlias = Callable[[cst.BaseExpression], bool]
 _ANYTHING = frozenset({"apply", "rejection_resample"})  # may change the order, which is therefore checked
@@ -45,7 +45,7 @@ def find_deal(chain: Chain, shared: frozenset[cst.BaseExpression], is_number: Is
         return Problem(
             "TFDP010",
             source,
-            "the records reach this point in batches, and records, not batches, are dealt to the workers",
+            "the records reach this point in batches, and tfdp shards records, not batches",
             "build the dataset from single records (batch_size=None, where it has one) and batch it afterwards",
         )
     if (unknown := _of_several(chain)) is not None:
@@ -58,8 +58,8 @@ def find_deal(chain: Chain, shared: frozenset[cst.BaseExpression], is_number: Is
             return Problem(
                 "TFDP010",
                 link.call,
-                f".{link.stage}() is not understood in a training dataset, so the records cannot be dealt safely",
-                "deal the records by hand with dp.shard(…), or write the stage with map, shuffle, batch and the like",
+                f"the records cannot be sharded safely in a dataset with .{link.stage}()",
+                "shard the records by hand with dp.shard(…), or write the stage with map, shuffle, batch and the like",
             )
         if link.stage in BATCHING and of_batches:
             batched = True
@@ -77,7 +77,7 @@ def find_deal(chain: Chain, shared: frozenset[cst.BaseExpression], is_number: Is
     if chain.links[position].stage == "window":
         return Problem("TFDP010", source, "the records are windows, which are datasets", "put .flat_map(…) after it")
     if not batched:
-        reason = "the training dataset is never batched in this file, and records, not batches, are dealt to workers"
+        reason = "the training dataset is never batched in this file, and tfdp shards records, not batches"
         return Problem("TFDP010", source, reason, "make it of single records, and add .batch(…) to the dataset")
     if (padded := padded_to_longest(chain, is_number)) is None:
         return _place(chain, position, shared)
@@ -94,8 +94,8 @@ def find_batch_deal(chain: Chain, shared: frozenset[cst.BaseExpression]) -> Deal
     for i, link in enumerate(chain.links[1:], 1):
         facts = STAGES.get(link.stage or "")
         if facts is None or link.stage in {"shard", "unbatch", "window"} or link.stage in BATCHING:
-            reason = f".{link.stage}() is not understood after batches, so they cannot be dealt before it"
-            return Problem("TFDP010", link.call or source, reason, "deal the batches where they are used")
+            reason = f"batches cannot be sharded safely before .{link.stage}()"
+            return Problem("TFDP010", link.call or source, reason, "shard the batches where they are used")
         position = i if facts.counts else position
     found = _place(chain, position, shared)
     return replace(found, order_check=True, batches=True) if isinstance(found, Deal) else found
@@ -107,7 +107,7 @@ def _of_several(chain: Chain) -> Problem | None:
     return Problem(
         "TFDP010",
         chain.one_of_several,
-        "the training data are kept in an object of a class that has others too, not certainly in which",
+        "several instances of this class hold datasets; cannot tell which holds the training data",
         "keep the training dataset in a variable of its own",
     )
 

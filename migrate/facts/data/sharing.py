@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from ..program import Definition, Origins, Problem, parts, reaching
-from .datasets import Chain
+from .chains import Chain
 
 _LENGTHS = frozenset({"builtins.len", "tensorflow.data.experimental.cardinality"})
 _LOOKS = frozenset({"element_spec", "cardinality", "__len__"})
@@ -75,7 +75,7 @@ class Sharing:
             function = self._origins.function(call.args[0].value)
             inside = parts(self._origins, function.body if function is not None else call.args[0].value)
             if any(_DRAWS.match(self._origins.names.api(n) or "") for n in inside if isinstance(n, _NAMES)):
-                reason = "this dataset is changed at random, by each worker otherwise, before a deal is possible"
+                reason = "a random transformation runs before sharding, so workers would see different data"
                 next_step = "make a second dataset, without the random changes, for the other uses of this one"
                 return Problem("TFDP010", call, reason, next_step)
         return None

@@ -9,7 +9,7 @@ from functools import cached_property
 import libcst as cst
 
 from ..program import Definition, Origins, reaching, within
-from .datasets import Chain, never_ends
+from .chains import Chain, never_ends
 
 _METHODS = frozenset({"get_next", "next", "__next__"})
 

@@ -25,7 +25,7 @@ def fed_otherwise(origins: Origins, losses: Losses, loops: Sequence[TrainingLoop
 
 def _undealt(origins: Origins, losses: Losses, loops: Iterable[TrainingLoop]) -> list[Problem]:
     """Examples that code outside the file gives, of nothing that is dealt: all workers may get the same."""
-    reason = "where these examples come from is not visible: all workers may train on the same ones"
+    reason = "cannot tell where these examples come from: all workers may train on the same ones"
     next_step = "read the data in this file: slice arrays, index them by a NumPy draw, or iterate a tf.data.Dataset"
     given = ((v, loop) for loop in loops if not loop.gradient.wrapped for v in _given(loop))
     opaque = dict.fromkeys(v for v, loop in given if _is_opaque(origins, losses, v, loop))

@@ -52,7 +52,7 @@ def _unopened(effect: Effect, origins: Origins) -> Problem | None:
     if effect.kind == "format":
         reason = "every worker would write this file, and what is done with it is needed by all"
     elif mode is None:
-        reason = "whether this file is read or written is not certain; every worker would write it"
+        reason = "cannot tell whether this file is read or written; every worker would write it"
     elif "+" in mode or "x" in mode:
         reason = f"every worker would open this file in mode {mode!r}"
     elif not effect.call.args or effect.call.args[0].star or (argument(effect.call, "mode", 0) and of_path is None):

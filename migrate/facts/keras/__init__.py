@@ -9,7 +9,7 @@ from .fit_data import POSITIONS, FitCalls, FitData, batch_size_of, given_to, hel
 from .fits import Compile, Fit, KerasTraining, fed
 from .fitted import Fitted
 from .hooks import Hooks, methods_below, params_of
-from .named_optimizers import is_name
+from .named_optimizers import is_name, unmade_optimizer
 from .stepping import KerasStepping
 from .train_steps import KerasSteps
 from .xla import Xla
@@ -40,4 +40,5 @@ __all__ = [
     "methods_below",
     "open_callbacks",
     "params_of",
+    "unmade_optimizer",
 ]

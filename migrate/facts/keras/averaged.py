@@ -11,6 +11,7 @@ from ...catalogue import Kind
 from ..program import Origins, Problem, argument, reaching
 from ..training import is_averaged
 from .fits import Compile, Fit
+from .named_optimizers import unmade_optimizer
 
 _NEXT = "give compile an optimizer that is made in this file, as optimizer="
 _KEY = "optimizer"
@@ -132,8 +133,8 @@ class Optimizers:
         return list(dict.fromkeys(self._makers(value)))
 
     def _unknown(self, value: cst.CSTNode) -> Iterator[Problem]:
-        reason = "where this optimizer is made is not visible in the file"
-        yield Problem("TFDP031", value, reason, "make the optimizer in this file, so that it can be averaged")
+        next_step = "make the optimizer in this file, so that it can be averaged"
+        yield unmade_optimizer(self._origins, "TFDP031", value, value, next_step)
 
     def _where_made(self, given: Given) -> list[Given | Problem]:
         """The same, where the optimizer is made if it has a name: several models, or calls, may share it."""

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from ..program import Origins, Problem
+import libcst as cst
+
+from ...catalogue import Kind
+from ..program import Origins, Problem, Unknown, unfollowed
 from ..training import Gradient
 from .averaged import Given, Optimizers
 from .fits import Compile, Fit
@@ -36,7 +39,10 @@ class KerasAveraging:
     ) -> None:
         """`minimized`: gradients in loops of the file whose optimizers take them by `minimize`."""
         self._fits, self._steps, self._minimized = fits, steps, minimized
-        self._optimizers = Optimizers(origins)
+        self._origins, self._optimizers = origins, Optimizers(origins)
+
+    def _is_model(self, made: cst.CSTNode) -> bool:
+        return isinstance(made, cst.Call) and self._origins.kinds(made) == {Kind.MODEL}
 
     @cached_property
     def taped(self) -> tuple[Gradient, ...]:
@@ -79,8 +85,10 @@ class KerasAveraging:
 
     def _of_fit(self, fit: Fit) -> list[Update | Problem]:
         if not fit.compiles:
-            reason = f"with which optimizer {fit.method}() trains this model is not visible in this file"
-            return [Problem("TFDP031", fit.call, reason, _COMPILED)]
+            reason = f"cannot tell which optimizer {fit.method}() trains this model with"
+            why = unfollowed(self._origins, fit.model, lambda o: self._is_model(o.node))
+            why = why or Unknown(fit.model, "is a model that no call in this file is known to compile")
+            return [Problem.since(self._origins.index, "TFDP031", fit.call, reason, why, _COMPILED)]
         if fit.step is None or self._steps.ends_with_keras(fit.step):
             bases = [(c, g) for c in fit.compiles for g in self._optimizers.base(c)]
             return [g if isinstance(g, Problem) else Update(g, c) for c, g in bases]

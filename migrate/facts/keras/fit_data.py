@@ -93,7 +93,7 @@ class FitCalls:
         if whole:
             return self._of_arrays(fit)
         if self._given(call, "y"):
-            return _problem(call, "fit is given a dataset, and y besides", "put the targets into the dataset")
+            return _problem(call, "fit is given both a dataset and y", "put the targets into the dataset")
         if chains and len(chains) < len(self._origins.of(x)):
             return _problem(call, "these data are not the same each time, nor always understood", "call fit twice")
         dealt = bool(chains) and all(c.dealt is not None for c in chains)

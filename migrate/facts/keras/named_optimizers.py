@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import libcst as cst
 
-from ..program import Origins, parses_arguments
+from ...catalogue import Kind
+from ..program import Origin, Origins, Problem, parses_arguments, unfollowed
 
 _TEXT = (cst.SimpleString, cst.ConcatenatedString, cst.FormattedString, cst.Dict)
 _TEXT_METHODS = frozenset({"lower", "upper", "strip", "get", "format", "capitalize", "title"})
@@ -62,3 +63,18 @@ def _makes(origins: Origins, node: cst.CSTNode) -> bool:
         return any(_makes(origins, e.value) for e in node.elements)
     plain = (cst.SimpleString, cst.ConcatenatedString, cst.Integer, cst.Float, cst.UnaryOperation, cst.BinaryOperation)
     return not isinstance(node, plain) and not (origins.names.api(node) or "").startswith("builtins.")
+
+
+def unmade_optimizer(
+    origins: Origins, code: str, place: cst.CSTNode, optimizer: cst.CSTNode, next_step: str
+) -> Problem:
+    """An optimizer that no call in the file is known to make."""
+
+    def known(origin: Origin) -> bool:
+        made = origin.node
+        if not isinstance(made, cst.Call) or origin.path:
+            return origins.names.api(made) == "builtins.None"
+        return origins.kind(made.func) is Kind.OPTIMIZER or origins.constructed(made) is not None
+
+    what = "cannot tell where this optimizer is made"
+    return Problem.since(origins.index, code, place, what, unfollowed(origins, optimizer, known), next_step)

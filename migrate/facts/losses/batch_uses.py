@@ -11,7 +11,7 @@ import libcst as cst
 from ...catalogue import BATCHING, Kind
 from ..batches import BatchSizes, is_part
 from ..data import numpy_draw
-from ..program import Origins, Problem, argument, nodes, number, reaching
+from ..program import Origins, Problem, argument, nodes, number, quoted, reaching
 from .batch_values import Reduction
 from .loss import Losses
 
@@ -22,7 +22,7 @@ _SHAPES = frozenset(
 )
 _SHAPE_ARGUMENTS = frozenset({"shape", "dims", "batch_shape", "batch_input_shape", "multiples", "repeats", "size"})
 _DATA_STAGES = BATCHING | {"shuffle", "prefetch", "take", "skip", "repeat"}
-_DECIDES = "a decision beside the training step depends on the batch size"
+_DECIDES = "a condition around the training step depends on the batch size, which the workers share"
 _SPEAKS = frozenset({"builtins.print", "builtins.str", "builtins.repr", "builtins.format"})
 
 
@@ -81,7 +81,7 @@ class BatchUses:
             return
         use = self.use(node)
         if use is Use.UNKNOWN:
-            self._refuse(node, "the batch size has a use here of which is not certain that it follows the batch")
+            self._refuse(node, "cannot tell whether this use of the batch size should become per-worker")
         elif use is Use.LOCAL and self._sizes.stands(node):
             self._found.sites[node] = None
         elif use is Use.LOCAL:
@@ -266,4 +266,5 @@ class BatchUses:
         if isinstance(first, cst.Integer) and number(first) in self._sizes.literals and len(shape.node.elements) > 1:
             self._found.sites[first] = None
         elif drawn and number(first) != 1 and (value is None or not value.power):
-            self._refuse(first, "how many examples are drawn here is not the batch size, and has to be shared as it is")
+            size = quoted(self._origins.index, first)
+            self._refuse(first, f"cannot tell whether {size}, the number of rows drawn here, is the batch size")

@@ -9,9 +9,10 @@ import libcst as cst
 
 from ...catalogue import KINDS, Kind
 from ..keras import Compile, Fit, is_name, params_of
-from ..program import Origins, Problem, argument, backward, is_off, last_name
+from ..program import Origins, Problem, Unknown, argument, backward, is_off, last_name
 from . import batch_values as batch
 from .batch_values import Reduction, Value
+from .causes import NOT_KNOWN, cause_of_loss
 from .loss import Losses
 from .masks import Masks
 from .objects import LossObjects, mean_of
@@ -43,6 +44,8 @@ class KerasLosses:
         """`losses` is asked only when everything else is known: it may ask back for a model's loss."""
         self._origins, self._fits, self._make = origins, tuple(fits), losses
         self._known: dict[Compile, Value] = {}
+        self._causes: dict[Compile, Unknown | None] = {}  # why the loss of a compile is not understood
+        self._cause: Unknown | None = None  # the same of what is looked at
         self.functions: set[cst.FunctionDef] = set()  # that Keras calls for a loss
         self._lambdas: set[cst.Lambda] = set()
 
@@ -105,6 +108,7 @@ class KerasLosses:
         if compiled not in self._known:
             self._known[compiled] = batch.UNKNOWN
             self._known[compiled] = self._whole(compiled)
+            self._causes[compiled] = self._cause
         return self._known[compiled]
 
     def of_model(self, model: cst.CSTNode) -> Value | None:
@@ -124,7 +128,7 @@ class KerasLosses:
         return any(isinstance(m, cst.ClassDef) and self._origins.descends(m, owner) for m in made)
 
     def _whole(self, compiled: Compile) -> Value:
-        given = self._given(compiled)
+        given, self._cause = self._given(compiled), None
         terms = [*(self._of_each(given) if given is not None else ()), *self._added]
         if self._mask(given) is not None:
             return batch.UNKNOWN
@@ -169,6 +173,13 @@ class KerasLosses:
         return [self._of_loss(node)]
 
     def _of_loss(self, node: cst.CSTNode) -> Value:
+        self._losses.cause = None
+        found = self._read(node)
+        if found.reduction is Reduction.UNKNOWN and self._cause is None:
+            self._cause = self._losses.cause or cause_of_loss(self._origins, node)
+        return found
+
+    def _read(self, node: cst.CSTNode) -> Value:
         if isinstance(node, cst.SimpleString):
             return batch.MEAN if node.evaluated_value in _NAMES else batch.UNKNOWN
         if isinstance(node, cst.FunctionDef):
@@ -302,8 +313,9 @@ class KerasLosses:
             return _not_a_mean(added)
         own = self._own(compiled)
         place = own.name if own is not None else self._given(compiled) or compiled.call
-        reason = "this loss is not understood; averaging gradients is exact only for a mean over the batch"
-        return Problem("TFDP090", place, reason, _NEXT)
+        self._losses.cause = None
+        unknown = self._causes.get(compiled) if own is None else (self.of(compiled), self._losses.cause)[1]
+        return Problem.since(self._origins.index, "TFDP090", place, NOT_KNOWN, unknown, _NEXT)
 
     def _weighted(self, compiled: Compile) -> Problem | None:
         """Weights of examples, by the mean of which Keras multiplies a loss that is one number for the batch."""
@@ -346,7 +358,7 @@ def _entry(table: cst.CSTNode) -> cst.BaseExpression | None:
 
 def _not_a_mean(added: cst.CSTNode) -> Problem:
     if isinstance(added, cst.Call) and isinstance(added.func, cst.Attribute) and added.func.attr.value == "add_loss":
-        reason = "what is added to the loss here is not certainly a mean over the batch"
+        reason = "cannot tell whether what is added to the loss here is a mean over the batch"
         return Problem("TFDP090", added, reason, "add tf.reduce_mean over the examples")
     reason = "Keras 3 adds what an activity regulariser gives as a sum over the batch, Keras 2 as a mean"
     return Problem("TFDP090", added, reason, "call self.add_loss in a layer of your own, with a mean over the examples")

@@ -9,10 +9,11 @@ import libcst as cst
 
 from ...catalogue import STAGES, VARIABLE_COLLECTIONS, Kind
 from ..batches import BatchSizes
-from ..program import ITER, Origin, Origins, holds_weights, number
+from ..program import ITER, Origin, Origins, Unknown, holds_weights, number
 from . import batch_values as batch
 from .batch_values import Reduction, Value
 from .calls import LossCalls
+from .causes import cause
 from .shapes import axis_of, dimension, shaped
 from .tensor_calls import Evaluate, binary
 from .totals import Totals
@@ -51,6 +52,8 @@ class Losses:
         self._assumed: dict[Origin, Value | None] = {}
         self._used: set[Origin] = set()
         self._steps = 0
+        self.cause: Unknown | None = None  # why the value last asked about is not understood
+        self._causes: dict[Origin, Unknown] = {}
         self.totals = Totals()
         self.columns: set[cst.CSTNode] = set()  # parameters that are batches, with more axes behind that of the batch
         self.labels: set[cst.CSTNode] = set()  # those of them that are data
@@ -82,10 +85,12 @@ class Losses:
         return self.totals.settled(evaluate, forget)
 
     def _of_tape(self, node: cst.CSTNode) -> Value:
+        self.cause = None
         found = self.value(node)
         if found is None or found.mixed:
             return batch.UNKNOWN if found is None else found
         if found.reduction is Reduction.PER_EXAMPLE and (found.opaque or found.guessed or found.averaged):
+            self.cause = self._unsure(node, found)
             return batch.UNKNOWN  # it may be a tuple, or a mean already
         if found.reduction is Reduction.PER_EXAMPLE and found.power:  # a tape takes the sum of what it is given
             return batch.total(found, found.power + 1, found.given)
@@ -113,6 +118,7 @@ class Losses:
         if isinstance(origin.node, cst.Param) and origin.node in self.settings and origin.node.default is not None:
             return self.value(origin.node.default)
         if origin in self._known:
+            self.cause = self.cause or self._causes.get(origin)
             return self._known[origin]
         if origin in self._assumed:
             self._used.add(origin)
@@ -121,8 +127,9 @@ class Losses:
         if len(self._assumed) > _DEPTH or self._steps > _STEPS:
             return batch.UNKNOWN
         outer, self._used = self._used, set()
-        self._assumed[origin] = None
+        before, self._assumed[origin] = self.cause, None
         for _ in range(_ROUNDS):
+            self.cause = None
             found = batch.join([self._assumed[origin], self._compute(origin.node, origin.path)])
             if origin not in self._used or found == self._assumed[origin]:
                 break
@@ -134,7 +141,22 @@ class Losses:
         if not self._used:
             self._known[origin] = found
         self._used |= outer
+        self._blame(origin, found, before)
         return found
+
+    def _blame(self, origin: Origin, found: Value | None, before: Unknown | None) -> None:
+        """Keep why a value is not understood: the first thing in it that is not, else the way it is made."""
+        self._causes.pop(origin, None)
+        if found is not None and found.reduction is Reduction.UNKNOWN and not found.of_all:
+            self._causes[origin] = self.cause or cause(self._origins, origin.node)
+        self.cause = before or self._causes.get(origin)
+
+    def _unsure(self, node: cst.CSTNode, found: Value) -> Unknown:
+        """Why it is not known of a value of each example whether that is all that it is."""
+        made = next((o.node for o in self._origins.of(node)), node)
+        if isinstance(made, cst.Call) and (outside := cause(self._origins, made)) is not None and found.guessed:
+            return outside
+        return Unknown(made, "may be one value for each example, a mean of them, or several values")
 
     def _compute(self, node: cst.CSTNode, path: tuple[int, ...]) -> Value | None:
         if path:

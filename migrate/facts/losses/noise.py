@@ -75,8 +75,8 @@ def _problem(call: cst.Call) -> Problem:
     return Problem(
         "TFDP013",
         call,
-        "all workers draw the same numbers here, and whether these are one row for each example of the batch is not "
-        "understood",
+        "all workers draw the same numbers here, and tfdp cannot tell whether these are one row for each example of "
+        "the batch",
         "give the size as `(batch_size, …)` or `(x.shape[0], …)`, or draw what goes into the model by TensorFlow, as "
         "tf.random.normal(shape) does",
     )

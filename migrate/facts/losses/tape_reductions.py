@@ -6,10 +6,11 @@ from collections.abc import Iterable
 
 import libcst as cst
 
-from ..program import Origins, Problem, argument
+from ..program import Origins, Problem, Unknown, argument
 from ..rates import Rate, Rates
 from ..training import Gradient
 from .batch_values import Reduction
+from .causes import NOT_KNOWN
 from .loss import Losses
 
 _SUM = "tfdp.runtime.Sum"
@@ -24,6 +25,7 @@ class Reductions:
         self._origins = origins
         self.losses = losses
         self._trained = tuple(trained)
+        self._causes: dict[Gradient, Unknown | None] = {}
         self._found = self._classified()
         if (again := self._classified()) != self._found:  # sums that one loss shares are another one's too
             self._found = {g: again[g] if again[g] is self._found[g] else Reduction.UNKNOWN for g in again}
@@ -31,7 +33,11 @@ class Reductions:
         self._unscaled = self._rates(self.summed)
 
     def _classified(self) -> dict[Gradient, Reduction]:
-        found = {g: self.losses.of_trained(g.target) for g in self._trained if g.target is not None}
+        found = {}
+        for gradient in self._trained:
+            if gradient.target is not None:
+                found[gradient] = self.losses.of_trained(gradient.target)
+                self._causes[gradient] = self.losses.cause
         return {g: found.get(g, Reduction.UNKNOWN) for g in self._trained}
 
     def _rates(self, gradients: Iterable[Gradient]) -> set[cst.CSTNode]:
@@ -60,6 +66,9 @@ class Reductions:
     def _of_loss(self, gradient: Gradient) -> Problem | None:
         place, kind = gradient.target or gradient.call, self._found[gradient]
         if kind not in {Reduction.MEAN, *(self._found[g] for g in self.summed)}:
+            if kind is Reduction.UNKNOWN:
+                index, causes = self._origins.index, self._causes.get(gradient)
+                return Problem.since(index, "TFDP090", place, NOT_KNOWN, causes, _NEXT)
             reason = f"this loss is {kind.value}; averaging gradients is exact only for a mean over the batch"
             return Problem("TFDP090", place, reason, _NEXT)
         if gradient.wrapped and not gradient.minimized and self._adds_up(gradient) is not (gradient in self.summed):

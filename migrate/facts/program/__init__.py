@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from .arithmetic import Arithmetic, Atom
+from .arithmetic import Arithmetic, Atom, Polynomial
 from .conditions import controls, exits_before, parses_arguments, tests_around
+from .elsewhere import computes, outside, uncalled, unfollowed
 from .evaluator import Evaluator
 from .flow import reaching, within
 from .grown import Addition, additions, attribute_additions
@@ -20,6 +21,7 @@ from .pieces import nodes, parts
 from .problem import Problem
 from .slices import backward
 from .spelling import last_name
+from .unknown import Unknown, quoted, told
 from .variables import Variables
 
 __all__ = [
@@ -38,15 +40,18 @@ __all__ = [
     "Origin",
     "Origins",
     "Pace",
+    "Polynomial",
     "Problem",
     "Program",
     "SourceFile",
+    "Unknown",
     "Variables",
     "additions",
     "argument",
     "attribute_additions",
     "axes",
     "backward",
+    "computes",
     "controls",
     "exits_before",
     "holds_weights",
@@ -57,12 +62,17 @@ __all__ = [
     "meant",
     "nodes",
     "number",
+    "outside",
     "parses_arguments",
     "parts",
     "plain",
+    "quoted",
     "reached",
     "reaching",
     "tests_around",
     "text",
+    "told",
+    "uncalled",
+    "unfollowed",
     "within",
 ]

@@ -12,6 +12,7 @@ from ...catalogue import Kind
 from .flow import reaching
 from .index import ITER, Definition
 from .origins import Origins
+from .unknown import Unknown
 
 Environment = Mapping[cst.FunctionDef, cst.Call]
 Atom = Definition | str  # a binding, or the text of an attribute or call
@@ -81,27 +82,29 @@ class Arithmetic:
         """A number alone."""
         return Polynomial.of([((), value)])
 
-    def polynomial(self, node: cst.CSTNode, env: Environment) -> Polynomial | None:
-        """None where it is no such arithmetic."""
+    def polynomial(self, node: cst.CSTNode, env: Environment) -> Polynomial | Unknown:
+        """What an expression is, or why it is no such arithmetic."""
         if node in self._busy:
-            return None
+            return Unknown(node, "depends on its own earlier value")
         self._busy.add(node)
         try:
             return self._read(node, env)
         finally:
             self._busy.discard(node)
 
-    def _read(self, node: cst.CSTNode, env: Environment) -> Polynomial | None:
+    def _read(self, node: cst.CSTNode, env: Environment) -> Polynomial | Unknown:
         match node:
             case cst.Integer():
                 return Polynomial.of([((), int(node.evaluated_value))])
             case cst.UnaryOperation(operator=cst.Minus()):
                 inner = self.polynomial(node.expression, env)
-                return Polynomial(()).plus(inner, -1) if inner is not None else None
+                return inner if isinstance(inner, Unknown) else Polynomial(()).plus(inner, -1)
             case cst.BinaryOperation(operator=cst.Add() | cst.Subtract() | cst.Multiply()):
                 left, right = self.polynomial(node.left, env), self.polynomial(node.right, env)
-                if left is None or right is None:
-                    return None
+                if isinstance(left, Unknown):
+                    return left
+                if isinstance(right, Unknown):
+                    return right
                 if isinstance(node.operator, cst.Multiply):
                     return left.times(right)
                 return left.plus(right, -1 if isinstance(node.operator, cst.Subtract) else 1)
@@ -111,27 +114,38 @@ class Arithmetic:
                 return self._call(node, env)
         return self._opaque(node, env)
 
-    def _call(self, node: cst.Call, env: Environment) -> Polynomial | None:
+    def _call(self, node: cst.Call, env: Environment) -> Polynomial | Unknown:
         api = self._origins.names.api(node.func)
         if api in _WHOLE and len(node.args) == 1:
             return self.polynomial(node.args[0].value, env)
         if api in _MINIMA and len(node.args) == 2:
             found = [self.polynomial(a.value, env) for a in node.args]
-            counted = [f for f in found if f is not None and f.counters]
-            return counted[0] if len(counted) == 1 and None not in found else None
+            unread = next((f for f in found if isinstance(f, Unknown)), None)
+            counted = [f for f in found if isinstance(f, Polynomial) and f.counters]
+            if unread is None and len(counted) == 1:
+                return counted[0]
+            return unread or Unknown(node, "is a minimum of which not exactly one part has a loop's counter in it")
         return self._opaque(node, env)
 
-    def _name(self, node: cst.Name, env: Environment) -> Polynomial | None:
+    def _name(self, node: cst.Name, env: Environment) -> Polynomial | Unknown:
         found = reaching(self._origins.index, node)
         if len(found) != 1:
-            return None
+            return self._ambiguous(node, found)
         value = self.expanded(found[0], env)
         if value is not None:
             inner = self.polynomial(value, env)
-            if inner is not None and inner.counters:
+            if isinstance(inner, Polynomial) and inner.counters:
                 return inner
-        counts = found[0].kind not in {"for", "comp"} or self.range_of(found[0]) is not None
-        return Polynomial.of([((found[0],), 1)]) if counts else None
+        if found[0].kind not in {"for", "comp"} or self.range_of(found[0]) is not None:
+            return Polynomial.of([((found[0],), 1)])
+        return Unknown(node, "comes from a loop that does not run over a range()")
+
+    def _ambiguous(self, node: cst.Name, found: list[Definition]) -> Unknown:
+        if not found:
+            return Unknown(node, "is not defined in this file")
+        again = next((d for d in found if isinstance(d.value, cst.AugAssign)), found[-1])
+        changed = Unknown(again.statement, "changes it")
+        return Unknown(node, "is not a loop's counter: the script gives it a new value itself", changed)
 
     def expanded(self, definition: Definition, env: Environment) -> cst.CSTNode | None:
         """What a name is bound to: the value assigned, or the argument of the call on the way."""
@@ -159,14 +173,14 @@ class Arithmetic:
                 return None
         return None
 
-    def _opaque(self, node: cst.CSTNode, env: Environment) -> Polynomial | None:
+    def _opaque(self, node: cst.CSTNode, env: Environment) -> Polynomial | Unknown:
         """An attribute, a length, a division: an atom by its text, where no counter is part of it."""
         if not isinstance(node, cst.Attribute | cst.Subscript | cst.Call | cst.BinaryOperation):
-            return None
+            return Unknown(node, "is not a sum or product that can be followed")
         for name in _names(node):
             inner = self.polynomial(name, env) if reaching(self._origins.index, name) else None
-            if inner is not None and inner.counters:
-                return None
+            if isinstance(inner, Polynomial) and inner.counters:
+                return Unknown(node, "is computed from a loop's counter by more than +, - and *")
         return Polynomial.of([((self._origins.index.code(node).strip(),), 1)])
 
     def leaves(self, node: cst.CSTNode, size: Atom | int, env: Environment) -> list[cst.BaseExpression]:
@@ -179,7 +193,8 @@ class Arithmetic:
                 return [node]
             value = self.expanded(found[0], env) if len(found) == 1 else None
             inner = self.polynomial(node, env)
-            return self.leaves(value, size, env) if value is not None and inner is not None and inner.counters else []
+            counted = isinstance(inner, Polynomial) and bool(inner.counters)
+            return self.leaves(value, size, env) if value is not None and counted else []
         if not isinstance(node, cst.BaseExpression):
             return [leaf for child in node.children for leaf in self.leaves(child, size, env)]
         named = isinstance(node, cst.Attribute | cst.Subscript | cst.Call)

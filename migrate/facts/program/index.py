@@ -223,6 +223,16 @@ class Index(_Nodes):
         """The file that holds a node."""
         return self.program.file(self.root(node))
 
+    def line(self, node: cst.CSTNode) -> int:
+        """The line of a node in its file, from 1."""
+        return self.file(node).position(node)[0]
+
+    def place(self, node: cst.CSTNode) -> str:
+        """Where a node stands, for messages: `line 31`, or `data.py:31` in a file that is not the one that is run."""
+        file = self.file(node)
+        line = file.position(node)[0]
+        return f"line {line}" if file is self.program.entry else f"{file.path}:{line}"
+
     def code(self, node: cst.CSTNode) -> str:
         """The text of a node."""
         return self.file(node).code(node)

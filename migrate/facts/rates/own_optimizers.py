@@ -209,7 +209,7 @@ class OwnOptimizers:
         init, parameter = found
         makers = self._makers(init, optimizer)
         if not makers:
-            return [Problem("TFDP020", place, f"where {name} is made is not visible in the file", _NEXT)]
+            return [Problem("TFDP020", place, f"cannot tell where {name} is made in this file", _NEXT)]
         params = [*init.params.params[1:], *init.params.kwonly_params]
         position = [p.name.value for p in params].index(parameter)
         return [OwnRate(call, parameter, position, params[position].default) for call in makers]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from ...catalogue import MADE_BY_NAME, OPTIMIZERS, SCALED_OPTIMIZER, Kind
-from ..keras import Given, is_name
+from ..keras import Given, is_name, unmade_optimizer
 from ..program import Origins, Problem, argument, nodes, parts
 from ..training import Gradient, PlainRate, Update
 from .objects import RATES, makes_schedule
@@ -85,9 +85,7 @@ class Rates:
 
     def _of_update(self, update: Update) -> list[Rate | Problem]:
         if update.kind == "unknown":
-            reason = "where this optimizer is made is not visible in the file"
-            next_step = "make the optimizer in this file, so that its learning rate can be scaled"
-            return [Problem("TFDP020", update.call, reason, next_step)]
+            return [self._unmade(update.call, update.receiver)]
         made = self._origins.of(update.receiver) if update.kind == "keras" else ()
         return [self._of_keras(o.node) for o in made if isinstance(o.node, cst.Call)]
 
@@ -107,10 +105,13 @@ class Rates:
             if isinstance(origin.node, cst.Call) and not origin.path and self._is_optimizer(origin.node):
                 found.append(self._of_keras(origin.node))
             elif self._origins.names.api(origin.node) != "builtins.None":
-                reason = "where this optimizer is made is not visible in the file"
-                next_step = "make the optimizer in this file, so that its learning rate can be scaled"
-                found.append(Problem("TFDP020", given.value, reason, next_step))
+                found.append(self._unmade(given.value, given.value))
         return found
+
+    def _unmade(self, place: cst.CSTNode, optimizer: cst.CSTNode) -> Problem:
+        """An optimizer that no call in the file is known to make."""
+        next_step = "make the optimizer in this file, so that its learning rate can be scaled"
+        return unmade_optimizer(self._origins, "TFDP020", place, optimizer, next_step)
 
     def _is_optimizer(self, call: cst.Call) -> bool:
         owner = self._origins.constructed(call)
@@ -119,7 +120,7 @@ class Rates:
     def _of_keras(self, call: cst.Call) -> Rate | Problem:
         owner = self._origins.constructed(call)
         if owner is not None:
-            reason = f"{owner.name.value} is a Keras optimizer of this file's own, whose rate is not understood"
+            reason = f"{owner.name.value} is an optimizer of this file; cannot tell where its learning rate is set"
             return Problem("TFDP020", call, reason, _NEXT)
         api = self._origins.names.api(call.func) or ""
         if api == SCALED_OPTIMIZER:
@@ -155,7 +156,7 @@ class Rates:
         if given is not None:
             return self._rate(own.call, own.parameter, given.value, own.position)
         if own.default is None or any(a.star for a in own.call.args):
-            return Problem("TFDP020", own.call, f"the value of {own.parameter} is not visible here", _NEXT)
+            return Problem("TFDP020", own.call, f"cannot tell what value {own.parameter} has here", _NEXT)
         return Rate(own.call, own.parameter, None, cst.Module([]).code_for_node(own.default), False)
 
     # --- the value of a rate ------------------------------------------------------------------------------------------
@@ -186,13 +187,13 @@ class Rates:
     def _not_understood(self, node: cst.CSTNode) -> str | None:
         """Why a value may be no rate that scaling it once makes right."""
         if isinstance(node, cst.Lambda | cst.FunctionDef):
-            return "a function, whose dependence on the step is not understood"
+            return "a function, and tfdp cannot tell how it depends on the step"
         if makes_schedule(self._origins, node):
             return None
         if any(self._is_an_optimizers(n) for n in nodes(node)):
             return "that of another optimizer, which is scaled itself"
         if any(makes_schedule(self._origins, p) for p in self._parts(node)):
-            return "made of a schedule, whose dependence on the step is not understood"
+            return "made of a schedule, and tfdp cannot tell how it depends on the step"
         if not isinstance(node, cst.Call):
             return None
         api = self._origins.names.api(node.func) or ""
@@ -201,7 +202,7 @@ class Rates:
         if self._origins.constructed(node) is not None:
             return "an object of this file's own class"
         if api and not api.startswith(_NUMBERS):
-            return f"made by {api}(…), and whether it depends on the step is not understood"
+            return f"made by {api}(…), and tfdp cannot tell whether it depends on the step"
         return None
 
     def _in_grid(self, grid: cst.CSTNode, path: tuple[int, ...]) -> str | None:
@@ -216,7 +217,7 @@ class Rates:
             if (reason := next((r for r in reasons if r is not None), None)) is not None:
                 return reason
             if any(makes_schedule(self._origins, m) for m in made):
-                return "made of a schedule, whose dependence on the step is not understood"
+                return "made of a schedule, and tfdp cannot tell how it depends on the step"
         return None
 
     def _parts(self, node: cst.CSTNode) -> list[cst.CSTNode]:

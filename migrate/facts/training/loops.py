@@ -9,8 +9,8 @@ from itertools import pairwise
 import libcst as cst
 
 from ...catalogue import VARIABLE_COLLECTIONS, Kind
-from ..data import Chain, Datasets, Take, Taken, Takes, Takings
-from ..program import Index, Origins, Problem, backward, reaching, within
+from ..data import ArrayTaken, Chain, Datasets, Missed, Sought, Sureness, Take, Taken, Takes, Takings
+from ..program import Index, Origins, Problem, Unknown, backward, reaching, uncalled, within
 from .tapes import Gradient, reaches_update
 from .ways import leads_to_no_update
 
@@ -72,7 +72,7 @@ class Loops:
         self._origins, self._datasets = origins, datasets
         self._takings = Takings(origins, datasets.chains)
         self._foreign = Takings(origins, datasets.foreign)
-        self._takes = Takes(origins)
+        self._takes = Takes(origins, datasets)
 
     @property
     def _index(self) -> Index:
@@ -87,7 +87,8 @@ class Loops:
         found = [self._elsewhere(f) if isinstance(f, _Unfed) else f for g in gradients for f in self.of(g)]
         known = [self._before_loops(f, found) if isinstance(f, _Once) else f for f in found]
         feeding = {b: bool(f.chains) for f in found if isinstance(f, TrainingLoop) for b in (f.loop, *f.outer)}
-        return tuple(self._beside(f, feeding) if isinstance(f, _Unfed) else f for f in known if f is not None)
+        unfed = [f for f in known if isinstance(f, _Unfed)]
+        return tuple(self._beside(f, feeding, unfed) if isinstance(f, _Unfed) else f for f in known if f is not None)
 
     def _before_loops(self, once: _Once, found: Iterable[object]) -> Problem | None:
         """Nothing for a first step on a batch of data that a loop trains on by the same code."""
@@ -97,15 +98,37 @@ class Loops:
             return None
         return Problem("TFDP010", once.call, _NO_LOOP, _CALL)
 
-    def _beside(self, unfed: _Unfed, feeding: dict[cst.For | cst.While, bool]) -> TrainingLoop | Problem:
+    def _beside(
+        self, unfed: _Unfed, feeding: dict[cst.For | cst.While, bool], others: list[_Unfed]
+    ) -> TrainingLoop | Problem:
         shared = next((i for i, loop in enumerate(unfed.loops) if loop in feeding), None)
         if shared is None:
-            if self._uncalled(unfed.loops[0]):
-                return Problem("TFDP010", unfed.loops[0], _UNCALLED, _CALLED)
-            return Problem("TFDP010", unfed.loops[0], _NO_DATA, _DATA)
+            if (function := self._uncalled(unfed.loops[0])) is not None:
+                why = uncalled(self._origins, function)
+                return Problem.since(self._index, "TFDP010", unfed.loops[0], _UNCALLED, why, _CALLED)
+            return self._no_data(unfed.loops[0], [o for o in others if o.loops[0] is unfed.loops[0]])
         outermost = self._before(unfed.loops[-1])
         loops = unfed.loops[shared:]
         return TrainingLoop(unfed.gradient, loops[0], (), unfed.calls, outermost, tuple(loops[1:]), feeding[loops[0]])
+
+    def _no_data(self, loop: cst.For | cst.While, steps: list[_Unfed]) -> Problem:
+        """A loop that trains on nothing that is followed: of all steps in it, the surest place that its data have."""
+        found = [m for step in steps if (m := self._missed(step)) is not None]
+        missed = min(found, key=lambda m: m.sureness, default=None)
+        if missed is None:
+            return Problem("TFDP010", loop, _NO_BATCH, _DATA)
+        keeps = missed.sureness is Sureness.KEEPS
+        what, next_step = (_SAME_DATA, _BATCHES) if keeps else (_NO_DATA, _DATA)
+        return Problem.since(self._index, "TFDP010", loop, what, missed.unknown, next_step)
+
+    def _missed(self, step: _Unfed) -> Missed | None:
+        """Where a step's data may be made in a way that is not followed."""
+        taken = self._taken(step.gradient, step.calls, why=True)
+        mine = [lp for t in taken.takes.values() for lp in t.loops if lp in step.loops]
+        if mine:
+            reason = "takes batches of arrays, which are followed in `for` loops only"
+            return Missed(Unknown(mine[0], reason), Sureness.TAKES)
+        return taken.surest
 
     def _elsewhere(self, unfed: _Unfed) -> TrainingLoop | _Unfed:
         """The loop that takes its batches from what another file makes."""
@@ -169,8 +192,9 @@ class Loops:
         elif fed:
             yield _Once(gradient, node, fed)
         else:
-            reason = "no call of this training step is seen in this file" if self._uncalled(node) else _NO_LOOP
-            yield Problem("TFDP010", node, reason, _CALL)
+            function = self._uncalled(node)
+            why = uncalled(self._origins, function) if function is not None else None
+            yield Problem.since(self._index, "TFDP010", node, _NO_LOOP if why is None else _NO_CALL, why, _CALL)
 
     def _over(self, loop: cst.For | cst.While, aside: tuple[cst.Call, ...]) -> tuple[Chain, ...]:
         """The datasets that a loop runs over: itself, or by `zip(range(n), dataset)`, not given by calls aside."""
@@ -194,20 +218,30 @@ class Loops:
         aside = [c for c in callers if leads_to_no_update(self._origins, gradient, (*calls, c))]
         return tuple(aside) if len(aside) < len(callers) else ()
 
-    def _over_arrays(
-        self, gradient: Gradient, calls: tuple[cst.CSTNode, ...], loops: list[cst.For | cst.While]
-    ) -> TrainingLoop | None:
-        """The loop whose steps take batches out of arrays."""
+    def _taken(self, gradient: Gradient, calls: tuple[cst.CSTNode, ...], why: bool = False) -> ArrayTaken:
+        """The batches that a step reached by calls takes out of arrays."""
+        path = tuple(loop for call in calls for loop in self._index.loops_around(call))
+        trained = tuple(_roots(gradient.sources)) if gradient.sources is not None else ()
+        return self._takes.of(Sought(gradient.made_of, path, trained, why), self._way(calls))
+
+    def _way(self, calls: tuple[cst.CSTNode, ...]) -> dict[cst.FunctionDef, cst.Call]:
+        """The call by which each function on the way is entered."""
         way: dict[cst.FunctionDef, cst.Call] = {}
         for inner, outer in pairwise(calls):
             function = self._index.enclosing_function(inner)
             if function is not None and isinstance(outer, cst.Call):
                 way[function] = outer
-        taken = self._takes.of([*gradient.made_of], way)
+        return way
+
+    def _over_arrays(
+        self, gradient: Gradient, calls: tuple[cst.CSTNode, ...], loops: list[cst.For | cst.While]
+    ) -> TrainingLoop | None:
+        """The loop whose steps take batches out of arrays."""
+        taken = self._taken(gradient, calls)
         mine = {n: t for n, t in taken.takes.items() if any(loop in loops for loop in t.loops)}
         if not mine:
             return None
-        taken = self._takes.others(replace(taken, takes=mine), way)
+        taken = self._takes.others(replace(taken, takes=mine), self._way(calls))
         place = min(loops.index(loop) for t in mine.values() for loop in t.loops if loop in loops)
         loop = loops[place]
         if not isinstance(loop, cst.For):
@@ -218,9 +252,10 @@ class Loops:
         found = replace(found, takes=takes, taking=tuple(taken.calls), rows=frozenset(taken.rows), arrays=arrays)
         return replace(found, turned=tuple(taken.turned))
 
-    def _uncalled(self, node: cst.CSTNode) -> bool:
+    def _uncalled(self, node: cst.CSTNode) -> cst.FunctionDef | None:
+        """The function around a place, where no call of it is known."""
         function = self._index.enclosing_function(node)
-        return function is not None and not self._origins.calls_of(function)
+        return function if function is not None and not self._origins.calls_of(function) else None
 
     def _callers(self, gradient: Gradient, node: cst.CSTNode) -> list[cst.Call]:
         """The calls that lead to the step.
@@ -319,10 +354,14 @@ class Loops:
 
 
 _CALL = "call the training step in a `for batch in dataset:` loop of this file"
-_NO_LOOP = "this training step is in no loop over a dataset"
-_UNCALLED = "this loop trains, but no call of its function is seen in this file, and none of the data it is given"
+_NO_LOOP = "this training step is outside of any loop over data"
+_NO_CALL = "no call of this training step is seen in this file"
+_UNCALLED = "cannot tell what data this loop is given"
 _CALLED = "put the function and what calls it with its data into one file"
-_NO_DATA = "this loop trains, but neither over a tf.data dataset nor on batches of arrays that can be followed"
+_NO_DATA = "cannot tell where this loop's batches come from"
+_NO_BATCH = "no batch of data is found in what this loop's loss is computed from"
+_SAME_DATA = "no batch of data is seen to be taken in this loop"
+_BATCHES = "train on batches: `for batch in tf.data.Dataset.from_tensor_slices(…).batch(size):`"
 _DATA = (
     "iterate a tf.data.Dataset: `for batch in dataset:`, take its batches by `next(iterator)`, or slice arrays by the "
     "loop's counter: `x[i:i + size]`"

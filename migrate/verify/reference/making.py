@@ -106,7 +106,7 @@ def _uncertain(path: str, script: Script, size: int) -> str:
     what = script.index.code(first.node) if isinstance(first.node, cst.BaseExpression) else ""
     place = f"{path}:{script.position(first.node)[0]}: `{what}`" if what else f"{path}:{script.position(first.node)[0]}"
     next_step = "give it its value in this file, or take the size from the data here, `tf.shape(x)[0]`"
-    return f"{place}: {first.reason}, as it must in a reference with {size} times the batch; {next_step}"
+    return f"{place}: {first.reason}, which a reference with {size} times the batch has to know; {next_step}"
 
 
 def _outcomes(context: Context, size: int) -> Iterator[Outcome]:

@@ -1,0 +1,198 @@
+"""A recogniser that gives up says at which place and why: the chain of places is what a refusal tells."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from tfdp.migrate.facts import describe, provenance, read
+
+_HEAD = """
+import numpy as np
+import tensorflow as tf
+import utils
+
+model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+optimizer = tf.keras.optimizers.SGD(0.1)
+x, y = np.ones((64, 4)), np.ones((64, 1))
+
+
+def step(a, b):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(tf.square(b - model(a)))
+    optimizer.apply_gradients(zip(tape.gradient(loss, model.trainable_variables), model.trainable_variables))
+
+"""
+
+_LOOPS = {
+    "the same data at every step": (
+        """
+        for _ in range(10):
+            step(x, y)
+        """,
+        ["no batch of data is seen to be taken in this loop", "`y` holds the same data at every step"],
+    ),
+    "code of another file": (
+        """
+        loader = utils.Loader()
+        for _ in range(10):
+            a, b = loader.next_batch(8)
+            step(a, b)
+        """,
+        [
+            "cannot tell where this loop's batches come from",
+            "`loader.next_batch(8)` is a method that this file does not define",
+            "`utils.Loader()` makes its object by utils.Loader, which is outside this file",
+        ],
+    ),
+    "starred arguments": (
+        """
+        for _ in range(10):
+            step(*utils.next_batch(8))
+        """,
+        ["`step(*utils.next_batch(8))` gives arguments by *, which are not followed"],
+    ),
+    "a start that the script moves on": (
+        """
+        start = 0
+        for _ in range(10):
+            step(x[start : start + 8], y[start : start + 8])
+            start += 8
+        """,
+        ["takes rows that no loop's counter chooses", "`start` is not a loop's counter", "`start += 8` changes it"],
+    ),
+    "a place that an object keeps": (
+        """
+        class Data:
+            def __init__(self):
+                self.at = 0
+
+            def batch(self):
+                self.at += 8
+                return x[self.at : self.at + 8], y[self.at : self.at + 8]
+
+
+        data = Data()
+        for _ in range(10):
+            a, b = data.batch()
+            step(a, b)
+        """,
+        [
+            "`data.batch()` calls a function of this file",
+            "takes rows that no loop's counter chooses",
+            "`self.at` is a place that an object keeps",
+            "`self.at += 8` moves it on",
+        ],
+    ),
+    "a list that is filled": (
+        """
+        seen = []
+        for _ in range(10):
+            seen.append(utils.play())
+            step(np.array(seen), y)
+        """,
+        ["`seen` is filled step by step", "`seen.append(utils.play())` puts more into it"],
+    ),
+    "examples drawn themselves": (
+        """
+        import random
+
+        pairs = list(zip(x, y))
+        for _ in range(10):
+            drawn = random.sample(pairs, 8)
+            step(np.stack([a for a, _ in drawn]), np.stack([b for _, b in drawn]))
+        """,
+        ["`random.sample(pairs, 8)` draws examples themselves"],
+    ),
+    "a generator by next": (
+        """
+        def batches():
+            while True:
+                yield utils.draw()
+
+
+        made = batches()
+        for _ in range(10):
+            a, b = next(made)
+            step(a, b)
+        """,
+        ["`next(made)` takes the next batch", "`batches()` is a generator of this file"],
+    ),
+    "a loop over no dataset": (
+        """
+        for a in utils.files:
+            step(a, y)
+        """,
+        ["`utils.files` is made by another file"],
+    ),
+    "rows by a counter in another way": (
+        """
+        for i in range(0, 64, 8):
+            step(x[i : i + 4], y[i : i + 4])
+        """,
+        ["takes another number of rows than its counter goes on by"],
+    ),
+}
+
+
+def refused(script: str) -> str:
+    problems = read(_HEAD + textwrap.dedent(script)).problems("per-worker")
+    return next(p.reason for p in problems if p.code == "TFDP010")
+
+
+@pytest.mark.parametrize("name", _LOOPS)
+def test_a_loop_says_where_its_batches_come_from(name: str) -> None:
+    script, words = _LOOPS[name]
+    reason = refused(script)
+    assert [w for w in words if w not in reason] == [], reason
+
+
+def test_a_loss_names_what_is_not_followed_in_it() -> None:
+    script = _HEAD.replace("tf.square(b - model(a))", "b - model(a)").replace("tf.reduce_mean(", "utils.loss(")
+    dataset = "for a, b in tf.data.Dataset.from_tensor_slices((x, y)).batch(8):\n    step(a, b)\n"
+    reasons = [p.reason for p in read(script + dataset).problems("per-worker")]
+    assert any("`utils.loss(b - model(a))` is a call of utils, which is outside this file" in r for r in reasons)
+
+
+def test_a_step_that_nothing_calls_names_its_function() -> None:
+    reason = refused("agent = utils.Agent(step)")
+    assert "`step` holds it, and nothing in this file calls that" in reason
+
+
+def test_describe_shows_each_place_of_the_chain_on_a_line() -> None:
+    shown = describe(read(_HEAD + textwrap.dedent(_LOOPS["a place that an object keeps"][0]))).splitlines()
+    first = next(i for i, line in enumerate(shown) if line.startswith("problem "))
+    assert shown[first].endswith("cannot tell where this loop's batches come from")
+    assert [line.partition("because")[0] for line in shown[first + 1 : first + 5]] == ["  " * n for n in (1, 2, 3, 4)]
+
+
+def test_provenance_follows_names_parameters_and_returned_values() -> None:
+    source = """\
+import numpy as np
+
+def load(n):
+    values = np.zeros(n)
+    return values
+
+x = load(9)
+y = x
+print(y)
+"""
+    shown = provenance(read(source), 9)
+    places = [
+        "`y = x` gives",
+        "`x = load(9)` gives",
+        "`load(9)` calls load()",
+        "`values = np.zeros(n)`",
+        "`9` is written",
+    ]
+    assert [shown.find(p) for p in places] == sorted(shown.find(p) for p in places)
+    assert all(p in shown for p in places)
+
+
+def test_provenance_says_what_a_value_is_understood_as() -> None:
+    source = "import tensorflow as tf\nd = tf.data.Dataset.range(8).batch(2)\nfor b in d:\n    print(b)\n"
+    assert "`d` is a dataset: source.batch()" in provenance(read(source), 3)
+    assert "is gone over: this is one element of it" in provenance(read(source), 4)
+    assert provenance(read(source), 9) == "line 9: no value that has an origin\n"
