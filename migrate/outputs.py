@@ -1,6 +1,6 @@
 """Names of functions that write, show, say or fetch something outside the process: data only.
 
-Spelled as `facts.names.fold` spells them. What TensorFlow's own names mean besides is in `migrate.catalogue`.
+Spelled as `Names` in `migrate.facts.program` spells them. What TensorFlow's own names mean besides is in `migrate.catalogue`.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ ONCE = frozenset(
 # Methods that do, by the function that made their object.
 FETCHERS = {"tensorflow_datasets.builder": frozenset({"download_and_prepare"})}
 EXTRACTS = {"zipfile.ZipFile": frozenset({"extractall", "extract"}), "tarfile.": frozenset({"extractall", "extract"})}
-# What Keras' callbacks write: models, checkpoints, a table of the epochs.
+# What reads what Keras' callbacks write: models, checkpoints, a table of the epochs.
 READERS_OF_CALLBACKS = frozenset(
     {
         "keras.models.load_model",

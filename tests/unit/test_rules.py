@@ -109,7 +109,7 @@ def test_documentation(rule) -> None:
 
 def test_every_problem_has_a_rule_that_reports_it() -> None:
     codes = {r.code for r in RULES}
-    sources = "\n".join(p.read_text() for p in (ROOT / "migrate" / "facts").glob("*.py"))
+    sources = "\n".join(p.read_text() for p in (ROOT / "migrate" / "facts").rglob("*.py"))
     used = set(re.findall(r'"(TFDP\d{3})"', sources))
     assert used
     assert used <= codes

@@ -75,7 +75,7 @@ class Index(_Nodes):
     exits: dict[cst.FunctionDef | None, list[Exit]] = field(default_factory=lambda: defaultdict(list))
     order: dict[cst.CSTNode, int] = field(default_factory=dict)  # of the nodes in the file
     generators: set[Scope] = field(default_factory=set)
-    reaching: dict[cst.Name, list[Definition]] = field(default_factory=dict)  # answers of facts.flow
+    reaching: dict[cst.Name, list[Definition]] = field(default_factory=dict)  # answers of `reaching`
     _stores: set[cst.Name] = field(default_factory=set)
 
     def __post_init__(self) -> None:
