@@ -1,6 +1,6 @@
 """Names of functions that write, show, say or fetch something outside the process: data only.
 
-Spelled as `Names` in `migrate.facts.program` spells them. What TensorFlow's own names mean besides is in `migrate.catalogue`.
+Spelled as `facts.program.Names` spells them. What TensorFlow's own names mean besides is in `migrate.catalogue`.
 """
 
 from __future__ import annotations

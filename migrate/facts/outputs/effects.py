@@ -32,7 +32,7 @@ _ROOT = frozenset({f"{_DP}on_root", f"{_DP}root_first", f"{_DP}report"})
 class Effect:
     """A call that writes or shows.
 
-    `kind` is what the call does (`Writers.kind`), `latest` for a checkpoint's path that only rank 0 keeps up to date, or
+    `kind` is what it does (`Writers.kind`), `latest` for a checkpoint's path that only rank 0 keeps up to date, or
     `files` for a whole statement that asks which files there are and changes them.
     `guard` is the statement that rank 0 alone can run in its stead, None where all ranks need its value; with `shared`
     its arguments are what every rank must do, so that only the call itself is rank 0's.
