@@ -175,6 +175,8 @@ class Sameness:
             return self._component(value.elements[path[0]].value, path[1:], calls)
         function = self._origins.function(value.func) if path and isinstance(value, cst.Call) else None
         if function is not None and isinstance(value, cst.Call) and value not in self._averaged and len(calls) < 8:
+            if any(f is function for f, _ in calls):
+                return self._called_again(value, calls)
             inside = (*calls, (function, value))
             given = self._given(function)
             found = _NONE.union(*(self._component(each, path, inside) for each in given))
@@ -301,6 +303,8 @@ class Sameness:
         if api is not None:
             return self._named(api, arguments, calls)
         function = self._origins.function(node.func)
+        if function is not None and any(f is function for f, _ in calls):
+            return self._called_again(node, calls)
         if function is not None:
             inside = (*calls, (function, node))
             given = self._given(function)
@@ -318,6 +322,10 @@ class Sameness:
             opaque = not made or any(not isinstance(o.node, cst.Call) for o in made)
             receiver = frozenset({Mark.UNKNOWN}) if opaque else _NONE
         return receiver | self._all(arguments, calls)
+
+    def _called_again(self, call: cst.Call, calls: _Calls) -> Marks:
+        """What a call adds to the function that it is in: whatever is made of its arguments, however deep it goes."""
+        return self._all([a.value for a in call.args], calls)
 
     def _given(self, function: cst.FunctionDef) -> list[cst.BaseExpression]:
         """What a function returns, or yields."""

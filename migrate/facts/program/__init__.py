@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .arithmetic import Arithmetic, Atom
+from .asking import within_itself
 from .conditions import alike, differing, exits_before, parses_arguments
 from .flow import reaching, within
 from .followed import Alike
@@ -67,4 +68,5 @@ __all__ = [
     "reaching",
     "text",
     "within",
+    "within_itself",
 ]

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 import libcst as cst
 
 from ...catalogue import Kind
+from .asking import within_itself
 from .conditions import exits_before, parses_arguments
 from .flow import reaching
 from .grown import Addition, additions, attribute_additions
@@ -158,6 +159,7 @@ class Alike:
         decides = Lengths(self._origins, lambda _: False).of(data)
         return [n for each in decides for n in (self.controls(each.node) if each.reached else [each.node])]
 
+    @within_itself(False)
     def _is_data(self, node: cst.CSTNode) -> bool:
         """An array, a dataset, a part of one: no container that is filled while the model trains."""
         if isinstance(node, cst.Subscript):

@@ -47,13 +47,19 @@ class Lengths:
     def __init__(self, origins: Origins, is_data: Callable[[cst.CSTNode], bool]) -> None:
         """is_data: whether an expression is a dataset, of which each rank has equally many batches."""
         self._origins, self._is_data = origins, is_data
+        self._seen: dict[cst.CSTNode, int] = {}
 
     def of(self, node: cst.CSTNode) -> tuple[Decides, ...]:
         """Everything that decides how many elements the value of an expression has."""
+        self._seen = {}
         return tuple(dict.fromkeys(self._of(node, 0)))
 
     def _of(self, node: cst.CSTNode, depth: int) -> Iterator[Decides]:
-        if depth > _DEPTH or self._is_data(node):
+        if self._seen.get(node, depth + 1) <= depth or self._is_data(node):
+            return  # what is made of itself adds nothing
+        self._seen[node] = depth
+        if depth > _DEPTH:
+            yield Decides(node)
             return
         if isinstance(node, cst.Name):
             definitions = reaching(self._origins.index, node)
