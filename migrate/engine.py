@@ -11,7 +11,7 @@ import libcst as cst
 
 from ..rules import RULES
 from ..rules._base import LINEAR, Batch, Context, Insert, Outcome, Refuse, Rule, Scaling, place
-from . import files, imports
+from . import files, imports, nesting
 from .applying import EngineError, changed
 from .facts import Script
 from .facts.program import Program, SourceFile
@@ -84,14 +84,21 @@ def migrate(
         return unchanged
     text = files.decode(path, source)
     script = parse(path, text.source)
-    if not script.trains:
-        return unchanged
+    with nesting.room(path, script):
+        after, findings = _migrated(path, text, script, batch, partial, scaling) if script.trains else (None, ())
+    return replace(unchanged, after=source if after is None else after, findings=findings)
+
+
+def _migrated(  # noqa: PLR0917
+    path: str, text: files.Text, script: Script, batch: Batch, partial: bool, scaling: Scaling
+) -> tuple[bytes | None, tuple[Finding, ...]]:
+    """The text after the change, None where there is none, and what is said of it."""
     plan = make_plan(script, batch, RULES, partial, scaling)
     if (plan.refused and not partial) or not (plan.outcomes or plan.refusals):
-        return replace(unchanged, findings=plan.findings)
+        return None, plan.findings
     after = files.encode(text, apply(script, plan))
     check(path, after)
-    return replace(unchanged, after=after, findings=plan.findings)
+    return after, plan.findings
 
 
 def parse(path: str, source: str) -> Script:
@@ -102,10 +109,12 @@ def parse(path: str, source: str) -> Script:
         raise files.UnreadableSource(
             path, error.raw_line, error.raw_column + 1, "this is not valid Python: " + error.message
         ) from error
-    if module.code != source:
-        reason = "this text would not come back byte for byte: is there a form feed at its start? Remove it"
-        raise files.UnreadableSource(path, 1, 1, reason)
-    return Script(Program(SourceFile(module)))
+    nesting.refuse_deep(path, source, module)
+    with nesting.room():
+        if module.code != source:
+            reason = "this text would not come back byte for byte: is there a form feed at its start? Remove it"
+            raise files.UnreadableSource(path, 1, 1, reason)
+        return Script(Program(SourceFile(module)))
 
 
 @dataclass

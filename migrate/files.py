@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import ast
 import codecs
+import collections
 import contextlib
 import errno
+import io
 import os
 import re
 import secrets
 import stat
+import tokenize
 import warnings
 from dataclasses import dataclass
 
@@ -212,8 +215,36 @@ def _parse(path: str, source: str) -> None:
         reason = f"this is not valid Python: {error.msg}"
         raise UnreadableSource(path, error.lineno or 1, max(error.offset or 1, 1), reason) from error
     except (RecursionError, MemoryError) as error:
-        reason = "nested too deeply for Python's own parser; split the longest expression or if/elif chain"
-        raise UnreadableSource(path, 1, 1, reason) from error
+        reason = "nested too deeply for Python's own parser; split this expression, or this if/elif chain"
+        raise UnreadableSource(path, _deepest(source), 1, reason) from error
+
+
+def _deepest(source: str) -> int:
+    """The line of the statement with the most operators inside one another, or of the longest chain of `elif`."""
+    depths, chains = collections.Counter[int](), dict[int, int]()
+    start, inside, depth = 0, list[int](), 0
+    with contextlib.suppress(tokenize.TokenError, SyntaxError):
+        for token in tokenize.generate_tokens(io.StringIO(source).readline):
+            line, column = token.start
+            if not start and token.type in {tokenize.NAME, tokenize.OP, tokenize.NUMBER, tokenize.STRING}:
+                chained = token.string == "elif"
+                start, inside, depth = chains.get(column, line) if chained else line, [], 0
+                chains[column] = start
+                depths[start] += chained
+            if token.type == tokenize.OP:
+                inside, depth = _deeper(token.string, inside, depth)
+                depths[start] = max(depths[start], depth)
+            start = 0 if token.type == tokenize.NEWLINE else start
+    return max(depths, key=lambda line: depths[line], default=1)
+
+
+def _deeper(operator: str, inside: list[int], depth: int) -> tuple[list[int], int]:
+    """The depths of the open brackets and of the expression after an operator."""
+    if operator in "([{":
+        return [*inside, depth + 1], depth + 1
+    if operator in ")]}":
+        return inside[:-1], inside[-1] if inside else depth
+    return inside, depth + 1 if operator != "," else inside[-1] if inside else 0
 
 
 def _place(text: str, offset: int) -> tuple[int, int]:

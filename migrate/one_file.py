@@ -87,7 +87,8 @@ def attempt(path: str, action: Callable[[], T]) -> T | Failure:
     except OSError as error:
         return Failure(_os_reason(error, path))
     except RecursionError:
-        return Failure("nested too deeply to be understood; split the longest expression or if/elif chain")
+        reason = "tfdp comes to no end in following the values of this file; the file is unchanged. Please report this"
+        return Failure(f"{reason} with the traceback that `-v` shows", trace=traceback.format_exc())
     except Exception as error:
         reason = f"internal error: {type(error).__name__}: {error}; the file is unchanged. Please report this with the"
         return Failure(f"{reason} traceback that `-v` shows", trace=traceback.format_exc())
@@ -141,12 +142,13 @@ def _replace(path: str, migration: Migration) -> None:
 
 
 def _facts(item: Input, line: int | None) -> str:
-    from . import engine
+    from . import engine, nesting
     from .facts import describe, provenance
 
     name = name_of(item.path)
     script = engine.parse(name, files.decode(name, _read(item.path)).source)
-    return describe(script) if line is None else provenance(script, line)
+    with nesting.room(name, script):
+        return describe(script) if line is None else provenance(script, line)
 
 
 def _read(path: str) -> bytes:

@@ -71,10 +71,11 @@ def test_such_bytes_are_an_error_everywhere(here, tmp_path: Path, args: list[str
 
 
 def test_deep_nesting_that_python_takes_and_the_facts_do_not(here, tmp_path: Path, script: bytes) -> None:
-    (tmp_path / "a.py").write_bytes(script + b"x = a" + b".b()" * 450 + b"\n")
+    (tmp_path / "a.py").write_bytes(script + b"x = a" + b".b()" * 600 + b"\n")
     done = here("migrate", "a.py")
     assert done.code == 2
-    assert "a.py: error: nested too deeply" in done.err
+    line = len(script.splitlines()) + 1
+    assert f"a.py:{line}:1: error: nested too deeply" in done.err
 
 
 def test_a_walk_passes_over_broken_files_that_have_nothing_to_do_with_it(here, tmp_path: Path) -> None:

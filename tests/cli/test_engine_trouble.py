@@ -44,11 +44,11 @@ def test_an_internal_error_is_reported_and_the_file_left_alone(monkeypatch, path
     assert path.read_bytes() == b"old\n"
 
 
-def test_recursion_is_no_internal_error(monkeypatch, path: Path) -> None:
+def test_a_question_without_an_end_is_reported_as_such(monkeypatch, path: Path) -> None:
     raises(monkeypatch, RecursionError())
     result = migrate(path)
     assert result.exit_code == 2
-    assert "nested too deeply to be understood" in result.stderr
+    assert "tfdp comes to no end in following the values of this file" in result.stderr
 
 
 def test_the_engine_gets_the_batch_mode_and_the_name_to_show(monkeypatch, path: Path) -> None:

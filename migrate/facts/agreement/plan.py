@@ -49,6 +49,7 @@ class Agreement:
         self._writers = Writers(origins)
         self._presence = Presence(origins, self._writers)
         self._region = repeated(origins, loops)
+        self._reached: set[cst.CSTNode] = set()  # tests that all ranks come to, if they come to those asked about now
         tests = [n for n in origins.index.order if isinstance(n, cst.If | cst.While)] if loops or fits else []
         self._tests = [n for n in tests if not self._asks_rank(n.test)]
         self.results: tuple[cst.Call, ...] = ()
@@ -176,10 +177,8 @@ class Agreement:
 
     # --- questions ----------------------------------------------------------------------------------------------------
 
-    def certain(self, node: cst.CSTNode, calls: tuple[cst.CSTNode, ...] = ()) -> bool:
+    def certain(self, node: cst.CSTNode, called: tuple[cst.FunctionDef, ...] = ()) -> bool:
         """Whether all ranks reach the node alike, also through the calls that lead to it."""
-        if node in calls or len(calls) > 8:
-            return len(calls) <= 8
         if not all(self._around_alike(e) for e in exits_before(node, self._origins)):
             return False
         child = node
@@ -195,9 +194,9 @@ class Agreement:
             if isinstance(parent, cst.BaseComp) and child is not parent.for_in and self._chooses(parent):
                 return False
             if isinstance(parent, cst.FunctionDef):
-                if child is not parent.body:
+                if child is not parent.body or parent in called:  # a call of itself, by ranks that are alike in it
                     return True
-                return self._called_alike(parent, (*calls, node))
+                return len(called) < 8 and self._called_alike(parent, (*called, parent))
             child = parent
         return True
 
@@ -213,7 +212,7 @@ class Agreement:
             child = parent
         return True
 
-    def _called_alike(self, function: cst.FunctionDef, calls: tuple[cst.CSTNode, ...]) -> bool:
+    def _called_alike(self, function: cst.FunctionDef, called: tuple[cst.FunctionDef, ...]) -> bool:
         callers = self._origins.calls_of(function)
         known = {c.func for c in callers}
         uses = [
@@ -222,7 +221,7 @@ class Agreement:
             if u not in known and any(d.value is function for d in reaching(self._index, u))
         ]
         handed_on = [u for u in uses if isinstance(self._index.parents.get(u), cst.Arg) and not self._compiles(u)]
-        return not handed_on and all(self.certain(c, calls) for c in callers)
+        return not handed_on and all(self.certain(c, called) for c in callers)
 
     def _compiles(self, use: cst.Name) -> bool:
         call = self._index.parents[self._index.parents[use]]
@@ -241,7 +240,14 @@ class Agreement:
 
     def _may_ask(self, statement: cst.If | cst.While) -> bool:
         """Whether all ranks come to the test, outside any graph, so that rank 0's answer can be given to all."""
-        return not self._metrics.in_graph(statement) and self.certain(statement)
+        if statement in self._reached:
+            return True  # on the way to itself: each time by what rank 0 has answered the time before
+        before = set(self._reached)
+        self._reached.add(statement)
+        found = not self._metrics.in_graph(statement) and self.certain(statement)
+        if not before or not found:
+            self._reached = before  # what was found in between may rest on it
+        return found
 
     def _in_region(self, node: cst.CSTNode) -> bool:
         return any(parent in self._region for parent in self._index.ancestors(node)) or node in self._region

@@ -68,13 +68,13 @@ class Schedules:
         shares = tuple(f for f in found if not isinstance(f, Problem))
         return [*problems] or [OwnSchedule(call, shares)]
 
-    def _given(self, call: cst.Call) -> Iterator[cst.BaseExpression | Problem]:
+    def _given(self, call: cst.Call, around: tuple[cst.Call, ...] = ()) -> Iterator[cst.BaseExpression | Problem]:
         """Arguments that shrink with a worker's share, also those of a schedule that is itself an argument."""
         for arg in call.args:
             inner = [o.node for o in self._origins.of(arg.value) if makes_schedule(self._origins, o.node)]
             for schedule in inner:
                 assert isinstance(schedule, cst.Call)
-                yield from self._given(schedule)
+                yield from self._given(schedule, (*around, call)) if schedule not in around else ()
             if inner:
                 continue
             extent = self._steps.extent(arg.value)

@@ -53,15 +53,14 @@ class Datasets:
 
     def unwrap(self, node: cst.BaseExpression) -> cst.BaseExpression:
         """The dataset inside `enumerate(…)`, `iter(…)`, a progress bar or `.as_numpy_iterator()`."""
-        inside = self.iterated(node)
-        if inside is not None:
-            return self.unwrap(inside)
-        if isinstance(node, cst.Name):
-            definitions = reaching(self._origins.index, node)
-            if len(definitions) == 1 and definitions[0].kind == "assign" and not definitions[0].path:
-                value = definitions[0].value
-                if isinstance(value, cst.Call) and self.unwrap(value) is not value:
-                    return self.unwrap(value)
+        seen: set[cst.CSTNode] = set()
+        while node not in seen:
+            seen.add(node)
+            definitions = reaching(self._origins.index, node) if isinstance(node, cst.Name) else []
+            named = len(definitions) == 1 and definitions[0].kind == "assign" and not definitions[0].path
+            value = definitions[0].value if named else node
+            inside = self.iterated(value) if isinstance(value, cst.BaseExpression) else None
+            node = inside if inside is not None else node
         return node
 
     def iterated(self, node: cst.BaseExpression) -> cst.BaseExpression | None:
@@ -103,7 +102,7 @@ class Datasets:
         key = (node, path, calls)
         if key in self._busy:
             return Unknown(node, "is made from itself")
-        if len(calls) > _DEPTH:
+        if max(len(calls), len(path)) > _DEPTH:
             return Unknown(node, "is made by too many functions inside one another")
         self._busy.add(key)
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from ..program import Origins
+from ..program import Origins, within_itself
 from .fit_data import FitData, given_to
 from .fits import Fit
 
@@ -41,6 +41,7 @@ def callback_functions(origins: Origins) -> list[cst.FunctionDef]:
     return [*methods, *(f for f in given if f is not None)]
 
 
+@within_itself(False)
 def is_callback(origins: Origins, owner: cst.ClassDef) -> bool:
     """Whether a class of the file is a callback of Keras."""
     for base in owner.bases:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from ..data import Arrays, Chain, Datasets, shuffles_of
-from ..program import Origins, Problem, argument, nodes
+from ..program import Origins, Problem, argument, nodes, within_itself
 from .fits import Fit
 
 # Arguments of `fit`, alike in Keras 2 and 3.
@@ -129,6 +129,7 @@ class FitCalls:
         flows = isinstance(node.func, cst.Attribute) and node.func.attr.value.startswith("flow")
         return flows or (self._origins.names.api(node.func) or "").endswith(".TimeseriesGenerator")
 
+    @within_itself(False)
     def _is_sequence(self, owner: cst.ClassDef) -> bool:
         for base in owner.bases:
             api = self._origins.names.api(base.value) or ""

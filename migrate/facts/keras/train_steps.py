@@ -7,7 +7,7 @@ from functools import cached_property
 
 import libcst as cst
 
-from ..program import Origins, Problem
+from ..program import Origins, Problem, within_itself
 from ..training import Gradient
 from .fits import Fit
 
@@ -78,6 +78,7 @@ class KerasSteps:
         given = call.args[0].value if call.args and not call.args[0].star else None
         return given is not None and self._is_gradient(given, gradient)
 
+    @within_itself(False)
     def _is_gradient(self, node: cst.BaseExpression, gradient: Gradient) -> bool:
         found = self._origins.of(node)
         return bool(found) and all(not o.path and self._same(o.node, gradient) for o in found)

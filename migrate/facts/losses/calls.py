@@ -8,7 +8,7 @@ import libcst as cst
 
 from ...catalogue import Kind
 from ..data import Draw, numpy_draw
-from ..program import ITER, LAYERS, Origin, Origins, argument, axes, is_network
+from ..program import ITER, LAYERS, Origin, Origins, argument, axes, is_network, within_itself
 from . import batch_values as batch
 from . import shapes
 from .batch_values import Reduction, Value
@@ -206,6 +206,7 @@ class LossCalls:
             return batch.UNKNOWN
         return self._compiled(method.value)
 
+    @within_itself(False)
     def _is_of_each(self, node: cst.BaseExpression) -> bool:
         """Whether outputs are values of each example: one, or several written out."""
         if isinstance(node, cst.List | cst.Tuple | cst.Dict):

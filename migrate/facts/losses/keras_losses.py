@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 
 import libcst as cst
 
 from ...catalogue import KINDS, Kind
 from ..keras import Compile, Fit, is_name, params_of
-from ..program import Origins, Problem, Unknown, argument, backward, is_off, last_name
+from ..program import Origins, Problem, Unknown, argument, backward, is_off, last_name, within_itself
 from . import batch_values as batch
 from .batch_values import Reduction, Value
 from .causes import NOT_KNOWN, cause_of_loss
@@ -76,13 +76,15 @@ class KerasLosses:
                         todo.append(inner)
         self._origins.narrow(frozenset(only), called)
 
-    def _functions_in(self, node: cst.BaseExpression) -> Iterator[cst.FunctionDef]:
+    @within_itself(())
+    def _functions_in(self, node: cst.BaseExpression) -> Sequence[cst.FunctionDef]:
+        found: list[cst.FunctionDef] = []
         for origin in self._origins.of(node):
             if isinstance(origin.node, cst.FunctionDef):
-                yield origin.node
+                found.append(origin.node)
             elif isinstance(origin.node, cst.List | cst.Tuple | cst.Dict) and not origin.path:
-                for element in origin.node.elements:
-                    yield from self._functions_in(element.value)
+                found += [f for element in origin.node.elements for f in self._functions_in(element.value)]
+        return found
 
     # --- the loss of one compile --------------------------------------------------------------------------------------
 
@@ -157,6 +159,7 @@ class KerasLosses:
             return next((v for t in tables if (v := _entry(t)) is not None), None)
         return found.value if found is not None else None
 
+    @within_itself([batch.UNKNOWN])
     def _of_each(self, node: cst.BaseExpression) -> list[Value]:
         """Of a list or table of losses, each."""
         return [v for o in self._origins.of(node) for v in self._of_value(o.node if not o.path else None)]

@@ -7,7 +7,7 @@ from functools import cached_property
 import libcst as cst
 
 from ...catalogue import Kind
-from ..program import Origins, argument, is_off, reaching
+from ..program import Origins, argument, is_off, reaching, within_itself
 
 _MASK_POSITION = 4  # Embedding(input_dim, output_dim, initializer, regularizer, …): from here on mask_zero may be one
 _RECURRENT = frozenset(f"keras.layers.{name}" for name in ("LSTM", "GRU", "SimpleRNN", "ConvLSTM1D", "ConvLSTM2D"))
@@ -47,6 +47,7 @@ class Masks:
 
     # --- behind a layer -----------------------------------------------------------------------------------------------
 
+    @within_itself(False)
     def _used_up(self, layer: cst.BaseExpression) -> bool:
         index = self._origins.index
         holder = index.parents[layer]
@@ -113,6 +114,7 @@ class Masks:
         call = made.node if made is not None and not made.path else None
         return isinstance(call, cst.Call) and (self._origins.names.api(call.func) or "").startswith("keras.layers.")
 
+    @within_itself(False)
     def _uses_up(self, node: cst.BaseExpression) -> bool:
         found = self._origins.one(node)
         layer = found.node if found is not None and not found.path else None

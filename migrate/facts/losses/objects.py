@@ -8,7 +8,7 @@ from functools import cached_property
 
 import libcst as cst
 
-from ..program import Origins, argument, ints, is_off, plain, text
+from ..program import Origins, argument, ints, is_off, plain, text, within_itself
 from . import batch_values as batch
 from .batch_values import Reduction, Value
 from .masks import Masks
@@ -170,6 +170,7 @@ class LossObjects:
         fits = all(v.reduction in {Reduction.MEAN, Reduction.CONSTANT} for v in found)
         return batch.MEAN if fits and not self._regularized else batch.UNKNOWN
 
+    @within_itself([batch.UNKNOWN])
     def added(self, node: cst.BaseExpression) -> list[Value]:
         """What `add_loss` is given: one value or several; Keras adds the elements of a value up."""
         found: list[Value] = []

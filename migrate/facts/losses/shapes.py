@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import libcst as cst
 
-from ..program import ITER, Origins
+from ..program import ITER, Origins, within_itself
 from . import batch_values as batch
 from .batch_values import Reduction, Value
 
@@ -14,6 +14,7 @@ _SHAPES = frozenset({"tensorflow.shape", "keras.ops.shape", "numpy.shape"})
 _SIZES = frozenset({"builtins.len", "tensorflow.size", "keras.ops.size", "numpy.size"})
 
 
+@within_itself(None)
 def shaped(origins: Origins, node: cst.CSTNode) -> cst.BaseExpression | None:
     """`x` where the node is its shape: `x.shape`, `tf.shape(x)`, `x.shape.as_list()`; through names too."""
     origin = origins.one(node)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 import libcst as cst
 
@@ -381,8 +382,8 @@ class Effects:
         """The calls that lead to a node, the outermost first, for each way through the script's own functions."""
         function = self._index.enclosing_function(node)
         callers = self._origins.calls_of(function) if function is not None and depth < 8 else []
-        ways = [(*way, node) for caller in callers[:8] for way in self._ways(caller, depth + 1)]
-        return ways[:64] or [(node,)]
+        ways = ((*way, node) for caller in callers[:8] for way in self._ways(caller, depth + 1))
+        return list(islice(ways, 64)) or [(node,)]
 
 
 def repeated(origins: Origins, loops: tuple[TrainingLoop, ...], others: Iterable[cst.CSTNode] = ()) -> set[cst.CSTNode]:

@@ -12,7 +12,7 @@ import libcst as cst
 
 from ... import outputs
 from ...catalogue import Kind
-from ..program import ITER, Index, Origins, nodes, within
+from ..program import ITER, Index, Origins, nodes, within, within_itself
 from .writers import Writers
 
 _FOLDERS = frozenset({"folder", "path"})
@@ -24,7 +24,6 @@ _NO_DRAWS = ("RandomState", "default_rng", "Generator", "SeedSequence", "Random"
 _ITEMS = frozenset({"__getitem__", "__len__", "__iter__", "__next__"})
 # Callbacks that write: tfdp.runtime lets them act on rank 0 only.
 _BY_ROOT = (".ModelCheckpoint", ".TensorBoard", ".CSVLogger", ".BackupAndRestore", ".RemoteMonitor", ".OrbaxCheckpoint")
-_DEPTH = 6
 
 
 class Presence:
@@ -49,30 +48,40 @@ class Presence:
         found = (n for n in self._index.order if isinstance(n, cst.IfExp))
         return tuple(n for n in found if self.asks(n.test) and self._kinds([n.body, n.orelse]) & _CHANGES)
 
-    def asks(self, node: cst.CSTNode, depth: int = 0) -> bool:
+    def asks(self, node: cst.CSTNode) -> bool:
         """Whether a value says which files there are; what is read from a file, or done for each of them, does not."""
-        if depth > _DEPTH:
-            return False
-        if isinstance(node, cst.Call):
-            return self._asks(node, depth)
-        if isinstance(node, cst.Name | cst.Attribute):
-            made = [o.node for o in self._origins.of(node) if o.node is not node and ITER not in o.path]
-            return any(isinstance(m, cst.BaseExpression) and self.asks(m, depth + 1) for m in made)
-        return any(self.asks(child, depth) for child in node.children)
+        seen: set[cst.CSTNode] = set()
+        todo = [node]
+        while todo:
+            each = todo.pop()
+            if each in seen:
+                continue
+            seen.add(each)
+            if isinstance(each, cst.Call):
+                if self._is_presence(each):
+                    return True
+                todo += self._answers_of(each)
+            elif isinstance(each, cst.Name | cst.Attribute):
+                made = [o.node for o in self._origins.of(each) if ITER not in o.path]
+                todo += [m for m in made if isinstance(m, cst.BaseExpression)]
+            else:
+                todo += each.children
+        return False
 
-    def _asks(self, call: cst.Call, depth: int) -> bool:
-        api = self._origins.names.api(call.func) or ""
-        if api in outputs.PRESENCE:
-            return True
-        function = self._origins.function(call.func)
-        if function is not None:
-            return any(self.asks(r.value, depth + 1) for r in self._index.returns[function] if r.value is not None)
-        if api.startswith("builtins.") and api != "builtins.open":
-            return any(self.asks(a.value, depth) for a in call.args)
+    def _is_presence(self, call: cst.Call) -> bool:
+        if (api := self._origins.names.api(call.func)) is not None:
+            return api in outputs.PRESENCE
         method = call.func if isinstance(call.func, cst.Attribute) else None
-        return method is not None and method.attr.value in outputs.PATH_PRESENCE and self._writers.is_path(method.value)
+        if method is None or self._origins.function(method) is not None:
+            return False
+        return method.attr.value in outputs.PATH_PRESENCE and self._writers.is_path(method.value)
 
-    # --- what the answer decides --------------------------------------------------------------------------------------
+    def _answers_of(self, call: cst.Call) -> list[cst.BaseExpression]:
+        """The values by which a call says which files there are, if it does."""
+        api, function = self._origins.names.api(call.func) or "", self._origins.function(call.func)
+        if function is not None:
+            return [r.value for r in self._index.returns[function] if r.value is not None]
+        return [a.value for a in call.args] if api.startswith("builtins.") and api != "builtins.open" else []
 
     def _changes(self, statement: cst.If | cst.While) -> bool:
         branches = [b for b in (statement.body, statement.orelse) if b is not None]
@@ -148,16 +157,18 @@ class Presence:
             return False
         return any(o.node not in inside for o in self._origins.of(call.func.value))
 
-    def out_of_step(self, node: cst.CSTNode, depth: int = 0) -> bool:
+    def out_of_step(self, node: cst.CSTNode) -> bool:
         """Whether a node is run for single items of data, of which each rank has others, or by rank 0's callbacks."""
         function = self._index.enclosing_function(node)
-        if function is None or depth > _DEPTH:
-            return False
+        return function is not None and self._runs_apart(function)
+
+    @within_itself(False)
+    def _runs_apart(self, function: cst.FunctionDef) -> bool:
         owner = self._index.enclosing_class(function)
         items = owner is not None and function.name.value in _ITEMS
         by_root = owner is not None and any((b or "").endswith(_BY_ROOT) for b in self._origins.bases(owner))
         apart = items or by_root or function in self._index.generators
-        return apart or any(self.out_of_step(c, depth + 1) for c in self._origins.calls_of(function))
+        return apart or any(self.out_of_step(c) for c in self._origins.calls_of(function))
 
 
 def _plain(block: cst.CSTNode) -> Iterator[cst.CSTNode]:

@@ -9,7 +9,7 @@ import libcst as cst
 from ... import outputs
 from ...catalogue import SAVES, Kind
 from ..keras import is_fitted_model
-from ..program import Origins, argument
+from ..program import Origins, argument, within_itself
 
 _WRITING = frozenset("wax+")
 
@@ -100,6 +100,7 @@ class Writers:
                 found |= self._makers(made.func.value, depth + 1)
         return found
 
+    @within_itself(False)
     def is_path(self, node: cst.CSTNode) -> bool:
         """Whether the value is a pathlib.Path."""
         return any(self._makes_path(o.node) for o in self._origins.of(node))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .arithmetic import Arithmetic, Atom, Polynomial
+from .asking import within_itself
 from .conditions import controls, exits_before, parses_arguments, tests_around
 from .elsewhere import computes, outside, uncalled, unfollowed
 from .evaluator import Evaluator
@@ -75,4 +76,5 @@ __all__ = [
     "uncalled",
     "unfollowed",
     "within",
+    "within_itself",
 ]

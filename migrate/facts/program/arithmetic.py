@@ -207,10 +207,10 @@ class Arithmetic:
 
 
 def _names(node: cst.CSTNode) -> Iterator[cst.Name]:
-    if isinstance(node, cst.Name):
-        yield node
-    elif isinstance(node, cst.Attribute):
-        yield from _names(node.value)
-    else:
-        for child in node.children:
-            yield from _names(child)
+    todo = [node]
+    while todo:
+        each = todo.pop()
+        if isinstance(each, cst.Name):
+            yield each
+        else:
+            todo += [each.value] if isinstance(each, cst.Attribute) else reversed(each.children)

@@ -16,6 +16,7 @@ from .origins import Origins
 from .pieces import nodes
 
 V = TypeVar("V")
+_Key = tuple[cst.CSTNode, tuple[int, ...], Frames]
 
 _QUESTIONS = 4000  # asked for one answer; real scripts stay below a few hundred
 _DEPTH = 60  # questions open at once
@@ -35,29 +36,31 @@ class Evaluator(ABC, Generic[V]):
 
     def __init__(self, origins: Origins) -> None:
         self._origins, self._index = origins, origins.index
-        self._answers: dict[tuple[cst.CSTNode, Frames], V] = {}
-        self._busy: set[tuple[cst.CSTNode, Frames]] = set()
+        self._answers: dict[_Key, V] = {}
+        self._busy: set[_Key] = set()
         self._earlier: dict[cst.AugAssign, cst.Name] = {}
         self._asked = 0
 
     def of(self, node: cst.CSTNode, frames: Frames = ()) -> V:
         """The answer for the value of an expression."""
         known = self.known(node, frames)
-        if known is not None:
-            return known
+        return known if known is not None else self._asked_once(node, (), frames)
+
+    def _asked_once(self, node: cst.CSTNode, path: tuple[int, ...], frames: Frames) -> V:
+        """The answer for `path` in a value; nothing where that is being asked already."""
         if not self._busy:
             self._asked = 0
-        key = (node, frames)
+        key = (node, path, frames)
         if key in self._answers:
             return self._answers[key]
         self._asked += 1
         if key in self._busy:
             return self.nothing
-        if self._asked > _QUESTIONS or len(self._busy) > _DEPTH or len(frames) > _CALLS:
+        if self._asked > _QUESTIONS or len(self._busy) > _DEPTH or max(len(frames), len(path)) > _CALLS:
             return self.unknown
         self._busy.add(key)
         try:
-            found = self._of(node, frames)
+            found = self._part(node, path, frames) if path else self._of(node, frames)
         finally:
             self._busy.discard(key)
         if not self._busy:
@@ -183,11 +186,15 @@ class Evaluator(ABC, Generic[V]):
         written = isinstance(value, cst.Tuple | cst.List) and all(isinstance(e, cst.Element) for e in value.elements)
         if path and written and isinstance(value, cst.Tuple | cst.List) and 0 <= path[0] < len(value.elements):
             return self.component(value.elements[path[0]].value, path[1:], frames)
-        function = self._origins.function(value.func) if path and isinstance(value, cst.Call) else None
-        followed = function is not None and len(frames) < _CALLS and self.known(value, frames) is None
-        if function is not None and isinstance(value, cst.Call) and followed:
-            return self._returned(value, function, path, frames)
+        if path and isinstance(value, cst.Call) and self.known(value, frames) is None:
+            return self._asked_once(value, path, frames)
         return self.of(value, frames)
+
+    def _part(self, value: cst.CSTNode, path: tuple[int, ...], frames: Frames) -> V:
+        function = self._origins.function(value.func) if isinstance(value, cst.Call) else None
+        if function is None or not isinstance(value, cst.Call):
+            return self.of(value, frames)
+        return self._returned(value, function, path, frames)
 
     def element(self, iterable: cst.CSTNode, path: tuple[int, ...], frames: Frames) -> V:
         """What iterating gives: `path` in an element."""

@@ -45,10 +45,10 @@ def _holds(origins: Origins, definition: Definition) -> bool:
     return not (isinstance(value, cst.Call) and _NUMBERS.match(origins.names.api(value.func) or ""))
 
 
-def attribute_additions(origins: Origins, name: str) -> Iterator[Addition]:
+def attribute_additions(origins: Origins, name: str, depth: int = 0) -> Iterator[Addition]:
     """The same for an attribute, of whatever object."""
     for use in origins.index.attributes.get(name, ()):
-        yield from _at(origins, use, 0)
+        yield from _at(origins, use, depth)
 
 
 def _at(origins: Origins, use: cst.CSTNode, depth: int) -> Iterator[Addition]:
@@ -96,9 +96,11 @@ def _grows(origins: Origins, use: cst.Name, depth: int) -> bool:
 
 def _grows_as(origins: Origins, target: cst.CSTNode, statement: cst.CSTNode, depth: int) -> bool:
     index = origins.index
+    if depth > _DEPTH:
+        return True
     if isinstance(target, cst.Attribute):
-        return any(attribute_additions(origins, target.attr.value))
-    if not isinstance(target, cst.Name) or depth > _DEPTH:
+        return any(attribute_additions(origins, target.attr.value, depth + 1))
+    if not isinstance(target, cst.Name):
         return True
     uses = [u for u in index.names[target.value] if any(d.statement is statement for d in reaching(index, u))]
     return any(_grows(origins, u, depth + 1) for u in uses)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
+from .asking import within_itself
 from .flow import reaching
 from .index import Definition
 from .origins import Origins
@@ -51,6 +52,7 @@ def _truth(origins: Origins, test: cst.BaseExpression, frames: Frames) -> bool |
     return bool(value[0]) if value else None
 
 
+@within_itself(())
 def _constant(origins: Origins, node: cst.CSTNode, frames: Frames) -> tuple[bool | str | None, ...]:
     """The value of an expression, as the one element; empty where the frames do not settle it."""
     if isinstance(node, cst.SimpleString):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import libcst as cst
 
+from .asking import within_itself
 from .origins import Origins, argument
 
 
+@within_itself(None)
 def ints(origins: Origins, node: cst.CSTNode) -> tuple[int, ...] | None:
     """The integers of `2`, `-1`, `[1, 2]`; () for None; None where they are not known."""
     if _is_none(origins, node):

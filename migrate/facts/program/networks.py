@@ -5,6 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from ...catalogue import Kind
+from .asking import within_itself
 from .index import ITER
 from .origins import Origin, Origins
 
@@ -35,6 +36,7 @@ def _is_layer(origins: Origins, origin: Origin) -> bool:
     return origins.kind(made.func) is Kind.MODEL or (origins.names.api(made.func) or "").startswith(LAYERS)
 
 
+@within_itself(False)
 def is_network(origins: Origins, owner: cst.ClassDef) -> bool:
     """Whether a class of the file is a model or a layer."""
     if Kind.MODEL in origins.base_kinds(owner):

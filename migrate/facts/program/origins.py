@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from ...catalogue import KINDS, SCALED_OPTIMIZER, Kind
+from .asking import within_itself
 from .flow import reaching
 from .index import Definition, Index
 from .names import Names
@@ -224,6 +225,7 @@ class Origins:
         written = [m for m in methods if not is_abstract(m)]
         return list(dict.fromkeys(written or methods))
 
+    @within_itself(False)
     def descends(self, owner: cst.ClassDef, ancestor: cst.ClassDef) -> bool:
         """Whether a class of this file is another one, or has it among its bases."""
         if owner is ancestor:
@@ -235,26 +237,29 @@ class Origins:
         """Whether a node is `super()`."""
         return isinstance(node, cst.Call) and self.names.api(node.func) == "builtins.super"
 
+    @within_itself(None)
     def method(self, owner: cst.ClassDef, name: str) -> cst.FunctionDef | None:
         """The method of a class of this file, or of its bases in this file."""
         if name in self._methods[owner]:
             return self._methods[owner][name]
-        for base in owner.bases:
-            origin = self.one(base.value)
-            if origin is not None and isinstance(origin.node, cst.ClassDef) and origin.node is not owner:
-                return self.method(origin.node, name)
-        return None
+        above = next((c for base in owner.bases if (c := self._own_base(base, owner)) is not None), None)
+        return self.method(above, name) if above is not None else None
 
+    def _own_base(self, base: cst.Arg, owner: cst.ClassDef) -> cst.ClassDef | None:
+        """The class of this file that is a base of another one."""
+        found = self.one(base.value)
+        own = found is not None and isinstance(found.node, cst.ClassDef) and found.node is not owner
+        return cst.ensure_type(found.node, cst.ClassDef) if found is not None and own else None
+
+    @within_itself(frozenset())
     def base_kinds(self, owner: cst.ClassDef) -> set[Kind]:
         """What the class descends from, as far as the catalogue knows it."""
         kinds: set[Kind] = set()
         for base in owner.bases:
-            kind = self.kind(base.value)
-            origin = self.one(base.value)
-            if kind is not None:
+            if (kind := self.kind(base.value)) is not None:
                 kinds.add(kind)
-            elif origin is not None and isinstance(origin.node, cst.ClassDef) and origin.node is not owner:
-                kinds |= self.base_kinds(origin.node)
+            elif (above := self._own_base(base, owner)) is not None:
+                kinds |= self.base_kinds(above)
         return kinds
 
     # --- calls --------------------------------------------------------------------------------------------------------
@@ -324,14 +329,13 @@ class Origins:
         known = self._compiles(node.value) or (isinstance(node.value, cst.Attribute) and self._set_by_keras(node.value))
         return Kind.OPTIMIZER if known else None
 
+    @within_itself(())
     def bases(self, owner: cst.ClassDef) -> list[str | None]:
         """The names of all classes from elsewhere that a class of this file descends from."""
         found: list[str | None] = []
         for base in owner.bases:
-            origin = self.one(base.value)
-            above = origin.node if origin is not None else None
-            inner = isinstance(above, cst.ClassDef) and above is not owner
-            found += self.bases(above) if inner and isinstance(above, cst.ClassDef) else [self.names.api(base.value)]
+            above = self._own_base(base, owner)
+            found += self.bases(above) if above is not None else [self.names.api(base.value)]
         return found
 
     def function(self, func: cst.CSTNode) -> cst.FunctionDef | None:

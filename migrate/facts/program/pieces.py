@@ -14,9 +14,10 @@ _LIMIT = 400  # nodes of one value; real ones stay below a hundred
 
 def nodes(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
     """The node and everything below it."""
-    yield node
-    for child in node.children:
-        yield from nodes(child)
+    todo = [node]
+    while todo:
+        yield (each := todo.pop())
+        todo += reversed(each.children)
 
 
 def parts(origins: Origins, node: cst.CSTNode) -> list[cst.CSTNode]:

@@ -102,11 +102,10 @@ class _Slice:
 
 
 def _below(origins: Origins, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    yield node
-    if isinstance(node, cst.Call) and _ends(origins, node):
-        return
-    for child in node.children:
-        yield from _below(origins, child)
+    todo = [node]
+    while todo:
+        yield (each := todo.pop())
+        todo += () if isinstance(each, cst.Call) and _ends(origins, each) else reversed(each.children)
 
 
 def _ends(origins: Origins, call: cst.Call) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 import libcst as cst
 
 from ...catalogue import KINDS, Kind
-from ..program import Origin, Origins, nodes, parses_arguments
+from ..program import Origin, Origins, nodes, parses_arguments, within_itself
 
 RATES = frozenset({"learning_rate", "lr", "_learning_rate", "_lr"})
 _SCHEDULE = "keras.optimizers.schedules.LearningRateSchedule"
@@ -58,6 +58,7 @@ def _plain_origin(origin: Origin, origins: Origins) -> bool:
     return isinstance(node, cst.Import) or (isinstance(node, cst.ClassDef) and _no_optimizer(node, origins))
 
 
+@within_itself(False)
 def _no_optimizer(owner: cst.ClassDef, origins: Origins) -> bool:
     """Whether everything that the class descends from is known, and is no optimizer of Keras."""
     for base in owner.bases:
@@ -74,6 +75,7 @@ def _no_optimizer(owner: cst.ClassDef, origins: Origins) -> bool:
     return True
 
 
+@within_itself(False)
 def is_schedule(origins: Origins, owner: cst.ClassDef | None) -> bool:
     """Whether a class of the file is a Keras learning-rate schedule."""
     for base in owner.bases if owner is not None else ():

@@ -163,7 +163,7 @@ class Sameness(Evaluator[Marks]):
             if isinstance(parent, cst.If | cst.While) and child is not parent.test:
                 found |= self.of(parent.test, frames) - BY_CHANCE
             elif isinstance(parent, cst.For) and child is parent.body and parent not in self._loops:
-                found |= self.length(parent.iter, frames) & {Mark.LOCAL}
+                found |= self.length(parent.iter, frames) - _UNKNOWN
             elif isinstance(parent, cst.ExceptHandler) and not self._ends(parent):
                 tried = cst.ensure_type(self._index.parents[parent], cst.Try).body
                 found |= self.all([n for n in nodes(tried) if isinstance(n, cst.Call | cst.Assert)], frames)

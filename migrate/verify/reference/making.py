@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 import libcst as cst
 
 from ....rules._base import LINEAR, Batch, Context, Edit, Insert, Outcome, Parameter, Rule, Scaling, SetArg
-from ... import build, engine, files
+from ... import build, engine, files, nesting
 from ...facts.counting import StepBound, divided
 from ...facts.data import Switches
 from ...facts.script import Script
@@ -80,6 +80,13 @@ def reference(path: str, source: bytes, size: int, batch: Batch, scaling: Scalin
     """
     text = files.decode(path, source)
     script = engine.parse(path, text.source)
+    with nesting.room(path, script):
+        return _made(path, text, script, size, batch, scaling)
+
+
+def _made(  # noqa: PLR0917
+    path: str, text: files.Text, script: Script, size: int, batch: Batch, scaling: Scaling
+) -> bytes:
     if not script.trained and not script.fitted.calls:
         reason = "no gradient of a tape reaches an update and no model is fitted, so there is nothing to compare"
         raise NoReferenceError(f"{path}: {reason}")

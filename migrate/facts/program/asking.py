@@ -1,0 +1,38 @@
+"""Questions that may come back to themselves while they are asked: of functions that call themselves, of values made of
+one another, of classes that a file defines again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from functools import wraps
+from typing import Concatenate, ParamSpec, TypeVar, cast
+
+H = TypeVar("H")
+P = ParamSpec("P")
+R = TypeVar("R")
+_Question = Callable[Concatenate[H, P], R]
+
+
+def within_itself(answer: object) -> Callable[[_Question[H, P, R]], _Question[H, P, R]]:
+    """Decorates a question to a holder of facts: what it answers where it is asked again before it has answered.
+
+    That is what adds nothing to the answer, or "not known". All arguments are hashable.
+    """
+
+    def decorate(question: _Question[H, P, R]) -> _Question[H, P, R]:
+        opened: set[Hashable] = set()
+
+        @wraps(question)
+        def ask(holder: H, /, *args: P.args, **kwargs: P.kwargs) -> R:
+            key = (id(holder), args, frozenset(kwargs.items()))
+            if key in opened:
+                return cast("R", answer)
+            opened.add(key)
+            try:
+                return question(holder, *args, **kwargs)
+            finally:
+                opened.discard(key)
+
+        return ask
+
+    return decorate
