@@ -286,9 +286,7 @@ class Effects:
         found: dict[cst.CSTNode, None] = {}
         for call in self._index.calls if writes or fits else ():
             statement = self._index.statement_of(call)
-            apart = (
-                statement in latest or statement in guarded or any(p in guarded for p in self._index.ancestors(call))
-            )
+            apart = statement in latest or any(p in guarded for p in (statement, *self._index.ancestors(call)))
             if apart or not self._writers.reads(call) or self.on_root(call):
                 continue
             written = [write for write in writes if self._writers.may_read(call, write)]

@@ -132,12 +132,8 @@ class Origins:
     def _is_self(self, definition: Definition, function: cst.FunctionDef) -> bool:
         first = (*function.params.posonly_params, *function.params.params)[:1]
         static = any(self.names.api(d.decorator) == "builtins.staticmethod" for d in function.decorators)
-        return (
-            bool(first)
-            and first[0] is definition.value
-            and self.index.enclosing_class(function) is not None
-            and not static
-        )
+        named = bool(first) and first[0] is definition.value and not static
+        return named and self.index.enclosing_class(function) is not None
 
     def _call(self, node: cst.Call, path: tuple[int, ...]) -> Iterable[Origin]:
         """A call of the file's own function is what that returns; of tf.function(f), f; anything else is itself."""
