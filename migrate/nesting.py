@@ -13,8 +13,10 @@ from .facts import Script
 from .facts.program import last_name, nodes
 from .files import UnreadableSource
 
-DEEPEST = 1000  # nodes inside one another; what people write has fewer than sixty
-_FRAMES = 12_000  # a level takes libcst and the facts up to eight frames; questions to the facts, some hundreds
+# Before 3.11 each call of a Python function takes its part of the C stack, which ends the process where it is used up.
+_ROOMY = sys.version_info >= (3, 11)
+DEEPEST = 1000 if _ROOMY else 250  # nodes inside one another; what people write has fewer than sixty
+_FRAMES = 12 * DEEPEST  # a level takes libcst and the facts up to eight frames; questions to the facts, some hundreds
 
 
 @contextlib.contextmanager
