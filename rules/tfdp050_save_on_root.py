@@ -62,7 +62,9 @@ def _placed(context: Context, effect: Effect) -> Iterator[Outcome]:
     if effect.kind == "latest":
         yield Edit(effect.call, lambda n: _asked(dp, n), "ask rank 0, which has saved")
         return
-    call = cst.ensure_type(effect.call, cst.Call)
+    call = effect.call
+    if not isinstance(call, cst.Call):
+        return  # something of a run, which TFDP051 refuses
     if effect.kind in {"folder", "path"}:
         change = functools.partial(_exist_ok, makes_parents=effect.kind == "folder")
         yield Edit(call, change, "make the folder unless another worker has")

@@ -8,6 +8,10 @@ What it does
     ranks; `tqdm(…)` gets `disable=dp.rank() != 0`, `Progbar(…)` and a model's `fit`, `evaluate` and `predict` their
     `verbose=`. What Keras' callbacks print is printed in training, and so is what is printed after a `fit`.
 
+    What wandb and mlflow are told, they are told by rank 0: there is one run. `wandb.log(…)` as a statement is guarded;
+    a call whose value is kept, such as `run = wandb.init(…)`, `with mlflow.start_run():` around the training or a
+    callback, becomes `dp.report(wandb.init, …)`, which gives the other workers something that does nothing.
+
 Why
     N workers print every line N times, and write one plot N times into one file.
 
@@ -21,7 +25,8 @@ Example
             print("loss", float(loss))
 
 When it refuses
-    Where `create_file_writer` is imported by itself.
+    Where `create_file_writer` is imported by itself. Where something is read from a run, which rank 0 alone has
+    (`wandb.config.rate`, `run.id`), and where a function of wandb or mlflow is not known, such as `wandb.agent`.
 """
 
 from __future__ import annotations
@@ -31,13 +36,21 @@ from collections.abc import Callable, Iterator
 import libcst as cst
 
 from ..migrate import build, outputs
-from ._base import Context, Edit, Guard, Outcome, SetArg
+from ._base import Context, Edit, Guard, Outcome, Refuse, SetArg
 
 
 def outcomes(context: Context) -> Iterator[Outcome]:
     for effect in context.script.effects:
         call = effect.call
-        if effect.kind in {"print", "show"} and effect.guard is not None:
+        if effect.kind == "read run":
+            yield from _read(context, call)
+        elif effect.kind == "run" and effect.guard is None:
+            yield Edit(
+                cst.ensure_type(call, cst.Call),
+                lambda n: build.first_argument(f"{context.dp}.report", n),
+                "track one run, of rank 0",
+            )
+        elif effect.kind in {"print", "show", "run"} and effect.guard is not None:
             if effect.shared:
                 yield Edit(call, lambda n: build.first_argument(f"{context.dp}.report", n), "report on rank 0 only")
             else:
@@ -53,6 +66,21 @@ def outcomes(context: Context) -> Iterator[Outcome]:
         in_text = any(isinstance(p, cst.FormattedString) for p in context.script.index.ancestors(called))
         change = _shown(context.dp, "1" if in_text else '"auto"')
         yield SetArg(called, "verbose", change, "show progress on rank 0 only", position=place)
+
+
+def _read(context: Context, node: cst.BaseExpression) -> Iterator[Refuse]:
+    if context.script.ignored("TFDP051", node):
+        return
+    said = context.script.index.code(node.func if isinstance(node, cst.Call) else node)
+    if isinstance(node, cst.Call):
+        reason = (
+            f"rank 0 alone has the run, and what `{said}` gives, or the runs that it starts, would be every worker's"
+        )
+        step = "keep the run under a name, `run = wandb.init(…)`, and values in the script; start sweeps outside it"
+    else:
+        reason = f"`{said}` is taken from the run, which rank 0 alone has"
+        step = "keep the value in a variable of the script and give it to the run, or use a statement that only logs"
+    yield Refuse(node, reason, step)
 
 
 def _shown(dp: str, default: str) -> Callable[[cst.BaseExpression | None], cst.BaseExpression]:

@@ -73,13 +73,45 @@ def root_first(fn: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
     return fn(*args, **kwargs)
 
 
-def report(function: Callable[_P, Any], *args: _P.args, **kwargs: _P.kwargs) -> None:
+class _Nothing(tuple[Any, ...]):
+    """What other ranks have in place of rank 0's run or callback: it does nothing, and there is nothing in it."""
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> "_Nothing":
+        if name.startswith("__"):
+            raise AttributeError(name)  # else it would seem to be whatever anybody asks for
+        return self
+
+    def __call__(self, *_: Any, **__: Any) -> "_Nothing":
+        return self
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        pass
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        pass
+
+    def __bool__(self) -> bool:
+        return True  # as rank 0's is
+
+    def __enter__(self) -> "_Nothing":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+def report(function: Callable[_P, Any], *args: _P.args, **kwargs: _P.kwargs) -> Any:
     """Call `function(*args, **kwargs)` on rank 0 only: `dp.report(print, dp.metric_result(accuracy))`.
 
     The arguments are computed on every rank, as collectives in them must be; nobody waits for the call.
+
+    Returns:
+        On rank 0 what the function returns. On the others an object on which every method does nothing, which can be
+        used in a `with` statement and among the callbacks of `dp.fit_callbacks`: `run = dp.report(wandb.init)`.
     """
-    if current().topology.rank == 0:
-        function(*args, **kwargs)
+    return function(*args, **kwargs) if current().topology.rank == 0 else _Nothing()
 
 
 def root_path(path: Any) -> Any:

@@ -14,6 +14,7 @@ from ..keras import Fit, callback_functions, has_callbacks
 from ..program import Index, Origins, last_name, nodes, reaching, within
 from ..training import TrainingLoop
 from .presence import Presence
+from .trackers import Ask, Trackers
 from .writers import Writers
 
 _ACTS = frozenset({"builtins.next", "builtins.iter", "builtins.input"})
@@ -34,12 +35,12 @@ class Effect:
     """A call that writes or shows.
 
     `kind` is what it does (`Writers.kind`), `latest` for a checkpoint's path that only rank 0 keeps up to date, or
-    `files` for a whole statement that asks which files there are and changes them.
+    `files` for a whole statement that asks which files there are and changes them; `run`, `read run`: see `Trackers`.
     `guard` is the statement that rank 0 alone can run in its stead, None where all ranks need its value; with `shared`
     its arguments are what every rank must do, so that only the call itself is rank 0's.
     """
 
-    call: cst.Call | cst.Attribute
+    call: cst.Call | cst.Attribute | cst.Name
     guard: cst.Expr | cst.With | cst.If | None
     kind: str
     shared: bool = False
@@ -84,7 +85,18 @@ class Effects:
             found.append(effect)
             if effect.guard is not None and not effect.shared:
                 guarded.add(effect.guard)
-        return (*found, *self._stale(found, guarded))
+        return (*found, *self._stale(found, guarded), *self._of_runs(guarded))
+
+    def _of_runs(self, guarded: set[cst.CSTNode]) -> Iterator[Effect]:
+        for node, ask in Trackers(self._origins).uses:
+            if any(p in guarded for p in self._index.ancestors(node)) or self.on_root(node):
+                continue
+            parent = self._index.parents[node]
+            statement = parent if isinstance(parent, cst.Expr) and ask is not Ask.READS else None
+            shared = statement is not None and self.acts(node)
+            known = ask is Ask.TELLS or (statement is not None and not shared)
+            guarded |= {statement} if known and statement is not None and not shared else set()
+            yield Effect(node, statement, "run", shared) if known else Effect(node, None, "read run")
 
     def _asking(self, certain: Callable[[cst.CSTNode], bool]) -> Iterator[Effect]:
         """Statements that ask which files there are and change them, of which the other ranks need nothing else."""
@@ -161,11 +173,8 @@ class Effects:
         return found
 
     def _is_manager(self, node: cst.CSTNode) -> bool:
-        made = [o.node for o in self._origins.of(node)]
-        return any(
-            isinstance(m, cst.Call) and self._origins.names.api(m.func) == "tensorflow.train.CheckpointManager"
-            for m in made
-        )
+        made = [o.node.func for o in self._origins.of(node) if isinstance(o.node, cst.Call)]
+        return any(self._origins.names.api(func) == "tensorflow.train.CheckpointManager" for func in made)
 
     # --- what every rank must do --------------------------------------------------------------------------------------
 
@@ -189,14 +198,10 @@ class Effects:
         if not isinstance(node, cst.Call):
             return False
         api = self._origins.names.api(node.func) or ""
-        if (
-            node in self._training()
-            or api in _ACTS
-            or (api.startswith(_DP) and api not in {f"{_DP}rank", f"{_DP}size"})
-        ):
+        joint = api.startswith(_DP) and api not in {f"{_DP}rank", f"{_DP}size"}
+        if joint or node in self._training() or api in _ACTS:
             return True
-        kind = self._writers.kind(node)
-        return kind in {"save", "fetch", "once"} or self._presence.draws(node, set())
+        return self._writers.kind(node) in {"save", "fetch", "once"} or self._presence.draws(node, set())
 
     def _training(self) -> set[cst.CSTNode]:
         """Gradient calls and collectives, and all calls of functions that lead to one."""
@@ -226,10 +231,8 @@ class Effects:
                 targets = node.targets if isinstance(node, cst.Assign) else [node]
                 if any(isinstance(t.target, cst.Attribute | cst.Subscript) for t in targets):
                     return False
-        bound = [d for d in self._bound(block) if d.name in self._index.names]
-        return not any(
-            d in reaching(self._index, use) for d in bound for use in self._index.names[d.name] if use not in inside
-        )
+        used = [(d, use) for d in self._bound(block) for use in self._index.names.get(d.name, ()) if use not in inside]
+        return not any(d in reaching(self._index, use) for d, use in used)
 
     def _ends_a_loop(self, node: cst.CSTNode, inside: set[cst.CSTNode]) -> bool:
         """Whether it is the `break` or `continue` of a loop within a block."""
@@ -268,9 +271,8 @@ class Effects:
             return False
         target = test.comparisons[0]
         zero = isinstance(target.comparator, cst.Integer) and target.comparator.value == "0"
-        return (
-            zero and isinstance(target.operator, cst.Equal) and self._origins.names.api(test.left.func) == f"{_DP}rank"
-        )
+        equal = zero and isinstance(target.operator, cst.Equal)
+        return equal and self._origins.names.api(test.left.func) == f"{_DP}rank"
 
     # --- reading what was written -------------------------------------------------------------------------------------
 
@@ -334,9 +336,7 @@ class Effects:
         trains = [*(loop.loop for loop in self._loops), *(f.call for f in self._fits)]
         return any(self.may_follow(write, train) for write in writes for train in trains)
 
-    def last_reads(
-        self, effects: tuple[Effect, ...], certain: Callable[[cst.CSTNode], bool]
-    ) -> tuple[cst.CSTNode, ...]:
+    def last_reads(self, effects: Iterable[Effect], certain: Callable[[cst.CSTNode], bool]) -> tuple[cst.CSTNode, ...]:
         """Statements in which rank 0 deletes what the others may still read: a loop reads files and deletes some."""
         reads = [c for c in self._index.calls if self._writers.reads(c)]
         found: dict[cst.CSTNode, None] = {}

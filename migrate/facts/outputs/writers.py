@@ -139,7 +139,7 @@ class Writers:
             return False
         return bool(self._kinds(call.func.value) & {Kind.MODEL, Kind.CHECKPOINT})
 
-    def may_read(self, reading: cst.Call, writing: cst.Call | cst.Attribute) -> bool:
+    def may_read(self, reading: cst.Call, writing: cst.Call | cst.Attribute | cst.Name) -> bool:
         """Whether a call may read what another has written: images, records and tables are no models, nor arrays."""
         api = self._origins.names.api(reading.func)
         data = isinstance(reading.func, cst.Attribute) and reading.func.attr.value == outputs.READS_FOLDER
