@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .arithmetic import Arithmetic, Atom, Polynomial
-from .asking import within_itself
+from .asking import closure, within_itself
 from .conditions import controls, exits_before, parses_arguments, tests_around
 from .elsewhere import computes, outside, uncalled, unfollowed
 from .evaluator import Evaluator
@@ -21,7 +21,7 @@ from .pace import Pace
 from .pieces import nodes, parts
 from .problem import Problem
 from .slices import backward
-from .spelling import last_name
+from .spelling import last_name, method, receiver
 from .unknown import Unknown, quoted, told
 from .variables import Variables
 
@@ -52,6 +52,7 @@ __all__ = [
     "attribute_additions",
     "axes",
     "backward",
+    "closure",
     "computes",
     "controls",
     "exits_before",
@@ -61,6 +62,7 @@ __all__ = [
     "is_off",
     "last_name",
     "meant",
+    "method",
     "nodes",
     "number",
     "outside",
@@ -70,6 +72,7 @@ __all__ = [
     "quoted",
     "reached",
     "reaching",
+    "receiver",
     "tests_around",
     "text",
     "told",

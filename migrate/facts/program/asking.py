@@ -3,7 +3,7 @@ one another, of classes that a file defines again."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar, cast
 
@@ -36,3 +36,14 @@ def within_itself(answer: object) -> Callable[[_Question[H, P, R]], _Question[H,
         return ask
 
     return decorate
+
+
+def closure(roots: Iterable[H], further: Callable[[H], Iterable[H]]) -> dict[H, None]:
+    """Everything that the roots lead to, they included, each once, in the order found."""
+    found = dict.fromkeys(roots)
+    todo = list(found)
+    while todo:
+        new = [each for each in dict.fromkeys(further(todo.pop())) if each not in found]
+        found.update(dict.fromkeys(new))
+        todo += new
+    return found

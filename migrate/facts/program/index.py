@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from .modules import Program, SourceFile
+from .spelling import method
 
 Scope = cst.Module | cst.FunctionDef | cst.ClassDef | cst.Lambda
 Exit = cst.Return | cst.Break | cst.Continue
@@ -296,6 +297,12 @@ class Index(_Nodes):
                 loops.append(parent)
             child = parent
         return loops
+
+    def methods(self, *names: str) -> list[cst.Call]:
+        """The calls of methods, or of functions of a module, by their last names, in the order of the file."""
+        found = (self.parents.get(a) for name in names for a in self.attributes.get(name, ()))
+        calls = [c for c in found if isinstance(c, cst.Call) and method(c) in names]
+        return sorted(calls, key=lambda c: self.order.get(c, 0)) if len(names) > 1 else calls
 
     def probe(self, name: str, statement: cst.CSTNode) -> cst.Name:
         """A name as it would be read at the start of a statement: a question, not a part of the file."""

@@ -260,6 +260,14 @@ class Origins:
 
     # --- calls --------------------------------------------------------------------------------------------------------
 
+    def called(self, node: cst.CSTNode) -> str:
+        """The canonical name of the function that a node calls; nothing where it calls none that is imported."""
+        return (self.names.api(node.func) or "") if isinstance(node, cst.Call) else ""
+
+    def calls_to(self, *apis: str) -> list[cst.Call]:
+        """The calls of these functions."""
+        return [c for c in self.index.calls if self.names.api(c.func) in apis]
+
     def kind(self, func: cst.CSTNode) -> Kind | None:
         """What the catalogue says of a called expression, also of one that is looked up in a table of such."""
         api = self.names.api(func)

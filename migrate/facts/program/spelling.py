@@ -29,6 +29,16 @@ def last_name(node: cst.CSTNode) -> str | None:
     return node.value if isinstance(node, cst.Name) else None
 
 
+def method(node: cst.CSTNode) -> str:
+    """`f` of the call `a.b.f(…)`; nothing of any other node."""
+    return node.func.attr.value if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) else ""
+
+
+def receiver(call: cst.Call) -> cst.BaseExpression:
+    """`a.b` of the call `a.b.f(…)`."""
+    return cst.ensure_type(call.func, cst.Attribute).value
+
+
 def mentions(value: cst.CSTNode, name: str) -> bool:
     """Whether a value is what has the name, or is a call of something on it: `f`, `tf.function(f)`."""
     if isinstance(value, cst.Call):
