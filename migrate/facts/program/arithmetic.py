@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from ...catalogue import Kind
+from ..apis import RANGES
 from .flow import reaching
 from .index import ITER, Definition
 from .origins import Origins
@@ -17,7 +18,6 @@ from .unknown import Unknown
 Environment = Mapping[cst.FunctionDef, cst.Call]
 Atom = Definition | str  # a binding, or the text of an attribute or call
 _MINIMA = frozenset({"builtins.min", "numpy.minimum"})
-_RANGES = frozenset({"tqdm.trange", "tqdm.auto.trange", "tqdm.notebook.trange"})
 _WHOLE = frozenset({"builtins.int"})
 
 
@@ -161,7 +161,7 @@ class Arithmetic:
         node, path = counter.value, counter.path
         while isinstance(node, cst.Call) and path and path[0] == ITER:
             api = self._origins.names.api(node.func)
-            if api == "builtins.range" or api in _RANGES:
+            if api in RANGES:
                 return node if path == (ITER,) else None
             if api == "builtins.enumerate":
                 if path[1:] != (1,) or not node.args:

@@ -8,13 +8,11 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from ..apis import ASSIGNS, PUTS_IN
 from .flow import reaching
 from .index import Definition
 from .origins import Origins
 
-_GROWS = frozenset(
-    {"append", "extend", "insert", "add", "update", "appendleft", "setdefault", "assign", "assign_add", "assign_sub"}
-)
 _HOLDERS = (cst.List, cst.Dict, cst.Set, cst.Tuple, cst.Call, cst.ListComp, cst.DictComp)
 _NUMBERS = re.compile(r"builtins\.(abs|bool|float|int|len|max|min|round|str|sum)$|numpy\.(mean|sum|median)$|time\.")
 _DEPTH = 4  # functions that hand a list on to one another
@@ -61,7 +59,7 @@ def _at(origins: Origins, use: cst.CSTNode, depth: int) -> Iterator[Addition]:
             yield Addition(holder, (index.subscript_stores[holder], *(e.slice for e in holder.slice)))
         use, holder = holder, index.parents.get(holder)
     call = index.parents.get(holder) if isinstance(holder, cst.Attribute) and holder.value is use else None
-    if isinstance(call, cst.Call) and isinstance(holder, cst.Attribute) and holder.attr.value in _GROWS:
+    if isinstance(call, cst.Call) and isinstance(holder, cst.Attribute) and holder.attr.value in PUTS_IN | ASSIGNS:
         yield Addition(call, tuple(a.value for a in call.args))
 
 

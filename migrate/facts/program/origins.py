@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import libcst as cst
 
 from ...catalogue import KINDS, SCALED_OPTIMIZER, Kind
+from ..apis import CALLED
 from .asking import within_itself
 from .flow import reaching
 from .index import Definition, Index
 from .names import Names
 from .spelling import body_functions, is_abstract, last_name, mentions
 
-_CALLED_OBJECTS = frozenset({"__call__", "call"})
 _COMPILED = {"optimizer": 0, "loss": 1}  # arguments of Keras' compile, and their positions
 _AVERAGED = "tfdp.runtime.DistributedOptimizer"
 _DEPTH = 40  # definitions followed one after another; real scripts stay below ten
@@ -119,7 +119,7 @@ class Origins:
         if self._is_self(definition, function):
             owner = self.index.enclosing_class(function)
             return [Origin(owner, path)] if owner is not None else unknown
-        if function.name.value in _CALLED_OBJECTS:
+        if function.name.value in CALLED:
             return unknown  # which objects a call may mean is itself a question of origins: it would not end
         found: list[Origin] = []
         for call in self.callers(function):
@@ -370,7 +370,7 @@ class Origins:
         if function.name.value == "__init__" and owner is not None:
             made = ((c, self.constructed(c)) for c in self.index.calls)
             return [c for c, made_class in made if made_class and self.method(made_class, "__init__") is function]
-        if function.name.value in _CALLED_OBJECTS and owner is not None:
+        if function.name.value in CALLED and owner is not None:
             return [c for c in self.index.calls if self.names.api(c.func) is None and self.class_of(c.func) is owner]
         for scoped in self.index.definitions.values():
             for name, definitions in scoped.items():

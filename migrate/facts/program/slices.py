@@ -7,11 +7,12 @@ from collections.abc import Iterable, Iterator
 import libcst as cst
 
 from ...catalogue import Kind
+from ..apis import MAKES_WEIGHT
 from .flow import reaching
 from .index import ITER
 from .origins import Origin, Origins
+from .spelling import method, receiver
 
-_MADE_ONCE = frozenset({"add_weight", "add_variable"})
 _LATER = frozenset({"append", "extend", "add"})
 _DEFINITIONS = (cst.ClassDef, cst.FunctionDef, cst.Import, cst.ImportFrom, cst.Param)
 
@@ -111,17 +112,15 @@ def _below(origins: Origins, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
 def _ends(origins: Origins, call: cst.Call) -> bool:
     if origins.kind(call.func) is Kind.VARIABLE or origins.names.api(call.func) == "builtins.next":
         return True
-    return isinstance(call.func, cst.Attribute) and call.func.attr.value in _MADE_ONCE
+    return method(call) in MAKES_WEIGHT
 
 
 def _put_in_later(origins: Origins, name: cst.Name) -> Iterator[cst.CSTNode]:
     """What is appended to a list, and what layers a model gets, under the same name."""
-    index = origins.index
-    for method in _LATER:
-        for attribute in index.attributes.get(method, ()):
-            call = index.parents.get(attribute)
-            if isinstance(attribute.value, cst.Name) and attribute.value.value == name.value:
-                yield from (a.value for a in (call.args if isinstance(call, cst.Call) else ()))
+    for call in origins.index.methods(*_LATER):
+        held = receiver(call)
+        if isinstance(held, cst.Name) and held.value == name.value:
+            yield from (a.value for a in call.args)
 
 
 def _owner(origins: Origins, origin: Origin) -> cst.ClassDef | None:

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import libcst as cst
 
 from ...catalogue import VARIABLE_COLLECTIONS, Kind
+from ..apis import SAME_ELEMENTS
 from .index import ITER
 from .origins import Origin, Origins, argument
 
 _MAKES = "tensorflow.Variable"
-_SAME_ELEMENTS = frozenset({"builtins.list", "builtins.tuple", "builtins.reversed", "builtins.iter", "builtins.sorted"})
 _STEPS = 300
 
 
@@ -138,7 +138,7 @@ class Variables:
             return list(of(call.args[path[1]].value, (ITER, *path[2:])))
         if api == "builtins.enumerate" and first is not None and path[:2] == (ITER, 1):
             return list(of(first, (ITER, *path[2:])))
-        if api in _SAME_ELEMENTS and first is not None:
+        if api in SAME_ELEMENTS and first is not None:
             return list(of(first, path))
         if api in {"builtins.list", "builtins.dict"} and first is None:
             return [o for v in self._appended(call) for o in of(v, path[1:])]

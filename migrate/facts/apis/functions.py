@@ -1,0 +1,23 @@
+"""What functions of libraries give back of what they are given."""
+
+from __future__ import annotations
+
+RANGES = frozenset({"builtins.range", "tqdm.trange", "tqdm.auto.trange", "tqdm.notebook.trange"})
+"""The numbers up to one."""
+
+SAME_ELEMENTS = frozenset({"builtins.list", "builtins.tuple", "builtins.reversed", "builtins.iter", "builtins.sorted"})
+"""The elements of their argument."""
+
+NEW_AXIS = frozenset({"builtins.None", "tensorflow.newaxis", "numpy.newaxis"})
+"""In a subscript: one more axis."""
+
+SAME_NUMBER = frozenset(
+    {
+        *("builtins.float", "numpy.float32", "numpy.float64", "tensorflow.cast", "tensorflow.constant"),
+        *("tensorflow.identity", "tensorflow.convert_to_tensor", "keras.backend.get_value", "keras.backend.eval"),
+    }
+)
+"""A number, in another type."""
+
+SAME_COUNT = SAME_NUMBER | {"builtins.int", "numpy.int32", "numpy.int64"}
+"""A whole number, in another type."""

@@ -1,0 +1,24 @@
+"""What methods do, by the names that Python, NumPy, TensorFlow and Keras give them."""
+
+from __future__ import annotations
+
+CALLED = ("__call__", "call")
+"""What runs where an object is called."""
+
+ASSIGNS = frozenset({"assign", "assign_add", "assign_sub"})
+"""Give a variable a value."""
+
+CHANGES_VARIABLE = ASSIGNS | {"scatter_add", "scatter_sub"}
+"""Change a variable, or rows of it."""
+
+MAKES_WEIGHT = frozenset({"add_weight", "add_variable"})
+"""Make a variable of a layer, or a slot of an optimizer."""
+
+READS_NUMBER = frozenset({"numpy", "value", "read_value", "item"})
+"""Give the number that a tensor or variable holds."""
+
+PUTS_IN = frozenset({"append", "extend", "insert", "add", "update", "appendleft", "setdefault"})
+"""Put something into a container."""
+
+KERAS_LOSS = frozenset({"compiled_loss", "compute_loss"})
+"""Keras' own loss, in a training step of a model."""
