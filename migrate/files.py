@@ -108,10 +108,10 @@ def write_atomic(path: str, data: bytes, mode: int | None = None) -> None:
 
 def _replace(target: str, data: bytes, present: os.stat_result | None, mode: int | None) -> None:
     folder = os.path.dirname(target)
-    beside = os.path.join(folder, f".tfdp-{secrets.token_hex(8)}")
+    temporary = os.path.join(folder, f".tfdp-{secrets.token_hex(8)}")
     try:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-        descriptor = os.open(beside, flags, 0o666 if mode is None else mode)
+        descriptor = os.open(temporary, flags, 0o666 if mode is None else mode)
     except OSError as error:
         reason = f"{os.strerror(error.errno or 0)}: cannot make a new file in the directory"
         raise OSError(error.errno, reason, folder) from error
@@ -122,10 +122,10 @@ def _replace(target: str, data: bytes, present: os.stat_result | None, mode: int
             if present is not None:
                 _keep_owner_and_mode(descriptor, present)
             os.fsync(descriptor)
-        os.replace(beside, target)
+        os.replace(temporary, target)
     except BaseException:
         with contextlib.suppress(OSError):
-            os.unlink(beside)
+            os.unlink(temporary)
         raise
     _sync_folder(folder)
 

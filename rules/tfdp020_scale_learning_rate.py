@@ -6,7 +6,7 @@ What it does
     written by hand the rate is the factor of its update that is an argument of its constructor, for an update written
     out in the step, `w.assign_sub(rate * gradient)`, the factor that is a number. A rate that is assigned during
     training is scaled there; one in proportion to the present rate (`optimizer.learning_rate * 0.5`) is scaled already
-    and stays, the floor beside it does not. In the `global` batch mode all rates stay, and so they do where the loss is
+    and stays, its floor does not. In the `global` batch mode all rates stay, and so they do where the loss is
     a sum over the batch: the gradients of N workers are N times as large already. `--lr-scale sqrt` or `none` changes
     the factor, `--warmup-steps K` lets it rise over the first K steps.
 

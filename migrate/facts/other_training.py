@@ -7,10 +7,11 @@ import re
 import libcst as cst
 
 from ..catalogue import Kind
-from .program import Problem, argument, outside
+from .program import Problem, argument, method, outside
 from .training_file import TrainingFile
 
 _BY_HAND = "migrate this part by hand with tfdp.runtime; the automatic rule for it does not exist yet"
+_OF_TF1 = "{} is TensorFlow 1 style, which is not migrated yet"
 _BY_TAPE = "write the step with tf.GradientTape and apply_gradients"
 _OTHER_STARTS = re.compile(r"(horovod|smdistributed|byteps)\b.*\.init$")
 _GRAPH_OPTIMIZERS = re.compile(
@@ -41,9 +42,9 @@ def other_training(script: TrainingFile) -> list[Problem]:
 
 
 def _named(script: TrainingFile, call: cst.Call) -> Problem | None:
-    api = script.names.api(call.func) or ""
+    api = script.origins.called(call)
     if _GRAPH_OPTIMIZERS.match(api) or _GRAPH_TRAINING.match(api):
-        return Problem("TFDP075", call, f"{api} is TensorFlow 1 style, which is not migrated yet", _BY_HAND)
+        return Problem("TFDP075", call, _OF_TF1.format(api), _BY_HAND)
     if _OTHER_STARTS.match(api):
         reason = f"the script is distributed already, by {api}"
         return Problem("TFDP070", call, reason, "remove that system's calls first")
@@ -56,13 +57,11 @@ def _named(script: TrainingFile, call: cst.Call) -> Problem | None:
 
 def _graph_gradients(script: TrainingFile) -> list[Problem]:
     """`tf.gradients` in a file that assigns to variables as well: a step that is written out."""
-    apis = {call: script.names.api(call.func) or "" for call in script.index.calls}
+    apis = {call: script.origins.called(call) for call in script.index.calls}
     if not any(_GRAPH_ASSIGNS.match(api) for api in apis.values()):
         return []
-    found = [(call, api) for call, api in apis.items() if _GRAPH_GRADIENTS.match(api)]
     return [
-        Problem("TFDP075", call, f"{api} is TensorFlow 1 style, which is not migrated yet", _BY_HAND)
-        for call, api in found
+        Problem("TFDP075", c, _OF_TF1.format(api), _BY_HAND) for c, api in apis.items() if _GRAPH_GRADIENTS.match(api)
     ]
 
 
@@ -88,4 +87,4 @@ def _unknown(script: TrainingFile, call: cst.Call) -> bool:
     if api is not None:
         return not api.startswith(_KEPT) and script.origins.kind(call.func) is None
     inside = script.origins.function(call.func) is not None or script.origins.constructed(call) is not None
-    return not inside and not (isinstance(call.func, cst.Attribute) and call.func.attr.value == "compile")
+    return not inside and method(call) != "compile"

@@ -7,7 +7,7 @@ import libcst as cst
 from ..catalogue import STRATEGY_PREFIXES, TF1_PREFIXES, UPDATES, VARIABLE_COLLECTIONS, Kind
 from .data import Chain
 from .other_training import other_training
-from .program import Problem, Unknown, argument, unfollowed
+from .program import Problem, Unknown, argument, last_name, method, receiver, unfollowed
 from .sameness import local_decisions
 from .training import changes_its_sources
 from .training_file import TrainingFile
@@ -20,20 +20,19 @@ def untaught(script: TrainingFile) -> list[Problem]:
     reason = "models that this function makes and compiles are trained outside the file, if at all"
     next_step = "train them by fit in this file"
     handed = [Problem("TFDP031", node, reason, next_step) for node in script.fitted.handed_models]
-    found = [p for call in script.index.calls if (p := _untaught(script, call)) is not None]
+    found = [p for call in script.index.methods("minimize", *UPDATES) if (p := _untaught(script, call)) is not None]
     tapes = (*_unknown_tapes(script), *_tensor_updates(script), *_written_out(script))
     return [*handed, *found, *other_training(script), *tapes]
 
 
 def _untaught(script: TrainingFile, call: cst.Call) -> Problem | None:
-    name, receiver = _method(call), _receiver(call)
-    if name not in {"minimize", *UPDATES} or receiver is None or script.origins.function(call.func) is not None:
+    if script.origins.function(call.func) is not None:
         return None
-    kinds = script.origins.kinds(receiver)
+    name, kinds = method(call), script.origins.kinds(receiver(call))
     unknown = None in kinds and script.names.api(call.func) is None
     if name == "minimize" and unknown:
         next_step = "write the step with tf.GradientTape and apply_gradients"
-        why = unfollowed(script.origins, receiver, lambda _: False)
+        why = unfollowed(script.origins, receiver(call), lambda _: False)
         reason = "minimize() is not migrated where its optimizer is not known"
         return Problem.since(script.index, "TFDP031", call, reason, why, next_step)
     taken = any(call is u.call for g in script.gradients for u in g.updates)
@@ -47,21 +46,18 @@ def _untaught(script: TrainingFile, call: cst.Call) -> Problem | None:
 def _gradients(script: TrainingFile, call: cst.Call) -> Unknown | None:
     """Why what an update is given is not known to be a tape's gradients."""
     given = call.args[0].value if call.args else None
-    if isinstance(given, cst.Call) and script.names.api(given.func) == "builtins.zip" and given.args:
+    if isinstance(given, cst.Call) and script.origins.called(given) == "builtins.zip" and given.args:
         given = given.args[0].value
     return unfollowed(script.origins, given, lambda _: False) if given is not None else None
 
 
 def _unknown_tapes(script: TrainingFile) -> list[Problem]:
     """A tape whose name does not lead to TensorFlow's: by a star import, or TensorFlow 1's module."""
-    found = []
-    for call in script.index.calls:
-        name = call.func.attr if isinstance(call.func, cst.Attribute) else call.func
-        api = script.names.api(call.func) or ""
-        if isinstance(name, cst.Name) and name.value == "GradientTape" and api != "tensorflow.GradientTape":
-            reason = "cannot tell whether this GradientTape is TensorFlow's (no import, a star import, compat.v1?)"
-            found.append(Problem("TFDP030", call, reason, "import tensorflow by name: `import tensorflow as tf`"))
-    return found
+    reason = "cannot tell whether this GradientTape is TensorFlow's (no import, a star import, compat.v1?)"
+    next_step = "import tensorflow by name: `import tensorflow as tf`"
+    named = (c for c in script.index.calls if last_name(c.func) == "GradientTape")
+    unknown = (c for c in named if script.origins.called(c) != "tensorflow.GradientTape")
+    return [Problem("TFDP030", call, reason, next_step) for call in unknown]
 
 
 def _written_out(script: TrainingFile) -> list[Problem]:
@@ -73,70 +69,44 @@ def _written_out(script: TrainingFile) -> list[Problem]:
     if script.gradients:
         reason = "a variable is changed step by step here, and tfdp cannot tell by which gradient"
     next_step = "take the gradient with tf.GradientTape, or write `# tfdp: ignore[TFDP030]` here if this trains nothing"
-    methods = ((c, c.func) for c in script.index.calls if isinstance(c.func, cst.Attribute))
-    found = [(c, f.value) for c, f in methods if f.attr.value == "assign_sub"]
-    return [
-        Problem("TFDP030", call, reason, next_step)
-        for call, variable in found
-        if Kind.VARIABLE in script.origins.kinds(variable)
-    ]
+    changed = script.index.methods("assign_sub")
+    of_variables = (c for c in changed if Kind.VARIABLE in script.origins.kinds(receiver(c)))
+    return [Problem("TFDP030", call, reason, next_step) for call in of_variables]
 
 
 def _tensor_updates(script: TrainingFile) -> list[Problem]:
     """`w = w - rate * gradient` in a loop over data: no variable is trained, but a tensor under the same name."""
-    return [
-        Problem(
-            "TFDP030",
-            g.call,
-            "this gradient changes plain tensors, which are not kept equal on all workers",
-            "keep what is trained in tf.Variable and change it by assign_sub or an optimizer",
-        )
-        for g in script.gradients
-        if not g.updates and changes_its_sources(script.origins, g)
-    ]
+    reason = "this gradient changes plain tensors, which are not kept equal on all workers"
+    next_step = "keep what is trained in tf.Variable and change it by assign_sub or an optimizer"
+    found = (g for g in script.gradients if not g.updates and changes_its_sources(script.origins, g))
+    return [Problem("TFDP030", g.call, reason, next_step) for g in found]
 
 
 def escaped(script: TrainingFile) -> list[Problem]:
     """Gradients of variables that no update of this file receives, but code outside it may."""
-    found = []
-    for gradient in script.gradients:
-        of_variables = (
-            isinstance(gradient.sources, cst.Attribute) and gradient.sources.attr.value in VARIABLE_COLLECTIONS
-        )
-        if of_variables and gradient.escapes and not gradient.updates and not gradient.wrapped:
-            found.append(
-                Problem(
-                    "TFDP030",
-                    gradient.escapes[0],
-                    "gradients leave the file here; cannot tell whether they reach an update",
-                    "apply them in this file, or average them by hand with dp.DistributedGradientTape",
-                )
-            )
-    return found
+    reason = "gradients leave the file here; cannot tell whether they reach an update"
+    next_step = "apply them in this file, or average them by hand with dp.DistributedGradientTape"
+    leaving = (g for g in script.gradients if g.escapes and not g.updates and not g.wrapped)
+    found = (
+        g for g in leaving if isinstance(g.sources, cst.Attribute) and last_name(g.sources) in VARIABLE_COLLECTIONS
+    )
+    return [Problem("TFDP030", g.escapes[0], reason, next_step) for g in found]
 
 
 def unwrapped(script: TrainingFile) -> list[Problem]:
     """Gradients of trained variables whose tape cannot be wrapped where they are taken."""
-    found = []
-    for gradient in script.trained:
-        if not gradient.fed and any(o.path for o in script.origins.of(gradient.tape)):
-            found.append(
-                Problem(
-                    "TFDP030",
-                    gradient.call,
-                    "cannot tell which of several tapes this is",
-                    "take the gradient from a tape that has a name of its own",
-                )
-            )
-    return found
+    reason, next_step = (
+        "cannot tell which of several tapes this is",
+        "take the gradient from a tape that has a name of its own",
+    )
+    found = (g for g in script.trained if not g.fed and any(o.path for o in script.origins.of(g.tape)))
+    return [Problem("TFDP030", g.call, reason, next_step) for g in found]
 
 
 def in_loops(script: TrainingFile) -> list[Problem]:
     """Decisions inside training loops that could differ by rank."""
-    found: list[Problem] = []
-    for loop in script.loops:
-        found += local_decisions(script.origins, loop, script.agreement.sameness)
-    return found
+    sameness = script.agreement.sameness
+    return [p for loop in script.loops for p in local_decisions(script.origins, loop, sameness)]
 
 
 def half_migrated(script: TrainingFile) -> list[Problem]:
@@ -148,14 +118,9 @@ def half_migrated(script: TrainingFile) -> list[Problem]:
     open_fits = [f for f in script.fitted.data if not f.dealt and not script.ignored("TFDP010", f.fit.call)]
     if not open_chains and not open_tapes and not open_fits and not script.array_batches.open:
         return []
-    return [
-        Problem(
-            "TFDP001",
-            script.calls("init")[0],
-            "the script is migrated in part: some training data are not sharded, or some gradients not averaged",
-            "finish by hand what was begun, or start again from the original script",
-        )
-    ]
+    reason = "the script is migrated in part: some training data are not sharded, or some gradients not averaged"
+    next_step = "finish by hand what was begun, or start again from the original script"
+    return [Problem("TFDP001", script.calls("init")[0], reason, next_step)]
 
 
 def _left_whole(script: TrainingFile, chain: Chain) -> bool:
@@ -164,22 +129,12 @@ def _left_whole(script: TrainingFile, chain: Chain) -> bool:
 
 
 def seeded_orders(script: TrainingFile) -> list[Problem]:
-    """TensorFlow mixes its global seed into a shuffle's own.
-
-    A global seed by rank undoes a common order before the deal.
-    """
+    """TensorFlow mixes its global seed into a shuffle's own: one by rank undoes a common order before the sharding."""
     if not script.seeds or (script.common_until_training and not script.data_draws):
         return []
-    return [
-        Problem(
-            "TFDP012",
-            shuffle,
-            "this shuffle needs one order on all workers, but the script's global seed has to differ by worker",
-            "shuffle records, after the stages that change their number, or remove the global seed",
-        )
-        for deal in script.deals
-        for shuffle in deal.shuffles
-    ]
+    reason = "this shuffle needs one order on all workers, but the script's global seed has to differ by worker"
+    next_step = "shuffle records, after the stages that change their number, or remove the global seed"
+    return [Problem("TFDP012", shuffle, reason, next_step) for deal in script.deals for shuffle in deal.shuffles]
 
 
 def general(script: TrainingFile, batch: str) -> list[Problem]:
@@ -188,13 +143,10 @@ def general(script: TrainingFile, batch: str) -> list[Problem]:
         return []
     found: list[Problem] = []
     for call in script.index.calls:
-        api = script.names.api(call.func) or ""
+        api = script.origins.called(call)
         if api.startswith(STRATEGY_PREFIXES):
-            found.append(
-                Problem(
-                    "TFDP070", call, f"the script is distributed already, by {api}", "remove that system's calls first"
-                )
-            )
+            reason = f"the script is distributed already, by {api}"
+            found.append(Problem("TFDP070", call, reason, "remove that system's calls first"))
         elif api.startswith(TF1_PREFIXES) and call not in script.devices.carried:
             found.append(Problem("TFDP075", call, f"{api} is TensorFlow 1 style, which is not migrated yet", _BY_HAND))
     found += [*script.devices.problems, *half_migrated(script)]
@@ -217,11 +169,3 @@ def _whole_or_split(script: TrainingFile) -> list[Problem]:
     reason = "this stands for the batch, which the workers share where this is used for training, and not for testing"
     next_step = "take the size from the batch, as tf.shape(batch)[0] gives it"
     return [Problem("TFDP014", site, reason, next_step) for site in sites]
-
-
-def _method(call: cst.Call) -> str | None:
-    return call.func.attr.value if isinstance(call.func, cst.Attribute) else None
-
-
-def _receiver(call: cst.Call) -> cst.BaseExpression | None:
-    return call.func.value if isinstance(call.func, cst.Attribute) else None

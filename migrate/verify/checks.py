@@ -1,4 +1,4 @@
-"""What is checked beside the numbers: examples read, files written, and what the optimizers are set to."""
+"""What is checked besides the numbers: examples read, files written, and what the optimizers are set to."""
 
 import dataclasses
 from collections.abc import Sequence

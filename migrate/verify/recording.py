@@ -78,7 +78,7 @@ class Recording:
     def prove(self, migrated: bytes, path: str | Path | None = None) -> Proof:
         """Run `migrated` in place of the script on `np` processes and compare.
 
-        path: under whose name, beside which files; None for the script's.
+        path: the name and folder that the text runs under; None for the script's.
 
         Raises:
             CouldNotRun: the proof itself failed; never because of what `migrated` does.

@@ -1,6 +1,6 @@
 """What Keras' own training must not do on several ranks: train without averaging, or compile a collective by XLA.
 
-A model that `load_model` gives has an optimizer of its own, and one may be compiled anew at any place; what it is
+A model that `load_model` gives has an optimizer of its own, and one may be compiled again anywhere; what it is
 trained with is known at last when Keras makes the function of its training step.
 """
 

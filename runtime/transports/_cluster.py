@@ -35,7 +35,7 @@ def agree(place: Place, name: str, mine: Mapping[str, object]) -> list[Mapping[s
 def start(place: Place, *, gpu: bool) -> None:
     """Start this rank's server and make the others' known; with `gpu`, collectives may be between GPUs.
 
-    TensorFlow binds the server to all interfaces and asks nobody who he is. Its GPUs are pinned here, because
+    TensorFlow binds the server to all interfaces without authentication. Its GPUs are pinned here, because
     TensorFlow cannot be told about them afterwards.
 
     Raises:

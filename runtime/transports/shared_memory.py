@@ -230,7 +230,7 @@ def _signature(arrays: Sequence[Array]) -> tuple[tuple[str, tuple[int, ...]], ..
     return tuple((_name(array.dtype), array.shape) for array in arrays)
 
 
-@functools.cache  # NumPy makes the name anew each time, which takes longer than a small all-reduce
+@functools.cache  # NumPy makes the name each time, which takes longer than a small all-reduce
 def _name(dtype: "np.dtype[Any]") -> str:
     return str(dtype.name)
 

@@ -91,7 +91,7 @@ def test_a_smaller_share_is_said() -> None:
 def test_all_examples_for_every_rank_are_not_shared_out() -> None:
     found = examples.judge_examples(reference(), [reference(), reference()], STEPS)
     assert (found.outcome, found.whole) == ("broken", True)
-    assert found.text.endswith("every rank read all 6 examples: they are not shared out")
+    assert found.text.endswith("every rank read all 6 examples: they are not sharded")
 
 
 def test_a_rank_whose_gradient_counts_for_nothing_may_read_anything() -> None:

@@ -207,10 +207,7 @@ class Arithmetic:
 
 
 def _names(node: cst.CSTNode) -> Iterator[cst.Name]:
-    todo = [node]
-    while todo:
-        each = todo.pop()
-        if isinstance(each, cst.Name):
-            yield each
-        else:
-            todo += [each.value] if isinstance(each, cst.Attribute) else reversed(each.children)
+    if isinstance(node, cst.Name):
+        yield node
+    for child in [node.value] if isinstance(node, cst.Attribute) else node.children:
+        yield from _names(child)

@@ -3,6 +3,7 @@ one another, of classes that a file defines again."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Iterable
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar, cast
@@ -38,11 +39,14 @@ def within_itself(answer: object) -> Callable[[_Question[H, P, R]], _Question[H,
     return decorate
 
 
-def closure(roots: Iterable[H], further: Callable[[H], Iterable[H]]) -> dict[H, None]:
-    """Everything that the roots lead to, they included, each once, in the order found."""
+def closure(roots: Iterable[H], further: Callable[[H], Iterable[H]], most: float = math.inf) -> dict[H, None]:
+    """Everything that the roots lead to, they included, each once, in the order found.
+
+    With more than `most` things found, what these lead to is left out.
+    """
     found = dict.fromkeys(roots)
     todo = list(found)
-    while todo:
+    while todo and len(found) <= most:
         new = [each for each in dict.fromkeys(further(todo.pop())) if each not in found]
         found.update(dict.fromkeys(new))
         todo += new

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import libcst as cst
 
+from .asking import closure
 from .origins import Origins
+from .spelling import method, receiver
 
 
 def exits_before(node: cst.CSTNode, origins: Origins) -> list[cst.CSTNode]:
@@ -25,21 +27,15 @@ def exits_before(node: cst.CSTNode, origins: Origins) -> list[cst.CSTNode]:
 
 def controls(node: cst.CSTNode, origins: Origins) -> list[cst.CSTNode]:
     """The conditions that decide whether a place is reached, also where its function is called."""
-    inside: list[cst.CSTNode] = [p.test for p in origins.index.ancestors(node) if isinstance(p, cst.IfExp)]
-    seen: set[cst.CSTNode] = set()
     statement = origins.index.statement_of(node)
-    todo = [statement, *exits_before(statement, origins)]
-    while todo:
-        child = todo.pop()
-        for parent in origins.index.ancestors(child):
-            if isinstance(parent, cst.FunctionDef):
-                todo += origins.calls_of(parent) if parent not in seen else ()
-                seen.add(parent)
-                break
-            if isinstance(parent, cst.If | cst.IfExp | cst.While) and child is not parent.test:
-                inside.append(parent.test)
-            child = parent
-    return inside
+
+    def callers(place: cst.CSTNode) -> list[cst.Call]:
+        function = origins.index.enclosing_function(place)
+        return origins.calls_of(function) if function is not None else []
+
+    places = closure([statement, *exits_before(statement, origins)], callers)
+    around = (p.test for p in origins.index.ancestors(node) if isinstance(p, cst.IfExp))
+    return [*around, *(test for place in places for test in tests_around(place, origins))]
 
 
 def tests_around(node: cst.CSTNode, origins: Origins) -> list[cst.BaseExpression]:
@@ -57,6 +53,5 @@ def tests_around(node: cst.CSTNode, origins: Origins) -> list[cst.BaseExpression
 
 def parses_arguments(call: cst.Call, origins: Origins) -> bool:
     """`parser.parse_args()` of an argparse.ArgumentParser."""
-    made = origins.one(call.func.value) if isinstance(call.func, cst.Attribute) else None
-    maker = made.node if made is not None else None
-    return isinstance(maker, cst.Call) and origins.names.api(maker.func) == "argparse.ArgumentParser"
+    made = origins.one(receiver(call)) if method(call) else None
+    return made is not None and origins.called(made.node) == "argparse.ArgumentParser"

@@ -12,6 +12,7 @@ from ..apis import ASSIGNS, PUTS_IN
 from .flow import reaching
 from .index import Definition
 from .origins import Origins
+from .spelling import method, receiver
 
 _HOLDERS = (cst.List, cst.Dict, cst.Set, cst.Tuple, cst.Call, cst.ListComp, cst.DictComp)
 _NUMBERS = re.compile(r"builtins\.(abs|bool|float|int|len|max|min|round|str|sum)$|numpy\.(mean|sum|median)$|time\.")
@@ -40,7 +41,7 @@ def _holds(origins: Origins, definition: Definition) -> bool:
     value = definition.value
     if definition.kind != "assign" or not isinstance(value, _HOLDERS):
         return False
-    return not (isinstance(value, cst.Call) and _NUMBERS.match(origins.names.api(value.func) or ""))
+    return _NUMBERS.match(origins.called(value)) is None
 
 
 def attribute_additions(origins: Origins, name: str, depth: int = 0) -> Iterator[Addition]:
@@ -58,8 +59,8 @@ def _at(origins: Origins, use: cst.CSTNode, depth: int) -> Iterator[Addition]:
         if holder in index.subscript_stores:
             yield Addition(holder, (index.subscript_stores[holder], *(e.slice for e in holder.slice)))
         use, holder = holder, index.parents.get(holder)
-    call = index.parents.get(holder) if isinstance(holder, cst.Attribute) and holder.value is use else None
-    if isinstance(call, cst.Call) and isinstance(holder, cst.Attribute) and holder.attr.value in PUTS_IN | ASSIGNS:
+    call = index.parents.get(holder) if holder is not None else None
+    if isinstance(call, cst.Call) and method(call) in PUTS_IN | ASSIGNS and receiver(call) is use:
         yield Addition(call, tuple(a.value for a in call.args))
 
 

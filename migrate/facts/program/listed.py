@@ -10,6 +10,7 @@ import libcst as cst
 from .grown import additions
 from .index import Definition, Scope
 from .origins import Origins
+from .spelling import method, receiver
 
 ARRAYS = re.compile(r"(numpy|keras\.datasets|pandas|sklearn|scipy|glob)\.|os\.listdir$")
 _LISTS = re.compile(r"builtins\.(open|range|str)$")
@@ -32,15 +33,15 @@ class Listed:
         if isinstance(node, _DISPLAYS):
             return True
         if isinstance(node, cst.Call) and self._origins.function(node.func) is None:
-            api = self._origins.names.api(node.func) or ""
+            api = self._origins.called(node)
             if ARRAYS.match(api) or _LISTS.match(api) or api.partition(".")[0] in _STANDARD:
                 return True
             if _OF_LISTS.match(api):
                 given = [a.value for a in node.args if a.keyword is None and not isinstance(a.value, cst.Lambda)]
                 return all(self._origins.function(g) is not None or self._is_listed(g, depth) for g in given)
-            if not isinstance(node.func, cst.Attribute) or api:
+            if not method(node) or api:
                 return False
-            return node.func.attr.value in _METHODS or self._is_listed(node.func.value, depth)
+            return method(node) in _METHODS or self._is_listed(receiver(node), depth)
         return not isinstance(node, cst.Param) and self._is_listed(node, depth)
 
     def _is_listed(self, node: cst.CSTNode, depth: int) -> bool:

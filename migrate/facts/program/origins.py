@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import libcst as cst
@@ -13,7 +13,7 @@ from .asking import within_itself
 from .flow import reaching
 from .index import Definition, Index
 from .names import Names
-from .spelling import body_functions, is_abstract, last_name, mentions
+from .spelling import body_functions, is_abstract, last_name, mentions, receiver
 
 _COMPILED = {"optimizer": 0, "loss": 1}  # arguments of Keras' compile, and their positions
 _AVERAGED = "tfdp.runtime.DistributedOptimizer"
@@ -185,9 +185,7 @@ class Origins:
     def _compiles(self, model: cst.CSTNode) -> list[cst.Call]:
         """The calls that compile a model."""
         owners = self._objects(model)
-        calls = [(c, c.func) for c in self.index.calls if isinstance(c.func, cst.Attribute)]
-        named = [(c, func.value) for c, func in calls if func.attr.value == "compile"]
-        return [c for c, value in named if owners and owners == self._objects(value)]
+        return [c for c in self.index.methods("compile") if owners and owners == self._objects(receiver(c))]
 
     def _objects(self, node: cst.CSTNode) -> set[cst.CSTNode]:
         """The calls that made a value; for an instance of a class of the file, the class."""
@@ -226,8 +224,30 @@ class Origins:
         """Whether a class of this file is another one, or has it among its bases."""
         if owner is ancestor:
             return True
-        bases = [o.node for base in owner.bases for o in self.of(base.value)]
-        return any(isinstance(b, cst.ClassDef) and b is not owner and self.descends(b, ancestor) for b in bases)
+        return any(self.descends(base, ancestor) for base in self.own_bases(owner))
+
+    def own_bases(self, owner: cst.ClassDef) -> list[cst.ClassDef]:
+        """The classes of this file that a class names as its bases."""
+        found = [o.node for base in owner.bases for o in self.of(base.value)]
+        return [n for n in found if isinstance(n, cst.ClassDef) and n is not owner]
+
+    @within_itself(())
+    def _other_bases(self, owner: cst.ClassDef) -> Sequence[cst.BaseExpression]:
+        """The classes from elsewhere that a class, or one of this file that it descends from, names as its bases."""
+        own = [b.value for b in owner.bases if not any(isinstance(o.node, cst.ClassDef) for o in self.of(b.value))]
+        return [*own, *(b for above in self.own_bases(owner) for b in self._other_bases(above))]
+
+    def base_kinds(self, owner: cst.ClassDef) -> set[Kind]:
+        """What a class of this file descends from, as far as the catalogue knows it."""
+        return {kind for base in self._other_bases(owner) if (kind := self.kind(base)) is not None}
+
+    def is_below(self, owner: cst.ClassDef, *starts: str) -> bool:
+        """Whether a class of this file descends from one whose canonical name begins with one of `starts`."""
+        return any((self.names.api(base) or "").startswith(starts) for base in self._other_bases(owner))
+
+    def bases(self, owner: cst.ClassDef) -> list[str | None]:
+        """The canonical names of all classes from elsewhere that a class of this file descends from."""
+        return [self.names.api(base) for base in self._other_bases(owner)]
 
     def is_super(self, node: cst.CSTNode) -> bool:
         """Whether a node is `super()`."""
@@ -238,25 +258,8 @@ class Origins:
         """The method of a class of this file, or of its bases in this file."""
         if name in self._methods[owner]:
             return self._methods[owner][name]
-        above = next((c for base in owner.bases if (c := self._own_base(base, owner)) is not None), None)
-        return self.method(above, name) if above is not None else None
-
-    def _own_base(self, base: cst.Arg, owner: cst.ClassDef) -> cst.ClassDef | None:
-        """The class of this file that is a base of another one."""
-        found = self.one(base.value)
-        own = found is not None and isinstance(found.node, cst.ClassDef) and found.node is not owner
-        return cst.ensure_type(found.node, cst.ClassDef) if found is not None and own else None
-
-    @within_itself(frozenset())
-    def base_kinds(self, owner: cst.ClassDef) -> set[Kind]:
-        """What the class descends from, as far as the catalogue knows it."""
-        kinds: set[Kind] = set()
-        for base in owner.bases:
-            if (kind := self.kind(base.value)) is not None:
-                kinds.add(kind)
-            elif (above := self._own_base(base, owner)) is not None:
-                kinds |= self.base_kinds(above)
-        return kinds
+        inherited = (self.method(base, name) for base in self.own_bases(owner))
+        return next((m for m in inherited if m is not None), None)
 
     # --- calls --------------------------------------------------------------------------------------------------------
 
@@ -325,22 +328,12 @@ class Origins:
             return None
         if name == "model":
             owner = self.class_of(node.value)
-            above = self.bases(owner) if owner is not None else []
-            return Kind.MODEL if any((b or "").startswith("keras.callbacks.") for b in above) else None
+            return Kind.MODEL if owner is not None and self.is_below(owner, "keras.callbacks.") else None
         made = [o for o in self.of(node) if isinstance(o.node, cst.Call)]
         if made or self.kinds(node.value) != {Kind.MODEL}:
             return None
         known = self._compiles(node.value) or (isinstance(node.value, cst.Attribute) and self._set_by_keras(node.value))
         return Kind.OPTIMIZER if known else None
-
-    @within_itself(())
-    def bases(self, owner: cst.ClassDef) -> list[str | None]:
-        """The names of all classes from elsewhere that a class of this file descends from."""
-        found: list[str | None] = []
-        for base in owner.bases:
-            above = self._own_base(base, owner)
-            found += self.bases(above) if above is not None else [self.names.api(base.value)]
-        return found
 
     def function(self, func: cst.CSTNode) -> cst.FunctionDef | None:
         """The file's own function that a called expression names."""

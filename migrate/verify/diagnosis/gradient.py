@@ -79,6 +79,6 @@ def partly_constant(seen: Scene) -> Diagnosis | None:
         return None
     text = (
         f"part of the loss at {place(taken.calls[0].site)} is 1/{seen.size} of the reference's: a sum over "
-        "examples that is divided by a constant, beside a term that does not depend on them, such as a regularizer"
+        "examples that is divided by a constant, next to a term that does not depend on them, such as a regularizer"
     )
     return Diagnosis(Cause.LOSS_SUM, text)

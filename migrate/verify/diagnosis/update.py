@@ -15,7 +15,7 @@ def updated_otherwise(seen: Scene) -> Diagnosis | None:
         return None
     # The gradients are right for that, but for the last digits, of which an optimizer may make much.
     if seen.data is not None and seen.data.whole:
-        text = "every rank trains on all examples of the reference's step: they are not shared out"
+        text = "every rank trains on all examples of the reference's step: they are not sharded"
         return Diagnosis(Cause.NOT_DEALT, text)
     by_hand = any(not taken.combined and not taken.same_gradients for taken in seen.taken)
     if not seen.same_states():
@@ -52,7 +52,7 @@ def _by_the_rate(seen: Scene, factor: float) -> bool:
     # An optimizer that keeps the gradient's size in its slots shows what it got.
     if seen.lock.slots and seen.changed(seen.lock.slots).is_(1.0, ROUGH):
         return True
-    # An optimizer that is made anew to be scaled leaves others behind, of which one may have the reference's rate.
+    # An optimizer that is made again to be scaled leaves others behind; one of them may have the reference's rate.
     if rates and not (factor > 1 and seen.noted(RATE_SCALED_AGAIN)):
         return False
     if factor > 1:

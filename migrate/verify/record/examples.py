@@ -111,7 +111,7 @@ def judge_examples(
         return Data("shared", _shared_text(wanted, parts, counts), examples=counts)
     most = max(parts, key=lambda part: _read_rightly(wanted, read, part))
     if not _read_rightly(wanted, read, most):
-        text = "no rank read an example of the reference's; they are computed anew or drawn where they are read"
+        text = "no rank read an example of the reference's; they are computed or drawn where they are read"
         return Data("unfollowed", f"not followed: {text}", examples=counts)
     if kind == "argument" and _whole(wanted, read, parts, steps):
         text = "every rank's training step is given the same arrays; which of their rows it trains on is not seen"
@@ -264,7 +264,7 @@ def _broken(wanted: Bags, read: Sequence[Bags], part: Part, step: int, counts: t
         said.append("the ranks read " + ", ".join(str(bag.total()) for bag in bags) + " examples")
     whole = all(bag == expected for bag in bags)
     if whole:
-        said = [f"every rank read all {expected.total()} examples: they are not shared out"]
+        said = [f"every rank read all {expected.total()} examples: they are not sharded"]
     ranks = guilty or tuple(range(len(bags)))
     return Data("broken", f"step {step}, {_named(ranks)}: {'; '.join(said)}", step, ranks, counts, whole)
 

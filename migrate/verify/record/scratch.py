@@ -14,7 +14,7 @@ from typing import Any
 
 MOST_ENTRIES = 2000
 # Of the folder above, where a script may find `../data`, and write `../out`.
-BESIDE_ENTRIES = 200
+SIBLING_ENTRIES = 200
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_APPEND | os.O_TRUNC
 
 
@@ -29,7 +29,7 @@ def scratch_place(root: Path, path: Path) -> Path:
 
 
 def show(root: Path, script: Path, folders: Iterable[Path]) -> None:
-    """Make the tree: `folders`, which are absolute and have no links in them, and what lies beside and above them.
+    """Make the tree: `folders`, which are absolute and have no links in them, and their siblings and parents.
 
     script: shown as a copy, whose real path is in the tree.
     """
@@ -40,9 +40,9 @@ def show(root: Path, script: Path, folders: Iterable[Path]) -> None:
     for folder in shown:
         mirror(folder, scratch_place(root, folder))
     # What is to be written in comes before what is only linked: a link made first would stay.
-    for beside in _beside(shown):
-        if len(_entries(beside)) < BESIDE_ENTRIES:
-            mirror(beside, scratch_place(root, beside), BESIDE_ENTRIES)
+    for sibling in _siblings(shown):
+        if len(_entries(sibling)) < SIBLING_ENTRIES:
+            mirror(sibling, scratch_place(root, sibling), SIBLING_ENTRIES)
     for above in dict.fromkeys(one for folder in shown for one in folder.parents):
         _link(above, scratch_place(root, above), root)
     copy = scratch_place(root, script)
@@ -51,7 +51,7 @@ def show(root: Path, script: Path, folders: Iterable[Path]) -> None:
         shutil.copy2(script, copy)
 
 
-def _beside(folders: Iterable[Path]) -> list[Path]:
+def _siblings(folders: Iterable[Path]) -> list[Path]:
     """The folders that these lie in, the root left out."""
     return list(dict.fromkeys(folder.parent for folder in folders if len(folder.parents) > 1))
 

@@ -48,7 +48,7 @@ class Note:
     site: str
 
 
-DEALT = "dealt"  # records or rows were shared out over the ranks
+DEALT = "dealt"  # records or rows were sharded over the ranks
 DEALT_AGAIN = "dealt again"  # ... of which a rank had its share already
 ORDERS_DIFFER = "orders differ"  # ... after a shuffle that gave each rank another order
 BY_FILE = "dealt by file"  # whole files, in life: the proof deals their records
@@ -166,7 +166,7 @@ class Trace:
             return {key: file[key] for key in file.files}
 
     def write_lock(self, lock: Lock) -> None:
-        """Write what the migrated runs need to know beside the states."""
+        """Write what the migrated runs need to know besides the states."""
         facts = {"trained": list(lock.trained), "slots": list(lock.slots), "calls": list(lock.calls)}
         self._write_text(LOCK, json.dumps(facts))
 

@@ -1,1 +1,1 @@
-"""What runs beside the script in a process of a proof; started by `verify.runs`, imported by nobody."""
+"""What runs with the script in a process of a proof; started by `verify.runs`, imported by nobody."""
