@@ -37,4 +37,4 @@ def _is_layer(origins: Origins, origin: Origin) -> bool:
 
 def is_network(origins: Origins, owner: cst.ClassDef) -> bool:
     """Whether a class of the file is a model or a layer."""
-    return Kind.MODEL in origins.base_kinds(owner) or origins.is_below(owner, *LAYERS)
+    return Kind.MODEL in origins.base_kinds(owner) or origins.below(owner, LAYERS)

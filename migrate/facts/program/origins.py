@@ -132,8 +132,7 @@ class Origins:
     def _is_self(self, definition: Definition, function: cst.FunctionDef) -> bool:
         first = (*function.params.posonly_params, *function.params.params)[:1]
         static = any(self.names.api(d.decorator) == "builtins.staticmethod" for d in function.decorators)
-        named = bool(first) and first[0] is definition.value and not static
-        return named and self.index.enclosing_class(function) is not None
+        return first == (definition.value,) and not static and self.index.enclosing_class(function) is not None
 
     def _call(self, node: cst.Call, path: tuple[int, ...]) -> Iterable[Origin]:
         """A call of the file's own function is what that returns; of tf.function(f), f; anything else is itself."""
@@ -241,9 +240,10 @@ class Origins:
         """What a class of this file descends from, as far as the catalogue knows it."""
         return {kind for base in self._other_bases(owner) if (kind := self.kind(base)) is not None}
 
-    def is_below(self, owner: cst.ClassDef, *starts: str) -> bool:
-        """Whether a class of this file descends from one whose canonical name begins with one of `starts`."""
-        return any((self.names.api(base) or "").startswith(starts) for base in self._other_bases(owner))
+    def below(self, owner: cst.ClassDef | None, starts: str | tuple[str, ...], ends: tuple[str, ...] = ("",)) -> bool:
+        """Whether a class of this file descends from one of another file whose name starts, and ends, like this."""
+        above = [base or "" for base in self.bases(owner)] if owner is not None else []
+        return any(base.startswith(starts) and base.endswith(ends) for base in above)
 
     def bases(self, owner: cst.ClassDef) -> list[str | None]:
         """The canonical names of all classes from elsewhere that a class of this file descends from."""
@@ -310,15 +310,12 @@ class Origins:
         if isinstance(node, cst.Attribute) and (set_by_keras := self._set_by_keras(node)) is not None:
             return {set_by_keras}
         for origin in self.of(node):
-            owner = self.constructed(origin.node)
-            if isinstance(origin.node, cst.ClassDef):
-                owner = origin.node
+            made = origin.node
+            owner = made if isinstance(made, cst.ClassDef) else self.constructed(made)
             if owner is not None:
                 found |= self.base_kinds(owner) or {None}
-            elif self.names.api(origin.node) != "builtins.None":
-                found.add(
-                    self.kind(origin.node.func) if isinstance(origin.node, cst.Call) and not origin.path else None
-                )
+            elif self.names.api(made) != "builtins.None":
+                found.add(self.kind(made.func) if isinstance(made, cst.Call) and not origin.path else None)
         return found
 
     def _set_by_keras(self, node: cst.Attribute) -> Kind | None:
@@ -327,8 +324,7 @@ class Origins:
         if name not in {"model", "optimizer"} or self.stored(node):
             return None
         if name == "model":
-            owner = self.class_of(node.value)
-            return Kind.MODEL if owner is not None and self.is_below(owner, "keras.callbacks.") else None
+            return Kind.MODEL if self.below(self.class_of(node.value), "keras.callbacks.") else None
         made = [o for o in self.of(node) if isinstance(o.node, cst.Call)]
         if made or self.kinds(node.value) != {Kind.MODEL}:
             return None
@@ -365,13 +361,9 @@ class Origins:
             return [c for c, made_class in made if made_class and self.method(made_class, "__init__") is function]
         if function.name.value in CALLED and owner is not None:
             return [c for c in self.index.calls if self.names.api(c.func) is None and self.class_of(c.func) is owner]
-        for scoped in self.index.definitions.values():
-            for name, definitions in scoped.items():
-                if any(
-                    d.kind == "assign" and d.value is not None and mentions(d.value, function.name.value)
-                    for d in definitions
-                ):
-                    names.add(name)
+        bound = (d for scoped in self.index.definitions.values() for found in scoped.values() for d in found)
+        assigned = ((d.name, d.value) for d in bound if d.kind == "assign" and d.value is not None)
+        names.update(name for name, value in assigned if mentions(value, function.name.value))
         return [c for c in self.index.calls if last_name(c.func) in names and self.function(c.func) is function]
 
     def bind(self, call: cst.Call, function: cst.FunctionDef) -> dict[str, cst.BaseExpression]:
