@@ -81,7 +81,7 @@ def migrate(
     for standard input, whose result goes to standard output. Each file is written as a whole or not at all.
     """
     from . import several_files
-    from .one_file import Order
+    from .one_file import MigrateOptions
 
     if output is not None and (show_diff or check_only):
         raise click.UsageError("-o writes a file, --diff and --check never do: leave one of them out", ctx)
@@ -91,9 +91,9 @@ def migrate(
         raise click.UsageError("--lr-scale and --warmup-steps are for --batch per-worker: global keeps all rates", ctx)
     if lr_scale == "none" and warmup_steps:
         raise click.UsageError("--warmup-steps needs a factor to rise to: --lr-scale linear or sqrt", ctx)
-    order = Order(batch, show_diff, check_only, output, partial, style, lr_scale, warmup_steps)
+    options = MigrateOptions(batch, show_diff, check_only, output, partial, style, lr_scale, warmup_steps)
     try:
-        ctx.exit(several_files.migrate(paths, order, verbose))
+        ctx.exit(several_files.migrate_files(paths, options, verbose))
     except several_files.SeveralInputs as error:
         raise click.UsageError(str(error), ctx) from error
 
@@ -159,10 +159,10 @@ def verify(ctx: click.Context, /, **asked: Any) -> None:
     """
     from . import verification
 
-    order = verification.Order(**asked)
-    if contradiction := order.contradiction():
+    options = verification.VerifyOptions(**asked)
+    if contradiction := options.contradiction():
         raise click.UsageError(contradiction, ctx)
-    ctx.exit(verification.verify(order))
+    ctx.exit(verification.verify(options))
 
 
 @main.command()

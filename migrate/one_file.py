@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Order:
+class MigrateOptions:
     """What to do with each file. `output`: a file's path, `-` for stdout, or None for in place (stdin: stdout)."""
 
     batch: Literal["per-worker", "global"] = "per-worker"
@@ -40,16 +40,16 @@ class Order:
         return not (self.show_diff or self.check_only)
 
 
-def migrate(item: Input, order: Order, before_output: Callable[[], None] = lambda: None) -> Outcome:
+def migrate_file(item: Input, options: MigrateOptions, before_output: Callable[[], None] = lambda: None) -> Outcome:
     """Migrate one file and write or show the result. Raises nothing but BrokenPipeError and KeyboardInterrupt.
 
     `before_output` is called before anything is written to stdout.
     """
     name = name_of(item.path)
-    outcome = attempt(item.path, lambda: _migrate(item, name, order))
+    outcome = attempt(item.path, lambda: _migrate(item, name, options))
     if isinstance(outcome, Failure):
         outcome = failed(name, outcome)
-    shown = _shown(outcome, order)
+    shown = _shown(outcome, options)
     if shown:
         before_output()
         problem = attempt(item.path, lambda: streams.give(shown))
@@ -57,11 +57,11 @@ def migrate(item: Input, order: Order, before_output: Callable[[], None] = lambd
     return outcome
 
 
-def _shown(outcome: Outcome, order: Order) -> bytes:
+def _shown(outcome: Outcome, options: MigrateOptions) -> bytes:
     """The diff, or the preview, of a file that is only looked at."""
-    if order.style == "markdown":
+    if options.style == "markdown":
         return markdown.render(outcome)
-    if order.style == "github":
+    if options.style == "github":
         return github.render(outcome)
     return diff.painted(outcome.diff) if streams.coloured(sys.stdout) else outcome.diff
 
@@ -99,7 +99,7 @@ def _os_reason(error: OSError, path: str) -> str:
     return reason if error.filename in (None, path) else f"{reason}: {error.filename}"
 
 
-def _migrate(item: Input, name: str, order: Order) -> Outcome:
+def _migrate(item: Input, name: str, options: MigrateOptions) -> Outcome:
     from ..rules._base import Scaling
     from . import engine
 
@@ -107,14 +107,16 @@ def _migrate(item: Input, name: str, order: Order) -> Outcome:
     if item.named:
         # Nobody asks for a file by name that is no Python source: say so, where a walk passes over it.
         files.decode(name, before)
-    migration = engine.migrate(name, before, order.batch, order.partial, Scaling(order.scale, order.warmup_steps))
-    if migration.refused and not order.partial:
+    migration = engine.migrate(
+        name, before, options.batch, options.partial, Scaling(options.scale, options.warmup_steps)
+    )
+    if migration.refused and not options.partial:
         return Outcome(name, Verdict.REFUSED, migration.findings)
-    if order.writes:
-        return _write(item, migration, order.output)
+    if options.writes:
+        return _write(item, migration, options.output)
     verdict = Verdict.WOULD_CHANGE if migration.changed else Verdict.UNCHANGED
     verdict = Verdict.REFUSED if migration.refused else verdict
-    change = diff.unified(item.path, before, migration.after) if order.show_diff else b""
+    change = diff.unified(item.path, before, migration.after) if options.show_diff else b""
     return Outcome(name, verdict, migration.findings, diff=change)
 
 

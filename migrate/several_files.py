@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from . import inputs, one_file
 from .inputs import Input, Unusable
-from .one_file import Order
+from .one_file import MigrateOptions
 from .report import text
 from .report.outcome import Failure, Verdict, exit_code, failed, summary
 from .report.progress import Progress
@@ -21,23 +21,23 @@ class SeveralInputs(Exception):  # noqa: N818 - names what was given, for the co
     """One output file cannot hold the results of several inputs."""
 
 
-def migrate(paths: Sequence[str], order: Order, verbose: bool = False) -> int:
+def migrate_files(paths: Sequence[str], options: MigrateOptions, verbose: bool = False) -> int:
     """Migrate what the paths lead to, say what became of each file, and return the exit code.
 
-    Raises SeveralInputs, before anything is read, if the order names an output file for more than one input.
+    Raises SeveralInputs, before anything is read, if the options names an output file for more than one input.
     """
     found: Iterable[Input | Unusable] = inputs.expand(paths)
-    if order.output is not None:
+    if options.output is not None:
         found = list(found)
         if len(found) > 1 or any(not isinstance(f, Input) or not f.named for f in found):
-            raise SeveralInputs(f"-o {order.output} takes the result of one input; give one file, or leave -o out")
+            raise SeveralInputs(f"-o {options.output} takes the result of one input; give one file, or leave -o out")
     verdicts, progress = [], Progress()
     for item in found:
         if isinstance(item, Unusable):
             outcome = failed(item.path, item.failure)
         else:
             progress.at(item.path)
-            outcome = one_file.migrate(item, order, progress.clear)
+            outcome = one_file.migrate_file(item, options, progress.clear)
         verdicts.append(outcome.verdict)
         for line in text.lines(outcome, verbose):
             progress.clear()

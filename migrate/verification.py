@@ -1,6 +1,6 @@
-"""`tfdp verify`: an order in, an exit code out. 0 proved, 1 not proved, 2 nothing could be compared.
+"""`tfdp verify`: options in, an exit code out. 0 proved, 1 not proved, 2 nothing could be compared.
 
-Imports nothing that takes time before the order is known to make sense.
+Imports nothing that takes time before the options are known to make sense.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ COULD_NOT_RUN = 2
 
 
 @dataclass(frozen=True)
-class Order:
+class VerifyOptions:
     """The command's options, under their names on the command line.
 
     batch: None where it is not given. against: the original, where `script` is migrated already. timeout: seconds for
@@ -61,9 +61,9 @@ class Order:
         return ""
 
 
-def verify(order: Order) -> int:
+def verify(options: VerifyOptions) -> int:
     """Make the proof that is asked for and say what it shows. Raises OSError where a file cannot be written."""
-    obstacle = _obstacle(order)
+    obstacle = _obstacle(options)
     if obstacle:
         say(f"tfdp: error: {obstacle}")
         return COULD_NOT_RUN
@@ -72,80 +72,80 @@ def verify(order: Order) -> int:
     began = time.monotonic()
     texts, proof, reason = None, None, ""
     try:
-        texts = _texts(order)
-        if order.show_reference:
+        texts = _texts(options)
+        if options.show_reference:
             give(texts.reference)
             return 0
-        proof = _proof(order, texts)
+        proof = _proof(options, texts)
     except CouldNotRun as error:
         reason = str(error)
-    return _report(order, _account(order, texts, proof, reason, time.monotonic() - began))
+    return _report(options, _account(options, texts, proof, reason, time.monotonic() - began))
 
 
-def _obstacle(order: Order) -> str:
+def _obstacle(options: VerifyOptions) -> str:
     """What would make all work be in vain, told before any is done."""
     if not (importlib.util.find_spec("tensorflow") and importlib.util.find_spec("numpy")):
         return "verify runs the script, and TensorFlow is not installed here: pip install 'tfdp[cpu]' or 'tfdp[gpu]'"
-    for file in (order.html, order.png):
+    for file in (options.html, options.png):
         folder = os.path.dirname(os.path.abspath(file)) if file else "."
         if not os.path.isdir(folder):
             return f"{file} cannot be written: there is no folder {folder}"
         if file and (os.path.isdir(file) or not os.access(file if os.path.exists(file) else folder, os.W_OK)):
             return f"{file} cannot be written: {'a directory' if os.path.isdir(file) else 'not permitted'}"
-    if order.png:
+    if options.png:
         from .report.proof import image
 
         return "" if image.available() else image.MISSING
     return ""
 
 
-def _batch(order: Order) -> Batch:
+def _batch(options: VerifyOptions) -> Batch:
     from .verify import texts
 
-    return order.batch or (texts.mode(order.script) if order.against else "per-worker")
+    return options.batch or (texts.mode(options.script) if options.against else "per-worker")
 
 
-def _texts(order: Order) -> Texts:
+def _texts(options: VerifyOptions) -> Texts:
     from ..rules._base import Scaling
     from .verify import texts
 
-    batch, scaling = _batch(order), Scaling(order.lr_scale, order.warmup_steps)
-    if order.against:
-        return texts.of_both(order.script, order.against, order.np, batch, scaling)
-    return texts.of_original(order.script, order.np, batch, scaling)
+    batch, scaling = _batch(options), Scaling(options.lr_scale, options.warmup_steps)
+    if options.against:
+        return texts.of_both(options.script, options.against, options.np, batch, scaling)
+    return texts.of_original(options.script, options.np, batch, scaling)
 
 
-def _proof(order: Order, texts: Texts) -> Proof:
+def _proof(options: VerifyOptions, texts: Texts) -> Proof:
     from .report.steps import Steps
     from .verify import record
 
     with (
         cleaning_up(),
-        Steps(order.steps) as steps,
+        Steps(options.steps) as steps,
         record(
             texts.against,
-            order.np,
-            order.steps,
+            options.np,
+            options.steps,
             reference=texts.reference,
-            batch=_batch(order),
-            args=order.args,
-            timeout=order.timeout,
+            batch=_batch(options),
+            args=options.args,
+            timeout=options.timeout,
             watch=steps.at,
             original=texts.original,
-            keep_randomness=order.keep_randomness,
-            float64=order.float64,
+            keep_randomness=options.keep_randomness,
+            float64=options.float64,
         ) as recording,
     ):
         return recording.prove(texts.migrated, texts.path)
 
 
-def _account(order: Order, texts: Texts | None, proof: Proof | None, reason: str, seconds: float) -> Account:
+def _account(options: VerifyOptions, texts: Texts | None, proof: Proof | None, reason: str, seconds: float) -> Account:
     from .report.proof.account import Account, versions
 
     return Account(
-        script=order.script,
-        against=order.against,
-        options=_options(order),
+        script=options.script,
+        against=options.against,
+        options=_said(options),
         proof=proof,
         reason=reason,
         original=texts.original if texts else b"",
@@ -157,36 +157,36 @@ def _account(order: Order, texts: Texts | None, proof: Proof | None, reason: str
     )
 
 
-def _options(order: Order) -> dict[str, str]:
+def _said(options: VerifyOptions) -> dict[str, str]:
     """What was asked for, in words, without what is as usual."""
-    said = {"processes": str(order.np), "batch": _batch(order), "steps": str(order.steps)}
-    if order.lr_scale != "linear":
-        said["learning-rate scale"] = order.lr_scale
-    if order.warmup_steps:
-        said["warm-up steps"] = str(order.warmup_steps)
-    if order.float64:
+    said = {"processes": str(options.np), "batch": _batch(options), "steps": str(options.steps)}
+    if options.lr_scale != "linear":
+        said["learning-rate scale"] = options.lr_scale
+    if options.warmup_steps:
+        said["warm-up steps"] = str(options.warmup_steps)
+    if options.float64:
         said["float64"] = "free"
-    if order.keep_randomness:
+    if options.keep_randomness:
         said["randomness"] = "kept"
-    if order.args:
-        said["arguments"] = shlex.join(order.args)
+    if options.args:
+        said["arguments"] = shlex.join(options.args)
     return said
 
 
-def _report(order: Order, account: Account) -> int:
+def _report(options: VerifyOptions, account: Account) -> int:
     """Write what is to be written, say the rest. stdout has the summary, or the JSON alone."""
     from .report.proof import data, image, page, text
 
-    if order.as_json:
+    if options.as_json:
         give(data.render(account))
-    for line in text.lines(account, whole=order.verbose):
-        if order.as_json or account.proof is None:
+    for line in text.lines(account, whole=options.verbose):
+        if options.as_json or account.proof is None:
             say(line)
         else:
             give(f"{line}\n")
-    if order.html:
-        with open(order.html, "w", encoding="utf-8") as file:
+    if options.html:
+        with open(options.html, "w", encoding="utf-8") as file:
             file.write(page.render(account))
-    if order.png:
-        image.write(account, order.png)
+    if options.png:
+        image.write(account, options.png)
     return account.verdict.exit_code

@@ -98,14 +98,14 @@ def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Recorded:
 
 def test_every_option_has_its_place_in_the_order() -> None:
     options = {option.name for option in main.commands["verify"].params}
-    assert options == {field.name for field in dataclasses.fields(verification.Order)}
+    assert options == {field.name for field in dataclasses.fields(verification.VerifyOptions)}
 
 
 def test_the_defaults_are_those_of_the_order(here, monkeypatch: pytest.MonkeyPatch) -> None:
-    orders: list[verification.Order] = []
+    orders: list[verification.VerifyOptions] = []
     monkeypatch.setattr(verification, "verify", lambda order: orders.append(order) or 0)
     assert here("verify", "train.py").code == 0
-    assert orders == [verification.Order("train.py")]
+    assert orders == [verification.VerifyOptions("train.py")]
 
 
 def test_a_proof(recorded: Recorded, here) -> None:

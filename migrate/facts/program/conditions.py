@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import libcst as cst
 
-from .asking import closure
 from .origins import Origins
+from .running import leading
 from .spelling import method, receiver
 
 
@@ -28,12 +28,7 @@ def exits_before(node: cst.CSTNode, origins: Origins) -> list[cst.CSTNode]:
 def controls(node: cst.CSTNode, origins: Origins) -> list[cst.CSTNode]:
     """The conditions that decide whether a place is reached, also where its function is called."""
     statement = origins.index.statement_of(node)
-
-    def callers(place: cst.CSTNode) -> list[cst.Call]:
-        function = origins.index.enclosing_function(place)
-        return origins.calls_of(function) if function is not None else []
-
-    places = closure([statement, *exits_before(statement, origins)], callers)
+    places = leading(origins, [statement, *exits_before(statement, origins)])
     around = (p.test for p in origins.index.ancestors(node) if isinstance(p, cst.IfExp))
     return [*around, *(test for place in places for test in tests_around(place, origins))]
 

@@ -3,10 +3,10 @@
 from ..judge import LOSS
 from ..record import INPUT_AVERAGED
 from .causes import Cause, Diagnosis, place, places
-from .patterns import Scene, Taken
+from .patterns import Scene, StepGradient
 
 
-def first_wrong(seen: Scene) -> Taken | None:
+def first_wrong(seen: Scene) -> StepGradient | None:
     """The first gradient of the failing step whose loss or value is not the reference's."""
     if seen.failure is None or seen.failure.kind not in ("loss", "gradient"):
         return None

@@ -44,7 +44,7 @@ def likeness(pairs: Iterable[tuple[Array, Array]]) -> Likeness:
 
 
 @dataclass(frozen=True)
-class Taken:
+class StepGradient:
     """One gradient of the failing step: the reference's, and each rank's."""
 
     expected: Call
@@ -127,7 +127,7 @@ class Scene:
         return COARSE if dtypes & {"float16", "bfloat16"} else CONSTANT
 
     @property
-    def taken(self) -> tuple[Taken, ...]:
+    def taken(self) -> tuple[StepGradient, ...]:
         """The gradients of the failing step that reach variables, if all ranks took as many as the reference."""
         if self.expected is None:
             return ()
@@ -135,7 +135,11 @@ class Scene:
         if len(present) < self.size:
             return ()
         pairs = enumerate(self.expected.calls)
-        taken = [Taken(call, tuple(step.calls[number] for step in present)) for number, call in pairs if not call.inner]
+        taken = [
+            StepGradient(call, tuple(step.calls[number] for step in present))
+            for number, call in pairs
+            if not call.inner
+        ]
         return tuple(
             each for each in taken if all(set(call.gradients) == set(each.expected.gradients) for call in each.calls)
         )
@@ -145,7 +149,7 @@ class Scene:
         notes = (note for header in self.headers if header for note in header.notes)
         return tuple(dict.fromkeys(note.site for note in notes if note.what in what))
 
-    def wrong(self, taken: Taken) -> bool:
+    def wrong(self, taken: StepGradient) -> bool:
         """Whether the loss or the gradient is not the reference's."""
         rough = self.tolerance / CONSTANT
         right = taken.gradient().is_(1.0, 10 * GRADIENT * rough) and (taken.same_gradients or not taken.combined)

@@ -35,7 +35,7 @@ from ..record import (
 )
 from . import float64 as _float64
 from . import keras as _keras
-from .data import Order, Seeds
+from .data import RecordOrder, Seeds
 from .draws import Draws
 from .effects import Watch
 from .examples import Examples
@@ -67,7 +67,9 @@ class Session:
         self.seeds = Seeds(spec.seed, self.rank, self._changed)
         header = reference.header() if reference else None
         self.notes = Notes()
-        self.order = Order(self.seeds, self.rank, header, self.notes, None if spec.keep_randomness else self._changed)
+        self.order = RecordOrder(
+            self.seeds, self.rank, header, self.notes, None if spec.keep_randomness else self._changed
+        )
         self.examples = Examples(self.trace.folder, self.guard)
         self.recorder = Recorder(self.registry, self.trace, spec.steps, self.stop, reference)
         self.recorder.free = spec.float64

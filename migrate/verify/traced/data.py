@@ -95,7 +95,7 @@ class Seeds:
         return pickle.loads(store.fetch(_GENERATORS, publisher=0))
 
 
-class Order:
+class RecordOrder:
     """`shuffle` keeps the order, except where it would give each rank another order of the records they share out."""
 
     def __init__(
