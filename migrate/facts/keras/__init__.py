@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from .averaged import Given
 from .averaging import KerasAveraging, Update
-from .callbacks import callback_functions, has_callbacks, is_fitted_model, open_callbacks
+from .callbacks import has_callbacks, open_callbacks
 from .fit_data import POSITIONS, FitCalls, FitData, batch_size_of, given_to, held_out_by
-from .fits import Compile, Fit, KerasTraining, fed
+from .fits import Compile, Fit
 from .fitted import Fitted
-from .hooks import Hooks, methods_below, params_of
+from .hooks import Hooks, callback_functions, is_fitted_model, methods_below, params_of
 from .named_optimizers import is_name, unmade_optimizer
 from .stepping import KerasStepping
 from .train_steps import KerasSteps
@@ -26,12 +26,10 @@ __all__ = [
     "KerasAveraging",
     "KerasStepping",
     "KerasSteps",
-    "KerasTraining",
     "Update",
     "Xla",
     "batch_size_of",
     "callback_functions",
-    "fed",
     "given_to",
     "has_callbacks",
     "held_out_by",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from ..data import Arrays, Chain, Datasets, shuffles_of
-from ..program import Origins, Problem, argument, nodes, within_itself
+from ..program import Origins, Problem, argument, is_none, method, nodes, number
 from .fits import Fit
 
 # Arguments of `fit`, alike in Keras 2 and 3.
@@ -18,7 +18,7 @@ _ORDER = (
 )
 POSITIONS = {name: place for place, name in enumerate(_ORDER.split())}
 DEALT = frozenset({"tfdp.runtime.shard", "tfdp.runtime.shard_batches"})
-_PARTS = ("x", "y", "sample_weight")
+EXAMPLES = ("x", "y", "sample_weight")
 _CHANGES = ("random", "shuffle", "permutation", "choice", "sample", "rand", "randint", "randn", "pop", "next")
 
 _OTHERS = {
@@ -84,7 +84,7 @@ class FitCalls:
         if any(a.star for a in call.args):
             return _problem(call, "the arguments of fit are given by * or **", "write the arguments of fit out")
         x = given_to(call, "x")
-        if x is None or self._is_none(x):
+        if x is None or is_none(self._origins, x):
             return _problem(call, "fit is called without data", "give the training data as the first argument")
         if self._dealt(x):
             return FitData(fit, dealt=True)
@@ -125,27 +125,15 @@ class FitCalls:
             return function in self._origins.index.generators
         owner = self._origins.constructed(node)
         if owner is not None:
-            return self._is_sequence(owner)
-        flows = isinstance(node.func, cst.Attribute) and node.func.attr.value.startswith("flow")
-        return flows or (self._origins.names.api(node.func) or "").endswith(".TimeseriesGenerator")
-
-    @within_itself(False)
-    def _is_sequence(self, owner: cst.ClassDef) -> bool:
-        for base in owner.bases:
-            api = self._origins.names.api(base.value) or ""
-            found = self._origins.one(base.value)
-            if api.endswith((".Sequence", ".PyDataset", ".Iterator")):
-                return True
-            if found is not None and isinstance(found.node, cst.ClassDef) and found.node is not owner:
-                return self._is_sequence(found.node)
-        return False
+            return self._origins.below(owner, "", (".Sequence", ".PyDataset", ".Iterator"))
+        return method(node).startswith("flow") or self._origins.called(node).endswith(".TimeseriesGenerator")
 
     def _of_arrays(self, fit: Fit) -> FitData | Problem:
         call = fit.call
-        found = [(name, value) for name in _PARTS if (value := given_to(call, name)) is not None]
-        parts = tuple((name, value) for name, value in found if not self._is_none(value))
+        found = [(name, value) for name in EXAMPLES if (value := given_to(call, name)) is not None]
+        parts = tuple((name, value) for name, value in found if not is_none(self._origins, value))
         split = argument(call, "validation_split", POSITIONS["validation_split"])
-        if split is None or self._given(call, "validation_data") or self._is_zero(split.value):
+        if split is None or self._given(call, "validation_data") or number(split.value) == 0:
             return FitData(fit, arrays=parts)
         if split.keyword is None:
             return _problem(call, "validation_split is given by its position", "write validation_split=… out")
@@ -159,28 +147,20 @@ class FitCalls:
 
     def _dealt(self, node: cst.BaseExpression) -> bool:
         calls = [node] if isinstance(node, cst.Call) else [o.node for o in self._origins.of(node)]
-        return bool(calls) and all(
-            isinstance(c, cst.Call) and self._origins.names.api(c.func) in DEALT and not self._datasets.chains(c)
-            for c in calls
-        )
-
-    def _is_none(self, node: cst.BaseExpression) -> bool:
-        return self._origins.names.api(node) == "builtins.None"
-
-    def _is_zero(self, node: cst.BaseExpression) -> bool:
-        return isinstance(node, cst.Integer | cst.Float) and float(node.evaluated_value) == 0
+        dealt = all(self._origins.called(c) in DEALT and not self._datasets.chains(c) for c in calls)
+        return bool(calls) and dealt
 
     def _given(self, call: cst.Call, name: str) -> bool:
         value = given_to(call, name)
-        return value is not None and not self._is_none(value)
+        return value is not None and not is_none(self._origins, value)
 
     def _steady(self, node: cst.BaseExpression) -> bool:
         """Whether an expression has the same value when it is written twice."""
         return not any(isinstance(n, cst.Call) and not self._pure(n) for n in nodes(node))
 
     def _pure(self, call: cst.Call) -> bool:
-        api = self._origins.names.api(call.func) or ""
-        name = api or (call.func.attr.value if isinstance(call.func, cst.Attribute) else "")
+        api = self._origins.called(call)
+        name = api or method(call)
         if not name or any(change in name for change in _CHANGES):
             return False
         known = api.startswith(("numpy.", "tensorflow.", "keras.utils.to_categorical", "builtins."))

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import libcst as cst
 
 from ...catalogue import Kind
-from ..program import Origins, argument, is_off, within
+from ..program import Origins, argument, is_off, leading, within
 from ..training import Gradient
 from .fits import Fit
 
@@ -44,13 +44,5 @@ class Xla:
 
     def _runs(self, function: cst.FunctionDef, gradient: Gradient) -> bool:
         """Whether a function takes a gradient or updates by it, itself or in what it calls."""
-        return any(self._leads(n, function, set()) for n in (gradient.call, *(u.call for u in gradient.updates)))
-
-    def _leads(self, node: cst.CSTNode, function: cst.FunctionDef, seen: set[cst.CSTNode]) -> bool:
-        if within(self._origins.index, node, function):
-            return True
-        around = self._origins.index.enclosing_function(node)
-        if around is None or around in seen:
-            return False
-        seen.add(around)
-        return any(self._leads(c, function, seen) for c in self._origins.calls_of(around))
+        places = leading(self._origins, [gradient.call, *(u.call for u in gradient.updates)])
+        return any(within(self._origins.index, place, function) for place in places)
