@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .functions import NEW_AXIS, RANGES, SAME_COUNT, SAME_ELEMENTS, SAME_NUMBER
+from .functions import CHOOSES_ONE, NEW_AXIS, RANGES, SAME_COUNT, SAME_ELEMENTS, SAME_NUMBER
 from .lengths import AS_LONG, AS_SAID, CHOOSES, CHOOSING_METHODS, COUNTS, OUTSIDE
 from .methods import ASSIGNS, CALLED, CHANGES_VARIABLE, KERAS_LOSS, MAKES_WEIGHT, PUTS_IN, READS_NUMBER
 from .values import CHANCE, DRAWN, ENDINGS, OF_KIND, PURE, UNASKED
@@ -15,6 +15,7 @@ __all__ = [
     "CHANCE",
     "CHANGES_VARIABLE",
     "CHOOSES",
+    "CHOOSES_ONE",
     "CHOOSING_METHODS",
     "COUNTS",
     "DRAWN",

@@ -21,3 +21,11 @@ SAME_NUMBER = frozenset(
 
 SAME_COUNT = SAME_NUMBER | {"builtins.int", "numpy.int32", "numpy.int64"}
 """A whole number, in another type."""
+
+CHOOSES_ONE = frozenset(
+    {
+        *("builtins.max", "builtins.min", "numpy.maximum", "numpy.minimum", "numpy.clip"),
+        *(f"tensorflow.{module}{name}" for module in ("", "math.") for name in ("maximum", "minimum")),
+    }
+)
+"""One of the numbers among their arguments."""

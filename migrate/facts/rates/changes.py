@@ -9,13 +9,13 @@ from dataclasses import dataclass
 import libcst as cst
 
 from ...catalogue import Kind
+from ..apis import ASSIGNS
 from ..keras import Hooks
-from ..program import Origins, Pace, Problem, argument, controls, nodes, number
+from ..program import Origins, Pace, Problem, argument, controls, method, nodes, number, receiver
 from ..sameness import Sameness
 from .objects import RATES, plain_object, reads_a_rate, sets_by_name
 from .values import Made, RateValue, RateValues
 
-_ASSIGNS = frozenset({"assign", "assign_add", "assign_sub"})
 _SETS = re.compile(r"(keras\.backend\.(batch_set_value|set_value|update\w*)|tensorflow\.(compat\.v1\.)?assign\w*)$")
 _CONTAINS = (cst.BaseElement, cst.BaseDictElement, cst.Tuple, cst.List, cst.Dict)
 _FLOOR = 7  # ReduceLROnPlateau(monitor, factor, patience, verbose, mode, min_delta, cooldown, min_lr)
@@ -59,7 +59,7 @@ class RateChanges:
         unscaled += self._unfollowed()
         changes = [*self._changes(), *self._scheduled()]
         for change in changes:
-            value = self._values.of(change.value) if change.value is not None else RateValue(Made.UNKNOWN)
+            value = self._values.of(change.value) if change.value is not None else self._values.unknown
             thresholds = [self._threshold(c) for c in self._comparisons(change)]
             scale += [*value.scale, *(node for t in thresholds if t is not None for node in t.scale)]
             differing += self._differing(change)
@@ -101,18 +101,11 @@ class RateChanges:
 
     def _scheduled(self) -> list[Change]:
         """What functions of the epoch return to `LearningRateScheduler`."""
-        found = []
-        for function in self._hooks.schedules():
-            if isinstance(function, cst.Lambda):
-                found.append(Change(function.body, function.body, (function.body,)))
-                continue
-            returned = [r.value for r in self._origins.index.returns[function] if r.value is not None]
-            found += [Change(value, value, (value,)) for value in returned]
-        return found
+        given = [value for f in self._hooks.schedules() for value in self._origins.index.returned(f)]
+        return [Change(value, value, (value,)) for value in given]
 
     def _plateaus(self) -> list[cst.Call]:
-        calls = self._origins.index.calls
-        return [c for c in calls if self._origins.names.api(c.func) == "keras.callbacks.ReduceLROnPlateau"]
+        return self._origins.calls_to("keras.callbacks.ReduceLROnPlateau")
 
     def _floor(self, call: cst.Call) -> cst.BaseExpression | None:
         """The lowest rate that `ReduceLROnPlateau` sets, where it is not 0."""
@@ -144,16 +137,15 @@ class RateChanges:
             falls = isinstance(value.operator, cst.MultiplyAssign | cst.DivideAssign)
             falls = falls and self._values.of(value.value).made is Made.ABSOLUTE
             return Change(target, target if rate and falls else None, (value.value,))
-        understood = rate and not path and isinstance(value, cst.BaseExpression)
-        return Change(target, value if understood and isinstance(value, cst.BaseExpression) else None, (value,))
+        return Change(target, value if rate and not path and isinstance(value, cst.BaseExpression) else None, (value,))
 
     def _call(self, call: cst.Call) -> Change:
         """`rate.assign(value)` and `set_value(rate, value)`."""
         args = [a.value for a in call.args]
         plain = not any(a.star or a.keyword for a in call.args)
-        if isinstance(call.func, cst.Attribute) and call.func.attr.value == "assign" and plain and len(args) == 1:
-            return Change(call, args[0] if self._is_rate(call.func.value) else None, tuple(args))
-        if self._origins.names.api(call.func) == "keras.backend.set_value" and plain and len(args) == 2:
+        if method(call) == "assign" and plain and len(args) == 1:
+            return Change(call, args[0] if self._is_rate(receiver(call)) else None, tuple(args))
+        if self._origins.called(call) == "keras.backend.set_value" and plain and len(args) == 2:
             return Change(call, args[1] if self._is_rate(args[0]) else None, tuple(args[1:]))
         return Change(call, None, tuple(args))
 
@@ -162,14 +154,13 @@ class RateChanges:
         return bool(found) and all(self._values.is_rate(o.node) and not o.path for o in found)
 
     def _assigns(self, call: cst.Call) -> bool:
-        origins = self._origins
-        if isinstance(call.func, cst.Attribute) and call.func.attr.value in _ASSIGNS:
-            return self._may_be_a_rate(call.func.value)
-        if isinstance(call.func, cst.Attribute) and call.func.attr.value == "_set_hyper":
-            return Kind.OPTIMIZER in origins.kinds(call.func.value) or origins.class_of(call.func.value) is None
-        if _SETS.match(origins.names.api(call.func) or ""):
-            return not call.args or self._may_be_a_rate(call.args[0].value, unknown=True)
-        return False
+        if method(call) in ASSIGNS:
+            return self._may_be_a_rate(receiver(call))
+        if method(call) == "_set_hyper":
+            held = receiver(call)
+            return Kind.OPTIMIZER in self._origins.kinds(held) or self._origins.class_of(held) is None
+        sets = _SETS.match(self._origins.called(call)) is not None
+        return sets and (not call.args or self._may_be_a_rate(call.args[0].value, unknown=True))
 
     def _kept(self, rate: cst.Attribute) -> bool:
         """Whether an optimizer's rate is put into a container, out of which it may be assigned unseen."""
@@ -186,11 +177,6 @@ class RateChanges:
 
         With `unknown`, one that comes from anywhere but this file's expressions is taken for it.
         """
-        if reads_a_rate(node, self._origins):
-            return True
-        for origin in self._origins.of(node):
-            if isinstance(origin.node, cst.FunctionDef | cst.ClassDef):
-                continue
-            if reads_a_rate(origin.node, self._origins) or (unknown and isinstance(origin.node, cst.Param)):
-                return True
-        return False
+        made = [o.node for o in self._origins.of(node) if not isinstance(o.node, cst.FunctionDef | cst.ClassDef)]
+        given = unknown and any(isinstance(m, cst.Param) for m in made)
+        return given or any(reads_a_rate(m, self._origins) for m in (node, *made))
