@@ -5,6 +5,7 @@ Spelled as `facts.program.Names` spells them. What TensorFlow's own names mean b
 
 from __future__ import annotations
 
+import re
 from enum import Enum
 
 
@@ -310,3 +311,27 @@ PATH_METHODS: dict[str, EffectKind] = {
     **dict.fromkeys(("write_text", "write_bytes", "unlink", "rmdir", "rename", "replace"), EffectKind.SAVE),
     **dict.fromkeys(("touch", "symlink_to", "hardlink_to"), EffectKind.SAVE),
 }
+# Callbacks that write: tfdp.runtime lets them act on rank 0 only.
+WRITING_CALLBACKS = (
+    *(".ModelCheckpoint", ".TensorBoard", ".CSVLogger", ".BackupAndRestore", ".RemoteMonitor"),
+    ".OrbaxCheckpoint",
+)
+# End the script.
+ENDS = frozenset({"sys.exit", "os._exit", "builtins.exit", "builtins.quit"})
+
+# Trackers of experiments.
+TRACKERS = frozenset({"wandb", "mlflow"})
+# What makes, tells or ends a run, and what the run is told of: of no value to the other ranks.
+TELLS_RUN = re.compile(
+    r"wandb\.(init|log|finish|join|save|watch|unwatch|alert|define_metric|log_artifact|log_code|log_model|login|setup"
+    r"|termlog|termwarn|termerror|mark_preempting|require|Settings|Artifact|Image|Table|Histogram|Video|Audio|Html"
+    r"|Plotly|Object3D|plot\.\w+|tensorboard\.patch|(integration\.)?keras\.\w+)"
+    r"|mlflow\.(start_run|end_run|set_(tracking_uri|registry_uri|experiment|experiment_tags?|tags?)|delete_tag|log_\w+"
+    r"|autolog|(enable|disable)_system_metrics_logging|set_system_metrics_\w+|models\.infer_signature|data\.from_\w+"
+    r"|(tensorflow|keras)\.(autolog|log_model|save_model|M[Ll]flow(ModelCheckpoint)?Callback))"
+)
+# The same of the present run by a name of the module, under which the other ranks have none.
+TELLS_PRESENT_RUN = re.compile(
+    r"wandb\.(config\.(update|setdefaults?)|(run\.)?summary\.update|run\.(config\.update|log|log_artifact|log_code"
+    r"|finish|alert|save|define_metric|mark_preempting))"
+)

@@ -29,3 +29,18 @@ CHOOSES_ONE = frozenset(
     }
 )
 """One of the numbers among their arguments."""
+
+POWERS = frozenset({"tensorflow.pow", "tensorflow.math.pow", "builtins.pow", "numpy.power", "math.pow"})
+"""The power of a number."""
+
+LOADS = frozenset(
+    {
+        *("json.load", "json.loads", "yaml.load", "yaml.safe_load", "yaml.full_load", "toml.load", "toml.loads"),
+        *("tomllib.load", "tomllib.loads", "os.getenv", "os.environ", "absl.flags.FLAGS", "builtins.input"),
+        *("configparser.ConfigParser", "keras.optimizers.serialize"),
+    }
+)
+"""Settings: texts, numbers and tables of them."""
+
+ON_ROOT = frozenset({"tfdp.runtime.on_root", "tfdp.runtime.root_first", "tfdp.runtime.report"})
+"""Run what they are given on rank 0."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import libcst as cst
 
 from ...catalogue import Kind
-from ..program import Origins, Problem, argument, bound_once, is_none, reaching, receiver
+from ..program import Origin, Origins, Problem, argument, bound_once, is_none, reaching, receiver
 from ..training import is_averaged
 from .fits import Compile, Fit
 from .hooks import params_of
@@ -128,7 +128,22 @@ class Optimizers:
 
     def made(self, value: cst.CSTNode) -> list[Given | Problem]:
         """The calls that make an optimizer."""
-        return list(dict.fromkeys(self._makers(value)))
+        if is_averaged(self._origins, value):
+            return [Given(None, None, None, None, done=True)]
+        named = reaching(self._origins.index, value) if isinstance(value, cst.Name) else []
+        values = [d.value if d.kind == "assign" and not d.path else None for d in named]
+        if isinstance(value, cst.Attribute):
+            values = [v if not path else None for v, path in self._origins.stored(value)]
+        calls = [v for v in values if isinstance(v, cst.Call) and self._all_made(v)]
+        if calls and len(calls) == len(values):
+            return [Given(call, None, None, call) for call in dict.fromkeys(calls)]
+        made = [o for o in self._origins.of(value) if not is_none(self._origins, o.node)]
+        return list(dict.fromkeys(self._made(o) or self._unknown(value) for o in made))
+
+    def _made(self, origin: Origin) -> Given | None:
+        call = origin.node if isinstance(origin.node, cst.Call) and not origin.path else None
+        optimizer = call is not None and self._origins.kind(call.func) is Kind.OPTIMIZER
+        return Given(call, None, None, call) if optimizer else None
 
     def _unknown(self, value: cst.CSTNode) -> Problem:
         next_step = "make the optimizer in this file, so that it can be averaged"
@@ -136,34 +151,14 @@ class Optimizers:
 
     def _where_made(self, given: Given) -> list[Given | Problem]:
         """The same, where the optimizer is made if it has a name: several models, or calls, may share it."""
-        if given.done or not isinstance(given.value, cst.Name | cst.Attribute) or not self._all_made(given.value):
-            return [given]
-        return self.made(given.value)
+        if not given.done and isinstance(given.value, cst.Name | cst.Attribute) and self._all_made(given.value):
+            return self.made(given.value)
+        return [given]
 
     def _all_made(self, value: cst.BaseExpression) -> bool:
         """Whether an expression is nothing but optimizers that calls of this file make."""
-        return self._origins.kinds(value) == {Kind.OPTIMIZER} and all(
-            isinstance(o.node, cst.Call) and not o.path for o in self._origins.of(value)
-        )
-
-    def _makers(self, value: cst.CSTNode) -> Iterator[Given | Problem]:
-        if is_averaged(self._origins, value):
-            yield Given(None, None, None, None, done=True)
-            return
-        named = reaching(self._origins.index, value) if isinstance(value, cst.Name) else []
-        values = [d.value if d.kind == "assign" and not d.path else None for d in named]
-        if isinstance(value, cst.Attribute):
-            values = [v if not path else None for v, path in self._origins.stored(value)]
-        calls = [v for v in values if isinstance(v, cst.Call) and self._all_made(v)]
-        if calls and len(calls) == len(values):
-            yield from (Given(call, None, None, call) for call in calls)
-            return
-        for origin in self._origins.of(value):
-            made = origin.node
-            if isinstance(made, cst.Call) and not origin.path and self._origins.kind(made.func) is Kind.OPTIMIZER:
-                yield Given(made, None, None, made)
-            elif not is_none(self._origins, made):
-                yield self._unknown(value)
+        made = all(isinstance(o.node, cst.Call) and not o.path for o in self._origins.of(value))
+        return made and self._origins.kinds(value) == {Kind.OPTIMIZER}
 
 
 def _key(node: cst.BaseExpression) -> object:

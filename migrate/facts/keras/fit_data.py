@@ -7,18 +7,12 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from ..apis import EXAMPLES, POSITIONS
 from ..data import Arrays, Chain, Datasets, shuffles_of
 from ..program import Origins, Problem, argument, is_none, method, nodes, number
 from .fits import Fit
 
-# Arguments of `fit`, alike in Keras 2 and 3.
-_ORDER = (
-    "x y batch_size epochs verbose callbacks validation_split validation_data shuffle class_weight sample_weight "
-    "initial_epoch steps_per_epoch validation_steps validation_batch_size validation_freq"
-)
-POSITIONS = {name: place for place, name in enumerate(_ORDER.split())}
-DEALT = frozenset({"tfdp.runtime.shard", "tfdp.runtime.shard_batches"})
-EXAMPLES = ("x", "y", "sample_weight")
+_ORDERED = "tfdp.runtime.fit_callbacks"
 _CHANGES = ("random", "shuffle", "permutation", "choice", "sample", "rand", "randint", "randn", "pop", "next")
 
 _OTHERS = {
@@ -63,6 +57,21 @@ def batch_size_of(value: cst.BaseExpression | None) -> cst.BaseExpression:
     return cst.Integer("32") if omitted or value is None else value
 
 
+def ordered_callbacks(origins: Origins, fit: Fit) -> bool:
+    """Whether a fit's callbacks go through `dp.fit_callbacks(…)` already."""
+    given = given_to(fit.call, "callbacks")
+    made = [given, *(o.node for o in origins.of(given))] if given is not None else []
+    return any(origins.called(n) == _ORDERED for n in made)
+
+
+def has_callbacks(origins: Origins, fit: Fit) -> bool:
+    """Whether a fit is given callbacks, which may write files."""
+    given = given_to(fit.call, "callbacks")
+    if given is None or is_none(origins, given):
+        return False
+    return origins.called(given) != _ORDERED or (isinstance(given, cst.Call) and bool(given.args))
+
+
 def held_out_by(function: str, arrays: Iterable[str], split: str) -> str:
     """The source of `validation_data` for what `validation_split` holds out of arrays."""
     held = [f"{function}({array}, {split})" for array in arrays]
@@ -89,8 +98,7 @@ class FitCalls:
         if self._dealt(x):
             return FitData(fit, dealt=True)
         chains = self._datasets.chains(x)
-        whole = self._whole(fit, x, chains)
-        if whole:
+        if self._whole(fit, x, chains):
             return self._of_arrays(fit)
         if self._given(call, "y"):
             return _problem(call, "fit is given both a dataset and y", "put the targets into the dataset")
@@ -147,8 +155,8 @@ class FitCalls:
 
     def _dealt(self, node: cst.BaseExpression) -> bool:
         calls = [node] if isinstance(node, cst.Call) else [o.node for o in self._origins.of(node)]
-        dealt = all(self._origins.called(c) in DEALT and not self._datasets.chains(c) for c in calls)
-        return bool(calls) and dealt
+        shards = {"tfdp.runtime.shard", "tfdp.runtime.shard_batches"}
+        return bool(calls) and all(self._origins.called(c) in shards and not self._datasets.chains(c) for c in calls)
 
     def _given(self, call: cst.Call, name: str) -> bool:
         value = given_to(call, name)

@@ -8,18 +8,13 @@ from functools import cached_property
 import libcst as cst
 
 from ...catalogue import Kind
+from ..apis import FITS
 from ..program import Origins, argument, method, receiver
 
-FITS = frozenset({"fit", "fit_generator"})
 ON_BATCH = "train_on_batch"
+# Arguments by which a call of an unknown object's `fit`, or `compile`, is taken for Keras'.
 _FIT_ARGUMENTS = (
-    "epochs",
-    "steps_per_epoch",
-    "validation_data",
-    "validation_split",
-    "callbacks",
-    "batch_size",
-    "class_weight",
+    *("epochs", "steps_per_epoch", "validation_data", "validation_split", "callbacks", "batch_size", "class_weight"),
     "initial_epoch",
 )
 _COMPILE_ARGUMENTS = ("optimizer", "loss", "metrics")

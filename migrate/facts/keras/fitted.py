@@ -6,12 +6,12 @@ from functools import cached_property
 
 import libcst as cst
 
+from ..apis import EXAMPLES
 from ..data import Datasets
 from ..program import Origins, Problem
 from ..training import Gradient, is_averaged
 from .averaging import KerasAveraging
-from .callbacks import open_callbacks
-from .fit_data import EXAMPLES, FitCalls, FitData, given_to
+from .fit_data import FitCalls, FitData, given_to, ordered_callbacks
 from .fits import Fit, KerasTraining
 from .train_steps import KerasSteps
 
@@ -79,4 +79,4 @@ class Fitted(KerasTraining):
     @property
     def open_callbacks(self) -> tuple[cst.Call, ...]:
         """Calls whose callbacks are not put in order for several ranks yet."""
-        return tuple(f.fit.call for f in self.data if open_callbacks(self._origins, f))
+        return tuple(f.fit.call for f in self.data if not ordered_callbacks(self._origins, f.fit))

@@ -7,13 +7,8 @@ from collections.abc import Collection, Iterator
 
 import libcst as cst
 
+from ..apis import CALLBACKS, EACH_EPOCH, EACH_STEP, OF_FUNCTIONS, SCHEDULER
 from ..program import Origins, argument
-
-_EACH_STEP = re.compile(r"on_(train_)?batch_(begin|end)$")
-_EACH_EPOCH = re.compile(r"on_(epoch|train)_(begin|end)$")
-_CALLBACKS = "keras.callbacks."
-SCHEDULER = "keras.callbacks.LearningRateScheduler"
-_OF_FUNCTIONS = "keras.callbacks.LambdaCallback"
 
 
 def params_of(function: cst.FunctionDef | cst.Lambda) -> list[cst.Param]:
@@ -29,19 +24,19 @@ class Hooks:
 
     def shared(self) -> frozenset[cst.Param]:
         """Parameters that are the same on all ranks: the epoch, its averaged logs, the rate."""
-        hooks = [p for f in self._methods(_EACH_EPOCH) for p in params_of(f)[1:]]
+        hooks = [p for f in self._methods(EACH_EPOCH) for p in params_of(f)[1:]]
         return frozenset([*hooks, *(p for schedule in self.schedules() for p in self.given(schedule))])
 
     def each_step(self, node: cst.CSTNode) -> bool:
         """Whether a place is in a method that Keras calls at each step."""
-        return self._origins.index.enclosing_function(node) in self._methods(_EACH_STEP)
+        return self._origins.index.enclosing_function(node) in self._methods(EACH_STEP)
 
     def at_each_step(self) -> list[cst.FunctionDef | cst.Lambda]:
         """Methods and functions that Keras calls before or after each step, with the number of its batch."""
-        args = [a for c in self._origins.calls_to(_OF_FUNCTIONS) for a in c.args if a.keyword is not None]
-        given = [a.value for a in args if a.keyword is not None and _EACH_STEP.match(a.keyword.value)]
+        args = [a for c in self._origins.calls_to(OF_FUNCTIONS) for a in c.args if a.keyword is not None]
+        given = [a.value for a in args if a.keyword is not None and EACH_STEP.match(a.keyword.value)]
         made = [o.node for value in given for o in self._origins.of(value)]
-        return [*self._methods(_EACH_STEP), *(n for n in made if isinstance(n, cst.FunctionDef | cst.Lambda))]
+        return [*self._methods(EACH_STEP), *(n for n in made if isinstance(n, cst.FunctionDef | cst.Lambda))]
 
     def _methods(self, named: re.Pattern[str]) -> list[cst.FunctionDef]:
         """The methods of the file's own callbacks with such a name."""
@@ -61,16 +56,11 @@ class Hooks:
     def functions(self, call: cst.Call) -> list[cst.FunctionDef | cst.Lambda] | None:
         """The functions that one such callback may call; None where that is not certain."""
         given = argument(call, "schedule", 0)
-        origins = self._origins.of(given.value) if given is not None else ()
-        found: list[cst.FunctionDef | cst.Lambda] = []
-        for origin in origins:
-            node: cst.CSTNode | None = origin.node if not origin.path else None
-            owner = self._origins.constructed(node) if node is not None else None
-            node = self._origins.method(owner, "__call__") if owner is not None else node
-            if not isinstance(node, cst.FunctionDef | cst.Lambda):
-                return None
-            found.append(node)
-        return found or None
+        made = [o.node if not o.path else None for o in self._origins.of(given.value)] if given is not None else []
+        owners = [self._origins.constructed(m) if m is not None else None for m in made]
+        run = [self._origins.method(c, "__call__") if c is not None else m for c, m in zip(owners, made, strict=True)]
+        found = [f for f in run if isinstance(f, cst.FunctionDef | cst.Lambda)]
+        return found if found and len(found) == len(run) else None
 
     def given(self, function: cst.FunctionDef | cst.Lambda) -> list[cst.Param]:
         """The parameters of a schedule by the epoch: the epoch and, where it takes it, the present rate."""
@@ -85,12 +75,12 @@ class Hooks:
 def callback_methods(origins: Origins) -> list[cst.FunctionDef]:
     """The methods of the file's own callbacks."""
     index = origins.index
-    return [f for f in index.functions if origins.below(index.enclosing_class(f), _CALLBACKS)]
+    return [f for f in index.functions if origins.below(index.enclosing_class(f), CALLBACKS)]
 
 
 def callback_functions(origins: Origins) -> list[cst.FunctionDef]:
     """The same, and functions that Keras' callbacks are given."""
-    calls = origins.calls_to(SCHEDULER, _OF_FUNCTIONS)
+    calls = origins.calls_to(SCHEDULER, OF_FUNCTIONS)
     given = (origins.function(a.value) for c in calls for a in c.args)
     return [*callback_methods(origins), *(f for f in given if f is not None)]
 
@@ -99,7 +89,7 @@ def is_fitted_model(origins: Origins, node: cst.BaseExpression) -> bool:
     """Whether the expression is `self.model` in a callback."""
     if not isinstance(node, cst.Attribute) or node.attr.value not in {"model", "_model"}:
         return False
-    return origins.below(origins.class_of(node.value), _CALLBACKS)
+    return origins.below(origins.class_of(node.value), CALLBACKS)
 
 
 def methods_below(origins: Origins, names: Collection[str], ends: tuple[str, ...]) -> Iterator[cst.FunctionDef]:

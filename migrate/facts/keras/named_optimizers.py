@@ -6,17 +6,10 @@ from __future__ import annotations
 import libcst as cst
 
 from ...catalogue import Kind
+from ..apis import LOADS, OF_TEXTS
 from ..program import Origin, Origins, Problem, is_none, method, parses_arguments, receiver, unfollowed, within_itself
 
 _TEXT = (cst.SimpleString, cst.ConcatenatedString, cst.FormattedString, cst.Dict)
-_TEXT_METHODS = frozenset({"lower", "upper", "strip", "get", "format", "capitalize", "title"})
-_LOADS = frozenset(
-    {
-        *("json.load", "json.loads", "yaml.load", "yaml.safe_load", "yaml.full_load", "toml.load", "toml.loads"),
-        *("tomllib.load", "tomllib.loads", "os.getenv", "os.environ", "absl.flags.FLAGS", "builtins.input"),
-        *("configparser.ConfigParser", "keras.optimizers.serialize"),
-    }
-)
 
 
 @within_itself(False)
@@ -28,10 +21,10 @@ def is_name(origins: Origins, node: cst.CSTNode) -> bool:
 
 def _text(origins: Origins, node: cst.CSTNode) -> bool:
     if isinstance(node, cst.Call):
-        loaded = parses_arguments(node, origins) or origins.called(node) in _LOADS
-        return is_name(origins, receiver(node)) if method(node) in _TEXT_METHODS else loaded
+        loaded = parses_arguments(node, origins) or origins.called(node) in LOADS
+        return is_name(origins, receiver(node)) if method(node) in OF_TEXTS else loaded
     if isinstance(node, cst.Attribute | cst.Subscript):
-        return origins.names.api(node.value) in _LOADS or _is_looked_up(origins, node.value)
+        return origins.names.api(node.value) in LOADS or _is_looked_up(origins, node.value)
     return isinstance(node, _TEXT)
 
 

@@ -11,8 +11,6 @@ from ..program import Origins, Problem, leading, method, receiver, within_itself
 from ..training import Gradient
 from .fits import Fit
 
-_SAME = frozenset({"get_unscaled_gradients"})
-_PAIRS = frozenset({"builtins.zip", "builtins.list", "builtins.tuple"})
 _NEXT = "train in one way: by fit, or by a loop that calls the step"
 
 
@@ -80,7 +78,8 @@ class KerasSteps:
             return self._pairs(node, gradient)
         if not isinstance(node, cst.Call) or not node.args:
             return False
-        same = method(node) in _SAME or self._origins.called(node) in _PAIRS
+        pairs = self._origins.called(node) in {"builtins.zip", "builtins.list", "builtins.tuple"}
+        same = pairs or method(node) == "get_unscaled_gradients"
         return same and self._is_gradient(node.args[0].value, gradient)
 
     def _pairs(self, node: cst.ListComp | cst.GeneratorExp, gradient: Gradient) -> bool:

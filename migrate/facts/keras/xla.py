@@ -11,8 +11,6 @@ from ..program import Origins, argument, is_off, leading, within
 from ..training import Gradient
 from .fits import Fit
 
-_KEYWORDS = ("jit_compile", "experimental_compile")
-
 
 class Xla:
     """Answers for fitted models and for the functions around trained gradients."""
@@ -24,7 +22,7 @@ class Xla:
         """Calls of `compile` and `tf.function` with the keyword that turns XLA on for a training step."""
         compiles = dict.fromkeys(c.call for f in self._fits for c in f.compiles)
         calls = [*compiles, *(c for c in self._origins.index.calls if self._compiles_step(c))]
-        return tuple((c, k) for c in calls for k in _KEYWORDS if self._on(c, k))
+        return tuple((c, k) for c in calls for k in ("jit_compile", "experimental_compile") if self._on(c, k))
 
     def _on(self, call: cst.Call, keyword: str) -> bool:
         given = argument(call, keyword)

@@ -11,6 +11,7 @@ import libcst as cst
 
 from ... import outputs
 from ...outputs import EffectKind
+from ..apis import CHANGES_OBJECT, ON_ROOT, UNASKED
 from ..counting import around
 from ..keras import Fit, callback_functions, has_callbacks
 from ..program import (
@@ -31,17 +32,8 @@ from .presence import Presence
 from .trackers import Ask, Trackers
 from .writers import Writers
 
-_ACTS = frozenset({"builtins.next", "builtins.iter", "builtins.input"})
-_MUTATES = frozenset(
-    {
-        *("append", "extend", "insert", "add", "update", "pop", "popitem", "remove", "clear", "setdefault"),
-        *("appendleft", "assign", "assign_add", "assign_sub", "set_weights", "set_value", "apply_gradients"),
-        *("restore", "load_weights", "update_state", "reset_state", "reset_states"),
-    }
-)
 _LEAVES = (cst.Return, cst.Break, cst.Continue, cst.Yield, cst.Await, cst.Global, cst.Nonlocal, cst.Raise, cst.Del)
 _DP = "tfdp.runtime."
-_ROOT = frozenset({f"{_DP}on_root", f"{_DP}root_first", f"{_DP}report"})
 _OPENS = frozenset({EffectKind.OPEN, EffectKind.OPEN_FORMAT})
 _CALLS = frozenset({EffectKind.PRINT, EffectKind.SAVE, EffectKind.SHOW})  # for which a statement can be guarded
 _ALL_RANKS = frozenset({EffectKind.SAVE, EffectKind.FETCH, EffectKind.ONCE})  # come together for such a call
@@ -145,14 +137,9 @@ class Effects:
 
     def _opening(self, call: cst.Call) -> cst.Expr | cst.With | None:
         """The statement for which a file is opened, where rank 0 alone can run it."""
-        for parent in self._index.ancestors(call):
-            if isinstance(parent, cst.WithItem):
-                block = self._index.parents[parent]
-                return block if isinstance(block, cst.With) and self._separable(block) else None
-            if isinstance(parent, cst.Expr):
-                return parent if self._separable(parent) else None
-            if isinstance(parent, cst.BaseSmallStatement | cst.BaseCompoundStatement):
-                return None
+        statement = self._index.statement_of(call)
+        if isinstance(statement, cst.Expr | cst.With) and self._separable(statement):
+            return statement
         return None
 
     def _whole(self, call: cst.Call, certain: Certain) -> cst.Expr | cst.With | cst.If | None:
@@ -183,9 +170,8 @@ class Effects:
     def _repeated(self) -> set[cst.CSTNode]:
         """Where training repeats; what Keras' fit calls, and the loops around a fit, too."""
         called = callback_functions(self._origins) if self._fits else []
-        return repeated(
-            self._origins, self._loops, [*called, *(n for f in self._fits for n in around(self._origins, f.call))]
-        )
+        fitted = (loop for f in self._fits for loop in around(self._origins, f.call))
+        return repeated(self._origins, self._loops, [*called, *fitted])
 
     def _repeats(self, node: cst.CSTNode) -> bool:
         """Whether a node is where training repeats, or after a fit."""
@@ -203,7 +189,7 @@ class Effects:
             return False
         api = self._origins.called(node)
         joint = api.startswith(_DP) and api not in {f"{_DP}rank", f"{_DP}size"}
-        if joint or node in self._training or api in _ACTS:
+        if joint or node in self._training or api in UNASKED:
             return True
         return self._writers.kind(node) in _ALL_RANKS or self._presence.draws(node, set())
 
@@ -238,9 +224,9 @@ class Effects:
     def _apart(self, call: cst.Call, inside: set[cst.CSTNode]) -> bool:
         """Whether a call in a block changes nothing outside it that other ranks need."""
         api = self._origins.called(call)
-        if call in self._training or api in _ACTS or api.startswith(_DP) or self._presence.draws(call, inside):
+        if call in self._training or api in UNASKED or api.startswith(_DP) or self._presence.draws(call, inside):
             return False
-        changes = method(call) in _MUTATES and not api
+        changes = method(call) in CHANGES_OBJECT and not api
         return not changes or all(o.node in inside for o in self._origins.of(receiver(call)))
 
     # --- guards -------------------------------------------------------------------------------------------------------
@@ -252,7 +238,7 @@ class Effects:
         for parent in self._index.ancestors(node):
             if isinstance(parent, cst.If | cst.IfExp) and child is parent.body and self._asks_rank(parent.test):
                 return True
-            if self._origins.called(parent) in _ROOT:
+            if self._origins.called(parent) in ON_ROOT:
                 return True
             child = parent
         return False

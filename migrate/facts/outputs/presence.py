@@ -13,18 +13,13 @@ import libcst as cst
 from ... import outputs
 from ...catalogue import Kind
 from ...outputs import EffectKind
+from ..apis import OF_ITEMS, SEEDED
 from ..program import ITER, Origins, closure, entered, leading, method, nodes, receiver, within
 from .writers import Writers
 
 _FOLDERS = frozenset({EffectKind.FOLDER, EffectKind.FOLDER_OF_PATH})
 _CHANGES = frozenset({EffectKind.SAVE, EffectKind.OPEN, EffectKind.OPEN_FORMAT, EffectKind.ONCE}) | _FOLDERS
 _HARMLESS = frozenset({EffectKind.PRINT, EffectKind.SHOW}) | _FOLDERS
-_ENDS = frozenset({"sys.exit", "os._exit", "builtins.exit", "builtins.quit"})
-_DRAWS = ("numpy.random.", "random.", "keras.random.", "tensorflow.random.")
-_NO_DRAWS = ("RandomState", "default_rng", "Generator", "SeedSequence", "Random", "SystemRandom")
-_ITEMS = frozenset({"__getitem__", "__len__", "__iter__", "__next__"})
-# Callbacks that write: tfdp.runtime lets them act on rank 0 only.
-_BY_ROOT = (".ModelCheckpoint", ".TensorBoard", ".CSVLogger", ".BackupAndRestore", ".RemoteMonitor", ".OrbaxCheckpoint")
 
 
 class Presence:
@@ -83,7 +78,7 @@ class Presence:
         """Whether what comes after is decided, too. An error where something is missing comes before all writing."""
         absent = isinstance(statement.test, cst.UnaryOperation) and isinstance(statement.test.operator, cst.Not)
         inside = list(nodes(statement.body))
-        ends = any(isinstance(n, cst.Raise) or self._origins.called(n) in _ENDS for n in inside)
+        ends = any(isinstance(n, cst.Raise) or self._origins.called(n) in outputs.ENDS for n in inside)
         return (ends and not absent) or any(isinstance(n, cst.Return | cst.Continue | cst.Break) for n in inside)
 
     def _later(self, statement: cst.CSTNode) -> Iterator[cst.CSTNode]:
@@ -114,7 +109,7 @@ class Presence:
     def draws(self, call: cst.Call, inside: set[cst.CSTNode]) -> bool:
         """Whether a call draws from a generator that is used elsewhere, too, or seeds it."""
         if api := self._origins.called(call):
-            return api.startswith(_DRAWS) and not api.endswith(_NO_DRAWS) and ".stateless_" not in api
+            return SEEDED.match(api) is not None
         if not method(call) or Kind.GENERATOR not in self._origins.kinds(receiver(call)):
             return False
         return any(o.node not in inside for o in self._origins.of(receiver(call)))
@@ -126,8 +121,8 @@ class Presence:
 
     def _runs_apart(self, function: cst.FunctionDef) -> bool:
         owner = self._index.enclosing_class(function)
-        item = owner is not None and function.name.value in _ITEMS
-        return item or function in self._index.generators or self._origins.below(owner, "", _BY_ROOT)
+        item = owner is not None and function.name.value in OF_ITEMS
+        return item or function in self._index.generators or self._origins.below(owner, "", outputs.WRITING_CALLBACKS)
 
 
 def _plain(block: cst.CSTNode) -> Iterator[cst.CSTNode]:

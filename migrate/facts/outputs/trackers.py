@@ -2,31 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from enum import Enum
 from functools import cached_property
 
 import libcst as cst
 
+from ... import outputs
 from ..program import Origins, method, reaching
 
-_TRACKERS = frozenset({"wandb", "mlflow"})
-# What makes, tells or ends a run, and what the run is told of: of no value to the other ranks.
-_KNOWN = re.compile(
-    r"wandb\.(init|log|finish|join|save|watch|unwatch|alert|define_metric|log_artifact|log_code|log_model|login|setup"
-    r"|termlog|termwarn|termerror|mark_preempting|require|Settings|Artifact|Image|Table|Histogram|Video|Audio|Html"
-    r"|Plotly|Object3D|plot\.\w+|tensorboard\.patch|(integration\.)?keras\.\w+)"
-    r"|mlflow\.(start_run|end_run|set_(tracking_uri|registry_uri|experiment|experiment_tags?|tags?)|delete_tag|log_\w+"
-    r"|autolog|(enable|disable)_system_metrics_logging|set_system_metrics_\w+|models\.infer_signature|data\.from_\w+"
-    r"|(tensorflow|keras)\.(autolog|log_model|save_model|M[Ll]flow(ModelCheckpoint)?Callback))"
-)
-# The same of the present run by a name of the module, under which the other ranks have none.
-_PRESENT = re.compile(
-    r"wandb\.(config\.(update|setdefaults?)|(run\.)?summary\.update|run\.(config\.update|log|log_artifact|log_code"
-    r"|finish|alert|save|define_metric|mark_preempting))"
-)
-_TAKES_CALLBACKS = frozenset({"append", "extend", "insert", "fit", "CallbackList"})
 _HOLDS = (cst.Assign, cst.AnnAssign, cst.WithItem, cst.Element, cst.Return, cst.Lambda, cst.If, cst.UnaryOperation)
 
 Use = cst.Call | cst.Attribute | cst.Name
@@ -50,7 +34,7 @@ class Trackers:
     def uses(self) -> tuple[tuple[Use, Ask], ...]:
         """Every use, in the order of the text, but where a run or what it gave only has a name."""
         bound = (d for names in self._index.definitions.values() for ds in names.values() for d in ds)
-        if not any(d.api.partition(".")[0] in _TRACKERS for d in bound):
+        if not any(d.api.partition(".")[0] in outputs.TRACKERS for d in bound):
             return ()
         found = dict(self._of_modules)
         made = {node for node, ask in self._of_modules.items() if ask is Ask.TELLS}
@@ -68,8 +52,9 @@ class Trackers:
             if imported is None or self._is_harmless(node) or (node is name and "." not in imported):
                 continue  # the module itself: `if wandb is not None:`
             dotted, call = self._dotted(node, imported), self._call_of(node)
-            if call is not None and (_KNOWN.fullmatch(dotted) or _PRESENT.fullmatch(dotted)):
-                found[call] = Ask.TELLS if _KNOWN.fullmatch(dotted) else Ask.STATES
+            tells = outputs.TELLS_RUN.fullmatch(dotted) is not None
+            if call is not None and (tells or outputs.TELLS_PRESENT_RUN.fullmatch(dotted)):
+                found[call] = Ask.TELLS if tells else Ask.STATES
             elif not dotted.endswith(".__version__"):
                 found[call or node] = Ask.READS
         return found
@@ -77,7 +62,7 @@ class Trackers:
     def _imported(self, name: cst.Name) -> str | None:
         """The dotted name of a tracker's that a name stands for, also where it may stand for something else."""
         apis = [d.api for d in reaching(self._index, name) if d.kind == "import"]
-        return next((api for api in apis if api.partition(".")[0] in _TRACKERS), None)
+        return next((api for api in apis if api.partition(".")[0] in outputs.TRACKERS), None)
 
     def _is_harmless(self, node: cst.CSTNode) -> bool:
         """Whether it stands in an annotation, or says which exceptions are caught."""
@@ -140,4 +125,4 @@ class Trackers:
         if any(above in found for above in (call, *self._index.ancestors(call))):
             return True
         own = isinstance(call, cst.Call) and (self._origins.function(call.func) or self._origins.constructed(call))
-        return bool(own) or method(call) in _TAKES_CALLBACKS
+        return bool(own) or method(call) in {"append", "extend", "insert", "fit", "CallbackList"}

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import libcst as cst
 
 from ...catalogue import Kind
-from ..apis import ASSIGNS
+from ..apis import ASSIGNS, RATES
 from ..keras import Hooks
 from ..program import Origins, Pace, Problem, argument, controls, method, nodes, number, receiver
 from ..sameness import Sameness
-from .objects import RATES, plain_object, reads_a_rate, sets_by_name
-from .values import Made, RateValue, RateValues
+from .objects import plain_object, reads_a_rate, sets_by_name
+from .values import Made, RateValues
 
 _SETS = re.compile(r"(keras\.backend\.(batch_set_value|set_value|update\w*)|tensorflow\.(compat\.v1\.)?assign\w*)$")
 _CONTAINS = (cst.BaseElement, cst.BaseDictElement, cst.Tuple, cst.List, cst.Dict)
@@ -52,48 +52,41 @@ class RateChanges:
 
     def found(self) -> Changes:
         """Everything about all of them."""
-        scale: list[cst.BaseExpression] = []
+        plateaus = self._origins.calls_to("keras.callbacks.ReduceLROnPlateau")
+        floors = (argument(call, "min_lr", _FLOOR) for call in plateaus)
+        scale = [floor.value for floor in floors if floor is not None and number(floor.value) != 0]
         differing: list[Problem] = []
-        unscaled: list[Problem] = []
-        scale += [floor for call in self._plateaus() if (floor := self._floor(call)) is not None]
-        unscaled += self._unfollowed()
+        unscaled = list(self._unfollowed())
         changes = [*self._changes(), *self._scheduled()]
         for change in changes:
+            tests = controls(change.place, self._origins)
             value = self._values.of(change.value) if change.value is not None else self._values.unknown
-            thresholds = [self._threshold(c) for c in self._comparisons(change)]
-            scale += [*value.scale, *(node for t in thresholds if t is not None for node in t.scale)]
-            differing += self._differing(change)
-            unscaled += self._unscaled(change, Made.UNKNOWN if None in thresholds else value.made)
-        places = (*(c.place for c in changes), *self._plateaus())
+            compared = self._values.together(self._compared(tests))
+            scale += [*value.scale, *compared.scale]
+            differing += self._differing(change, [*change.reads, *tests])
+            made = compared.made if compared.made is Made.UNKNOWN else value.made
+            unscaled += self._unscaled(change, made, [*change.reads, *tests])
+        places = (*(c.place for c in changes), *plateaus)
         return Changes(tuple(dict.fromkeys(scale)), tuple(differing), places, tuple(unscaled))
 
-    def _comparisons(self, change: Change) -> list[cst.Comparison]:
-        """Comparisons of the rate itself, on which the change depends: `if rate > 1e-5:`."""
-        tests = [n for test in controls(change.place, self._origins) for n in nodes(test)]
-        return [n for n in tests if isinstance(n, cst.Comparison) and self._values.mentions_rate(n)]
+    def _compared(self, tests: list[cst.CSTNode]) -> list[cst.BaseExpression]:
+        """What is compared with the rate itself to decide on a change: `if rate > 1e-5:`."""
+        found = (n for test in tests for n in nodes(test) if isinstance(n, cst.Comparison))
+        mentioned = [c for c in found if self._values.mentions_rate(c)]
+        return [side for c in mentioned for side in (c.left, *(target.comparator for target in c.comparisons))]
 
-    def _threshold(self, comparison: cst.Comparison) -> RateValue | None:
-        """The sides that are not made of the rate are scaled; None where that is not certain."""
-        sides = [comparison.left, *(c.comparator for c in comparison.comparisons)]
-        made = [self._values.of(side) for side in sides]
-        if any(m.made is Made.UNKNOWN for m in made):
-            return None
-        return RateValue(Made.RELATIVE, tuple(node for m in made for node in m.scale))
-
-    def _differing(self, change: Change) -> Iterator[Problem]:
-        if any(self._sameness.of(node) for node in (*change.reads, *controls(change.place, self._origins))):
+    def _differing(self, change: Change, reasons: list[cst.CSTNode]) -> Iterator[Problem]:
+        if any(self._sameness.of(node) for node in reasons):
             reason = "the learning rate is assigned here by something that may differ by worker"
             next_step = "decide by the number of the epoch, or by a value that all workers share"
             yield Problem("TFDP020", change.place, reason, next_step)
 
-    def _unscaled(self, change: Change, made: Made) -> Iterator[Problem]:
+    def _unscaled(self, change: Change, made: Made, reasons: list[cst.CSTNode]) -> Iterator[Problem]:
+        repeats = self._hooks.each_step(change.place) or (made is Made.RELATIVE and self._pace.in_step(change.place))
         if made is Made.UNKNOWN:
             reason = "the learning rate is assigned here, where it would replace the scaled one"
             yield Problem("TFDP020", change.place, reason, _NEXT)
-            return
-        repeats = self._hooks.each_step(change.place) or (made is Made.RELATIVE and self._pace.in_step(change.place))
-        values = [*change.reads, *controls(change.place, self._origins)]
-        if repeats or any(self._pace.counts_steps(v) is not None for v in values):
+        elif repeats or any(self._pace.counts_steps(node) is not None for node in reasons):
             reason = "the learning rate that is assigned here depends on the step, and steps are fewer here"
             yield Problem("TFDP020", change.place, reason, _NEXT)
 
@@ -103,14 +96,6 @@ class RateChanges:
         """What functions of the epoch return to `LearningRateScheduler`."""
         given = [value for f in self._hooks.schedules() for value in self._origins.index.returned(f)]
         return [Change(value, value, (value,)) for value in given]
-
-    def _plateaus(self) -> list[cst.Call]:
-        return self._origins.calls_to("keras.callbacks.ReduceLROnPlateau")
-
-    def _floor(self, call: cst.Call) -> cst.BaseExpression | None:
-        """The lowest rate that `ReduceLROnPlateau` sets, where it is not 0."""
-        given = argument(call, "min_lr", _FLOOR)
-        return None if given is None or number(given.value) == 0 else given.value
 
     def _unfollowed(self) -> Iterator[Problem]:
         reason = "what this callback sets the learning rate to is not followed"

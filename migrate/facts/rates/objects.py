@@ -7,13 +7,8 @@ from collections.abc import Set as AbstractSet
 import libcst as cst
 
 from ...catalogue import Kind
+from ..apis import RATES
 from ..program import Origin, Origins, nodes, parses_arguments
-
-RATES = frozenset({"learning_rate", "lr", "_learning_rate", "_lr"})
-_SCHEDULE = "keras.optimizers.schedules.LearningRateSchedule"
-_KNOWN_BASES = ("tensorflow.", "keras.", "builtins.", "abc.", "typing.")
-_FLAGS = "absl.flags.FLAGS"
-_HOLDERS = frozenset({"argparse.Namespace", "types.SimpleNamespace"})
 
 
 def sets_by_name(origins: Origins, attributes: AbstractSet[str]) -> list[cst.Call]:
@@ -39,7 +34,7 @@ def may_be_rate(node: cst.CSTNode, origins: Origins) -> bool:
 
 def plain_object(node: cst.BaseExpression, origins: Origins) -> bool:
     """Whether the object is certainly no Keras optimizer: of the file's own class, a module, or parsed arguments."""
-    if origins.names.api(node) == _FLAGS:
+    if origins.names.api(node) == "absl.flags.FLAGS":
         return True
     found = origins.of(node)
     return bool(found) and all(_plain_origin(o, origins) for o in found)
@@ -53,19 +48,18 @@ def _plain_origin(origin: Origin, origins: Origins) -> bool:
     owner = node if isinstance(node, cst.ClassDef) else origins.constructed(node)
     if owner is not None:
         return all(_is_no_optimizer(base or "") for base in origins.bases(owner))
-    return isinstance(node, cst.Import) or origins.called(node) in _HOLDERS
+    return isinstance(node, cst.Import) or origins.called(node) in {"argparse.Namespace", "types.SimpleNamespace"}
 
 
 def _is_no_optimizer(base: str) -> bool:
     """Whether a class of a library is known, and no optimizer of Keras."""
     keras = base.startswith("keras.optimizers.") and not base.startswith("keras.optimizers.schedules.")
-    return base.startswith(_KNOWN_BASES) and not keras
+    return base.startswith(("tensorflow.", "keras.", "builtins.", "abc.", "typing.")) and not keras
 
 
 def makes_schedule(origins: Origins, node: cst.CSTNode) -> bool:
     """Whether a call makes a schedule, of Keras or of the file's own."""
     if not isinstance(node, cst.Call):
         return False
-    owner = origins.constructed(node)
-    own = owner is not None and (Kind.SCHEDULE in origins.base_kinds(owner) or origins.below(owner, _SCHEDULE))
+    own = origins.below(origins.constructed(node), "keras.optimizers.schedules.")
     return own or origins.kind(node.func) is Kind.SCHEDULE

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from ..apis import POWERS
 from ..program import ITER, Origin, Origins, Problem, bound_once, closure, method, number, receiver, within
 from ..training import Optimizer, OwnClasses, PlainRate, PlainUpdates
 from .objects import sets_by_name
 
 _NEXT = "write the rate as a number, a constant or an argument where the optimizer is made"
 _DEPTH = 20  # factors and names followed one after another; real updates stay below five
-_POWERS = frozenset({"tensorflow.pow", "tensorflow.math.pow", "builtins.pow", "numpy.power", "math.pow"})
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ class OwnOptimizers:
 
     def _is_power(self, node: cst.CSTNode) -> bool:
         power = isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Power)
-        return power or self._origins.called(node) in _POWERS
+        return power or self._origins.called(node) in POWERS
 
     def _changes(self, node: cst.Attribute, optimizer: Optimizer) -> bool:
         """Whether an attribute is a variable or is set again: neither is a constant of the optimizer."""
@@ -197,15 +197,11 @@ class OwnOptimizers:
 
         None at all where another one runs it by its full name.
         """
-        found: list[cst.Call] = []
-        for call in self._origins.index.calls:
-            made = self._origins.constructed(call)
-            inherits = made is not None and self._origins.method(made, "__init__") is init
-            if inherits or self._is_super(call, init, optimizer):
-                found.append(call)
-            elif self._origins.function(call.func) is init:
-                return []
-        return found
+        index = self._origins.index
+        above = [c for c in index.methods("__init__") if self._is_super(c, init, optimizer)]
+        if any(self._origins.function(c.func) is init for c in index.methods("__init__") if c not in above):
+            return []
+        return sorted({*self._origins.calls_of(init), *above}, key=lambda call: index.order[call])
 
     def _is_super(self, call: cst.Call, init: cst.FunctionDef, optimizer: Optimizer) -> bool:
         owner = self._origins.index.class_around(call)

@@ -8,24 +8,13 @@ from dataclasses import dataclass
 import libcst as cst
 
 from ...catalogue import MADE_BY_NAME, OPTIMIZERS, SCALED_OPTIMIZER, Kind
+from ..apis import RATES, SAME_NUMBER
 from ..keras import Given, is_name, unmade_optimizer
 from ..program import Origins, Problem, argument, is_none, nodes, number, parts
 from ..training import Gradient, PlainRate, Update
-from .objects import RATES, makes_schedule
+from .objects import makes_schedule
 from .own_optimizers import OwnOptimizers, OwnRate
 
-_SCALED = "tfdp.runtime.scale_lr"
-_LOCAL = "tfdp.runtime.local_schedule"
-_NUMBERS = (
-    "builtins.",
-    "math.",
-    "numpy.",
-    "os.",
-    "tensorflow.constant",
-    "tensorflow.cast",
-    "tensorflow.convert_to_tensor",
-)
-_GRID = "itertools.product"
 _OF_SCHEDULE = "made of a schedule, and tfdp cannot tell how it depends on the step"
 _NEXT = "write the rate as a number, a constant or an argument where the optimizer is made"
 
@@ -167,11 +156,11 @@ class Rates:
         schedules = []
         for origin in self._origins.of(value):
             node, api = origin.node, self._origins.called(origin.node)
-            if api == _SCALED:
+            if api == "tfdp.runtime.scale_lr":
                 return Rate(call, keyword, value, "", True)
-            if api == _LOCAL:
+            if api == "tfdp.runtime.local_schedule":
                 continue  # the schedule in it sees the one-process script's steps already
-            of_a_grid = isinstance(node, cst.Call) and api == _GRID
+            of_a_grid = isinstance(node, cst.Call) and api == "itertools.product"
             reason = self._in_grid(node, origin.path) if of_a_grid else self._not_understood(node)
             if reason is not None:
                 return Problem("TFDP020", value, f"the learning rate is {reason}", _NEXT)
@@ -194,7 +183,7 @@ class Rates:
             return "a variable that may be assigned during training"
         if self._origins.constructed(node) is not None:
             return "an object of this file's own class"
-        if api and not api.startswith(_NUMBERS):
+        if api and api not in SAME_NUMBER and not api.startswith(("builtins.", "math.", "numpy.", "os.")):
             return f"made by {api}(…), and tfdp cannot tell whether it depends on the step"
         return None
 

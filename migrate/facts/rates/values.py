@@ -9,9 +9,9 @@ from enum import Enum
 import libcst as cst
 
 from ...catalogue import Kind
-from ..apis import CHOOSES_ONE, READS_NUMBER, SAME_NUMBER
+from ..apis import CHOOSES_ONE, RATES, READS_NUMBER, SAME_NUMBER
 from ..program import Evaluator, Frames, Origins, method, parts, reaching, receiver, within_itself
-from .objects import RATES, may_be_rate
+from .objects import may_be_rate
 
 
 class Made(Enum):
@@ -95,20 +95,20 @@ class RateValues(Evaluator[RateValue]):
     def _of_only_call(self, call: cst.Call, function: cst.FunctionDef, frames: Frames) -> RateValue:
         """Of a function of the file that nothing else calls: what it returns is scaled there."""
         given = self.given_back(function)
-        return self._each(given, (*frames, (function, call))) if given else _UNKNOWN
+        return self.together(given, (*frames, (function, call))) if given else _UNKNOWN
 
-    def _each(self, values: Iterable[cst.BaseExpression], frames: Frames) -> RateValue:
-        """Of a sum or a choice: what is not made of the rate is scaled by itself."""
+    def together(self, values: Iterable[cst.BaseExpression], frames: Frames = ()) -> RateValue:
+        """Of a sum, a choice or a comparison: what is not made of the rate is scaled by itself."""
         return _together([self.of(value, frames) for value in values])
 
     def compound(self, node: cst.CSTNode, frames: Frames) -> RateValue:
         """A sum or a choice, and a rate times, or by, a number."""
         if isinstance(node, cst.IfExp):
-            return self._each([node.body, node.orelse], frames)
+            return self.together([node.body, node.orelse], frames)
         if not isinstance(node, cst.BinaryOperation):
             return _UNKNOWN
         if isinstance(node.operator, cst.Add | cst.Subtract):
-            return self._each([node.left, node.right], frames)
+            return self.together([node.left, node.right], frames)
         left, right = self.of(node.left, frames), self.of(node.right, frames)
         if isinstance(node.operator, cst.Multiply) and left.made is Made.ABSOLUTE:
             left, right = right, left
@@ -125,7 +125,7 @@ class RateValues(Evaluator[RateValue]):
         if api in SAME_NUMBER and call.args and not call.args[0].star:
             return self.of(call.args[0].value, frames)
         plain = not any(a.star or a.keyword for a in call.args)
-        return self._each([a.value for a in call.args], frames) if api in CHOOSES_ONE and plain else _UNKNOWN
+        return self.together([a.value for a in call.args], frames) if api in CHOOSES_ONE and plain else _UNKNOWN
 
     def object_call(self, call: cst.Call, frames: Frames) -> RateValue:
         """`rate.numpy()`."""
