@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from .functions import CHOOSES_ONE, LOADS, NEW_AXIS, ON_ROOT, POWERS, RANGES, SAME_COUNT, SAME_ELEMENTS, SAME_NUMBER
+from .functions import (
+    CHOOSES_ONE,
+    LOADS,
+    NEW_AXIS,
+    ON_ROOT,
+    POWERS,
+    RANGES,
+    SAME_COUNT,
+    SAME_ELEMENTS,
+    SAME_NUMBER,
+    SETS,
+)
 from .keras import CALLBACKS, EACH_EPOCH, EACH_STEP, EXAMPLES, FITS, OF_FUNCTIONS, POSITIONS, RATES, SCHEDULER
 from .lengths import AS_LONG, AS_SAID, CHOOSES, CHOOSING_METHODS, COUNTS, OUTSIDE
 from .methods import (
@@ -60,5 +71,6 @@ __all__ = [
     "SAME_NUMBER",
     "SCHEDULER",
     "SEEDED",
+    "SETS",
     "UNASKED",
 ]

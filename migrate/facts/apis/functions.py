@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 RANGES = frozenset({"builtins.range", "tqdm.trange", "tqdm.auto.trange", "tqdm.notebook.trange"})
 """The numbers up to one."""
 
@@ -44,3 +46,6 @@ LOADS = frozenset(
 
 ON_ROOT = frozenset({"tfdp.runtime.on_root", "tfdp.runtime.root_first", "tfdp.runtime.report"})
 """Run what they are given on rank 0."""
+
+SETS = re.compile(r"(keras\.backend\.(batch_set_value|set_value|update\w*)|tensorflow\.(compat\.v1\.)?assign\w*)$")
+"""Give a variable a value."""

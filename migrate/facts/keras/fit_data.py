@@ -13,11 +13,6 @@ from ..program import Origins, Problem, argument, is_none, method, nodes, number
 from .fits import Fit
 
 _ORDERED = "tfdp.runtime.fit_callbacks"
-_CHANGES = ("random", "shuffle", "permutation", "choice", "sample", "rand", "randint", "randn", "pop", "next")
-
-_OTHERS = {
-    "fit_generator": ("fit_generator is gone from Keras", "write model.fit(generator, …), with the same arguments"),
-}
 
 
 @dataclass(frozen=True)
@@ -89,7 +84,8 @@ class FitCalls:
         """What the model is fitted to; a Problem where that cannot be told, or not be dealt."""
         call = fit.call
         if fit.method != "fit":
-            return _problem(call, *_OTHERS[fit.method])
+            next_step = "write model.fit(generator, …), with the same arguments"
+            return _problem(call, "fit_generator is gone from Keras", next_step)
         if any(a.star for a in call.args):
             return _problem(call, "the arguments of fit are given by * or **", "write the arguments of fit out")
         x = given_to(call, "x")
@@ -169,7 +165,8 @@ class FitCalls:
     def _pure(self, call: cst.Call) -> bool:
         api = self._origins.called(call)
         name = api or method(call)
-        if not name or any(change in name for change in _CHANGES):
+        draws = ("rand", "shuffle", "permutation", "choice", "sample", "pop", "next")
+        if not name or any(draw in name for draw in draws):
             return False
         known = api.startswith(("numpy.", "tensorflow.", "keras.utils.to_categorical", "builtins."))
         return known or name in {"astype", "reshape", "copy", "numpy", "to_numpy", "transpose"}

@@ -64,7 +64,7 @@ class Presence:
 
     def _changes(self, statement: cst.If | cst.While) -> bool:
         branches = [b for b in (statement.body, statement.orelse) if b is not None]
-        later = list(self._later(statement)) if isinstance(statement, cst.While) or self._leaves(statement) else []
+        later = self._later(statement) if isinstance(statement, cst.While) or self._leaves(statement) else []
         harmless = not later and all(self._is_harmless(s) for b in branches for s in _plain(b))
         return not harmless and self._writes([*branches, *later])
 
@@ -81,14 +81,11 @@ class Presence:
         ends = any(isinstance(n, cst.Raise) or self._origins.called(n) in outputs.ENDS for n in inside)
         return (ends and not absent) or any(isinstance(n, cst.Return | cst.Continue | cst.Break) for n in inside)
 
-    def _later(self, statement: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    def _later(self, statement: cst.CSTNode) -> list[cst.Call]:
         """What the same function does after the statement."""
-        function = self._index.enclosing_function(statement)
-        place = self._index.order[statement]
-        for call in self._index.calls:
-            same = self._index.enclosing_function(call) is function
-            if same and self._index.order[call] > place and not within(self._index, call, statement):
-                yield call
+        index, function = self._index, self._index.enclosing_function(statement)
+        after = (c for c in index.calls if index.order[c] > index.order[statement] and not within(index, c, statement))
+        return [c for c in after if index.enclosing_function(c) is function]
 
     def _writes(self, parts: Iterable[cst.CSTNode]) -> bool:
         """Whether some parts of the script change files, themselves or by the file's own functions."""

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import libcst as cst
 
 from ...catalogue import Kind
-from ..apis import ASSIGNS, RATES
+from ..apis import ASSIGNS, RATES, SETS
 from ..keras import Hooks
 from ..program import Origins, Pace, Problem, argument, controls, method, nodes, number, receiver
 from ..sameness import Sameness
 from .objects import plain_object, reads_a_rate, sets_by_name
 from .values import Made, RateValues
 
-_SETS = re.compile(r"(keras\.backend\.(batch_set_value|set_value|update\w*)|tensorflow\.(compat\.v1\.)?assign\w*)$")
 _CONTAINS = (cst.BaseElement, cst.BaseDictElement, cst.Tuple, cst.List, cst.Dict)
 _FLOOR = 7  # ReduceLROnPlateau(monitor, factor, patience, verbose, mode, min_delta, cooldown, min_lr)
 _NEXT = "give the optimizer a tf.keras.optimizers.schedules schedule"
@@ -144,7 +142,7 @@ class RateChanges:
         if method(call) == "_set_hyper":
             held = receiver(call)
             return Kind.OPTIMIZER in self._origins.kinds(held) or self._origins.class_of(held) is None
-        sets = _SETS.match(self._origins.called(call)) is not None
+        sets = SETS.match(self._origins.called(call)) is not None
         return sets and (not call.args or self._may_be_a_rate(call.args[0].value, unknown=True))
 
     def _kept(self, rate: cst.Attribute) -> bool:
