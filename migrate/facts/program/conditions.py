@@ -5,6 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from .origins import Origins
+from .spelling import method, receiver
 
 
 def exits_before(node: cst.CSTNode, origins: Origins) -> list[cst.CSTNode]:
@@ -57,6 +58,5 @@ def tests_around(node: cst.CSTNode, origins: Origins) -> list[cst.BaseExpression
 
 def parses_arguments(call: cst.Call, origins: Origins) -> bool:
     """`parser.parse_args()` of an argparse.ArgumentParser."""
-    made = origins.one(call.func.value) if isinstance(call.func, cst.Attribute) else None
-    maker = made.node if made is not None else None
-    return isinstance(maker, cst.Call) and origins.names.api(maker.func) == "argparse.ArgumentParser"
+    made = origins.one(receiver(call)) if method(call) else None
+    return made is not None and origins.called(made.node) == "argparse.ArgumentParser"

@@ -11,8 +11,8 @@ from ...catalogue import VARIABLE_COLLECTIONS, Kind
 from ..apis import SAME_ELEMENTS
 from .index import ITER
 from .origins import Origin, Origins, argument
+from .spelling import method, receiver
 
-_MAKES = "tensorflow.Variable"
 _STEPS = 300
 
 
@@ -44,7 +44,7 @@ class Variables:
                 continue
             seen.add(origin)
             made = origin.node
-            if isinstance(made, cst.Call) and self._origins.names.api(made.func) == _MAKES:
+            if isinstance(made, cst.Call) and self._origins.called(made) == "tensorflow.Variable":
                 calls.add(made)
             elif isinstance(made, cst.Attribute) and made.attr.value in VARIABLE_COLLECTIONS:
                 collected = True
@@ -72,7 +72,7 @@ class Variables:
     def _of_gradients(self) -> Made:
         """The variables for which any gradient is taken."""
         if self._trained is None:
-            sources = [argument(c, "sources", 1) for c in self._origins.index.calls if _asks_gradient(c)]
+            sources = [argument(c, "sources", 1) for c in self._origins.index.methods("gradient")]
             found = [self.made(s.value) for s in sources if s is not None]
             calls = frozenset[cst.Call]().union(*(m.calls for m in found))
             self._trained = Made(calls, any(m.collected for m in found), any(m.others for m in found))
@@ -87,8 +87,7 @@ class Variables:
         if self._is_untrainable(call):
             return True
         index = self._origins.index
-        function = index.enclosing_function(call)
-        owner = index.enclosing_class(function) if function is not None else None
+        owner = index.class_around(call)
         statement = index.statement_of(call)
         targets = [t.target for t in statement.targets] if isinstance(statement, cst.Assign) else []
         kept = [t for t in targets if isinstance(t, cst.Attribute)]
@@ -142,20 +141,17 @@ class Variables:
             return list(of(first, path))
         if api in {"builtins.list", "builtins.dict"} and first is None:
             return [o for v in self._appended(call) for o in of(v, path[1:])]
-        if isinstance(call.func, cst.Attribute) and api is None:
-            if call.func.attr.value == "values":
-                return list(of(call.func.value, path))
-            if call.func.attr.value == "items" and path[:2] == (ITER, 1):
-                return list(of(call.func.value, (ITER, *path[2:])))
+        if api is None and method(call) == "values":
+            return list(of(receiver(call), path))
+        if api is None and method(call) == "items" and path[:2] == (ITER, 1):
+            return list(of(receiver(call), (ITER, *path[2:])))
         return None
 
     def _appended(self, made: cst.CSTNode) -> Iterator[cst.BaseExpression]:
         """What is put into a list or dict after it was made."""
         index = self._origins.index
-        for call in index.calls:
-            func = call.func
-            adds = isinstance(func, cst.Attribute) and func.attr.value in {"append", "extend", "insert", "update"}
-            if adds and call.args and isinstance(func, cst.Attribute) and self._is(func.value, made):
+        for call in index.methods("append", "extend", "insert", "update"):
+            if call.args and self._is(receiver(call), made):
                 yield call.args[-1].value
         for target, value in index.subscript_stores.items():
             if self._is(target.value, made) and isinstance(value, cst.BaseExpression):
@@ -163,7 +159,3 @@ class Variables:
 
     def _is(self, node: cst.CSTNode, made: cst.CSTNode) -> bool:
         return any(o.node is made and not o.path for o in self._origins.of(node))
-
-
-def _asks_gradient(call: cst.Call) -> bool:
-    return isinstance(call.func, cst.Attribute) and call.func.attr.value == "gradient"
