@@ -5,6 +5,31 @@ Spelled as `facts.program.Names` spells them. What TensorFlow's own names mean b
 
 from __future__ import annotations
 
+import re
+from enum import Enum
+
+
+class EffectKind(Enum):
+    """What a call, or a statement, does outside the process."""
+
+    PRINT = "prints or logs"
+    SHOW = "draws or shows"
+    PROGRESS = "shows a progress bar"
+    EVENTS = "makes a writer of summary files"
+    SAVE = "writes, moves or deletes files"
+    OPEN = "opens a file to write it, for which the null device can stand"
+    OPEN_FORMAT = "opens a file to write it, for which the null device cannot stand"
+    LOG_FILE = "opens a log file"
+    FOLDER = "makes a folder, by os"
+    FOLDER_OF_PATH = "makes a folder, by pathlib"
+    FETCH = "downloads a file unless it is there"
+    ONCE = "has to be done once, such as a command of the shell"
+    LATEST = "reads the path of a checkpoint, which only rank 0 keeps up to date"
+    FILES = "asks which files there are and changes them: a whole statement"
+    RUN = "tells the run of a tracker"
+    READ_RUN = "reads from the run of a tracker, which rank 0 alone has"
+
+
 # Write, move or delete files; what they need is made by every worker.
 WRITES = frozenset(
     {
@@ -83,8 +108,6 @@ PRINTS = frozenset(
         *(f"{module}.{level}" for module in ("logging", "absl.logging") for level in _LEVELS),
     }
 )
-LOGGERS = frozenset({"logging.getLogger", "tensorflow.get_logger"})
-LOGS = frozenset(_LEVELS)
 # Progress bars: the argument that silences one, and the value that does.
 PROGRESS = {
     "tqdm.tqdm": "disable",
@@ -126,20 +149,6 @@ LOG_FILES = {
     "logging.handlers.TimedRotatingFileHandler": ("filename", 0),
     "logging.basicConfig": ("filename", None),
 }
-# Methods that write, by the function that made their object (or the module it is in).
-METHODS = {
-    "PIL.Image.": frozenset({"save"}),
-    "pandas.": frozenset({"to_csv", "to_pickle", "to_json", "to_excel", "to_hdf", "to_parquet", "to_feather"}),
-    "numpy.": frozenset({"tofile", "dump"}),
-    "keras.preprocessing.image.array_to_img": frozenset({"save"}),
-    "keras.utils.array_to_img": frozenset({"save"}),
-    "wave.open": frozenset({"writeframes", "setparams"}),
-    "matplotlib.animation.": frozenset({"save"}),
-}
-FIGURES = frozenset({"matplotlib.pyplot.figure", "matplotlib.pyplot.subplots", "matplotlib.pyplot.gcf"})
-PATH_WRITES = frozenset(
-    {"write_text", "write_bytes", "unlink", "rmdir", "rename", "replace", "touch", "symlink_to", "hardlink_to"}
-)
 PATH_STEPS = frozenset({"joinpath", "with_suffix", "with_name", "with_stem", "resolve", "absolute", "expanduser"})
 # Leave a file behind and find it the next time: rank 0 comes first.
 FETCHES = frozenset(
@@ -177,9 +186,6 @@ ONCE = frozenset(
         ),
     }
 )
-# Methods that do, by the function that made their object.
-FETCHERS = {"tensorflow_datasets.builder": frozenset({"download_and_prepare"})}
-EXTRACTS = {"zipfile.ZipFile": frozenset({"extractall", "extract"}), "tarfile.": frozenset({"extractall", "extract"})}
 # What reads what Keras' callbacks write: models, checkpoints, a table of the epochs.
 READERS_OF_CALLBACKS = frozenset(
     {
@@ -249,8 +255,10 @@ READERS = (
         }
     )
 )
-# Of a path, and of a Keras generator of images.
-FOLDER_READERS = frozenset({"glob", "rglob", "iterdir"})
+# Of a path.
+_FOLDER_READERS = frozenset({"glob", "rglob", "iterdir"})
+PATH_READS = frozenset({"open", "read_text", "read_bytes", *_FOLDER_READERS})
+# Of a Keras generator of images.
 READS_FOLDER = "flow_from_directory"
 READS = frozenset({"restore", "read", "load_weights", "restore_or_initialize"})
 BUFFERS = frozenset({"io.BytesIO", "io.StringIO"})
@@ -263,4 +271,67 @@ PRESENCE = frozenset(
         "tensorflow.train.latest_checkpoint",
     }
 )
-PATH_PRESENCE = frozenset({"exists", "is_dir", "is_file", "is_symlink", "stat", *FOLDER_READERS})
+PATH_PRESENCE = frozenset({"exists", "is_dir", "is_file", "is_symlink", "stat", *_FOLDER_READERS})
+
+FUNCTIONS: dict[str, EffectKind] = {
+    **dict.fromkeys(PRINTS, EffectKind.PRINT),
+    **dict.fromkeys(SHOWS, EffectKind.SHOW),
+    **dict.fromkeys(PROGRESS, EffectKind.PROGRESS),
+    **dict.fromkeys(WRITES, EffectKind.SAVE),
+    **dict.fromkeys(OPENS, EffectKind.OPEN),
+    **dict.fromkeys(OPENS_FORMAT, EffectKind.OPEN_FORMAT),
+    **dict.fromkeys(LOG_FILES, EffectKind.LOG_FILE),
+    **dict.fromkeys(("os.makedirs", "os.mkdir"), EffectKind.FOLDER),
+    **dict.fromkeys(FETCHES, EffectKind.FETCH),
+    **dict.fromkeys(ONCE, EffectKind.ONCE),
+}
+# Methods, by the beginning of the name of the function that made their object.
+METHODS: dict[str, tuple[frozenset[str], EffectKind]] = {
+    "PIL.Image.": (frozenset({"save"}), EffectKind.SAVE),
+    "pandas.": (
+        frozenset({"to_csv", "to_pickle", "to_json", "to_excel", "to_hdf", "to_parquet", "to_feather"}),
+        EffectKind.SAVE,
+    ),
+    "numpy.": (frozenset({"tofile", "dump"}), EffectKind.SAVE),
+    "keras.preprocessing.image.array_to_img": (frozenset({"save"}), EffectKind.SAVE),
+    "keras.utils.array_to_img": (frozenset({"save"}), EffectKind.SAVE),
+    "wave.open": (frozenset({"writeframes", "setparams"}), EffectKind.SAVE),
+    "matplotlib.animation.": (frozenset({"save"}), EffectKind.SAVE),
+    **dict.fromkeys(
+        ("matplotlib.pyplot.figure", "matplotlib.pyplot.subplots", "matplotlib.pyplot.gcf"),
+        (frozenset({"savefig"}), EffectKind.SHOW),
+    ),
+    **dict.fromkeys(("logging.getLogger", "tensorflow.get_logger"), (frozenset(_LEVELS), EffectKind.PRINT)),
+    "tensorflow_datasets.builder": (frozenset({"download_and_prepare"}), EffectKind.FETCH),
+    **dict.fromkeys(("zipfile.ZipFile", "tarfile."), (frozenset({"extractall", "extract"}), EffectKind.ONCE)),
+}
+PATH_METHODS: dict[str, EffectKind] = {
+    "mkdir": EffectKind.FOLDER_OF_PATH,
+    "open": EffectKind.OPEN,
+    **dict.fromkeys(("write_text", "write_bytes", "unlink", "rmdir", "rename", "replace"), EffectKind.SAVE),
+    **dict.fromkeys(("touch", "symlink_to", "hardlink_to"), EffectKind.SAVE),
+}
+# Callbacks that write: tfdp.runtime lets them act on rank 0 only.
+WRITING_CALLBACKS = (
+    *(".ModelCheckpoint", ".TensorBoard", ".CSVLogger", ".BackupAndRestore", ".RemoteMonitor"),
+    ".OrbaxCheckpoint",
+)
+# End the script.
+ENDS = frozenset({"sys.exit", "os._exit", "builtins.exit", "builtins.quit"})
+
+# Trackers of experiments.
+TRACKERS = frozenset({"wandb", "mlflow"})
+# What makes, tells or ends a run, and what the run is told of: of no value to the other ranks.
+TELLS_RUN = re.compile(
+    r"wandb\.(init|log|finish|join|save|watch|unwatch|alert|define_metric|log_artifact|log_code|log_model|login|setup"
+    r"|termlog|termwarn|termerror|mark_preempting|require|Settings|Artifact|Image|Table|Histogram|Video|Audio|Html"
+    r"|Plotly|Object3D|plot\.\w+|tensorboard\.patch|(integration\.)?keras\.\w+)"
+    r"|mlflow\.(start_run|end_run|set_(tracking_uri|registry_uri|experiment|experiment_tags?|tags?)|delete_tag|log_\w+"
+    r"|autolog|(enable|disable)_system_metrics_logging|set_system_metrics_\w+|models\.infer_signature|data\.from_\w+"
+    r"|(tensorflow|keras)\.(autolog|log_model|save_model|M[Ll]flow(ModelCheckpoint)?Callback))"
+)
+# The same of the present run by a name of the module, under which the other ranks have none.
+TELLS_PRESENT_RUN = re.compile(
+    r"wandb\.(config\.(update|setdefaults?)|(run\.)?summary\.update|run\.(config\.update|log|log_artifact|log_code"
+    r"|finish|alert|save|define_metric|mark_preempting))"
+)

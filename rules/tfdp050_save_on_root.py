@@ -40,7 +40,10 @@ import libcst as cst
 
 from ..migrate import build, outputs
 from ..migrate.facts.outputs import Effect
+from ..migrate.outputs import EffectKind
 from ._base import Context, Edit, Guard, Insert, Outcome
+
+_GUARDED = frozenset({EffectKind.SAVE, EffectKind.OPEN, EffectKind.OPEN_FORMAT, EffectKind.ONCE, EffectKind.FILES})
 
 
 def outcomes(context: Context) -> Iterator[Outcome]:
@@ -53,34 +56,34 @@ def outcomes(context: Context) -> Iterator[Outcome]:
             yield Insert(statement, "before", read, "delete files only when they have been read")
     for effect in context.script.effects:
         yield from _placed(context, effect)
-        if effect.kind in {"once", "files"} and effect.guard is not None:
+        if effect.kind in {EffectKind.ONCE, EffectKind.FILES} and effect.guard is not None:
             yield Insert(effect.guard, "after", code, "wait until rank 0 has the files")
 
 
 def _placed(context: Context, effect: Effect) -> Iterator[Outcome]:
     dp = context.dp
-    if effect.kind == "latest":
+    if effect.kind is EffectKind.LATEST:
         yield Edit(effect.call, lambda n: _asked(dp, n), "ask rank 0, which has saved")
         return
     call = effect.call
     if not isinstance(call, cst.Call):
         return  # something of a run, which TFDP051 refuses
-    if effect.kind in {"folder", "path"}:
-        change = functools.partial(_exist_ok, makes_parents=effect.kind == "folder")
+    if effect.kind in {EffectKind.FOLDER, EffectKind.FOLDER_OF_PATH}:
+        change = functools.partial(_exist_ok, makes_parents=effect.kind is EffectKind.FOLDER)
         yield Edit(call, change, "make the folder unless another worker has")
-    elif effect.kind == "fetch":
+    elif effect.kind is EffectKind.FETCH:
         yield Edit(call, lambda n: build.first_argument(f"{dp}.root_first", n), "rank 0 downloads first")
-    elif effect.kind == "log file":
+    elif effect.kind is EffectKind.LOG_FILE:
         index = _path_index(context, call)
         yield Edit(call.args[index].value, lambda n: build.call(f"{dp}.root_path", n), "write the log on rank 0 only")
-    elif effect.kind in {"save", "open", "format", "once", "files"}:
+    elif effect.kind in _GUARDED:
         if effect.guard is not None and effect.shared:
             yield Edit(call, lambda n: build.first_argument(f"{dp}.report", n), "write on rank 0 only")
         elif effect.guard is not None:
             yield Guard(effect.guard, "one worker writes", "write on rank 0 only")
-        elif effect.kind == "open":
+        elif effect.kind is EffectKind.OPEN:
             yield Edit(call, lambda n: _opened(dp, n, context.script.names.api(call.func)), "write on rank 0 only")
-        elif effect.kind in {"save", "once"}:
+        elif effect.kind in {EffectKind.SAVE, EffectKind.ONCE}:
             yield Edit(call, lambda n: build.first_argument(f"{dp}.on_root", n), "write on rank 0 only")
 
 

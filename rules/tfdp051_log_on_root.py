@@ -36,31 +36,34 @@ from collections.abc import Callable, Iterator
 import libcst as cst
 
 from ..migrate import build, outputs
+from ..migrate.outputs import EffectKind
 from ._base import Context, Edit, Guard, Outcome, Refuse, SetArg
+
+_REPORTS = frozenset({EffectKind.PRINT, EffectKind.SHOW, EffectKind.RUN})
 
 
 def outcomes(context: Context) -> Iterator[Outcome]:
     for effect in context.script.effects:
         call = effect.call
-        if effect.kind == "read run":
+        if effect.kind is EffectKind.READ_RUN:
             yield from _read(context, call)
-        elif effect.kind == "run" and effect.guard is None:
+        elif effect.kind is EffectKind.RUN and effect.guard is None:
             yield Edit(
                 cst.ensure_type(call, cst.Call),
                 lambda n: build.first_argument(f"{context.dp}.report", n),
                 "track one run, of rank 0",
             )
-        elif effect.kind in {"print", "show", "run"} and effect.guard is not None:
+        elif effect.kind in _REPORTS and effect.guard is not None:
             if effect.shared:
                 yield Edit(call, lambda n: build.first_argument(f"{context.dp}.report", n), "report on rank 0 only")
             else:
                 yield Guard(effect.guard, "one worker reports", "report on rank 0 only")
-        elif effect.kind == "progress" and isinstance(call, cst.Call):
+        elif effect.kind is EffectKind.PROGRESS and isinstance(call, cst.Call):
             argument = outputs.PROGRESS[context.script.names.api(call.func) or ""]
             test = "{dp}.rank() != 0" if argument == "disable" else "1 if {dp}.rank() == 0 else 0"
             value = cst.parse_expression(test.format(dp=context.dp))
             yield SetArg(call, argument, lambda _, value=value: value, "show progress on rank 0 only")  # type: ignore[misc]
-        elif effect.kind == "events":
+        elif effect.kind is EffectKind.EVENTS:
             yield Edit(call, lambda n: _silent_elsewhere(context.dp, n), "write summaries on rank 0 only")
     for called, place in context.script.shown:
         in_text = any(isinstance(p, cst.FormattedString) for p in context.script.index.ancestors(called))

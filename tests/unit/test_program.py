@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from tfdp.migrate.facts.program import Index, Names, Origins, Program, SourceFile, reaching
+from tfdp.migrate.facts.program import Index, Names, Origins, Program, SourceFile, entered, leading, reaching
 
 _RUN = """\
 import numpy as np
@@ -70,3 +70,12 @@ def test_the_order_of_nodes_goes_on_from_one_module_to_the_next() -> None:
     run, other = (file.module for file in made.files)
     assert index.order[run] == 0
     assert index.order[run.body[-1]] < index.order[other] < index.order[other.body[0]]
+
+
+def test_what_leads_to_a_place_and_what_it_runs() -> None:
+    source = "def inner():\n    work()\ndef outer():\n    inner()\n    inner()\nouter()\nother()\n"
+    index = Index(Program(SourceFile(cst.parse_module(source), "train.py")))
+    origins = Origins(index, Names(index))
+    work, *between, called, _ = index.calls
+    assert set(leading(origins, [work])) == {work, *between, called}
+    assert set(entered(origins, [called])) == {called, *index.functions}

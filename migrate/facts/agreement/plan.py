@@ -10,6 +10,7 @@ from functools import cached_property
 
 import libcst as cst
 
+from ...outputs import EffectKind
 from ..data import Datasets
 from ..keras import Hooks
 from ..outputs import Effect, Presence, Writers, repeated
@@ -24,6 +25,7 @@ _CHANCE = frozenset({Mark.CHANCE})
 _NUMBERS = (cst.BaseNumber, cst.BaseString, cst.Name, cst.Attribute, cst.BinaryOperation, cst.UnaryOperation)
 _CALL_IT = frozenset({"tensorflow.function", "absl.app.run", "tensorflow.compat.v1.app.run", "fire.Fire"})
 _DP = "tfdp.runtime."
+_KEPT = frozenset({EffectKind.PRINT, EffectKind.SHOW, EffectKind.SAVE})  # what rank 0 alone does
 _ENDS = (cst.Raise, cst.Pass, cst.Assert)
 
 
@@ -257,10 +259,10 @@ class Agreement:
         inside = self._inside(statement)
         calls = [s.value for s in inside if isinstance(s, cst.Expr) and isinstance(s.value, cst.Call)]
         kinds = {self._writers.kind(call) for call in calls}
-        if len(calls) < len(inside) or not kinds <= {"print", "show", "save"}:
+        if len(calls) < len(inside) or not kinds <= _KEPT:
             return True
         stepping = {loop.loop for loop in self._loops}
-        return "save" in kinds and not any(loop in stepping for loop in self._index.loops_around(statement))
+        return EffectKind.SAVE in kinds and not any(loop in stepping for loop in self._index.loops_around(statement))
 
     def _inside(self, statement: cst.If | cst.While) -> list[cst.CSTNode]:
         """The statements of the branches; `if` by what is in it, rank 0's own left out."""
@@ -316,7 +318,8 @@ class Agreement:
     def _shared(self, effects: tuple[Effect, ...], waits: tuple[cst.CSTNode, ...]) -> set[cst.CSTNode]:
         """What all ranks must do together, and the calls that lead to it."""
         found: set[cst.CSTNode] = {*self.collectives, *waits, *self._fits}
-        found.update(e.call for e in effects if e.kind == "latest" or (e.guard is None and e.kind in {"save", "fetch"}))
+        asked = {EffectKind.SAVE, EffectKind.FETCH}
+        found.update(e.call for e in effects if e.kind is EffectKind.LATEST or (e.guard is None and e.kind in asked))
         found.update(node for loop in self._loops for node in (loop.loop, *loop.calls))
         todo = [*found]
         while todo:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 RANGES = frozenset({"builtins.range", "tqdm.trange", "tqdm.auto.trange", "tqdm.notebook.trange"})
 """The numbers up to one."""
 
@@ -21,3 +23,29 @@ SAME_NUMBER = frozenset(
 
 SAME_COUNT = SAME_NUMBER | {"builtins.int", "numpy.int32", "numpy.int64"}
 """A whole number, in another type."""
+
+CHOOSES_ONE = frozenset(
+    {
+        *("builtins.max", "builtins.min", "numpy.maximum", "numpy.minimum", "numpy.clip"),
+        *(f"tensorflow.{module}{name}" for module in ("", "math.") for name in ("maximum", "minimum")),
+    }
+)
+"""One of the numbers among their arguments."""
+
+POWERS = frozenset({"tensorflow.pow", "tensorflow.math.pow", "builtins.pow", "numpy.power", "math.pow"})
+"""The power of a number."""
+
+LOADS = frozenset(
+    {
+        *("json.load", "json.loads", "yaml.load", "yaml.safe_load", "yaml.full_load", "toml.load", "toml.loads"),
+        *("tomllib.load", "tomllib.loads", "os.getenv", "os.environ", "absl.flags.FLAGS", "builtins.input"),
+        *("configparser.ConfigParser", "keras.optimizers.serialize"),
+    }
+)
+"""Settings: texts, numbers and tables of them."""
+
+ON_ROOT = frozenset({"tfdp.runtime.on_root", "tfdp.runtime.root_first", "tfdp.runtime.report"})
+"""Run what they are given on rank 0."""
+
+SETS = re.compile(r"(keras\.backend\.(batch_set_value|set_value|update\w*)|tensorflow\.(compat\.v1\.)?assign\w*)$")
+"""Give a variable a value."""

@@ -21,6 +21,11 @@ CHANCE = re.compile(
 DRAWN = re.compile(r"tensorflow\.random\.(?!stateless_)|keras\.random\.|keras\.backend\.random")
 """Draws of generators that differ by worker."""
 
+SEEDED = re.compile(
+    r"((numpy|keras|tensorflow)\.)?random\.(?!stateless_)(?!.*(RandomState|default_rng|Generator|SeedSequence|Random)$)"
+)
+"""Draw from the generator of a module, or seed it."""
+
 OF_KIND = frozenset({"builtins.isinstance", "builtins.hasattr", "builtins.type", "builtins.callable"})
 """What a thing is, whatever it holds."""
 

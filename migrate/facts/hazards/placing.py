@@ -6,15 +6,17 @@ from collections.abc import Callable
 
 import libcst as cst
 
-from ... import outputs
+from ...outputs import EffectKind
 from ..outputs import Effect, Writers
-from ..program import Origins, Problem, argument
+from ..program import Origins, Problem
+
+_PLACED = frozenset({EffectKind.SAVE, EffectKind.OPEN, EffectKind.OPEN_FORMAT, EffectKind.LATEST})
 
 
 def unplaced(effect: Effect, origins: Origins, certain: Callable[[cst.CSTNode], bool]) -> Problem | None:
     """A writer that cannot be kept to one rank as it stands."""
     if (
-        effect.kind == "events"
+        effect.kind is EffectKind.EVENTS
         and isinstance(effect.call, cst.Call)
         and not isinstance(effect.call.func, cst.Attribute)
     ):
@@ -24,17 +26,17 @@ def unplaced(effect: Effect, origins: Origins, certain: Callable[[cst.CSTNode], 
             "the summary writer is made by a function imported by itself",
             "call it as tf.summary.create_file_writer(…)",
         )
-    if effect.guard is not None or effect.kind not in {"save", "open", "format", "latest"}:
+    if effect.guard is not None or effect.kind not in _PLACED:
         return None
-    if effect.kind in {"open", "format"}:
+    if effect.kind in {EffectKind.OPEN, EffectKind.OPEN_FORMAT}:
         return _unopened(effect, origins)
     parent = origins.index.parents[effect.call]
     statement = cst.Assign | cst.AnnAssign | cst.Return | cst.Arg | cst.NamedExpr
-    if effect.kind == "save" and not isinstance(parent, statement):
+    if effect.kind is EffectKind.SAVE and not isinstance(parent, statement):
         reason = "the value of this writing call is used where it cannot be given to all workers"
     elif not certain(effect.call):
         reason = "the value of this writing call is used, under a condition that may differ by worker"
-        if effect.kind == "latest":
+        if effect.kind is EffectKind.LATEST:
             reason = "rank 0 alone knows this checkpoint, and a condition that may differ by worker asks for it"
     else:
         return None
@@ -44,18 +46,15 @@ def unplaced(effect: Effect, origins: Origins, certain: Callable[[cst.CSTNode], 
 def _unopened(effect: Effect, origins: Origins) -> Problem | None:
     """A file that all workers would write, and that the null device cannot stand for."""
     assert isinstance(effect.call, cst.Call)
-    writers = Writers(origins)
-    api = origins.names.api(effect.call.func) or ""
-    of_path = api not in outputs.OPENS and api not in outputs.OPENS_FORMAT
-    mode = writers.mode(effect.call, *((0, "r") if of_path else {**outputs.OPENS, **outputs.OPENS_FORMAT}[api]))
+    mode = Writers(origins).mode(effect.call)
     next_step = "open it in a `with` statement of its own, whose body only writes, or under `if dp.rank() == 0:`"
-    if effect.kind == "format":
+    if effect.kind is EffectKind.OPEN_FORMAT:
         reason = "every worker would write this file, and what is done with it is needed by all"
     elif mode is None:
         reason = "cannot tell whether this file is read or written; every worker would write it"
     elif "+" in mode or "x" in mode:
         reason = f"every worker would open this file in mode {mode!r}"
-    elif not effect.call.args or effect.call.args[0].star or (argument(effect.call, "mode", 0) and of_path is None):
+    elif not effect.call.args or effect.call.args[0].star:
         reason = "every worker would write this file, and its path is not the first argument"
     else:
         return None

@@ -2,43 +2,37 @@
 
 from __future__ import annotations
 
+from ..apis import POSITIONS
 from .averaged import Given
 from .averaging import KerasAveraging, Update
-from .callbacks import callback_functions, has_callbacks, is_fitted_model, open_callbacks
-from .fit_data import POSITIONS, FitCalls, FitData, batch_size_of, given_to, held_out_by
-from .fits import Compile, Fit, KerasTraining, fed
+from .fit_data import FitData, batch_size_of, given_to, has_callbacks, held_out_by
+from .fits import Compile, Fit
 from .fitted import Fitted
-from .hooks import Hooks, methods_below, params_of
+from .hooks import Hooks, callback_functions, is_fitted_model, methods_below, params_of
 from .named_optimizers import is_name, unmade_optimizer
 from .stepping import KerasStepping
-from .train_steps import KerasSteps
 from .xla import Xla
 
 __all__ = [
     "POSITIONS",
     "Compile",
     "Fit",
-    "FitCalls",
     "FitData",
     "Fitted",
     "Given",
     "Hooks",
     "KerasAveraging",
     "KerasStepping",
-    "KerasSteps",
-    "KerasTraining",
     "Update",
     "Xla",
     "batch_size_of",
     "callback_functions",
-    "fed",
     "given_to",
     "has_callbacks",
     "held_out_by",
     "is_fitted_model",
     "is_name",
     "methods_below",
-    "open_callbacks",
     "params_of",
     "unmade_optimizer",
 ]

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import libcst as cst
 
 from ...catalogue import Kind
-from ..program import Origins, Problem, argument, reaching
+from ..program import Origin, Origins, Problem, argument, bound_once, is_none, reaching, receiver
 from ..training import is_averaged
 from .fits import Compile, Fit
+from .hooks import params_of
 from .named_optimizers import unmade_optimizer
 
 _NEXT = "give compile an optimizer that is made in this file, as optimizer="
@@ -41,12 +42,10 @@ class Optimizers:
 
     def base(self, compiled: Compile) -> list[Given | Problem]:
         """The optimizers with which Keras' own `train_step` updates the model."""
-        given = argument(compiled.call, _KEY, 0)
-        if compiled.own is not None:
-            found = self._of_own(compiled, _KEY) or self._inside(compiled)
+        if compiled.own is None:
+            found = self._of_call(compiled.call)
         else:
-            plain = self._given(compiled.call, 0, given.value if given is not None else None)
-            found = self._starred(compiled.call) or plain
+            found = self._of_own(compiled, compiled.own, _KEY) or self._inside(compiled, compiled.own)
         return [found] if isinstance(found, Problem) else self._where_made(found)
 
     def of(self, receiver: cst.BaseExpression, fit: Fit) -> list[Given | Problem]:
@@ -64,33 +63,32 @@ class Optimizers:
     def _given(self, call: cst.Call, position: int | None, value: cst.BaseExpression | None, name: str = _KEY) -> Given:
         return Given(call, name, position, value, done=value is not None and is_averaged(self._origins, value))
 
-    def _of_own(self, compiled: Compile, parameter: str) -> Given | None:
+    def _of_call(self, call: cst.Call) -> Given | Problem:
+        """What a call of Keras' own `compile` gives it."""
+        given = argument(call, _KEY, 0)
+        return self._starred(call) or self._given(call, 0, given.value if given is not None else None)
+
+    def _of_own(self, compiled: Compile, own: cst.FunctionDef, parameter: str) -> Given | None:
         """A parameter of the file's own `compile`, as this call of it passes one; of its `**` one that it passes on."""
-        own = compiled.own
-        assert own is not None
-        params = [*own.params.posonly_params, *own.params.params][1:]
-        names = [p.name.value for p in (*params, *own.params.kwonly_params)]
-        if parameter not in names and (own.params.star_kwarg is None or parameter != _KEY):
+        positional = [p.name.value for p in params_of(own)[1:]]
+        defaults = {p.name.value: p.default for p in (*params_of(own)[1:], *own.params.kwonly_params)}
+        hidden = parameter not in defaults and (own.params.star_kwarg is None or parameter != _KEY)
+        if hidden or any(a.star for a in compiled.call.args):
             return None
-        position = names.index(parameter) if parameter in names[: len(params)] else None
-        if any(a.star for a in compiled.call.args):
-            return None
-        given = argument(compiled.call, parameter, position)
-        default = next((p.default for p in (*params, *own.params.kwonly_params) if p.name.value == parameter), None)
+        position = positional.index(parameter) if parameter in positional else None
+        given, default = argument(compiled.call, parameter, position), defaults.get(parameter)
         if given is None and default is not None:
             text = default.value if isinstance(default, cst.SimpleString) else None
             return Given(compiled.call, parameter, position, None, text) if text is not None else None
         return self._given(compiled.call, position, given.value if given is not None else None, parameter)
 
-    def _inside(self, compiled: Compile) -> Given | Problem:
+    def _inside(self, compiled: Compile, own: cst.FunctionDef) -> Given | Problem:
         """What the file's own `compile` gives to Keras' by itself: `super().compile(optimizer=…)`."""
-        for call in self._origins.index.calls:
-            above = call.func.value if isinstance(call.func, cst.Attribute) else None
-            inside = self._origins.index.enclosing_function(call) is compiled.own
-            named = isinstance(call.func, cst.Attribute) and call.func.attr.value == "compile"
-            if inside and named and isinstance(above, cst.Call):
-                given = argument(call, _KEY, 0)
-                return self._starred(call) or self._given(call, 0, given.value if given is not None else None)
+        index = self._origins.index
+        inside = (c for c in index.methods("compile") if index.enclosing_function(c) is own)
+        call = next((c for c in inside if isinstance(receiver(c), cst.Call)), None)
+        if call is not None:
+            return self._of_call(call)
         reason = "with which optimizer this model's own compile() ends is not followed"
         return Problem("TFDP031", compiled.call, reason, _NEXT)
 
@@ -100,15 +98,15 @@ class Optimizers:
         if not starred or argument(call, _KEY) is not None:
             return None
         tables = [o.node for a in starred for o in self._origins.of(a.value)]
-        for table in tables if len(starred) == len(tables) == 1 else ():
-            if isinstance(table, cst.Dict) and all(isinstance(e, cst.DictElement) for e in table.elements):
-                entries = [e for e in table.elements if isinstance(e, cst.DictElement) and _key(e.key) == _KEY]
-                if not entries:
-                    return self._given(call, None, None)
-                return Given(call, None, None, entries[0].value, done=is_averaged(self._origins, entries[0].value))
-            given = argument(table, _KEY) if isinstance(table, cst.Call) else None
-            if given is not None and self._origins.names.api(cst.ensure_type(table, cst.Call).func) == "builtins.dict":
-                return self._given(cst.ensure_type(table, cst.Call), None, given.value)
+        table = tables[0] if len(starred) == len(tables) == 1 else None
+        if isinstance(table, cst.Dict) and all(isinstance(e, cst.DictElement) for e in table.elements):
+            entries = [e.value for e in table.elements if isinstance(e, cst.DictElement) and _key(e.key) == _KEY]
+            if not entries:
+                return self._given(call, None, None)
+            return Given(call, None, None, entries[0], done=is_averaged(self._origins, entries[0]))
+        given = argument(table, _KEY) if isinstance(table, cst.Call) else None
+        if given is not None and isinstance(table, cst.Call) and self._origins.called(table) == "builtins.dict":
+            return self._given(table, None, given.value)
         reason = "with which optimizer this model is compiled is hidden by a starred argument"
         return Problem("TFDP031", call, reason, _NEXT)
 
@@ -119,52 +117,48 @@ class Optimizers:
     ) -> list[Given | Problem]:
         """What an attribute of the model holds: a parameter of its own `compile`, or an optimizer made elsewhere."""
         if path:
-            return list(self._unknown(value))
-        definitions = reaching(self._origins.index, value) if isinstance(value, cst.Name) else []
-        if len(definitions) == 1 and definitions[0].kind == "param":
-            mine = [c for c in dict.fromkeys(compiles) if c.own is definitions[0].scope]
-            found = [self._of_own(c, definitions[0].name) for c in mine]
+            return [self._unknown(value)]
+        passed = bound_once(self._origins.index, value)
+        if passed is not None and isinstance(passed.scope, cst.FunctionDef) and passed.kind == "param":
+            mine = [(c, c.own) for c in dict.fromkeys(compiles) if c.own is passed.scope]
+            found = [self._of_own(c, own, passed.name) for c, own in mine if own is not None]
             if found and all(f is not None and f.value is not None for f in found):
                 return [g for f in found if f is not None for g in self._where_made(f)]
         return self.made(value)
 
     def made(self, value: cst.CSTNode) -> list[Given | Problem]:
         """The calls that make an optimizer."""
-        return list(dict.fromkeys(self._makers(value)))
-
-    def _unknown(self, value: cst.CSTNode) -> Iterator[Problem]:
-        next_step = "make the optimizer in this file, so that it can be averaged"
-        yield unmade_optimizer(self._origins, "TFDP031", value, value, next_step)
-
-    def _where_made(self, given: Given) -> list[Given | Problem]:
-        """The same, where the optimizer is made if it has a name: several models, or calls, may share it."""
-        if given.done or not isinstance(given.value, cst.Name | cst.Attribute) or not self._all_made(given.value):
-            return [given]
-        return self.made(given.value)
-
-    def _all_made(self, value: cst.BaseExpression) -> bool:
-        """Whether an expression is nothing but optimizers that calls of this file make."""
-        return self._origins.kinds(value) == {Kind.OPTIMIZER} and all(
-            isinstance(o.node, cst.Call) and not o.path for o in self._origins.of(value)
-        )
-
-    def _makers(self, value: cst.CSTNode) -> Iterator[Given | Problem]:
         if is_averaged(self._origins, value):
-            yield Given(None, None, None, None, done=True)
-            return
+            return [Given(None, None, None, None, done=True)]
         named = reaching(self._origins.index, value) if isinstance(value, cst.Name) else []
         values = [d.value if d.kind == "assign" and not d.path else None for d in named]
         if isinstance(value, cst.Attribute):
             values = [v if not path else None for v, path in self._origins.stored(value)]
-        if values and all(isinstance(v, cst.Call) and self._all_made(v) for v in values):
-            yield from (Given(v, None, None, v) for v in values if isinstance(v, cst.Call))
-            return
-        for origin in self._origins.of(value):
-            made = origin.node
-            if isinstance(made, cst.Call) and not origin.path and self._origins.kind(made.func) is Kind.OPTIMIZER:
-                yield Given(made, None, None, made)
-            elif self._origins.names.api(made) != "builtins.None":
-                yield from self._unknown(value)
+        calls = [v for v in values if isinstance(v, cst.Call) and self._all_made(v)]
+        if calls and len(calls) == len(values):
+            return [Given(call, None, None, call) for call in dict.fromkeys(calls)]
+        made = [o for o in self._origins.of(value) if not is_none(self._origins, o.node)]
+        return list(dict.fromkeys(self._made(o) or self._unknown(value) for o in made))
+
+    def _made(self, origin: Origin) -> Given | None:
+        call = origin.node if isinstance(origin.node, cst.Call) and not origin.path else None
+        optimizer = call is not None and self._origins.kind(call.func) is Kind.OPTIMIZER
+        return Given(call, None, None, call) if optimizer else None
+
+    def _unknown(self, value: cst.CSTNode) -> Problem:
+        next_step = "make the optimizer in this file, so that it can be averaged"
+        return unmade_optimizer(self._origins, "TFDP031", value, value, next_step)
+
+    def _where_made(self, given: Given) -> list[Given | Problem]:
+        """The same, where the optimizer is made if it has a name: several models, or calls, may share it."""
+        if not given.done and isinstance(given.value, cst.Name | cst.Attribute) and self._all_made(given.value):
+            return self.made(given.value)
+        return [given]
+
+    def _all_made(self, value: cst.BaseExpression) -> bool:
+        """Whether an expression is nothing but optimizers that calls of this file make."""
+        made = all(isinstance(o.node, cst.Call) and not o.path for o in self._origins.of(value))
+        return made and self._origins.kinds(value) == {Kind.OPTIMIZER}
 
 
 def _key(node: cst.BaseExpression) -> object:

@@ -46,13 +46,9 @@ class KerasAveraging:
 
     @cached_property
     def taped(self) -> tuple[Gradient, ...]:
-        """Gradients in own steps whose tapes are averaged: they are changed before an optimizer sees them."""
-        return tuple(g for step in self._steps.functions for g in self._steps.of(step) if self._by_tape(g))
-
-    def _by_tape(self, gradient: Gradient) -> bool:
-        """Whether one gradient of the steps it is in, or itself, is changed on its way to the optimizer."""
-        steps = [s for s in self._steps.functions if gradient in self._steps.of(s)]
-        return any(not self._steps.unchanged(g) for s in steps for g in self._steps.of(s))
+        """Gradients in own steps whose tapes are averaged: one of a step is changed before an optimizer sees it."""
+        changed = [s for s in self._steps.functions if not all(map(self._steps.unchanged, self._steps.of(s)))]
+        return tuple(dict.fromkeys(gradient for step in changed for gradient in self._steps.of(step)))
 
     @cached_property
     def _found(self) -> tuple[Update | Problem, ...]:
@@ -86,7 +82,7 @@ class KerasAveraging:
     def _of_fit(self, fit: Fit) -> list[Update | Problem]:
         if not fit.compiles:
             reason = f"cannot tell which optimizer {fit.method}() trains this model with"
-            why = unfollowed(self._origins, fit.model, lambda o: self._is_model(o.node))
+            why = unfollowed(self._origins, fit.model, lambda made: self._is_model(made.node))
             why = why or Unknown(fit.model, "is a model that no call in this file is known to compile")
             return [Problem.since(self._origins.index, "TFDP031", fit.call, reason, why, _COMPILED)]
         if fit.step is None or self._steps.ends_with_keras(fit.step):

@@ -7,23 +7,12 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from ..apis import EXAMPLES, POSITIONS
 from ..data import Arrays, Chain, Datasets, shuffles_of
-from ..program import Origins, Problem, argument, nodes, within_itself
+from ..program import Origins, Problem, argument, is_none, method, nodes, number
 from .fits import Fit
 
-# Arguments of `fit`, alike in Keras 2 and 3.
-_ORDER = (
-    "x y batch_size epochs verbose callbacks validation_split validation_data shuffle class_weight sample_weight "
-    "initial_epoch steps_per_epoch validation_steps validation_batch_size validation_freq"
-)
-POSITIONS = {name: place for place, name in enumerate(_ORDER.split())}
-DEALT = frozenset({"tfdp.runtime.shard", "tfdp.runtime.shard_batches"})
-_PARTS = ("x", "y", "sample_weight")
-_CHANGES = ("random", "shuffle", "permutation", "choice", "sample", "rand", "randint", "randn", "pop", "next")
-
-_OTHERS = {
-    "fit_generator": ("fit_generator is gone from Keras", "write model.fit(generator, …), with the same arguments"),
-}
+_ORDERED = "tfdp.runtime.fit_callbacks"
 
 
 @dataclass(frozen=True)
@@ -63,6 +52,21 @@ def batch_size_of(value: cst.BaseExpression | None) -> cst.BaseExpression:
     return cst.Integer("32") if omitted or value is None else value
 
 
+def ordered_callbacks(origins: Origins, fit: Fit) -> bool:
+    """Whether a fit's callbacks go through `dp.fit_callbacks(…)` already."""
+    given = given_to(fit.call, "callbacks")
+    made = [given, *(o.node for o in origins.of(given))] if given is not None else []
+    return any(origins.called(n) == _ORDERED for n in made)
+
+
+def has_callbacks(origins: Origins, fit: Fit) -> bool:
+    """Whether a fit is given callbacks, which may write files."""
+    given = given_to(fit.call, "callbacks")
+    if given is None or is_none(origins, given):
+        return False
+    return origins.called(given) != _ORDERED or (isinstance(given, cst.Call) and bool(given.args))
+
+
 def held_out_by(function: str, arrays: Iterable[str], split: str) -> str:
     """The source of `validation_data` for what `validation_split` holds out of arrays."""
     held = [f"{function}({array}, {split})" for array in arrays]
@@ -80,17 +84,17 @@ class FitCalls:
         """What the model is fitted to; a Problem where that cannot be told, or not be dealt."""
         call = fit.call
         if fit.method != "fit":
-            return _problem(call, *_OTHERS[fit.method])
+            next_step = "write model.fit(generator, …), with the same arguments"
+            return _problem(call, "fit_generator is gone from Keras", next_step)
         if any(a.star for a in call.args):
             return _problem(call, "the arguments of fit are given by * or **", "write the arguments of fit out")
         x = given_to(call, "x")
-        if x is None or self._is_none(x):
+        if x is None or is_none(self._origins, x):
             return _problem(call, "fit is called without data", "give the training data as the first argument")
         if self._dealt(x):
             return FitData(fit, dealt=True)
         chains = self._datasets.chains(x)
-        whole = self._whole(fit, x, chains)
-        if whole:
+        if self._whole(fit, x, chains):
             return self._of_arrays(fit)
         if self._given(call, "y"):
             return _problem(call, "fit is given both a dataset and y", "put the targets into the dataset")
@@ -125,27 +129,15 @@ class FitCalls:
             return function in self._origins.index.generators
         owner = self._origins.constructed(node)
         if owner is not None:
-            return self._is_sequence(owner)
-        flows = isinstance(node.func, cst.Attribute) and node.func.attr.value.startswith("flow")
-        return flows or (self._origins.names.api(node.func) or "").endswith(".TimeseriesGenerator")
-
-    @within_itself(False)
-    def _is_sequence(self, owner: cst.ClassDef) -> bool:
-        for base in owner.bases:
-            api = self._origins.names.api(base.value) or ""
-            found = self._origins.one(base.value)
-            if api.endswith((".Sequence", ".PyDataset", ".Iterator")):
-                return True
-            if found is not None and isinstance(found.node, cst.ClassDef) and found.node is not owner:
-                return self._is_sequence(found.node)
-        return False
+            return self._origins.below(owner, "", (".Sequence", ".PyDataset", ".Iterator"))
+        return method(node).startswith("flow") or self._origins.called(node).endswith(".TimeseriesGenerator")
 
     def _of_arrays(self, fit: Fit) -> FitData | Problem:
         call = fit.call
-        found = [(name, value) for name in _PARTS if (value := given_to(call, name)) is not None]
-        parts = tuple((name, value) for name, value in found if not self._is_none(value))
+        found = [(name, value) for name in EXAMPLES if (value := given_to(call, name)) is not None]
+        parts = tuple((name, value) for name, value in found if not is_none(self._origins, value))
         split = argument(call, "validation_split", POSITIONS["validation_split"])
-        if split is None or self._given(call, "validation_data") or self._is_zero(split.value):
+        if split is None or self._given(call, "validation_data") or number(split.value) == 0:
             return FitData(fit, arrays=parts)
         if split.keyword is None:
             return _problem(call, "validation_split is given by its position", "write validation_split=… out")
@@ -159,29 +151,22 @@ class FitCalls:
 
     def _dealt(self, node: cst.BaseExpression) -> bool:
         calls = [node] if isinstance(node, cst.Call) else [o.node for o in self._origins.of(node)]
-        return bool(calls) and all(
-            isinstance(c, cst.Call) and self._origins.names.api(c.func) in DEALT and not self._datasets.chains(c)
-            for c in calls
-        )
-
-    def _is_none(self, node: cst.BaseExpression) -> bool:
-        return self._origins.names.api(node) == "builtins.None"
-
-    def _is_zero(self, node: cst.BaseExpression) -> bool:
-        return isinstance(node, cst.Integer | cst.Float) and float(node.evaluated_value) == 0
+        shards = {"tfdp.runtime.shard", "tfdp.runtime.shard_batches"}
+        return bool(calls) and all(self._origins.called(c) in shards and not self._datasets.chains(c) for c in calls)
 
     def _given(self, call: cst.Call, name: str) -> bool:
         value = given_to(call, name)
-        return value is not None and not self._is_none(value)
+        return value is not None and not is_none(self._origins, value)
 
     def _steady(self, node: cst.BaseExpression) -> bool:
         """Whether an expression has the same value when it is written twice."""
         return not any(isinstance(n, cst.Call) and not self._pure(n) for n in nodes(node))
 
     def _pure(self, call: cst.Call) -> bool:
-        api = self._origins.names.api(call.func) or ""
-        name = api or (call.func.attr.value if isinstance(call.func, cst.Attribute) else "")
-        if not name or any(change in name for change in _CHANGES):
+        api = self._origins.called(call)
+        name = api or method(call)
+        draws = ("rand", "shuffle", "permutation", "choice", "sample", "pop", "next")
+        if not name or any(draw in name for draw in draws):
             return False
         known = api.startswith(("numpy.", "tensorflow.", "keras.utils.to_categorical", "builtins."))
         return known or name in {"astype", "reshape", "copy", "numpy", "to_numpy", "transpose"}

@@ -8,22 +8,15 @@ from functools import cached_property
 import libcst as cst
 
 from ...catalogue import Kind
-from ..program import Origins, argument
-from ..training import Gradient, is_averaged
+from ..apis import FITS
+from ..program import Origins, argument, method, receiver
 
-FITS = frozenset({"fit", "fit_generator"})
 ON_BATCH = "train_on_batch"
+# Arguments by which a call of an unknown object's `fit`, or `compile`, is taken for Keras'.
 _FIT_ARGUMENTS = (
-    "epochs",
-    "steps_per_epoch",
-    "validation_data",
-    "validation_split",
-    "callbacks",
-    "batch_size",
-    "class_weight",
+    *("epochs", "steps_per_epoch", "validation_data", "validation_split", "callbacks", "batch_size", "class_weight"),
     "initial_epoch",
 )
-_EXAMPLES = frozenset({"x", "y", "sample_weight"})  # of train_on_batch
 _COMPILE_ARGUMENTS = ("optimizer", "loss", "metrics")
 
 
@@ -66,26 +59,30 @@ class KerasTraining:
     @cached_property
     def compiles(self) -> tuple[Compile, ...]:
         """Every call of Keras' `compile`, in the order of the text."""
-        found = [self._compile(call, func) for call, func in self._methods("compile")]
-        return tuple(c for c in found if c is not None)
+        return tuple(c for call in self._methods("compile") if (c := self._compile(call)) is not None)
 
     @cached_property
-    def fits(self) -> tuple[Fit, ...]:
+    def calls(self) -> tuple[Fit, ...]:
         """Every call of Keras' `fit`, or one that looks like it, in the order of the text."""
-        return tuple(f for c, func in self._methods(*FITS) if (f := self._fit(c, func)) is not None)
+        return tuple(f for call in self._methods(*FITS) if (f := self._fit(call)) is not None)
 
     @cached_property
     def on_batches(self) -> tuple[Fit, ...]:
         """Every call of `train_on_batch`, in the order of the text."""
-        return tuple(f for c, func in self._methods(ON_BATCH) if (f := self._fit(c, func)) is not None)
+        return tuple(f for call in self._methods(ON_BATCH) if (f := self._fit(call)) is not None)
+
+    @property
+    def by_keras(self) -> tuple[Fit, ...]:
+        """All calls by which Keras takes and applies gradients."""
+        return (*self.calls, *self.on_batches)
 
     @cached_property
-    def handed(self) -> tuple[cst.CSTNode, ...]:
+    def handed_models(self) -> tuple[cst.CSTNode, ...]:
         """Functions that make and compile a model, where they are passed to something outside the file.
 
         That may train the models: a search over hyperparameters, a wrapper with scikit-learn's methods.
         """
-        fitted = {c for f in (*self.fits, *self.on_batches) for c in f.compiles}
+        fitted = {c for f in self.by_keras for c in f.compiles}
         makers = [self._origins.index.enclosing_function(c.call) for c in self.compiles if c not in fitted]
         return tuple(n for f in dict.fromkeys(makers) if f is not None for n in self._passed(f))
 
@@ -93,66 +90,61 @@ class KerasTraining:
         """Places that pass a function that this file never calls itself; its class, for a method of a tuner's."""
         index = self._origins.index
         owner = index.enclosing_class(function)
-        above = self._origins.bases(owner) if owner is not None else []
-        if any((base or "").startswith(("keras_tuner.", "kerastuner.")) for base in above):
+        if self._origins.below(owner, ("keras_tuner.", "kerastuner.")):
             return [function.name]
         if owner is not None or self._origins.calls_of(function):
             return []
         reads = [n for n in index.names[function.name.value] if isinstance(index.parents[n], cst.Arg)]
         return [n for n in reads if any(o.node is function for o in self._origins.of(n))]
 
-    def _methods(self, *names: str) -> list[tuple[cst.Call, cst.Attribute]]:
+    def _methods(self, *names: str) -> list[cst.Call]:
         """Calls of methods with one of the names, but of modules' functions (`re.compile`, `np.polynomial.fit`)."""
-        calls = [(c, c.func) for c in self._origins.index.calls if isinstance(c.func, cst.Attribute)]
-        return [(c, f) for c, f in calls if f.attr.value in names and not self._origins.names.api(f)]
+        return [c for c in self._origins.index.methods(*names) if not self._origins.called(c)]
 
     # --- one call -----------------------------------------------------------------------------------------------------
 
-    def _compile(self, call: cst.Call, func: cst.Attribute) -> Compile | None:
-        if self._forwards(call, func):
+    def _compile(self, call: cst.Call) -> Compile | None:
+        model, own = receiver(call), self._origins.function(call.func)
+        if self._forwards(call):
             return None
-        own = self._origins.function(func)
-        kinds = self._origins.kinds(self._model(func.value))
+        kinds = self._origins.kinds(self._model(model))
         looks = None in kinds and any(argument(call, k) is not None for k in _COMPILE_ARGUMENTS)
-        fitted = None in kinds and any(self._same(func.value, f.value) for _, f in self._methods(*FITS, ON_BATCH))
+        fitted = None in kinds and any(self._same(model, receiver(c)) for c in self._methods(*FITS, ON_BATCH))
         if Kind.MODEL not in kinds and (own is not None or not (looks or fitted)):
             return None
-        given = argument(call, "optimizer", 0)
         if own is not None:
-            return Compile(call, func.value, self._origins.bind(call, own).get("optimizer"), own)
-        return Compile(call, func.value, given.value if given is not None else None)
+            return Compile(call, model, self._origins.bind(call, own).get("optimizer"), own)
+        given = argument(call, "optimizer", 0)
+        return Compile(call, model, given.value if given is not None else None)
 
-    def _forwards(self, call: cst.Call, func: cst.Attribute) -> bool:
+    def _forwards(self, call: cst.Call) -> bool:
         """`super().compile(…)` in a model's own `compile`: a part of that method, whose calls are asked instead."""
         function = self._origins.index.enclosing_function(call)
-        inside = function is not None and function.name.value == func.attr.value
-        return inside and self._origins.is_super(func.value)
+        inside = function is not None and function.name.value == method(call)
+        return inside and self._origins.is_super(receiver(call))
 
-    def _fit(self, call: cst.Call, func: cst.Attribute) -> Fit | None:
-        if self._origins.function(func) is not None:
+    def _fit(self, call: cst.Call) -> Fit | None:
+        if self._origins.function(call.func) is not None:
             return None
-        kinds = self._origins.kinds(self._model(func.value))
-        compiles = tuple(c for c in self.compiles if self._same(c.model, func.value))
+        name, model = method(call), receiver(call)
+        kinds = self._origins.kinds(self._model(model))
+        compiles = tuple(c for c in self.compiles if self._same(c.model, model))
         looks = None in kinds and any(argument(call, k) is not None for k in _FIT_ARGUMENTS)
-        looks = looks or func.attr.value == ON_BATCH
-        if Kind.MODEL not in kinds and not compiles and not looks:
-            return None
-        return Fit(call, func.attr.value, func.value, compiles, self._step(func.value))
+        if Kind.MODEL in kinds or compiles or looks or name == ON_BATCH:
+            return Fit(call, name, model, compiles, self._step(model))
+        return None
 
     # --- models -------------------------------------------------------------------------------------------------------
 
     def _model(self, node: cst.BaseExpression) -> cst.CSTNode:
         """The receiver; of `super()` the class around it."""
-        function = self._origins.index.enclosing_function(node) if self._origins.is_super(node) else None
-        owner = self._origins.index.enclosing_class(function) if function is not None else None
+        owner = self._origins.index.class_around(node) if self._origins.is_super(node) else None
         return owner or node
 
     def _objects(self, node: cst.BaseExpression) -> set[cst.CSTNode]:
         """What may have made a model: calls, for instances of a class of this file the class."""
         model = self._model(node)
-        if isinstance(model, cst.ClassDef):
-            return {model}
-        return {self._origins.constructed(o.node) or o.node for o in self._origins.of(model) if not o.path}
+        return {model} if isinstance(model, cst.ClassDef) else self._origins.makers(model)
 
     def _same(self, one: cst.BaseExpression, other: cst.BaseExpression) -> bool:
         """Whether two expressions may be one model."""
@@ -161,18 +153,8 @@ class KerasTraining:
             return True
         if all(made and all(isinstance(m, cst.Call | cst.ClassDef) for m in made) for made in found):
             return False
-        scopes = {self._origins.index.scope_of(node) for node in (one, other)}
-        return len(scopes) == 1 and one.deep_equals(other)
+        return self._origins.index.scope_of(one) is self._origins.index.scope_of(other) and one.deep_equals(other)
 
     def _step(self, node: cst.BaseExpression) -> cst.FunctionDef | None:
         owners = [o for o in self._objects(node) if isinstance(o, cst.ClassDef)]
-        steps = [m for o in owners if (m := self._origins.method(o, "train_step")) is not None]
-        return steps[0] if steps else None
-
-
-def fed(fit: Fit, origins: Origins) -> Gradient:
-    """The gradient that `train_on_batch` takes of what it is given."""
-    given = tuple(a.value for a in fit.call.args if a.keyword is None or a.keyword.value in _EXAMPLES)
-    optimizers = [c.optimizer for c in fit.compiles]
-    averaged = bool(optimizers) and all(o is not None and is_averaged(origins, o) for o in optimizers)
-    return Gradient(fit.call, fit.model, None, None, averaged, (), (), fed=given)
+        return next((m for o in owners if (m := self._origins.method(o, "train_step")) is not None), None)

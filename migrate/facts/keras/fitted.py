@@ -6,55 +6,36 @@ from functools import cached_property
 
 import libcst as cst
 
+from ..apis import EXAMPLES
 from ..data import Datasets
 from ..program import Origins, Problem
-from ..training import Gradient
+from ..training import Gradient, is_averaged
 from .averaging import KerasAveraging
-from .callbacks import open_callbacks
-from .fit_data import FitCalls, FitData, given_to
-from .fits import Compile, Fit, KerasTraining, fed
+from .fit_data import FitCalls, FitData, given_to, ordered_callbacks
+from .fits import Fit, KerasTraining
 from .train_steps import KerasSteps
 
 
-class Fitted:
+class Fitted(KerasTraining):
     """The facts of a script's fits. Everything is computed on first use and never changes."""
 
     def __init__(self, origins: Origins, datasets: Datasets, gradients: tuple[Gradient, ...]) -> None:
         """`gradients`: all gradient calls on tapes of the file."""
-        self._origins, self._datasets, self._gradients = origins, datasets, gradients
-        self._keras = KerasTraining(origins)
-
-    @property
-    def compiles(self) -> tuple[Compile, ...]:
-        """Calls of Keras' `compile`."""
-        return self._keras.compiles
-
-    @property
-    def calls(self) -> tuple[Fit, ...]:
-        """Calls of Keras' `fit`, or what looks like it, each with the compiles of its model."""
-        return self._keras.fits
-
-    @property
-    def on_batches(self) -> tuple[Fit, ...]:
-        """Calls of Keras' train_on_batch, each with the compiles of its model."""
-        return self._keras.on_batches
-
-    @property
-    def by_keras(self) -> tuple[Fit, ...]:
-        """All calls by which Keras takes and applies gradients."""
-        return (*self.calls, *self.on_batches)
-
-    @property
-    def handed_models(self) -> tuple[cst.CSTNode, ...]:
-        """Functions that make compiled models, where something outside the file is given them."""
-        return self._keras.handed
+        super().__init__(origins)
+        self._datasets, self._gradients = datasets, gradients
 
     # --- gradients ----------------------------------------------------------------------------------------------------
 
     @cached_property
     def fed(self) -> tuple[Gradient, ...]:
         """The gradients that Keras takes of each batch it is given."""
-        return tuple(fed(f, self._origins) for f in self.on_batches)
+        return tuple(self._fed(fit) for fit in self.on_batches)
+
+    def _fed(self, fit: Fit) -> Gradient:
+        given = tuple(a.value for a in fit.call.args if a.keyword is None or a.keyword.value in EXAMPLES)
+        optimizers = [c.optimizer for c in fit.compiles]
+        averaged = bool(optimizers) and all(o is not None and is_averaged(self._origins, o) for o in optimizers)
+        return Gradient(fit.call, fit.model, None, None, averaged, (), (), fed=given)
 
     @cached_property
     def _own_steps(self) -> KerasSteps:
@@ -98,4 +79,4 @@ class Fitted:
     @property
     def open_callbacks(self) -> tuple[cst.Call, ...]:
         """Calls whose callbacks are not put in order for several ranks yet."""
-        return tuple(f.fit.call for f in self.data if open_callbacks(self._origins, f))
+        return tuple(f.fit.call for f in self.data if not ordered_callbacks(self._origins, f.fit))

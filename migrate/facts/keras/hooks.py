@@ -7,12 +7,8 @@ from collections.abc import Collection, Iterator
 
 import libcst as cst
 
-from ..program import Origins
-
-_EACH_STEP = re.compile(r"on_(train_)?batch_(begin|end)$")
-_EACH_EPOCH = re.compile(r"on_(epoch|train)_(begin|end)$")
-SCHEDULER = "keras.callbacks.LearningRateScheduler"
-_OF_FUNCTIONS = "keras.callbacks.LambdaCallback"
+from ..apis import CALLBACKS, EACH_EPOCH, EACH_STEP, OF_FUNCTIONS, SCHEDULER
+from ..program import Origins, argument
 
 
 def params_of(function: cst.FunctionDef | cst.Lambda) -> list[cst.Param]:
@@ -28,40 +24,29 @@ class Hooks:
 
     def shared(self) -> frozenset[cst.Param]:
         """Parameters that are the same on all ranks: the epoch, its averaged logs, the rate."""
-        found: list[cst.Param] = []
-        for function in self._origins.index.functions:
-            if _EACH_EPOCH.match(function.name.value) and self._is_callback(function):
-                found += params_of(function)[1:]
-        for schedule in self.schedules():
-            found += self.given(schedule)
-        return frozenset(found)
+        hooks = [p for f in self._methods(EACH_EPOCH) for p in params_of(f)[1:]]
+        return frozenset([*hooks, *(p for schedule in self.schedules() for p in self.given(schedule))])
 
     def each_step(self, node: cst.CSTNode) -> bool:
         """Whether a place is in a method that Keras calls at each step."""
-        function = self._origins.index.enclosing_function(node)
-        named = function is not None and _EACH_STEP.match(function.name.value) is not None
-        return named and function is not None and self._is_callback(function)
+        return self._origins.index.enclosing_function(node) in self._methods(EACH_STEP)
 
     def at_each_step(self) -> list[cst.FunctionDef | cst.Lambda]:
         """Methods and functions that Keras calls before or after each step, with the number of its batch."""
-        index, names = self._origins.index, self._origins.names
-        found: list[cst.FunctionDef | cst.Lambda] = []
-        found += [f for f in index.functions if _EACH_STEP.match(f.name.value) and self._is_callback(f)]
-        for given in (a for c in index.calls if names.api(c.func) == _OF_FUNCTIONS for a in c.args):
-            if given.keyword is not None and _EACH_STEP.match(given.keyword.value):
-                made = [o.node for o in self._origins.of(given.value)]
-                found += [n for n in made if isinstance(n, cst.FunctionDef | cst.Lambda)]
-        return found
+        args = [a for c in self._origins.calls_to(OF_FUNCTIONS) for a in c.args if a.keyword is not None]
+        given = [a.value for a in args if a.keyword is not None and EACH_STEP.match(a.keyword.value)]
+        made = [o.node for value in given for o in self._origins.of(value)]
+        return [*self._methods(EACH_STEP), *(n for n in made if isinstance(n, cst.FunctionDef | cst.Lambda))]
 
-    def _is_callback(self, function: cst.FunctionDef) -> bool:
-        owner = self._origins.index.enclosing_class(function)
-        return owner is not None and any((b or "").startswith("keras.callbacks.") for b in self._origins.bases(owner))
+    def _methods(self, named: re.Pattern[str]) -> list[cst.FunctionDef]:
+        """The methods of the file's own callbacks with such a name."""
+        return [f for f in callback_methods(self._origins) if named.match(f.name.value)]
 
     # --- schedules by the epoch ---------------------------------------------------------------------------------------
 
     def schedulers(self) -> list[cst.Call]:
         """Calls that make a callback of a function of the epoch."""
-        return [c for c in self._origins.index.calls if self._origins.names.api(c.func) == SCHEDULER]
+        return self._origins.calls_to(SCHEDULER)
 
     def schedules(self) -> list[cst.FunctionDef | cst.Lambda]:
         """The functions that these callbacks call."""
@@ -70,17 +55,12 @@ class Hooks:
 
     def functions(self, call: cst.Call) -> list[cst.FunctionDef | cst.Lambda] | None:
         """The functions that one such callback may call; None where that is not certain."""
-        given = next((a.value for a in call.args if a.keyword is None or a.keyword.value == "schedule"), None)
-        origins = self._origins.of(given) if given is not None else ()
-        found: list[cst.FunctionDef | cst.Lambda] = []
-        for origin in origins:
-            node: cst.CSTNode | None = origin.node if not origin.path else None
-            owner = self._origins.constructed(node) if node is not None else None
-            node = self._origins.method(owner, "__call__") if owner is not None else node
-            if not isinstance(node, cst.FunctionDef | cst.Lambda):
-                return None
-            found.append(node)
-        return found or None
+        given = argument(call, "schedule", 0)
+        made = [o.node if not o.path else None for o in self._origins.of(given.value)] if given is not None else []
+        owners = [self._origins.constructed(m) if m is not None else None for m in made]
+        run = [self._origins.method(c, "__call__") if c is not None else m for c, m in zip(owners, made, strict=True)]
+        found = [f for f in run if isinstance(f, cst.FunctionDef | cst.Lambda)]
+        return found if found and len(found) == len(run) else None
 
     def given(self, function: cst.FunctionDef | cst.Lambda) -> list[cst.Param]:
         """The parameters of a schedule by the epoch: the epoch and, where it takes it, the present rate."""
@@ -92,11 +72,28 @@ class Hooks:
         return frozenset(p for f in self.schedules() for p in self.given(f)[1:])
 
 
+def callback_methods(origins: Origins) -> list[cst.FunctionDef]:
+    """The methods of the file's own callbacks."""
+    index = origins.index
+    return [f for f in index.functions if origins.below(index.enclosing_class(f), CALLBACKS)]
+
+
+def callback_functions(origins: Origins) -> list[cst.FunctionDef]:
+    """The same, and functions that Keras' callbacks are given."""
+    calls = origins.calls_to(SCHEDULER, OF_FUNCTIONS)
+    given = (origins.function(a.value) for c in calls for a in c.args)
+    return [*callback_methods(origins), *(f for f in given if f is not None)]
+
+
+def is_fitted_model(origins: Origins, node: cst.BaseExpression) -> bool:
+    """Whether the expression is `self.model` in a callback."""
+    if not isinstance(node, cst.Attribute) or node.attr.value not in {"model", "_model"}:
+        return False
+    return origins.below(origins.class_of(node.value), CALLBACKS)
+
+
 def methods_below(origins: Origins, names: Collection[str], ends: tuple[str, ...]) -> Iterator[cst.FunctionDef]:
     """Methods with one of the names, of the file's classes below a class of Keras whose name ends in one of `ends`."""
     for function in origins.index.functions:
-        owner = origins.index.enclosing_class(function)
-        if owner is not None and function.name.value in names:
-            above = [b or "" for b in origins.bases(owner)]
-            if any(b.startswith("keras.") and b.endswith(ends) for b in above):
-                yield function
+        if function.name.value in names and origins.below(origins.index.enclosing_class(function), "keras.", ends):
+            yield function

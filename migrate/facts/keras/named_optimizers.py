@@ -6,55 +6,32 @@ from __future__ import annotations
 import libcst as cst
 
 from ...catalogue import Kind
-from ..program import Origin, Origins, Problem, parses_arguments, unfollowed
+from ..apis import LOADS, OF_TEXTS
+from ..program import Origin, Origins, Problem, is_none, method, parses_arguments, receiver, unfollowed, within_itself
 
 _TEXT = (cst.SimpleString, cst.ConcatenatedString, cst.FormattedString, cst.Dict)
-_TEXT_METHODS = frozenset({"lower", "upper", "strip", "get", "format", "capitalize", "title"})
-_LOADS = frozenset(
-    {
-        *("json.load", "json.loads", "yaml.load", "yaml.safe_load", "yaml.full_load", "toml.load", "toml.loads"),
-        *("tomllib.load", "tomllib.loads", "os.getenv", "os.environ", "absl.flags.FLAGS", "builtins.input"),
-        *("configparser.ConfigParser", "keras.optimizers.serialize"),
-    }
-)
 
 
+@within_itself(False)
 def is_name(origins: Origins, node: cst.CSTNode) -> bool:
     """Whether a value is a text or a configuration: written out, parsed from arguments, or loaded from a file."""
-    return _is_name(origins, node, set())
+    found = origins.of(node)
+    return bool(found) and all(_text(origins, o.node) for o in found)
 
 
-def _is_name(origins: Origins, node: cst.CSTNode, seen: set[cst.CSTNode]) -> bool:
-    if node in seen:
-        return False
-    seen.add(node)
-    found = [o.node for o in origins.of(node)]
-    return bool(found) and all(_text(origins, n, seen) for n in found)
-
-
-def _text(origins: Origins, node: cst.CSTNode, seen: set[cst.CSTNode]) -> bool:
-    if isinstance(node, _TEXT):
-        return True
+def _text(origins: Origins, node: cst.CSTNode) -> bool:
     if isinstance(node, cst.Call):
-        method = isinstance(node.func, cst.Attribute) and node.func.attr.value in _TEXT_METHODS
-        if method and isinstance(node.func, cst.Attribute):
-            return _is_name(origins, node.func.value, seen)
-        return parses_arguments(node, origins) or origins.names.api(node.func) in _LOADS
-    if isinstance(node, cst.Attribute):
-        return origins.names.api(node.value) in _LOADS or _is_loaded(origins, node.value, seen)
-    if isinstance(node, cst.Subscript):
-        return _is_loaded(origins, node.value, seen)
-    return False
+        loaded = parses_arguments(node, origins) or origins.called(node) in LOADS
+        return is_name(origins, receiver(node)) if method(node) in OF_TEXTS else loaded
+    if isinstance(node, cst.Attribute | cst.Subscript):
+        return origins.names.api(node.value) in LOADS or _is_looked_up(origins, node.value)
+    return isinstance(node, _TEXT)
 
 
-def _is_loaded(origins: Origins, node: cst.CSTNode, seen: set[cst.CSTNode]) -> bool:
-    """Whether a value is looked up in what arguments or a file give; of a table that is written out, in its entries."""
-    found = [o.node for o in origins.of(node)]
-    tables = [n for n in found if isinstance(n, cst.Dict)]
-    if tables:
-        entries = [e.value for t in tables for e in t.elements]
-        return len(tables) == len(found) and not any(_makes(origins, e) for e in entries)
-    return bool(found) and all(_text(origins, n, seen) for n in found)
+def _is_looked_up(origins: Origins, table: cst.CSTNode) -> bool:
+    """Whether what is looked up in a value is a text: in what arguments or a file give, in a table of texts."""
+    written = [o.node for o in origins.of(table) if isinstance(o.node, cst.Dict)]
+    return is_name(origins, table) and not any(_makes(origins, each) for each in written)
 
 
 def _makes(origins: Origins, node: cst.CSTNode) -> bool:
@@ -73,7 +50,7 @@ def unmade_optimizer(
     def known(origin: Origin) -> bool:
         made = origin.node
         if not isinstance(made, cst.Call) or origin.path:
-            return origins.names.api(made) == "builtins.None"
+            return is_none(origins, made)
         return origins.kind(made.func) is Kind.OPTIMIZER or origins.constructed(made) is not None
 
     what = "cannot tell where this optimizer is made"

@@ -7,12 +7,10 @@ from functools import cached_property
 
 import libcst as cst
 
-from ..program import Origins, Problem, within_itself
+from ..program import Origins, Problem, leading, method, receiver, within_itself
 from ..training import Gradient
 from .fits import Fit
 
-_SAME = frozenset({"get_unscaled_gradients"})
-_PAIRS = frozenset({"builtins.zip", "builtins.list", "builtins.tuple"})
 _NEXT = "train in one way: by fit, or by a loop that calls the step"
 
 
@@ -22,7 +20,7 @@ class KerasSteps:
     def __init__(self, origins: Origins, fits: Iterable[Fit], gradients: Iterable[Gradient]) -> None:
         self._origins = origins
         self.functions = frozenset(f.step for f in fits if f.step is not None)
-        self._roots = {g: self._climb(g.call, set()) for g in gradients if g.updates} if self.functions else {}
+        self._roots = {g: self._runners(g.call) for g in gradients if g.updates} if self.functions else {}
 
     @cached_property
     def gradients(self) -> tuple[Gradient, ...]:
@@ -44,13 +42,9 @@ class KerasSteps:
 
     def ends_with_keras(self, step: cst.FunctionDef) -> bool:
         """Whether a step ends with Keras' own: `return super().train_step(data)`."""
-        calls = [c for c in self._origins.index.calls if self._origins.index.enclosing_function(c) is step]
-        return any(
-            isinstance(c.func, cst.Attribute)
-            and c.func.attr.value == "train_step"
-            and self._origins.is_super(c.func.value)
-            for c in calls
-        )
+        index = self._origins.index
+        above = (c for c in index.methods("train_step") if self._origins.is_super(receiver(c)))
+        return any(index.enclosing_function(c) is step for c in above)
 
     def of(self, step: cst.FunctionDef) -> list[Gradient]:
         """The gradients of one step."""
@@ -60,19 +54,13 @@ class KerasSteps:
         """Whether every update is given the gradients as the tape gives them: nothing clips or changes them before."""
         return all(u.call is gradient.call or self._applies(u.call, gradient) for u in gradient.updates)
 
-    def _climb(self, node: cst.CSTNode, seen: set[cst.CSTNode]) -> set[cst.CSTNode]:
+    def _runners(self, node: cst.CSTNode) -> set[cst.CSTNode]:
         """The outermost places that run a node: steps of Keras', and functions and modules that are no such step."""
-        function = self._origins.index.enclosing_function(node)
-        if function is None:
-            return {self._origins.index.root(node)}
-        if function in seen:
-            return set()
-        seen.add(function)
-        callers = self._origins.calls_of(function)
-        found = {root for call in callers for root in self._climb(call, seen)}
-        if function in self.functions:
-            found.add(function)
-        return found or {function}
+        index = self._origins.index
+        places = [(place, index.enclosing_function(place)) for place in leading(self._origins, [node])]
+        modules = {index.root(place) for place, function in places if function is None}
+        functions = {f for _, f in places if f is not None}
+        return modules | {f for f in functions if f in self.functions or not self._origins.calls_of(f)}
 
     def _applies(self, call: cst.Call, gradient: Gradient) -> bool:
         given = call.args[0].value if call.args and not call.args[0].star else None
@@ -90,10 +78,9 @@ class KerasSteps:
             return self._pairs(node, gradient)
         if not isinstance(node, cst.Call) or not node.args:
             return False
-        same = isinstance(node.func, cst.Attribute) and node.func.attr.value in _SAME
-        if same or self._origins.names.api(node.func) in _PAIRS:
-            return self._is_gradient(node.args[0].value, gradient)
-        return False
+        pairs = self._origins.called(node) in {"builtins.zip", "builtins.list", "builtins.tuple"}
+        same = pairs or method(node) == "get_unscaled_gradients"
+        return same and self._is_gradient(node.args[0].value, gradient)
 
     def _pairs(self, node: cst.ListComp | cst.GeneratorExp, gradient: Gradient) -> bool:
         """`[(g, v) for g, v in zip(gradients, variables) if g is not None]`."""

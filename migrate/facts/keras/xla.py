@@ -7,11 +7,9 @@ from collections.abc import Iterable
 import libcst as cst
 
 from ...catalogue import Kind
-from ..program import Origins, argument, is_off, within
+from ..program import Origins, argument, is_off, leading, within
 from ..training import Gradient
 from .fits import Fit
-
-_KEYWORDS = ("jit_compile", "experimental_compile")
 
 
 class Xla:
@@ -24,7 +22,7 @@ class Xla:
         """Calls of `compile` and `tf.function` with the keyword that turns XLA on for a training step."""
         compiles = dict.fromkeys(c.call for f in self._fits for c in f.compiles)
         calls = [*compiles, *(c for c in self._origins.index.calls if self._compiles_step(c))]
-        return tuple((c, k) for c in calls for k in _KEYWORDS if self._on(c, k))
+        return tuple((c, k) for c in calls for k in ("jit_compile", "experimental_compile") if self._on(c, k))
 
     def _on(self, call: cst.Call, keyword: str) -> bool:
         given = argument(call, keyword)
@@ -44,13 +42,5 @@ class Xla:
 
     def _runs(self, function: cst.FunctionDef, gradient: Gradient) -> bool:
         """Whether a function takes a gradient or updates by it, itself or in what it calls."""
-        return any(self._leads(n, function, set()) for n in (gradient.call, *(u.call for u in gradient.updates)))
-
-    def _leads(self, node: cst.CSTNode, function: cst.FunctionDef, seen: set[cst.CSTNode]) -> bool:
-        if within(self._origins.index, node, function):
-            return True
-        around = self._origins.index.enclosing_function(node)
-        if around is None or around in seen:
-            return False
-        seen.add(around)
-        return any(self._leads(c, function, seen) for c in self._origins.calls_of(around))
+        places = leading(self._origins, [gradient.call, *(u.call for u in gradient.updates)])
+        return any(within(self._origins.index, place, function) for place in places)

@@ -4,45 +4,54 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 
 import libcst as cst
 
 from ... import outputs
+from ...outputs import EffectKind
+from ..apis import CHANGES_OBJECT, ON_ROOT, UNASKED
 from ..counting import around
 from ..keras import Fit, callback_functions, has_callbacks
-from ..program import Index, Origins, last_name, nodes, reaching, within
+from ..program import (
+    Definition,
+    Origins,
+    entered,
+    last_name,
+    leading,
+    method,
+    nodes,
+    number,
+    reaching,
+    receiver,
+    within,
+)
 from ..training import TrainingLoop
 from .presence import Presence
 from .trackers import Ask, Trackers
 from .writers import Writers
 
-_ACTS = frozenset({"builtins.next", "builtins.iter", "builtins.input"})
-_MUTATES = frozenset(
-    {
-        *("append", "extend", "insert", "add", "update", "pop", "popitem", "remove", "clear", "setdefault"),
-        *("appendleft", "assign", "assign_add", "assign_sub", "set_weights", "set_value", "apply_gradients"),
-        *("restore", "load_weights", "update_state", "reset_state", "reset_states"),
-    }
-)
 _LEAVES = (cst.Return, cst.Break, cst.Continue, cst.Yield, cst.Await, cst.Global, cst.Nonlocal, cst.Raise, cst.Del)
 _DP = "tfdp.runtime."
-_ROOT = frozenset({f"{_DP}on_root", f"{_DP}root_first", f"{_DP}report"})
+_OPENS = frozenset({EffectKind.OPEN, EffectKind.OPEN_FORMAT})
+_CALLS = frozenset({EffectKind.PRINT, EffectKind.SAVE, EffectKind.SHOW})  # for which a statement can be guarded
+_ALL_RANKS = frozenset({EffectKind.SAVE, EffectKind.FETCH, EffectKind.ONCE})  # come together for such a call
+
+Certain = Callable[[cst.CSTNode], bool]
 
 
 @dataclass(frozen=True)
 class Effect:
     """A call that writes or shows.
 
-    `kind` is what it does (`Writers.kind`), `latest` for a checkpoint's path that only rank 0 keeps up to date, or
-    `files` for a whole statement that asks which files there are and changes them; `run`, `read run`: see `Trackers`.
     `guard` is the statement that rank 0 alone can run in its stead, None where all ranks need its value; with `shared`
     its arguments are what every rank must do, so that only the call itself is rank 0's.
     """
 
     call: cst.Call | cst.Attribute | cst.Name
     guard: cst.Expr | cst.With | cst.If | None
-    kind: str
+    kind: EffectKind
     shared: bool = False
 
 
@@ -57,19 +66,14 @@ class Effects:
         fits: tuple[Fit, ...] = (),
     ) -> None:
         """`collectives` are nodes that become collective calls, `fits` calls of Keras' fit."""
-        self._origins, self._loops, self._collectives, self._fits = origins, loops, collectives, fits
+        self._origins, self._index = origins, origins.index
+        self._loops, self._collectives, self._fits = loops, collectives, fits
         self._writers = Writers(origins, {o.node for f in fits for o in origins.of(f.model)})
         self._presence = Presence(origins, self._writers)
-        self._repeated: set[cst.CSTNode] | None = None
-        self._taking: set[cst.CSTNode] | None = None
-
-    @property
-    def _index(self) -> Index:
-        return self._origins.index
 
     # --- finding ------------------------------------------------------------------------------------------------------
 
-    def all(self, certain: Callable[[cst.CSTNode], bool]) -> tuple[Effect, ...]:
+    def all(self, certain: Certain) -> tuple[Effect, ...]:
         """Writers and figures anywhere, prints where training repeats; those that are guarded already are left out.
 
         `certain` tells whether all ranks reach a node alike.
@@ -77,79 +81,68 @@ class Effects:
         found = list(self._asking(certain))
         guarded: set[cst.CSTNode] = {e.guard for e in found if e.guard is not None}
         for call in self._index.calls:
-            if any(p in guarded for p in self._index.ancestors(call)) or self.on_root(call):
-                continue
-            effect = self._effect(call, certain)
-            if effect is None:
-                continue
-            found.append(effect)
-            if effect.guard is not None and not effect.shared:
-                guarded.add(effect.guard)
+            effect = self._effect(call, certain) if not self._is_guarded(call, guarded) else None
+            if effect is not None:
+                found.append(effect)
+                guarded |= {effect.guard} if effect.guard is not None and not effect.shared else set()
         return (*found, *self._stale(found, guarded), *self._of_runs(guarded))
+
+    def _is_guarded(self, node: cst.CSTNode, guarded: set[cst.CSTNode]) -> bool:
+        """Whether only rank 0 comes to a node, by the script itself or by what becomes of the statements around."""
+        return any(p in guarded for p in self._index.ancestors(node)) or self.on_root(node)
 
     def _of_runs(self, guarded: set[cst.CSTNode]) -> Iterator[Effect]:
         for node, ask in Trackers(self._origins).uses:
-            if any(p in guarded for p in self._index.ancestors(node)) or self.on_root(node):
+            if self._is_guarded(node, guarded):
                 continue
             parent = self._index.parents[node]
             statement = parent if isinstance(parent, cst.Expr) and ask is not Ask.READS else None
             shared = statement is not None and self.acts(node)
-            known = ask is Ask.TELLS or (statement is not None and not shared)
-            guarded |= {statement} if known and statement is not None and not shared else set()
-            yield Effect(node, statement, "run", shared) if known else Effect(node, None, "read run")
+            if ask is not Ask.TELLS and (statement is None or shared):
+                yield Effect(node, None, EffectKind.READ_RUN)
+                continue
+            guarded |= {statement} if statement is not None and not shared else set()
+            yield Effect(node, statement, EffectKind.RUN, shared)
 
-    def _asking(self, certain: Callable[[cst.CSTNode], bool]) -> Iterator[Effect]:
+    def _asking(self, certain: Certain) -> Iterator[Effect]:
         """Statements that ask which files there are and change them, of which the other ranks need nothing else."""
         guarded: set[cst.CSTNode] = set()
         for statement in self._presence.statements:
             root = self._outermost_branch(statement)
-            inside = root in guarded or any(p in guarded for p in self._index.ancestors(root))
-            if inside or not isinstance(root, cst.If) or self.on_root(root) or not certain(root):
+            if not isinstance(root, cst.If) or root in guarded or self._is_guarded(root, guarded) or not certain(root):
                 continue
             if self._separable(root) and self._presence.alone(root) and not self._presence.out_of_step(root):
                 guarded.add(root)
-                calls = [n for n in nodes(statement.test) if isinstance(n, cst.Call)]
-                calls += [n for n in nodes(root) if isinstance(n, cst.Call)]
-                yield Effect(calls[0], root, "files")
+                calls = [n for part in (statement.test, root) for n in nodes(part) if isinstance(n, cst.Call)]
+                yield Effect(calls[0], root, EffectKind.FILES)
 
-    def _effect(self, call: cst.Call, certain: Callable[[cst.CSTNode], bool]) -> Effect | None:
+    def _effect(self, call: cst.Call, certain: Certain) -> Effect | None:
         kind = self._writers.kind(call)
-        if kind is None or (kind == "print" and not self._repeats(call)) or self._done(call):
+        if kind is None or (kind is EffectKind.PRINT and not self._repeats(call)) or self._done(call):
             return None
         parent = self._index.parents[call]
-        statement = parent if isinstance(parent, cst.Expr) else None
-        if kind in {"open", "format"}:
+        if kind in _OPENS:
             return Effect(call, self._opening(call), kind)
-        if kind == "once":
-            whole = self._whole(call, certain)
-            return Effect(call, whole, kind) if whole is not None or certain(call) else None
-        if kind == "fetch":
-            return Effect(call, None, kind) if certain(call) else None
-        if kind not in {"print", "save", "show"}:
-            return Effect(call, None, kind)
-        return Effect(call, statement, kind, statement is not None and self.acts(call))
+        if kind in _CALLS:
+            statement = parent if isinstance(parent, cst.Expr) else None
+            return Effect(call, statement, kind, statement is not None and self.acts(call))
+        whole = self._whole(call, certain) if kind is EffectKind.ONCE else None
+        apart = whole is None and kind in _ALL_RANKS and not certain(call)
+        return Effect(call, whole, kind) if not apart else None
 
     def _done(self, call: cst.Call) -> bool:
         """Whether the path that is opened is the null device elsewhere, by `dp.root_path(…)`."""
-        return any(
-            isinstance(n, cst.Call) and self._origins.names.api(n.func) == f"{_DP}root_path"
-            for arg in call.args[:1]
-            for n in (arg.value, *(o.node for o in self._origins.of(arg.value)))
-        )
+        paths = [n for arg in call.args[:1] for n in (arg.value, *(o.node for o in self._origins.of(arg.value)))]
+        return any(self._origins.called(path) == f"{_DP}root_path" for path in paths)
 
     def _opening(self, call: cst.Call) -> cst.Expr | cst.With | None:
         """The statement for which a file is opened, where rank 0 alone can run it."""
-        for parent in self._index.ancestors(call):
-            if isinstance(parent, cst.WithItem):
-                block = self._index.parents[parent]
-                return block if isinstance(block, cst.With) and self._separable(block) else None
-            if isinstance(parent, cst.Expr):
-                return parent if self._separable(parent) else None
-            if isinstance(parent, cst.BaseSmallStatement | cst.BaseCompoundStatement):
-                return None
+        statement = self._index.statement_of(call)
+        if isinstance(statement, cst.Expr | cst.With) and self._separable(statement):
+            return statement
         return None
 
-    def _whole(self, call: cst.Call, certain: Callable[[cst.CSTNode], bool]) -> cst.Expr | cst.With | cst.If | None:
+    def _whole(self, call: cst.Call, certain: Certain) -> cst.Expr | cst.With | cst.If | None:
         """The statement around, with its conditions, for rank 0 alone, where all ranks reach it."""
         found: cst.Expr | cst.With | cst.If | None = None
         for parent in self._index.ancestors(call):
@@ -161,30 +154,27 @@ class Effects:
 
     def _stale(self, effects: list[Effect], guarded: set[cst.CSTNode]) -> list[Effect]:
         """`manager.latest_checkpoint` after a save: the managers of the other ranks know nothing of it."""
-        saves = [e.call for e in effects if e.kind == "save" and isinstance(e.call, cst.Call)]
-        saves = [s for s in saves if isinstance(s.func, cst.Attribute) and self._is_manager(s.func.value)]
-        found = []
-        for node in (n for name in ("latest_checkpoint", "checkpoints") for n in self._index.attributes.get(name, ())):
-            above = list(self._index.ancestors(node))
-            if not self._is_manager(node.value) or self.on_root(node) or any(p in guarded for p in above):
-                continue
-            if any(self.may_follow(save, node) for save in saves):
-                found.append(Effect(node, None, "latest"))
-        return found
+        saves = [e.call for e in effects if e.kind is EffectKind.SAVE and isinstance(e.call, cst.Call)]
+        saves = [s for s in saves if method(s) and self._is_manager(receiver(s))]
+        asked = (n for name in ("latest_checkpoint", "checkpoints") for n in self._index.attributes.get(name, ()))
+        stale = (n for n in asked if self._is_manager(n.value) and not self._is_guarded(n, guarded))
+        return [Effect(n, None, EffectKind.LATEST) for n in stale if any(self.may_follow(s, n) for s in saves)]
 
     def _is_manager(self, node: cst.CSTNode) -> bool:
-        made = [o.node.func for o in self._origins.of(node) if isinstance(o.node, cst.Call)]
-        return any(self._origins.names.api(func) == "tensorflow.train.CheckpointManager" for func in made)
+        made = self._origins.of(node)
+        return any(self._origins.called(o.node) == "tensorflow.train.CheckpointManager" for o in made)
 
     # --- what every rank must do --------------------------------------------------------------------------------------
 
+    @cached_property
+    def _repeated(self) -> set[cst.CSTNode]:
+        """Where training repeats; what Keras' fit calls, and the loops around a fit, too."""
+        called = callback_functions(self._origins) if self._fits else []
+        fitted = (loop for f in self._fits for loop in around(self._origins, f.call))
+        return repeated(self._origins, self._loops, [*called, *fitted])
+
     def _repeats(self, node: cst.CSTNode) -> bool:
-        """Whether the node is in a training loop, in a function that is called from one or by Keras' fit, or after a
-        fit."""
-        if self._repeated is None:
-            called = callback_functions(self._origins) if self._fits else []
-            others = [*called, *(loop for f in self._fits for loop in around(self._origins, f.call))]
-            self._repeated = repeated(self._origins, self._loops, others)
+        """Whether a node is where training repeats, or after a fit."""
         inside = any(parent in self._repeated for parent in self._index.ancestors(node))
         return inside or any(self.may_follow(f.call, node) for f in self._fits)
 
@@ -197,60 +187,47 @@ class Effects:
             return True
         if not isinstance(node, cst.Call):
             return False
-        api = self._origins.names.api(node.func) or ""
+        api = self._origins.called(node)
         joint = api.startswith(_DP) and api not in {f"{_DP}rank", f"{_DP}size"}
-        if joint or node in self._training() or api in _ACTS:
+        if joint or node in self._training or api in UNASKED:
             return True
-        return self._writers.kind(node) in {"save", "fetch", "once"} or self._presence.draws(node, set())
+        return self._writers.kind(node) in _ALL_RANKS or self._presence.draws(node, set())
 
+    @cached_property
     def _training(self) -> set[cst.CSTNode]:
-        """Gradient calls and collectives, and all calls of functions that lead to one."""
-        if self._taking is None:
-            steps = {step for loop in self._loops for step in loop.calls} | {f.call for f in self._fits}
-            self._taking = set(steps)
-            agreeing = self._presence.statements  # all ranks ask together
-            todo: list[cst.CSTNode] = [*steps, *(loop.loop for loop in self._loops), *self._collectives, *agreeing]
-            while todo:
-                function = self._index.enclosing_function(todo.pop())
-                calls = self._origins.calls_of(function) if function is not None else []
-                todo += [c for c in calls if c not in self._taking]
-                self._taking.update(calls)
-        return self._taking
+        """Gradient calls and collectives, what all ranks ask together, and all calls of functions that lead to one."""
+        steps = [*(step for loop in self._loops for step in loop.calls), *(f.call for f in self._fits)]
+        loops = (loop.loop for loop in self._loops)
+        return set(leading(self._origins, [*steps, *loops, *self._collectives, *self._presence.statements]))
 
     def _separable(self, block: cst.Expr | cst.With | cst.If) -> bool:
         """Whether rank 0 can run the statement alone: nothing in it is used later or takes part in training."""
         inside = set(nodes(block))
-        for node in inside:
-            if isinstance(node, (cst.FunctionDef, cst.ClassDef, cst.NamedExpr)) or node in self._collectives:
-                return False
-            if isinstance(node, _LEAVES) and not self._ends_a_loop(node, inside):
-                return False
-            if isinstance(node, cst.Call) and not self._apart(node, inside):
-                return False
-            if isinstance(node, cst.Assign | cst.AugAssign | cst.AnnAssign):
-                targets = node.targets if isinstance(node, cst.Assign) else [node]
-                if any(isinstance(t.target, cst.Attribute | cst.Subscript) for t in targets):
-                    return False
-        used = [(d, use) for d in self._bound(block) for use in self._index.names.get(d.name, ()) if use not in inside]
-        return not any(d in reaching(self._index, use) for d, use in used)
+        if any(self._matters(node, inside) for node in inside):
+            return False
+        uses = ((d, use) for d in self._bound(block) for use in self._index.names.get(d.name, ()))
+        return not any(use not in inside and d in reaching(self._index, use) for d, use in uses)
 
-    def _ends_a_loop(self, node: cst.CSTNode, inside: set[cst.CSTNode]) -> bool:
-        """Whether it is the `break` or `continue` of a loop within a block."""
-        loop = next((n for n in self._index.ancestors(node) if isinstance(n, cst.For | cst.While)), None)
-        return isinstance(node, cst.Break | cst.Continue) and loop in inside
+    def _matters(self, node: cst.CSTNode, inside: set[cst.CSTNode]) -> bool:
+        """Whether a node of a block leaves something behind that other ranks need, or leads out of the block."""
+        if isinstance(node, cst.FunctionDef | cst.ClassDef | cst.NamedExpr) or node in self._collectives:
+            return True
+        if isinstance(node, _LEAVES):
+            loop = next((n for n in self._index.ancestors(node) if isinstance(n, cst.For | cst.While)), None)
+            return not isinstance(node, cst.Break | cst.Continue) or loop not in inside
+        return not self._apart(node, inside) if isinstance(node, cst.Call) else self._index.is_target(node)
 
-    def _bound(self, block: cst.CSTNode) -> list:  # type: ignore[type-arg]
+    def _bound(self, block: cst.CSTNode) -> list[Definition]:
         scoped = self._index.definitions[self._index.scope_of(block)]
         return [d for found in scoped.values() for d in found if within(self._index, d.statement, block)]
 
     def _apart(self, call: cst.Call, inside: set[cst.CSTNode]) -> bool:
         """Whether a call in a block changes nothing outside it that other ranks need."""
-        api = self._origins.names.api(call.func) or ""
-        if call in self._training() or api in _ACTS or api.startswith(_DP) or self._presence.draws(call, inside):
+        api = self._origins.called(call)
+        if call in self._training or api in UNASKED or api.startswith(_DP) or self._presence.draws(call, inside):
             return False
-        if isinstance(call.func, cst.Attribute) and call.func.attr.value in _MUTATES and not api:
-            return all(o.node in inside for o in self._origins.of(call.func.value))
-        return True
+        changes = method(call) in CHANGES_OBJECT and not api
+        return not changes or all(o.node in inside for o in self._origins.of(receiver(call)))
 
     # --- guards -------------------------------------------------------------------------------------------------------
 
@@ -261,35 +238,34 @@ class Effects:
         for parent in self._index.ancestors(node):
             if isinstance(parent, cst.If | cst.IfExp) and child is parent.body and self._asks_rank(parent.test):
                 return True
-            if isinstance(parent, cst.Call) and self._origins.names.api(parent.func) in _ROOT:
+            if self._origins.called(parent) in ON_ROOT:
                 return True
             child = parent
         return False
 
     def _asks_rank(self, test: cst.BaseExpression) -> bool:
-        if not isinstance(test, cst.Comparison) or not isinstance(test.left, cst.Call) or len(test.comparisons) != 1:
+        """`dp.rank() == 0`."""
+        if not isinstance(test, cst.Comparison) or len(test.comparisons) != 1:
             return False
         target = test.comparisons[0]
-        zero = isinstance(target.comparator, cst.Integer) and target.comparator.value == "0"
-        equal = zero and isinstance(target.operator, cst.Equal)
-        return equal and self._origins.names.api(test.left.func) == f"{_DP}rank"
+        is_zero = isinstance(target.operator, cst.Equal) and number(target.comparator) == 0
+        return is_zero and self._origins.called(test.left) == f"{_DP}rank"
 
     # --- reading what was written -------------------------------------------------------------------------------------
 
-    def waiting(self, effects: tuple[Effect, ...], certain: Callable[[cst.CSTNode], bool]) -> tuple[cst.CSTNode, ...]:
+    def waiting(self, effects: tuple[Effect, ...], certain: Certain) -> tuple[cst.CSTNode, ...]:
         """Statements that read files which rank 0 may still be writing, with the conditions around them.
 
         One whose surroundings all ranks do not reach alike is given as it is: it cannot wait.
         """
-        guarded = {e.guard for e in effects if e.guard is not None and not e.shared}
-        latest = {self._index.statement_of(e.call) for e in effects if e.kind == "latest"}
-        writes = [e.call for e in effects if e.kind == "open" or (e.guard is not None and self._leaves_a_file(e))]
+        guarded: set[cst.CSTNode] = {e.guard for e in effects if e.guard is not None and not e.shared}
+        latest = {self._index.statement_of(e.call) for e in effects if e.kind is EffectKind.LATEST}
+        writes = [e.call for e in effects if self._leaves_a_file(e)]
         fits = [f.call for f in self._fits if has_callbacks(self._origins, f)]
         found: dict[cst.CSTNode, None] = {}
         for call in self._index.calls if writes or fits else ():
             statement = self._index.statement_of(call)
-            apart = statement in latest or any(p in guarded for p in (statement, *self._index.ancestors(call)))
-            if apart or not self._writers.reads(call) or self.on_root(call):
+            if statement in latest or not self._writers.reads(call) or self._is_guarded(call, guarded):
                 continue
             written = [write for write in writes if self._writers.may_read(call, write)]
             earlier = [*written, *(fits if self._writers.reads_model(call) else ())]
@@ -300,28 +276,25 @@ class Effects:
 
     def _leaves_a_file(self, effect: Effect) -> bool:
         drawn = isinstance(effect.call, cst.Call) and last_name(effect.call.func) == "savefig"
-        return effect.kind in {"save", "format"} or drawn
+        guarded = effect.kind in {EffectKind.SAVE, EffectKind.OPEN_FORMAT} or drawn
+        return effect.kind is EffectKind.OPEN or (effect.guard is not None and guarded)
 
     def _run_by(
-        self,
-        node: cst.CSTNode,
-        writes: list[cst.CSTNode],
-        certain: Callable[[cst.CSTNode], bool],
-        around: tuple[cst.FunctionDef, ...] = (),
+        self, node: cst.CSTNode, writes: list[cst.CSTNode], certain: Certain, around: tuple[cst.FunctionDef, ...] = ()
     ) -> list[cst.CSTNode] | None:
         """The statements, reached by all ranks alike, from which a function that reads is run after something is
         written: that call it, or hand it on, such as to `dataset.map(read)`. None where that is not known."""
         function = self._index.enclosing_function(node)
-        uses = [u for u in self._index.names[function.name.value] if u is not function.name] if function else []
-        uses = [u for u in uses if self._origins.function(u) is function]
+        named = self._index.names[function.name.value] if function is not None else []
+        uses = [use for use in named if self._origins.function(use) is function]
         if function is None or function in around or not uses:
             return None
         found: list[cst.CSTNode] = []
         for use in uses:
             called = isinstance(parent := self._index.parents[use], cst.Call) and parent.func is use
+            statement = self._index.statement_of(use)
             if not called and not isinstance(parent, cst.Arg):
                 return None
-            statement = self._index.statement_of(use)
             if not certain(statement):
                 if (more := self._run_by(use, writes, certain, (*around, function))) is None:
                     return None
@@ -336,21 +309,19 @@ class Effects:
         trains = [*(loop.loop for loop in self._loops), *(f.call for f in self._fits)]
         return any(self.may_follow(write, train) for write in writes for train in trains)
 
-    def last_reads(self, effects: Iterable[Effect], certain: Callable[[cst.CSTNode], bool]) -> tuple[cst.CSTNode, ...]:
+    def last_reads(self, effects: Iterable[Effect], certain: Certain) -> tuple[cst.CSTNode, ...]:
         """Statements in which rank 0 deletes what the others may still read: a loop reads files and deletes some."""
         reads = [c for c in self._index.calls if self._writers.reads(c)]
         found: dict[cst.CSTNode, None] = {}
         for effect in effects:
-            if not isinstance(effect.call, cst.Call) or effect.guard is None:
-                continue
-            inside = set(self._index.loops_around(effect.call))
-            deletes = (self._origins.names.api(effect.call.func) or "") in outputs.DELETES
-            if deletes and any(inside & set(self._index.loops_around(read)) for read in reads):
+            if effect.guard is not None and self._origins.called(effect.call) in outputs.DELETES:
+                inside = set(self._index.loops_around(effect.call))
+                repeats = any(inside & set(self._index.loops_around(read)) for read in reads)
                 anchor = self._anchor(effect.guard, certain)
-                found.update({anchor: None} if certain(anchor) else {})
+                found.update({anchor: None} if repeats and certain(anchor) else {})
         return tuple(found)
 
-    def _anchor(self, statement: cst.CSTNode, certain: Callable[[cst.CSTNode], bool]) -> cst.CSTNode:
+    def _anchor(self, statement: cst.CSTNode, certain: Certain) -> cst.CSTNode:
         if certain(statement):
             return statement
         for parent in self._index.ancestors(statement):
@@ -388,12 +359,4 @@ def repeated(origins: Origins, loops: tuple[TrainingLoop, ...], others: Iterable
     """The training loops, those around them and around the calls of their functions, other places of that kind, and the
     functions called from there."""
     outer = (n for loop in loops for n in (loop.loop, *loop.outer, *around(origins, loop.loop)))
-    found: set[cst.CSTNode] = {*others, *outer}
-    todo = [*found]
-    while todo:
-        for call in nodes(todo.pop()):
-            function = origins.function(call.func) if isinstance(call, cst.Call) else None
-            if function is not None and function not in found:
-                found.add(function)
-                todo.append(function)
-    return found
+    return set(entered(origins, [*others, *outer]))

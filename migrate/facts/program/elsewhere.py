@@ -92,8 +92,8 @@ def _of_function(origins: Origins, call: cst.Call) -> Unknown | None:
     if len(made) > 1 and any(isinstance(m, cst.FunctionDef) for m in made):
         return Unknown(call, f"may call any of {len(made)} functions that this name means")
     for node in made:
-        api = origins.names.api(node.func) if isinstance(node, cst.Call) else None
-        if api is not None and not computes(api):
+        api = origins.called(node)
+        if api and not computes(api):
             because = Unknown(node, f"makes it by {api}, which is outside this file")
             return Unknown(call, "calls a function that this file does not define", because)
     return None

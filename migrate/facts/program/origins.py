@@ -183,10 +183,10 @@ class Origins:
 
     def _compiles(self, model: cst.CSTNode) -> list[cst.Call]:
         """The calls that compile a model."""
-        owners = self._objects(model)
-        return [c for c in self.index.methods("compile") if owners and owners == self._objects(receiver(c))]
+        owners = self.makers(model)
+        return [c for c in self.index.methods("compile") if owners and owners == self.makers(receiver(c))]
 
-    def _objects(self, node: cst.CSTNode) -> set[cst.CSTNode]:
+    def makers(self, node: cst.CSTNode) -> set[cst.CSTNode]:
         """The calls that made a value; for an instance of a class of the file, the class."""
         return {self.constructed(o.node) or o.node for o in self.of(node) if not o.path}
 

@@ -14,7 +14,6 @@ from .index import ITER
 from .origins import Origin, Origins, argument
 from .spelling import last_name, method, receiver
 
-_MAKES = "tensorflow.Variable"
 _STEPS = 300
 
 
@@ -39,7 +38,9 @@ class Variables:
         """The variables that an expression is, or that are in it."""
         found = closure(self._origins.of(node), lambda o: self._inside(o) or (), _STEPS)
         ends = {o: o.node for o in found if self._inside(o) is None}
-        calls = frozenset(n for n in ends.values() if isinstance(n, cst.Call) and self._origins.called(n) == _MAKES)
+        calls = frozenset(
+            n for n in ends.values() if isinstance(n, cst.Call) and self._origins.called(n) == "tensorflow.Variable"
+        )
         collected = {n for n in ends.values() if isinstance(n, cst.Attribute) and last_name(n) in VARIABLE_COLLECTIONS}
         return Made(
             calls, bool(collected), len(found) > _STEPS or any(n not in calls | collected for n in ends.values())
@@ -78,8 +79,7 @@ class Variables:
         if self._is_untrainable(call):
             return True
         index = self._origins.index
-        function = index.enclosing_function(call)
-        owner = index.enclosing_class(function) if function is not None else None
+        owner = index.class_around(call)
         statement = index.statement_of(call)
         targets = [t.target for t in statement.targets] if isinstance(statement, cst.Assign) else []
         kept = [t for t in targets if isinstance(t, cst.Attribute)]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from ..apis import RATES
 from .changes import Changes, RateChanges
-from .objects import RATES, makes_schedule, sets_by_name
+from .objects import makes_schedule, sets_by_name
 from .rates import Rate, Rates
 
 __all__ = ["RATES", "Changes", "Rate", "RateChanges", "Rates", "makes_schedule", "sets_by_name"]

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import libcst as cst
 
 from ...catalogue import Kind
+from ..apis import ASSIGNS, RATES, SETS
 from ..keras import Hooks
-from ..program import Origins, Pace, Problem, argument, controls, nodes, number
+from ..program import Origins, Pace, Problem, argument, controls, method, nodes, number, receiver
 from ..sameness import Sameness
-from .objects import RATES, plain_object, reads_a_rate, sets_by_name
-from .values import Made, RateValue, RateValues
+from .objects import plain_object, reads_a_rate, sets_by_name
+from .values import Made, RateValues
 
-_ASSIGNS = frozenset({"assign", "assign_add", "assign_sub"})
-_SETS = re.compile(r"(keras\.backend\.(batch_set_value|set_value|update\w*)|tensorflow\.(compat\.v1\.)?assign\w*)$")
 _CONTAINS = (cst.BaseElement, cst.BaseDictElement, cst.Tuple, cst.List, cst.Dict)
 _FLOOR = 7  # ReduceLROnPlateau(monitor, factor, patience, verbose, mode, min_delta, cooldown, min_lr)
 _NEXT = "give the optimizer a tf.keras.optimizers.schedules schedule"
@@ -52,48 +50,41 @@ class RateChanges:
 
     def found(self) -> Changes:
         """Everything about all of them."""
-        scale: list[cst.BaseExpression] = []
+        plateaus = self._origins.calls_to("keras.callbacks.ReduceLROnPlateau")
+        floors = (argument(call, "min_lr", _FLOOR) for call in plateaus)
+        scale = [floor.value for floor in floors if floor is not None and number(floor.value) != 0]
         differing: list[Problem] = []
-        unscaled: list[Problem] = []
-        scale += [floor for call in self._plateaus() if (floor := self._floor(call)) is not None]
-        unscaled += self._unfollowed()
+        unscaled = list(self._unfollowed())
         changes = [*self._changes(), *self._scheduled()]
         for change in changes:
-            value = self._values.of(change.value) if change.value is not None else RateValue(Made.UNKNOWN)
-            thresholds = [self._threshold(c) for c in self._comparisons(change)]
-            scale += [*value.scale, *(node for t in thresholds if t is not None for node in t.scale)]
-            differing += self._differing(change)
-            unscaled += self._unscaled(change, Made.UNKNOWN if None in thresholds else value.made)
-        places = (*(c.place for c in changes), *self._plateaus())
+            tests = controls(change.place, self._origins)
+            value = self._values.of(change.value) if change.value is not None else self._values.unknown
+            compared = self._values.together(self._compared(tests))
+            scale += [*value.scale, *compared.scale]
+            differing += self._differing(change, [*change.reads, *tests])
+            made = compared.made if compared.made is Made.UNKNOWN else value.made
+            unscaled += self._unscaled(change, made, [*change.reads, *tests])
+        places = (*(c.place for c in changes), *plateaus)
         return Changes(tuple(dict.fromkeys(scale)), tuple(differing), places, tuple(unscaled))
 
-    def _comparisons(self, change: Change) -> list[cst.Comparison]:
-        """Comparisons of the rate itself, on which the change depends: `if rate > 1e-5:`."""
-        tests = [n for test in controls(change.place, self._origins) for n in nodes(test)]
-        return [n for n in tests if isinstance(n, cst.Comparison) and self._values.mentions_rate(n)]
+    def _compared(self, tests: list[cst.CSTNode]) -> list[cst.BaseExpression]:
+        """What is compared with the rate itself to decide on a change: `if rate > 1e-5:`."""
+        found = (n for test in tests for n in nodes(test) if isinstance(n, cst.Comparison))
+        mentioned = [c for c in found if self._values.mentions_rate(c)]
+        return [side for c in mentioned for side in (c.left, *(target.comparator for target in c.comparisons))]
 
-    def _threshold(self, comparison: cst.Comparison) -> RateValue | None:
-        """The sides that are not made of the rate are scaled; None where that is not certain."""
-        sides = [comparison.left, *(c.comparator for c in comparison.comparisons)]
-        made = [self._values.of(side) for side in sides]
-        if any(m.made is Made.UNKNOWN for m in made):
-            return None
-        return RateValue(Made.RELATIVE, tuple(node for m in made for node in m.scale))
-
-    def _differing(self, change: Change) -> Iterator[Problem]:
-        if any(self._sameness.of(node) for node in (*change.reads, *controls(change.place, self._origins))):
+    def _differing(self, change: Change, reasons: list[cst.CSTNode]) -> Iterator[Problem]:
+        if any(self._sameness.of(node) for node in reasons):
             reason = "the learning rate is assigned here by something that may differ by worker"
             next_step = "decide by the number of the epoch, or by a value that all workers share"
             yield Problem("TFDP020", change.place, reason, next_step)
 
-    def _unscaled(self, change: Change, made: Made) -> Iterator[Problem]:
+    def _unscaled(self, change: Change, made: Made, reasons: list[cst.CSTNode]) -> Iterator[Problem]:
+        repeats = self._hooks.each_step(change.place) or (made is Made.RELATIVE and self._pace.in_step(change.place))
         if made is Made.UNKNOWN:
             reason = "the learning rate is assigned here, where it would replace the scaled one"
             yield Problem("TFDP020", change.place, reason, _NEXT)
-            return
-        repeats = self._hooks.each_step(change.place) or (made is Made.RELATIVE and self._pace.in_step(change.place))
-        values = [*change.reads, *controls(change.place, self._origins)]
-        if repeats or any(self._pace.counts_steps(v) is not None for v in values):
+        elif repeats or any(self._pace.counts_steps(node) is not None for node in reasons):
             reason = "the learning rate that is assigned here depends on the step, and steps are fewer here"
             yield Problem("TFDP020", change.place, reason, _NEXT)
 
@@ -101,23 +92,8 @@ class RateChanges:
 
     def _scheduled(self) -> list[Change]:
         """What functions of the epoch return to `LearningRateScheduler`."""
-        found = []
-        for function in self._hooks.schedules():
-            if isinstance(function, cst.Lambda):
-                found.append(Change(function.body, function.body, (function.body,)))
-                continue
-            returned = [r.value for r in self._origins.index.returns[function] if r.value is not None]
-            found += [Change(value, value, (value,)) for value in returned]
-        return found
-
-    def _plateaus(self) -> list[cst.Call]:
-        calls = self._origins.index.calls
-        return [c for c in calls if self._origins.names.api(c.func) == "keras.callbacks.ReduceLROnPlateau"]
-
-    def _floor(self, call: cst.Call) -> cst.BaseExpression | None:
-        """The lowest rate that `ReduceLROnPlateau` sets, where it is not 0."""
-        given = argument(call, "min_lr", _FLOOR)
-        return None if given is None or number(given.value) == 0 else given.value
+        given = [value for f in self._hooks.schedules() for value in self._origins.index.returned(f)]
+        return [Change(value, value, (value,)) for value in given]
 
     def _unfollowed(self) -> Iterator[Problem]:
         reason = "what this callback sets the learning rate to is not followed"
@@ -144,16 +120,15 @@ class RateChanges:
             falls = isinstance(value.operator, cst.MultiplyAssign | cst.DivideAssign)
             falls = falls and self._values.of(value.value).made is Made.ABSOLUTE
             return Change(target, target if rate and falls else None, (value.value,))
-        understood = rate and not path and isinstance(value, cst.BaseExpression)
-        return Change(target, value if understood and isinstance(value, cst.BaseExpression) else None, (value,))
+        return Change(target, value if rate and not path and isinstance(value, cst.BaseExpression) else None, (value,))
 
     def _call(self, call: cst.Call) -> Change:
         """`rate.assign(value)` and `set_value(rate, value)`."""
         args = [a.value for a in call.args]
         plain = not any(a.star or a.keyword for a in call.args)
-        if isinstance(call.func, cst.Attribute) and call.func.attr.value == "assign" and plain and len(args) == 1:
-            return Change(call, args[0] if self._is_rate(call.func.value) else None, tuple(args))
-        if self._origins.names.api(call.func) == "keras.backend.set_value" and plain and len(args) == 2:
+        if method(call) == "assign" and plain and len(args) == 1:
+            return Change(call, args[0] if self._is_rate(receiver(call)) else None, tuple(args))
+        if self._origins.called(call) == "keras.backend.set_value" and plain and len(args) == 2:
             return Change(call, args[1] if self._is_rate(args[0]) else None, tuple(args[1:]))
         return Change(call, None, tuple(args))
 
@@ -162,14 +137,13 @@ class RateChanges:
         return bool(found) and all(self._values.is_rate(o.node) and not o.path for o in found)
 
     def _assigns(self, call: cst.Call) -> bool:
-        origins = self._origins
-        if isinstance(call.func, cst.Attribute) and call.func.attr.value in _ASSIGNS:
-            return self._may_be_a_rate(call.func.value)
-        if isinstance(call.func, cst.Attribute) and call.func.attr.value == "_set_hyper":
-            return Kind.OPTIMIZER in origins.kinds(call.func.value) or origins.class_of(call.func.value) is None
-        if _SETS.match(origins.names.api(call.func) or ""):
-            return not call.args or self._may_be_a_rate(call.args[0].value, unknown=True)
-        return False
+        if method(call) in ASSIGNS:
+            return self._may_be_a_rate(receiver(call))
+        if method(call) == "_set_hyper":
+            held = receiver(call)
+            return Kind.OPTIMIZER in self._origins.kinds(held) or self._origins.class_of(held) is None
+        sets = SETS.match(self._origins.called(call)) is not None
+        return sets and (not call.args or self._may_be_a_rate(call.args[0].value, unknown=True))
 
     def _kept(self, rate: cst.Attribute) -> bool:
         """Whether an optimizer's rate is put into a container, out of which it may be assigned unseen."""
@@ -186,11 +160,6 @@ class RateChanges:
 
         With `unknown`, one that comes from anywhere but this file's expressions is taken for it.
         """
-        if reads_a_rate(node, self._origins):
-            return True
-        for origin in self._origins.of(node):
-            if isinstance(origin.node, cst.FunctionDef | cst.ClassDef):
-                continue
-            if reads_a_rate(origin.node, self._origins) or (unknown and isinstance(origin.node, cst.Param)):
-                return True
-        return False
+        made = [o.node for o in self._origins.of(node) if not isinstance(o.node, cst.FunctionDef | cst.ClassDef)]
+        given = unknown and any(isinstance(m, cst.Param) for m in made)
+        return given or any(reads_a_rate(m, self._origins) for m in (node, *made))

@@ -8,24 +8,14 @@ from dataclasses import dataclass
 import libcst as cst
 
 from ...catalogue import MADE_BY_NAME, OPTIMIZERS, SCALED_OPTIMIZER, Kind
+from ..apis import RATES, SAME_NUMBER
 from ..keras import Given, is_name, unmade_optimizer
-from ..program import Origins, Problem, argument, nodes, parts
+from ..program import Origins, Problem, argument, is_none, nodes, number, parts
 from ..training import Gradient, PlainRate, Update
-from .objects import RATES, makes_schedule
+from .objects import makes_schedule
 from .own_optimizers import OwnOptimizers, OwnRate
 
-_SCALED = "tfdp.runtime.scale_lr"
-_LOCAL = "tfdp.runtime.local_schedule"
-_NUMBERS = (
-    "builtins.",
-    "math.",
-    "numpy.",
-    "os.",
-    "tensorflow.constant",
-    "tensorflow.cast",
-    "tensorflow.convert_to_tensor",
-)
-_GRID = "itertools.product"
+_OF_SCHEDULE = "made of a schedule, and tfdp cannot tell how it depends on the step"
 _NEXT = "write the rate as a number, a constant or an argument where the optimizer is made"
 
 
@@ -92,21 +82,17 @@ class Rates:
     def of_given(self, given: Given) -> list[Rate | Problem]:
         """The rates of what a model is compiled with: an optimizer, or its name or configuration."""
         if given.value is None:
-            omitted = given.call is not None and given.keyword is not None and not given.done
             call, keyword = given.call, given.keyword
-            if not omitted or call is None or keyword is None:
+            if call is None or keyword is None or given.done:
                 return []
             return [Rate(call, keyword, None, given.default, False, position=given.position or 0, hidden=True)]
         if is_name(self._origins, given.value):
             call = given.call or cst.Call(cst.Name("compile"))
             return [Rate(call, given.keyword or "", given.value, "", False, factor=given.value, hidden=True)]
-        found: list[Rate | Problem] = []
-        for origin in self._origins.of(given.value):
-            if isinstance(origin.node, cst.Call) and not origin.path and self._is_optimizer(origin.node):
-                found.append(self._of_keras(origin.node))
-            elif self._origins.names.api(origin.node) != "builtins.None":
-                found.append(self._unmade(given.value, given.value))
-        return found
+        made = [o for o in self._origins.of(given.value) if not is_none(self._origins, o.node)]
+        found = [o.node if isinstance(o.node, cst.Call) and not o.path else None for o in made]
+        calls = [c if c is not None and self._is_optimizer(c) else None for c in found]
+        return [self._unmade(given.value, given.value) if c is None else self._of_keras(c) for c in calls]
 
     def _unmade(self, place: cst.CSTNode, optimizer: cst.CSTNode) -> Problem:
         """An optimizer that no call in the file is known to make."""
@@ -122,7 +108,7 @@ class Rates:
         if owner is not None:
             reason = f"{owner.name.value} is an optimizer of this file; cannot tell where its learning rate is set"
             return Problem("TFDP020", call, reason, _NEXT)
-        api = self._origins.names.api(call.func) or ""
+        api = self._origins.called(call)
         if api == SCALED_OPTIMIZER:
             return Rate(call, "", None, "", True, hidden=True)
         if api in MADE_BY_NAME or any(a.star for a in call.args):
@@ -144,10 +130,8 @@ class Rates:
 
     def _decay(self, call: cst.Call) -> cst.Arg | None:
         given = argument(call, "decay")
-        if given is None or self._origins.names.api(given.value) == "builtins.None":
-            return None
-        zero = isinstance(given.value, cst.Integer | cst.Float) and float(given.value.evaluated_value) == 0
-        return None if zero else given
+        off = given is None or is_none(self._origins, given.value) or number(given.value) == 0
+        return None if off else given
 
     def _of_own(self, own: OwnRate | PlainRate) -> Rate | Problem:
         if isinstance(own, PlainRate):
@@ -171,12 +155,12 @@ class Rates:
     ) -> Rate | Problem:
         schedules = []
         for origin in self._origins.of(value):
-            node = origin.node
-            if isinstance(node, cst.Call) and self._origins.names.api(node.func) == _SCALED:
+            node, api = origin.node, self._origins.called(origin.node)
+            if api == "tfdp.runtime.scale_lr":
                 return Rate(call, keyword, value, "", True)
-            if isinstance(node, cst.Call) and self._origins.names.api(node.func) == _LOCAL and node.args:
+            if api == "tfdp.runtime.local_schedule":
                 continue  # the schedule in it sees the one-process script's steps already
-            of_a_grid = isinstance(node, cst.Call) and self._origins.names.api(node.func) == _GRID
+            of_a_grid = isinstance(node, cst.Call) and api == "itertools.product"
             reason = self._in_grid(node, origin.path) if of_a_grid else self._not_understood(node)
             if reason is not None:
                 return Problem("TFDP020", value, f"the learning rate is {reason}", _NEXT)
@@ -193,15 +177,13 @@ class Rates:
         if any(self._is_an_optimizers(n) for n in nodes(node)):
             return "that of another optimizer, which is scaled itself"
         if any(makes_schedule(self._origins, p) for p in self._parts(node)):
-            return "made of a schedule, and tfdp cannot tell how it depends on the step"
-        if not isinstance(node, cst.Call):
-            return None
-        api = self._origins.names.api(node.func) or ""
+            return _OF_SCHEDULE
+        api = self._origins.called(node)
         if api == "tensorflow.Variable":
             return "a variable that may be assigned during training"
         if self._origins.constructed(node) is not None:
             return "an object of this file's own class"
-        if api and not api.startswith(_NUMBERS):
+        if api and api not in SAME_NUMBER and not api.startswith(("builtins.", "math.", "numpy.", "os.")):
             return f"made by {api}(…), and tfdp cannot tell whether it depends on the step"
         return None
 
@@ -209,15 +191,15 @@ class Rates:
         """The same for what `itertools.product` takes out of its lists; of all of them where it is not clear which."""
         args = cst.ensure_type(grid, cst.Call).args
         plain = len(path) > 1 and not any(a.star or a.keyword for a in args) and 0 <= path[1] < len(args)
-        looked_at = self._parts(args[path[1]].value) if plain else [p for a in args for p in self._parts(a.value)]
-        for part in looked_at:
+        lists = args[path[1] : path[1] + 1] if plain else args
+        for part in (p for a in lists for p in self._parts(a.value)):
             made = [o.node for o in self._origins.of(part)] if isinstance(part, cst.Name | cst.Attribute) else [part]
-            kinds = cst.Call | cst.Lambda | cst.FunctionDef
-            reasons = (self._not_understood(m) for m in made if isinstance(m, kinds))
+            called = (m for m in made if isinstance(m, cst.Call | cst.Lambda | cst.FunctionDef))
+            reasons = (self._not_understood(m) for m in called)
             if (reason := next((r for r in reasons if r is not None), None)) is not None:
                 return reason
             if any(makes_schedule(self._origins, m) for m in made):
-                return "made of a schedule, and tfdp cannot tell how it depends on the step"
+                return _OF_SCHEDULE
         return None
 
     def _parts(self, node: cst.CSTNode) -> list[cst.CSTNode]:
@@ -232,5 +214,5 @@ class Rates:
         return found
 
     def _is_an_optimizers(self, node: cst.CSTNode) -> bool:
-        rate = isinstance(node, cst.Attribute) and node.attr.value in RATES
-        return rate and isinstance(node, cst.Attribute) and Kind.OPTIMIZER in self._origins.kinds(node.value)
+        held = node.value if isinstance(node, cst.Attribute) and node.attr.value in RATES else None
+        return held is not None and Kind.OPTIMIZER in self._origins.kinds(held)

@@ -1,0 +1,98 @@
+"""What each call does outside the process, and what a learning rate is made of: one answer each."""
+
+from __future__ import annotations
+
+import libcst as cst
+import pytest
+
+from tfdp.migrate import outputs
+from tfdp.migrate.facts import read
+from tfdp.migrate.facts.outputs import Writers
+from tfdp.migrate.facts.rates.values import Made, RateValues
+from tfdp.migrate.outputs import EffectKind
+
+_IMPORTS = """\
+import io, logging, os, pathlib, tarfile
+import h5py, matplotlib.pyplot as plt, numpy as np, tensorflow as tf, tqdm
+from os import mkdir
+log, path = logging.getLogger("a"), pathlib.Path("a") / "b"
+model, mode = tf.keras.Sequential([]), open("m").read()
+figure, opened = plt.figure(), tarfile.open("a")
+"""
+
+
+def last_call(source: str) -> tuple[cst.Call, Writers]:
+    script = read(f"{_IMPORTS}{source}\n")
+    line = cst.ensure_type(script.program.entry.module.body[-1], cst.SimpleStatementLine)
+    call = cst.ensure_type(cst.ensure_type(line.body[0], cst.Expr).value, cst.Call)
+    return call, Writers(script.origins)
+
+
+@pytest.mark.parametrize(
+    ("call", "kind"),
+    [
+        ("print(1)", EffectKind.PRINT),
+        ("log.info('a')", EffectKind.PRINT),
+        ("log.getChild('b').warning('a')", EffectKind.PRINT),
+        ("tqdm.tqdm([1])", EffectKind.PROGRESS),
+        ("tqdm.tqdm([1], disable=True)", None),
+        ("tf.summary.create_file_writer('a')", EffectKind.EVENTS),
+        ("plt.show()", EffectKind.SHOW),
+        ("figure.savefig('a.png')", EffectKind.SHOW),
+        ("figure.savefig(io.BytesIO())", None),
+        ("np.save('a', [1])", EffectKind.SAVE),
+        ("np.save(io.BytesIO(), [1])", None),
+        ("model.save('a')", EffectKind.SAVE),
+        ("path.write_text('a')", EffectKind.SAVE),
+        ("open('a')", None),
+        ("open('a', 'w')", EffectKind.OPEN),
+        ("open('a', mode)", EffectKind.OPEN),
+        ("path.open('a')", EffectKind.OPEN),
+        ("path.open()", None),
+        ("h5py.File('a', 'w')", EffectKind.OPEN_FORMAT),
+        ("logging.FileHandler('a')", EffectKind.LOG_FILE),
+        ("logging.basicConfig()", None),
+        ("os.makedirs('a')", EffectKind.FOLDER),
+        ("os.makedirs('a', exist_ok=True)", None),
+        ("mkdir('a')", None),
+        ("path.mkdir(parents=True)", EffectKind.FOLDER_OF_PATH),
+        ("tf.keras.datasets.mnist.load_data()", EffectKind.FETCH),
+        ("os.system('ls')", EffectKind.ONCE),
+        ("opened.extractall('a')", EffectKind.ONCE),
+        ("len([1])", None),
+    ],
+)
+def test_what_a_call_does(call: str, kind: EffectKind | None) -> None:
+    node, writers = last_call(call)
+    assert writers.kind(node) is kind
+
+
+def test_every_kind_is_that_of_a_function_a_method_or_a_finding() -> None:
+    methods = {kind for _, kind in outputs.METHODS.values()}
+    found = {EffectKind.EVENTS, EffectKind.LATEST, EffectKind.FILES, EffectKind.RUN, EffectKind.READ_RUN}
+    assert {*outputs.FUNCTIONS.values(), *methods, *outputs.PATH_METHODS.values(), *found} == set(EffectKind)
+
+
+@pytest.mark.parametrize(
+    ("value", "made", "scaled"),
+    [
+        ("0.1", Made.ABSOLUTE, ["0.1"]),
+        ("opt.learning_rate", Made.RELATIVE, []),
+        ("opt.learning_rate * 0.5", Made.RELATIVE, []),
+        ("0.5 * float(opt.lr.numpy())", Made.RELATIVE, []),
+        ("1 / opt.learning_rate", Made.UNKNOWN, []),
+        ("opt.learning_rate ** 2", Made.UNKNOWN, []),
+        ("max(opt.learning_rate * 0.5, 1e-6)", Made.RELATIVE, ["1e-6"]),
+        ("opt.learning_rate - 0.01", Made.RELATIVE, ["0.01"]),
+        ("half(opt.learning_rate)", Made.RELATIVE, []),
+        ("kept", Made.RELATIVE, []),
+        ("twice", Made.UNKNOWN, []),
+    ],
+)
+def test_what_a_rate_is_made_of(value: str, made: Made, scaled: list[str]) -> None:
+    before = "import tensorflow as tf\nopt = tf.keras.optimizers.SGD(0.1)\ndef half(rate):\n    return rate / 2\n"
+    before += "kept = opt.learning_rate * 0.9\nkept *= 0.5\ntwice = opt.lr\nfor i in range(3):\n    twice = twice * 2\n"
+    script = read(f"{before}{value}\n")
+    line = cst.ensure_type(script.program.entry.module.body[-1], cst.SimpleStatementLine)
+    found = RateValues(script.origins).of(cst.ensure_type(line.body[0], cst.Expr).value)
+    assert (found.made, [script.index.code(n) for n in found.scale]) == (made, scaled)
