@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 RANGES = frozenset({"builtins.range", "tqdm.trange", "tqdm.auto.trange", "tqdm.notebook.trange"})
 """The numbers up to one."""
 
@@ -21,3 +23,18 @@ SAME_NUMBER = frozenset(
 
 SAME_COUNT = SAME_NUMBER | {"builtins.int", "numpy.int32", "numpy.int64"}
 """A whole number, in another type."""
+
+MAKES_ARRAY = frozenset({"numpy.array", "numpy.asarray", "numpy.ascontiguousarray", "numpy.float32", "numpy.stack"})
+"""An array of the rows that they are given."""
+
+PACKS = frozenset({"tensorflow.stack", "tensorflow.constant", "tensorflow.convert_to_tensor"})
+"""A tensor of the rows that they are given."""
+
+GATHERS = {"tensorflow.gather": 1, "numpy.take": 1}
+"""Take rows by indices, and where those stand."""
+
+NEW_ARRAYS = frozenset({"numpy.zeros", "numpy.ones", "numpy.empty", "numpy.full"})
+"""New arrays, which are filled later."""
+
+UPDATES_NOTHING = re.compile(r"(tensorflow|keras|numpy|builtins|matplotlib)\.")
+"""Change no variable by what they are given, but by methods."""

@@ -39,10 +39,10 @@ class Dealing:
     @property
     def _of_unknown_size(self) -> tuple[Problem, ...]:
         """Batches that another file makes, where their size has to be split wherever it is used."""
-        made = [c.links[0].call for c in self.chains if c.foreign and c.batched_source]
+        made = [c.source for c in self.chains if c.foreign and c.batched_source]
         reason = "another file makes these batches, so their size, which the workers would share, is not known here"
         next_step = "use --batch per-worker, or make the batches in this file"
-        return tuple(Problem("TFDP010", call, reason, next_step) for call in made if call is not None)
+        return tuple(Problem("TFDP010", call, reason, next_step) for call in made)
 
     @property
     def common_batches(self) -> tuple[cst.Call, ...]:
@@ -106,8 +106,7 @@ def _twice(chains: Iterable[Chain], wrapped: set[cst.BaseExpression]) -> list[Pr
     found = []
     for chain in chains:
         times = sum(n in wrapped for n in chain.nodes)
-        source = chain.links[0].call
-        if chain.dealt is None and times > 1 and source is not None:
+        if chain.dealt is None and times > 1:
             reason = "on some paths through the script the records would be sharded twice"
-            found.append(Problem("TFDP010", source, reason, "build each training dataset in one chain"))
+            found.append(Problem("TFDP010", chain.source, reason, "build each training dataset in one chain"))
     return found

@@ -7,10 +7,10 @@ from .asking import closure, within_itself
 from .conditions import controls, exits_before, parses_arguments, tests_around
 from .elsewhere import computes, outside, uncalled, unfollowed
 from .evaluator import Evaluator
-from .flow import reaching, within
+from .flow import assigned, reaching, uses, within
 from .grown import Addition, additions, attribute_additions
 from .index import ITER, Definition, Index
-from .known_branches import Frames, meant, reached
+from .known_branches import Frames, entered, meant, reached
 from .listed import ARRAYS, Listed
 from .literals import axes, ints, is_off, number, plain, text
 from .modules import Program, SourceFile
@@ -18,15 +18,16 @@ from .names import Names
 from .networks import LAYERS, holds_weights, is_network
 from .origins import Origin, Origins, argument
 from .pace import Pace
-from .pieces import nodes, parts
+from .pieces import DEFINES, nodes, parts
 from .problem import Problem
-from .slices import backward
+from .slices import Slice, backward
 from .spelling import last_name, method, receiver
 from .unknown import Unknown, quoted, told
 from .variables import Variables
 
 __all__ = [
     "ARRAYS",
+    "DEFINES",
     "ITER",
     "LAYERS",
     "Addition",
@@ -44,17 +45,20 @@ __all__ = [
     "Polynomial",
     "Problem",
     "Program",
+    "Slice",
     "SourceFile",
     "Unknown",
     "Variables",
     "additions",
     "argument",
+    "assigned",
     "attribute_additions",
     "axes",
     "backward",
     "closure",
     "computes",
     "controls",
+    "entered",
     "exits_before",
     "holds_weights",
     "ints",
@@ -78,6 +82,7 @@ __all__ = [
     "told",
     "uncalled",
     "unfollowed",
+    "uses",
     "within",
     "within_itself",
 ]

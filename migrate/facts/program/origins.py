@@ -147,7 +147,7 @@ class Origins:
         function = self.function(node.func)
         if function is None or function in self.index.generators:
             return [Origin(node, path)]
-        returned = [r.value for r in self.index.returns[function] if r.value is not None]
+        returned = self.index.given_back(function)
         return [o for value in returned for o in self.of(value, path)] or [Origin(node, path)]
 
     # --- classes ------------------------------------------------------------------------------------------------------

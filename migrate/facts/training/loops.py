@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 import libcst as cst
 
@@ -12,7 +11,7 @@ from ...catalogue import VARIABLE_COLLECTIONS, Kind
 from ..data import ArrayTaken, Chain, Datasets, Missed, Sought, Sureness, Take, Taken, Takes, Takings
 from ..program import Index, Origins, Problem, Unknown, backward, reaching, uncalled, within
 from .tapes import Gradient, reaches_update
-from .ways import leads_to_no_update
+from .ways import frames, leads_to_no_update
 
 
 @dataclass(frozen=True)
@@ -132,7 +131,7 @@ class Loops:
 
     def _elsewhere(self, unfed: _Unfed) -> TrainingLoop | _Unfed:
         """The loop that takes its batches from what another file makes."""
-        taken = self._foreign.feeding(unfed.calls[-1], None)
+        taken = self._foreign.feeding(unfed.calls[-1])
         for place, loop in enumerate(unfed.loops):
             over = self._datasets.foreign(loop.iter) if isinstance(loop, cst.For) else ()
             over = over if over and self._feeds(loop, unfed.gradient) else ()
@@ -172,7 +171,7 @@ class Loops:
             return
         calls = (*calls, node)
         loops = self._index.loops_around(node)
-        taken = self._takings.feeding(node, None)
+        taken = self._takings.feeding(node)
         step = _Unfed(gradient, calls, tuple(loops))
         for place, loop in enumerate(loops):
             aside = self._aside(gradient, calls, loop)
@@ -226,12 +225,7 @@ class Loops:
 
     def _way(self, calls: tuple[cst.CSTNode, ...]) -> dict[cst.FunctionDef, cst.Call]:
         """The call by which each function on the way is entered."""
-        way: dict[cst.FunctionDef, cst.Call] = {}
-        for inner, outer in pairwise(calls):
-            function = self._index.enclosing_function(inner)
-            if function is not None and isinstance(outer, cst.Call):
-                way[function] = outer
-        return way
+        return dict(frames(self._origins, calls))
 
     def _over_arrays(
         self, gradient: Gradient, calls: tuple[cst.CSTNode, ...], loops: list[cst.For | cst.While]
