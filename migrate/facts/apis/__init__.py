@@ -19,7 +19,7 @@ from .datasets import (
     TAKES_NEXT,
     TAKES_NO_RECORDS,
 )
-from .draws import DRAW_SIZES, DRAWS_AXES, DRAWS_INDICES, DRAWS_LISTS
+from .draws import DRAW_SIZES, DRAWS_AXES, DRAWS_BY_SEED, DRAWS_INDICES, DRAWS_LISTS
 from .functions import (
     GATHERS,
     MAKES_ARRAY,
@@ -33,6 +33,7 @@ from .functions import (
     UPDATES_NOTHING,
 )
 from .lengths import AS_LONG, AS_SAID, CHOOSES, CHOOSING_METHODS, COUNTS, OUTSIDE
+from .machines import CHOOSES_DEVICES, CONFIGURES_SESSION, NAMES_DEVICE, RUNS_NOTHING, SETS_ENVIRONMENT, SETS_SESSION
 from .methods import (
     ASSIGNS,
     CALLED,
@@ -57,10 +58,13 @@ __all__ = [
     "CHANGES_ORDER",
     "CHANGES_VARIABLE",
     "CHOOSES",
+    "CHOOSES_DEVICES",
     "CHOOSING_METHODS",
+    "CONFIGURES_SESSION",
     "COUNTS",
     "DRAWN",
     "DRAWS_AXES",
+    "DRAWS_BY_SEED",
     "DRAWS_INDICES",
     "DRAWS_IN_MAP",
     "DRAWS_LISTS",
@@ -77,6 +81,7 @@ __all__ = [
     "MAKES_ARRAY",
     "MAKES_WEIGHT",
     "MIXES_DATASETS",
+    "NAMES_DEVICE",
     "NEW_ARRAYS",
     "NEW_AXIS",
     "NO_DATASETS",
@@ -87,11 +92,14 @@ __all__ = [
     "PUTS_IN",
     "RANGES",
     "READS_NUMBER",
+    "RUNS_NOTHING",
     "SAME_BATCHES",
     "SAME_COUNT",
     "SAME_ELEMENTS",
     "SAME_NUMBER",
+    "SETS_ENVIRONMENT",
     "SETS_PARTS",
+    "SETS_SESSION",
     "SHARDS_DATASET",
     "SHARDS_ROWS",
     "SHUFFLES_FILES",

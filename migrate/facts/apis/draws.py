@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 DRAW_SIZES = {
     **dict.fromkeys(("random", "random_sample", "standard_normal"), 0),
     **dict.fromkeys(("choice", "exponential"), 1),
@@ -17,3 +19,6 @@ DRAWS_LISTS = frozenset({"random.sample", "random.choices"})
 
 DRAWS_INDICES = frozenset({"randint", "choice", "integers", "sample"})
 """May draw which examples come next."""
+
+DRAWS_BY_SEED = re.compile(r"(tensorflow|keras)\.random\.(?!set_seed|Generator|experimental|stateless_)")
+"""Draw from TensorFlow's one generator, by its global seed."""
