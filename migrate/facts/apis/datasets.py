@@ -7,14 +7,8 @@ import re
 SAME_BATCHES = frozenset({"builtins.enumerate", "builtins.iter", "tensorflow_datasets.as_numpy"})
 """Iterate over what they are given without a change."""
 
-ITERATES = frozenset({"as_numpy_iterator", "make_one_shot_iterator", "__iter__"})
-"""Methods that do the same with their dataset."""
-
 SHARDS_DATASET = frozenset({"tfdp.runtime.shard", "tfdp.runtime.shard_batches"})
 """Give each worker its share of a dataset."""
-
-SHARDS_ROWS = frozenset({"tfdp.runtime.local_rows", "tfdp.runtime.local_batches"})
-"""Give each worker its rows of a batch."""
 
 MIXES_DATASETS = frozenset(
     {
@@ -31,21 +25,6 @@ SHUFFLES_FILES = {"tensorflow.data.Dataset.list_files": 1, "tensorflow.data.expe
 NO_DATASETS = re.compile(r"(builtins|tensorflow|keras|numpy|tfdp|tqdm|os|pathlib|glob|json|pickle)\.")
 """Functions that make no dataset, where the catalogue does not say that they do."""
 
-CHANGES_ORDER = ("apply", "rejection_resample")
-"""Stages that may change the order of records."""
-
-SETS_PARTS = ("update", "setdefault", "pop", "insert", "append")
-"""Methods that set parts of a list or dictionary."""
-
-LENGTH_OF_DATASET = frozenset({"builtins.len", "tensorflow.data.experimental.cardinality"})
-"""Ask how many elements a dataset has."""
-
-ASKS_LENGTH = frozenset({"cardinality", "__len__"})
-"""Methods that ask the same."""
-
-LOOKS_AT_DATASET = ASKS_LENGTH | {"element_spec"}
-"""Attributes and methods that say what a dataset is like, and give no records."""
-
 TAKES_NO_RECORDS = frozenset({"builtins.len", "builtins.print", "builtins.iter", "builtins.type"})
 """Functions that take no records of a dataset by themselves."""
 
@@ -53,6 +32,3 @@ DRAWS_IN_MAP = re.compile(
     r"tensorflow\.(random\.|image\.(random_|stateless_random))|keras\.(layers\.(\w+\.)*Random|random\.)"
 )
 """Change records at random."""
-
-TAKES_NEXT = ("get_next", "next", "__next__")
-"""Methods of iterators that give their next element."""

@@ -11,12 +11,6 @@ DRAW_SIZES = {
 }
 """Where each takes its `size`; not those that give an order of examples, as permutation does."""
 
-DRAWS_AXES = frozenset({"rand", "randn"})
-"""Take the axes one by one."""
-
-DRAWS_LISTS = frozenset({"random.sample", "random.choices"})
-"""Draw lists, of which no size is asked."""
-
 DRAWS_INDICES = frozenset({"randint", "choice", "integers", "sample"})
 """May draw which examples come next."""
 

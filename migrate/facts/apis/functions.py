@@ -27,9 +27,6 @@ SAME_COUNT = SAME_NUMBER | {"builtins.int", "numpy.int32", "numpy.int64"}
 MAKES_ARRAY = frozenset({"numpy.array", "numpy.asarray", "numpy.ascontiguousarray", "numpy.float32", "numpy.stack"})
 """An array of the rows that they are given."""
 
-PACKS = frozenset({"tensorflow.stack", "tensorflow.constant", "tensorflow.convert_to_tensor"})
-"""A tensor of the rows that they are given."""
-
 GATHERS = {"tensorflow.gather": 1, "numpy.take": 1}
 """Take rows by indices, and where those stand."""
 

@@ -16,9 +16,6 @@ SETS_ENVIRONMENT = ("os.environ.setdefault", "os.environ.update", "os.putenv")
 CHOOSES_DEVICES = ("tensorflow.config.set_visible_devices", "tensorflow.config.experimental.set_visible_devices")
 """Choose the devices that TensorFlow uses."""
 
-NAMES_DEVICE = ("tensorflow.device", "tensorflow.compat.v1.device")
-"""Run operations on a device that has a name."""
-
 CONFIGURES_SESSION = (
     *("tensorflow.compat.v1.ConfigProto", "tensorflow.ConfigProto", "tensorflow.compat.v1.GPUOptions"),
     *("tensorflow.compat.v1.Session", "tensorflow.compat.v1.InteractiveSession"),

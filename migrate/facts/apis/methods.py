@@ -28,6 +28,3 @@ FILLS = PUTS_IN | {"push", "store"}
 
 FILLS_LISTS = frozenset({"append", "extend", "insert"})
 """Put something into a list."""
-
-FILLS_DICTS = frozenset({"update", "setdefault"})
-"""Put something into a dictionary."""

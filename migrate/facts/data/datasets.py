@@ -8,7 +8,7 @@ from functools import cached_property
 import libcst as cst
 
 from ...catalogue import Kind
-from ..apis import ITERATES, MIXES_DATASETS, NO_DATASETS, SAME_BATCHES, SETS_PARTS, SHARDS_DATASET
+from ..apis import MIXES_DATASETS, NO_DATASETS, SAME_BATCHES, SHARDS_DATASET
 from ..program import (
     Definition,
     Frames,
@@ -57,7 +57,7 @@ class Datasets:
         """What a call iterates over without changing anything in it."""
         if not isinstance(node, cst.Call):
             return None
-        if method(node) in ITERATES and not node.args:
+        if method(node) in {"as_numpy_iterator", "make_one_shot_iterator", "__iter__"} and not node.args:
             return receiver(node)
         wraps = self._origins.called(node) in SAME_BATCHES or self._origins.kind(node.func) is Kind.PROGRESS
         return node.args[0].value if wraps and node.args else None
@@ -160,7 +160,8 @@ class Datasets:
     def _filled(self) -> frozenset[str | None]:
         """Names of structures of which parts are set somewhere: `parts["train"] = parts["train"].repeat()`."""
         index = self._origins.index
-        holders = (*(s.value for s in index.subscript_stores), *map(receiver, index.methods(*SETS_PARTS)))
+        sets = index.methods("update", "setdefault", "pop", "insert", "append")
+        holders = (*(s.value for s in index.subscript_stores), *map(receiver, sets))
         return frozenset(map(last_name, holders)) - {None}
 
     def _stored(self, node: cst.Attribute, path: _Path, calls: Frames) -> _Found:

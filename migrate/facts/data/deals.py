@@ -9,7 +9,6 @@ from typing import TypeAlias
 import libcst as cst
 
 from ...catalogue import BATCHING, STAGES
-from ..apis import CHANGES_ORDER
 from ..program import Problem, argument, last_name
 from .chains import Chain, Link, draws, drops_remainder
 
@@ -40,36 +39,27 @@ def find_deal(chain: Chain, shared: frozenset[cst.BaseExpression], is_number: Is
     `is_number` tells whether a name certainly stands for a whole number that is written out.
     """
     if chain.batched_source and not chain.calls("unbatch"):
-        return Problem(
-            "TFDP010",
-            chain.source,
-            "the records reach this point in batches, and tfdp shards records, not batches",
-            "build the dataset from single records (batch_size=None, where it has one) and batch it afterwards",
-        )
+        reason = "the records reach this point in batches, and tfdp shards records, not batches"
+        next_step = "build the dataset from single records (batch_size=None, where it has one) and batch it afterwards"
+        return Problem("TFDP010", chain.source, reason, next_step)
     if (unknown := _of_several(chain)) is not None:
         return unknown
     position, batched = _after_repeats(chain), False
     for i, (link, of_batches) in enumerate(chain.stages, 1):
         facts = STAGES.get(link.stage or "")
         if facts is None or link.stage == "shard":
-            return Problem(
-                "TFDP010",
-                link.call,
-                f"the records cannot be sharded safely in a dataset with .{link.stage}()",
-                "shard the records by hand with dp.shard(…), or write the stage with map, shuffle, batch and the like",
-            )
+            reason = f"the records cannot be sharded safely in a dataset with .{link.stage}()"
+            by_hand = "shard the records by hand with dp.shard(…)"
+            next_step = f"{by_hand}, or write the stage with map, shuffle, batch and the like"
+            return Problem("TFDP010", link.call, reason, next_step)
         if link.stage in BATCHING and of_batches:
             batched = True
         elif link.stage in {"take", "enumerate"} and batched:
             continue  # `take` counts steps: TFDP011; `enumerate` numbers them
         elif facts.counts or link.stage in BATCHING:
             if batched and link.stage != "unbatch":
-                return Problem(
-                    "TFDP010",
-                    link.call,
-                    f".{link.stage}() counts batches, which hold other examples on each worker",
-                    f"put .{link.stage}() before .batch()",
-                )
+                reason = f".{link.stage}() counts batches, which hold other examples on each worker"
+                return Problem("TFDP010", link.call, reason, f"put .{link.stage}() before .batch()")
             batched, position = False, i
     if chain.links[position].stage == "window":
         reason = "the records are windows, which are datasets"
@@ -100,12 +90,8 @@ def find_batch_deal(chain: Chain, shared: frozenset[cst.BaseExpression]) -> Deal
 def _of_several(chain: Chain) -> Problem | None:
     if chain.one_of_several is None:
         return None
-    return Problem(
-        "TFDP010",
-        chain.one_of_several,
-        "several instances of this class hold datasets; cannot tell which holds the training data",
-        "keep the training dataset in a variable of its own",
-    )
+    reason = "several instances of this class hold datasets; cannot tell which holds the training data"
+    return Problem("TFDP010", chain.one_of_several, reason, "keep the training dataset in a variable of its own")
 
 
 def _after_repeats(chain: Chain) -> int:
@@ -162,21 +148,14 @@ def _place(chain: Chain, position: int, shared: frozenset[cst.BaseExpression]) -
     every = chain.links[position].nodes
     nodes = [n for n in every if n not in shared]
     if not nodes and every:
-        return Problem(
-            "TFDP010",
-            every[-1],
-            "the training dataset is made together with others, which have to stay whole",
-            "make the training dataset, or at least its .batch(…), outside the function that makes the others",
-        )
+        reason = "the training dataset is made together with others, which have to stay whole"
+        next_step = "make the training dataset, or at least its .batch(…), outside the function that makes the others"
+        return Problem("TFDP010", every[-1], reason, next_step)
     if not nodes:
-        return Problem(
-            "TFDP010",
-            chain.source,
-            "the dataset comes out of a structure in one piece with others",
-            "give the training dataset a name of its own",
-        )
+        reason = "the dataset comes out of a structure in one piece with others"
+        return Problem("TFDP010", chain.source, reason, "give the training dataset a name of its own")
     shuffles = draws(before)
-    check = bool(shuffles) or chain.generated or bool(before.calls(*CHANGES_ORDER))
+    check = bool(shuffles) or chain.generated or bool(before.calls("apply", "rejection_resample"))
     return Deal(nodes[0], position, tuple(dict.fromkeys([*shuffles, *_of_unequal(chain, position)])), check)
 
 
@@ -184,12 +163,9 @@ def _read_outside(links: Iterable[Link], shared: frozenset[cst.BaseExpression]) 
     read = next((n for link in links for n in link.nodes if n in shared), None)
     if read is None:
         return None
-    return Problem(
-        "TFDP010",
-        read,
-        "this dataset is used outside the training loop too, where it would hold only one worker's share",
-        "make a second dataset for the other use, from the records before the batch",
-    )
+    reason = "this dataset is used outside the training loop too, where it would hold only one worker's share"
+    next_step = "make a second dataset for the other use, from the records before the batch"
+    return Problem("TFDP010", read, reason, next_step)
 
 
 def _of_unequal(chain: Chain, position: int) -> list[cst.Call]:

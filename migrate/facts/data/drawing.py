@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from ...catalogue import Kind
-from ..apis import DRAW_SIZES, DRAWS_AXES, DRAWS_LISTS
+from ..apis import DRAW_SIZES
 from ..program import Origins, argument, method, receiver
 
 
@@ -22,13 +22,14 @@ class Draw:
 def numpy_draw(origins: Origins, call: cst.Call) -> Draw | None:
     """The draw that a call is; None for any other call."""
     api, name = origins.called(call), drawn(origins, call)
-    if api in DRAWS_LISTS:
+    if api in {"random.sample", "random.choices"}:  # lists, of which no size is asked
         return Draw(None, known=False)
-    if api.startswith("random.") or name not in DRAWS_AXES | DRAW_SIZES.keys():
+    takes_axes = name in {"rand", "randn"}
+    if api.startswith("random.") or not (takes_axes or name in DRAW_SIZES):
         return None
     if any(a.star for a in call.args):
         return Draw(None, known=False)
-    if name in DRAWS_AXES:
+    if takes_axes:
         return Draw(call.args[0].value if call.args else None)
     given = argument(call, "size", DRAW_SIZES[name])
     if given is None or origins.names.api(given.value) == "builtins.None":

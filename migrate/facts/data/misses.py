@@ -95,7 +95,9 @@ class Misses:
                 continue
             if (filled := self._filled(uses(self._origins.index, definition), way)) is not None:
                 self.note(Unknown(name, "is filled step by step", filled), name, way)
-            elif not way.entered and not self._changes(definition, way) and self._is_data(name):
+                continue
+            in_loop = self._loops.intersection(self._rows.loops(definition.statement, way))
+            if not (way.entered or in_loop or definition.scope in way.calls) and self._is_data(name):
                 self.note(Unknown(name, "holds the same data at every step"), name, way, Sureness.KEEPS)
 
     def attribute(self, node: cst.Attribute, way: Way) -> None:
@@ -106,10 +108,6 @@ class Misses:
             later = [a for a, function in places if function is None or function.name.value != "__init__"]
             if (filled := self._filled(later, way)) is not None:
                 self.note(Unknown(node, "is filled step by step", filled), node, way)
-
-    def _changes(self, definition: Definition, way: Way) -> bool:
-        """Whether a binding is made anew in each step."""
-        return bool({*self._rows.loops(definition.statement, way)} & self._loops) or definition.scope in way.calls
 
     def _filled(self, places: Iterable[cst.BaseExpression], way: Way) -> Unknown | None:
         """Where something is put into what stands at one of the places, in the loop or in a function that it calls."""

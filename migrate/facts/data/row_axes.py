@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from ..apis import MAKES_ARRAY, NEW_AXIS, PACKS
+from ..apis import MAKES_ARRAY, NEW_AXIS
 from ..program import Origins, argument, method
 
 
@@ -28,7 +28,8 @@ def turns(origins: Origins, node: cst.CSTNode) -> bool:
         shape = node.args[0] if not api and node.args else argument(node, "shape", 1)
         shape = shape or argument(node, "newshape", 1)
         return isinstance(_first(shape), cst.Integer)
-    return api in MAKES_ARRAY | PACKS and bool(node.args) and isinstance(node.args[0].value, cst.List | cst.Tuple)
+    packs = api in MAKES_ARRAY or api in {"tensorflow.stack", "tensorflow.constant", "tensorflow.convert_to_tensor"}
+    return packs and bool(node.args) and isinstance(node.args[0].value, cst.List | cst.Tuple)
 
 
 def keeps_rows(call: cst.Call) -> bool:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from ..apis import ASKS_LENGTH, DRAWS_IN_MAP, LENGTH_OF_DATASET, LOOKS_AT_DATASET, SHARDS_DATASET, TAKES_NO_RECORDS
-from ..program import Definition, Origins, Problem, parts, reaching, uses, within_itself
+from ..apis import DRAWS_IN_MAP, SHARDS_DATASET, TAKES_NO_RECORDS
+from ..program import Definition, Origins, Problem, closure, parts, reaching, uses, within_itself
 from .chains import Chain
 
 
@@ -42,11 +42,10 @@ class Sharing:
         chains = tuple(chains)
         flow = {n for c in chains for n in c.nodes}
         shared: set[cst.BaseExpression] = set()
-        for chain in chains:
-            for link in chain.links:
-                for i, node in enumerate(link.nodes):
-                    if any(use not in flow and not self._harmless(use) for use in self._uses_of(node)):
-                        shared.update(link.nodes[: i + 1])
+        for link in (link for c in chains for link in c.links):
+            for i, node in enumerate(link.nodes):
+                if any(use not in flow and not self._harmless(use) for use in self._uses_of(node)):
+                    shared.update(link.nodes[: i + 1])
         return frozenset(shared)
 
     def measured(self, chain: Chain, node: cst.BaseExpression) -> bool:
@@ -74,8 +73,9 @@ class Sharing:
     def _asks_length(self, use: cst.BaseExpression) -> bool:
         parent = self._index.parents[use]
         if isinstance(parent, cst.Attribute):
-            return parent.value is use and parent.attr.value in ASKS_LENGTH
-        return isinstance(parent, cst.Arg) and self._origins.called(self._index.parents[parent]) in LENGTH_OF_DATASET
+            return parent.value is use and parent.attr.value in {"cardinality", "__len__"}
+        asks = self._origins.called(self._index.parents[parent]) if isinstance(parent, cst.Arg) else ""
+        return asks in {"builtins.len", "tensorflow.data.experimental.cardinality"}
 
     def _uses_of(self, node: cst.BaseExpression) -> list[cst.BaseExpression]:
         """Names and attributes that read the dataset that an expression is assigned to."""
@@ -132,7 +132,7 @@ class Sharing:
         if isinstance(parent, cst.Attribute) and parent.value is use and parent.attr.value == "take":
             return self._only_looked_at(self._index.parents[parent])
         if isinstance(parent, cst.Attribute):
-            return parent.attr.value in LOOKS_AT_DATASET and parent.value is use
+            return parent.attr.value in {"element_spec", "cardinality", "__len__"} and parent.value is use
         if isinstance(parent, cst.Arg):
             return self._origins.called(self._index.parents[parent]) in TAKES_NO_RECORDS | SHARDS_DATASET
         return isinstance(parent, cst.Expr)
@@ -153,23 +153,20 @@ class Sharing:
     def switches(self, chains: Iterable[Chain], changed: Iterable[cst.CSTNode], name: str) -> Switches:
         """The parameters that the functions need in which something changes for the training data alone."""
         training = frozenset(c for chain in chains for c in chain.through)
-        functions: dict[cst.FunctionDef, None] = {}
-        calls: dict[cst.Call, str] = {}
-        places = {node: self._index.enclosing_function(node) for node in changed}
-        todo = list(places.values())
-        while todo:
-            function = todo.pop()
-            if function is None or function in functions or not self._makes_others(function, training):
-                continue
-            functions[function] = None
-            for call in self._origins.calls_of(function):
-                if call in training:
-                    around = self._index.enclosing_function(call)
-                    inner = around is not None and self._makes_others(around, training)
-                    calls[call] = name if inner else "True"
-                    todo.append(around)
-        inside = frozenset(node for node, function in places.items() if function in functions)
-        return Switches(name, tuple(functions), calls, inside)
+
+        def used(function: cst.FunctionDef) -> list[cst.Call]:
+            return [c for c in self._origins.calls_of(function) if c in training]
+
+        def around(places: Iterable[cst.CSTNode]) -> list[cst.FunctionDef]:
+            holders = [self._index.enclosing_function(p) for p in places]
+            return [f for f in holders if f is not None and self._makes_others(f, training)]
+
+        changed = tuple(changed)
+        functions = closure(around(changed), lambda function: around(used(function)))
+        calls = [c for function in functions for c in used(function)]
+        told = {c: name if self._index.enclosing_function(c) in functions else "True" for c in calls}
+        inside = frozenset(node for node in changed if self._index.enclosing_function(node) in functions)
+        return Switches(name, tuple(functions), told, inside)
 
     @within_itself(False)
     def _makes_others(self, function: cst.FunctionDef, training: frozenset[cst.Call]) -> bool:

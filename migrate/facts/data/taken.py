@@ -8,7 +8,6 @@ from functools import cached_property
 
 import libcst as cst
 
-from ..apis import TAKES_NEXT
 from ..program import Origins, closure, receiver, uses, within
 from .chains import Chain, never_ends
 
@@ -33,7 +32,7 @@ class Takings:
         """Every taking call over a dataset, and every call of a function that returns what it takes."""
         takes = self._origins.calls_to("builtins.next")
         iterators = [(c, c.args[0].value) for c in takes if c.args]
-        iterators += [(c, receiver(c)) for c in self._index.methods(*TAKES_NEXT) if not c.args]
+        iterators += [(c, receiver(c)) for c in self._index.methods("get_next", "next", "__next__") if not c.args]
         taken = (Taken(call, self._chains(iterator)) for call, iterator in iterators)
         found = closure((t for t in taken if t.chains), self._returned)
         return tuple({t.call: t for t in found}.values())

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import libcst as cst
 
-from ..apis import GATHERS, MAKES_ARRAY, NEW_ARRAYS, SHARDS_ROWS
+from ..apis import GATHERS, MAKES_ARRAY, NEW_ARRAYS
 from ..program import Definition, Origins, Unknown, argument, method, nodes, reaching, receiver
 from .datasets import Datasets
 from .misses import Misses, Sought
@@ -74,7 +74,10 @@ class _Walk:
         return any(found)
 
     def _take(self, node: cst.CSTNode, way: Way) -> Take | Unknown | None:
-        if isinstance(node, cst.Call) and self._origins.called(node) in SHARDS_ROWS:
+        if isinstance(node, cst.Call) and self._origins.called(node) in {
+            "tfdp.runtime.local_rows",
+            "tfdp.runtime.local_batches",
+        }:
             around = self._rows.loops(node, way)
             if way.consumer is not None and way.consumer not in around:
                 around = (way.consumer, *self._rows.loops(way.consumer, way))

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import libcst as cst
 
-from ..apis import CHOOSES_DEVICES, CONFIGURES_SESSION, NAMES_DEVICE, SETS_ENVIRONMENT, SETS_SESSION
+from ..apis import CHOOSES_DEVICES, CONFIGURES_SESSION, SETS_ENVIRONMENT, SETS_SESSION
 from ..program import Origins, Problem, argument, nodes, uses
 
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
@@ -84,7 +84,7 @@ class Devices:
     @cached_property
     def others(self) -> tuple[cst.SimpleString, ...]:
         """Names of GPUs in `tf.device` other than the first, which is each worker's own."""
-        calls = [c for c in self._origins.calls_to(*NAMES_DEVICE) if c.args]
+        calls = [c for c in self._origins.calls_to("tensorflow.device", "tensorflow.compat.v1.device") if c.args]
         made = dict.fromkeys(o.node for c in calls for o in self._origins.of(c.args[0].value))
         texts = [(n, _NAME.fullmatch(str(n.evaluated_value))) for n in made if isinstance(n, cst.SimpleString)]
         return tuple(n for n, m in texts if m is not None and m["kind"].upper() == "GPU" and int(m["number"]))

@@ -9,7 +9,7 @@ import libcst as cst
 
 from ...catalogue import Kind
 from ..apis import RUNS_NOTHING
-from ..program import Index, Origins, method, nodes, receiver
+from ..program import Origins, method, nodes, receiver
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,7 @@ def entry(module: cst.Module, origins: Origins) -> Entry:
     """
     index = origins.index
     guard = main_guard(module)
-    runs = {
-        p for c in index.calls if _runs_at_import(index, c) and _needs_start(origins, c) for p in index.ancestors(c)
-    }
+    runs = {p for c in index.calls if _needs_start(origins, c) for p in index.ancestors(c)}
     imports = _imports_end(module, runs)
     if guard is not None and not any(statement in runs for statement in module.body if statement is not guard):
         return Entry(imports, Place(guard.body.body[0], True))
@@ -85,15 +83,11 @@ def _imports(statement: cst.CSTNode) -> bool:
     return any(isinstance(n, cst.Import | cst.ImportFrom) for n in nodes(statement))
 
 
-def _runs_at_import(index: Index, call: cst.Call) -> bool:
-    return index.enclosing_function(call) is None and not any(
-        isinstance(p, cst.Decorator | cst.Lambda) for p in index.ancestors(call)
-    )
-
-
 def _needs_start(origins: Origins, call: cst.Call) -> bool:
-    """Whether the runtime must be initialised before the call: it runs TensorFlow, draws at random, or is not known."""
-    if origins.kind(call.func) is Kind.COMPILER:
+    """Whether the runtime must be initialised before a call of the module's own code: it runs TensorFlow, draws at
+    random, or is not known."""
+    later = any(isinstance(p, cst.Decorator | cst.Lambda) for p in origins.index.ancestors(call))
+    if later or origins.index.enclosing_function(call) is not None or origins.kind(call.func) is Kind.COMPILER:
         return False
     api = origins.called(call)
     if not api and method(call):

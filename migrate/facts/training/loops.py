@@ -357,10 +357,7 @@ def _roots(sources: cst.BaseExpression | None) -> list[cst.BaseExpression]:
 
 def loop_exits(loop: TrainingLoop) -> list[cst.CSTNode]:
     """`break` and `return` that end the training loop or one around it."""
-    found: list[cst.CSTNode] = []
-    for body in (loop.loop, *loop.outer):
-        found += _exits(body.body, own=True)
-    return found
+    return [each for around in (loop.loop, *loop.outer) for each in _exits(around.body, own=True)]
 
 
 def _exits(node: cst.CSTNode, own: bool) -> list[cst.CSTNode]:

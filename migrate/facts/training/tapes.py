@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from ...catalogue import UPDATES, Kind
-from ..apis import CHANGES_VARIABLE, FILLS_DICTS, FILLS_LISTS, UPDATES_NOTHING
+from ..apis import CHANGES_VARIABLE, FILLS_LISTS, UPDATES_NOTHING
 from ..program import (
     Definition,
     Origins,
@@ -230,7 +230,7 @@ class _Flow:
         """Whether a method puts its arguments into a list, or into what is certainly a dict."""
         if method(call) in FILLS_LISTS:
             return self._origins.function(call.func) is None
-        made = [o.node for o in self._origins.of(receiver(call))] if method(call) in FILLS_DICTS else []
+        made = [o.node for o in self._origins.of(receiver(call))] if method(call) in {"update", "setdefault"} else []
         makers = {"builtins.dict", "collections.defaultdict"}
         return bool(made) and all(isinstance(m, cst.Dict) or self._origins.called(m) in makers for m in made)
 
