@@ -13,7 +13,7 @@ from .asking import within_itself
 from .flow import reaching
 from .index import Definition, Index
 from .names import Names
-from .spelling import body_functions, is_abstract, last_name, mentions
+from .spelling import body_functions, is_abstract, last_name, mentions, receiver
 
 _COMPILED = {"optimizer": 0, "loss": 1}  # arguments of Keras' compile, and their positions
 _AVERAGED = "tfdp.runtime.DistributedOptimizer"
@@ -185,9 +185,7 @@ class Origins:
     def _compiles(self, model: cst.CSTNode) -> list[cst.Call]:
         """The calls that compile a model."""
         owners = self._objects(model)
-        calls = [(c, c.func) for c in self.index.calls if isinstance(c.func, cst.Attribute)]
-        named = [(c, func.value) for c, func in calls if func.attr.value == "compile"]
-        return [c for c, value in named if owners and owners == self._objects(value)]
+        return [c for c in self.index.methods("compile") if owners and owners == self._objects(receiver(c))]
 
     def _objects(self, node: cst.CSTNode) -> set[cst.CSTNode]:
         """The calls that made a value; for an instance of a class of the file, the class."""
@@ -372,13 +370,8 @@ class Origins:
             return [c for c, made_class in made if made_class and self.method(made_class, "__init__") is function]
         if function.name.value in CALLED and owner is not None:
             return [c for c in self.index.calls if self.names.api(c.func) is None and self.class_of(c.func) is owner]
-        for scoped in self.index.definitions.values():
-            for name, definitions in scoped.items():
-                if any(
-                    d.kind == "assign" and d.value is not None and mentions(d.value, function.name.value)
-                    for d in definitions
-                ):
-                    names.add(name)
+        assigned = (d for found in self.index.bound.values() for d in found if d.kind == "assign")
+        names |= {d.name for d in assigned if d.value is not None and mentions(d.value, function.name.value)}
         return [c for c in self.index.calls if last_name(c.func) in names and self.function(c.func) is function]
 
     def bind(self, call: cst.Call, function: cst.FunctionDef) -> dict[str, cst.BaseExpression]:

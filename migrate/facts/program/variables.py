@@ -11,6 +11,7 @@ from ...catalogue import VARIABLE_COLLECTIONS, Kind
 from ..apis import SAME_ELEMENTS
 from .index import ITER
 from .origins import Origin, Origins, argument
+from .spelling import method, receiver
 
 _MAKES = "tensorflow.Variable"
 _STEPS = 300
@@ -44,7 +45,7 @@ class Variables:
                 continue
             seen.add(origin)
             made = origin.node
-            if isinstance(made, cst.Call) and self._origins.names.api(made.func) == _MAKES:
+            if isinstance(made, cst.Call) and self._origins.called(made) == _MAKES:
                 calls.add(made)
             elif isinstance(made, cst.Attribute) and made.attr.value in VARIABLE_COLLECTIONS:
                 collected = True
@@ -72,7 +73,7 @@ class Variables:
     def _of_gradients(self) -> Made:
         """The variables for which any gradient is taken."""
         if self._trained is None:
-            sources = [argument(c, "sources", 1) for c in self._origins.index.calls if _asks_gradient(c)]
+            sources = [argument(c, "sources", 1) for c in self._origins.index.methods("gradient")]
             found = [self.made(s.value) for s in sources if s is not None]
             calls = frozenset[cst.Call]().union(*(m.calls for m in found))
             self._trained = Made(calls, any(m.collected for m in found), any(m.others for m in found))
@@ -131,7 +132,7 @@ class Variables:
         return self._called(node, path) if isinstance(node, cst.Call) else None
 
     def _called(self, call: cst.Call, path: tuple[int, ...]) -> list[Origin] | None:
-        api = self._origins.names.api(call.func)
+        api, name = self._origins.called(call), method(call)
         first = call.args[0].value if call.args and not call.args[0].star else None
         of = self._origins.of
         if api == "builtins.zip" and len(path) > 1 and path[0] == ITER and 0 <= path[1] < len(call.args):
@@ -142,20 +143,17 @@ class Variables:
             return list(of(first, path))
         if api in {"builtins.list", "builtins.dict"} and first is None:
             return [o for v in self._appended(call) for o in of(v, path[1:])]
-        if isinstance(call.func, cst.Attribute) and api is None:
-            if call.func.attr.value == "values":
-                return list(of(call.func.value, path))
-            if call.func.attr.value == "items" and path[:2] == (ITER, 1):
-                return list(of(call.func.value, (ITER, *path[2:])))
+        if not api and name == "values":
+            return list(of(receiver(call), path))
+        if not api and name == "items" and path[:2] == (ITER, 1):
+            return list(of(receiver(call), (ITER, *path[2:])))
         return None
 
     def _appended(self, made: cst.CSTNode) -> Iterator[cst.BaseExpression]:
         """What is put into a list or dict after it was made."""
         index = self._origins.index
-        for call in index.calls:
-            func = call.func
-            adds = isinstance(func, cst.Attribute) and func.attr.value in {"append", "extend", "insert", "update"}
-            if adds and call.args and isinstance(func, cst.Attribute) and self._is(func.value, made):
+        for call in index.methods("append", "extend", "insert", "update"):
+            if call.args and self._is(receiver(call), made):
                 yield call.args[-1].value
         for target, value in index.subscript_stores.items():
             if self._is(target.value, made) and isinstance(value, cst.BaseExpression):
@@ -163,7 +161,3 @@ class Variables:
 
     def _is(self, node: cst.CSTNode, made: cst.CSTNode) -> bool:
         return any(o.node is made and not o.path for o in self._origins.of(node))
-
-
-def _asks_gradient(call: cst.Call) -> bool:
-    return isinstance(call.func, cst.Attribute) and call.func.attr.value == "gradient"
