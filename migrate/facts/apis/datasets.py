@@ -10,13 +10,7 @@ SAME_BATCHES = frozenset({"builtins.enumerate", "builtins.iter", "tensorflow_dat
 SHARDS_DATASET = frozenset({"tfdp.runtime.shard", "tfdp.runtime.shard_batches"})
 """Give each worker its share of a dataset."""
 
-MIXES_DATASETS = frozenset(
-    {
-        "tensorflow.data.Dataset.zip",
-        *("tensorflow.data.Dataset.sample_from_datasets", "tensorflow.data.Dataset.choose_from_datasets"),
-        *("tensorflow.data.experimental.sample_from_datasets", "tensorflow.data.experimental.choose_from_datasets"),
-    }
-)
+MIXES_DATASETS = re.compile(r"tensorflow\.data\.(Dataset\.zip|(Dataset|experimental)\.(sample|choose)_from_datasets)$")
 """Put datasets together."""
 
 SHUFFLES_FILES = {"tensorflow.data.Dataset.list_files": 1, "tensorflow.data.experimental.make_csv_dataset": None}

@@ -253,14 +253,15 @@ class Datasets:
     def _made(self, node: cst.Call, path: _Path) -> list[Chain]:
         """The record stream that a call of TensorFlow makes, of files, arrays or other datasets."""
         api = self._origins.called(node)
-        zips, parts = api.endswith(".zip"), self._parts(node) if api in MIXES_DATASETS else []
+        zips, mixes = api.endswith(".zip"), MIXES_DATASETS.match(api) is not None
+        parts = self._parts(node) if mixes else []
         if zips and parts and all(c.batches for c in parts):
             return parts  # each is dealt by itself, and batch goes with batch
         size, batched = argument(node, "batch_size"), self._kind(node) is Kind.BATCHED_DATASET
         if size is not None:
             batched = self._origins.names.api(size.value) != "builtins.None"
         shuffled = shuffles_itself(self._origins, node)
-        own = [node] if shuffled or (api in MIXES_DATASETS and not zips) else []
+        own = [node] if shuffled or (mixes and not zips) else []
         from_files = shuffled and self._origins.kind(node.func) is Kind.BATCHED_DATASET
         made = Chain(
             (_source(node, path),),
