@@ -25,17 +25,7 @@ from .functions import (
 )
 from .lengths import AS_LONG, AS_SAID, CHOOSES, CHOOSING_METHODS, COUNTS, OUTSIDE
 from .machines import CHOOSES_DEVICES, CONFIGURES_SESSION, RUNS_NOTHING, SETS_ENVIRONMENT, SETS_SESSION
-from .methods import (
-    ASSIGNS,
-    CALLED,
-    CHANGES_VARIABLE,
-    FILLS,
-    FILLS_LISTS,
-    KERAS_LOSS,
-    MAKES_WEIGHT,
-    PUTS_IN,
-    READS_NUMBER,
-)
+from .methods import ASSIGNS, CALLED, CHANGES_VARIABLE, FILLS_LISTS, KERAS_LOSS, MAKES_WEIGHT, PUTS_IN, READS_NUMBER
 from .values import CHANCE, DRAWN, ENDINGS, OF_KIND, PURE, UNASKED
 
 __all__ = [
@@ -56,7 +46,6 @@ __all__ = [
     "DRAWS_IN_MAP",
     "DRAW_SIZES",
     "ENDINGS",
-    "FILLS",
     "FILLS_LISTS",
     "GATHERS",
     "KERAS_LOSS",

@@ -23,8 +23,5 @@ PUTS_IN = frozenset({"append", "extend", "insert", "add", "update", "appendleft"
 KERAS_LOSS = frozenset({"compiled_loss", "compute_loss"})
 """Keras' own loss, in a training step of a model."""
 
-FILLS = PUTS_IN | {"push", "store"}
-"""Put something into a container, or into what scripts write as one."""
-
 FILLS_LISTS = frozenset({"append", "extend", "insert"})
 """Put something into a list."""

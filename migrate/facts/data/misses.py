@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from ...catalogue import Kind
-from ..apis import FILLS
+from ..apis import PUTS_IN
 from ..program import Definition, Origins, Unknown, holds_weights, method, outside, uses, within
 from .datasets import Datasets
 from .rows import Rows
@@ -119,7 +119,10 @@ class Misses:
                 continue
             if isinstance(parent, cst.Subscript) and parent in index.subscript_stores:
                 return Unknown(index.statement_of(use), "writes into it")
-            if isinstance(parent, cst.Attribute) and method(call := index.parents[parent]) in FILLS:
+            if isinstance(parent, cst.Attribute) and method(call := index.parents[parent]) in PUTS_IN | {
+                "push",
+                "store",
+            }:
                 return Unknown(call, "puts more into it")
         return None
 

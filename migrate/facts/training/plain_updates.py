@@ -78,14 +78,10 @@ class PlainUpdates:
         if isinstance(node, cst.BinaryOperation):
             return self._is_number(node.left) and self._is_number(node.right)
         if isinstance(node, cst.Attribute):
-            return self._parsed(node.value)
+            made = self._origins.one(node.value)
+            return made is not None and method(made.node) == "parse_args"
         api, args = self._origins.called(node), node.args if isinstance(node, cst.Call) else ()
         return api == _SCALED or (api in SAME_NUMBER and bool(args) and self._is_number(args[0].value))
-
-    def _parsed(self, node: cst.CSTNode) -> bool:
-        """`parser.parse_args()`."""
-        origin = self._origins.one(node)
-        return origin is not None and method(origin.node) == "parse_args"
 
     def _bound_again(self, node: cst.CSTNode) -> bool:
         """Whether a name is bound in several places: it may fall during training."""

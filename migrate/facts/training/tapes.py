@@ -38,8 +38,9 @@ class Update:
 class Gradient:
     """`tape.gradient(target, sources)`; without updates it is a gradient taken for another reason and stays local.
 
-    `fed` is what `model.train_on_batch(…)` is given, which takes the gradient of a compiled loss and updates by itself:
-    then `tape` is the model.
+    `escapes` are calls of functions that are not in this file, and returns that nothing here calls. `fed` is what
+    `model.train_on_batch(…)` is given, which takes the gradient of a compiled loss and updates by itself: then `tape`
+    is the model.
     """
 
     call: cst.Call
@@ -48,9 +49,7 @@ class Gradient:
     sources: cst.BaseExpression | None
     wrapped: bool
     updates: tuple[Update, ...]
-    escapes: tuple[
-        cst.CSTNode, ...
-    ]  # calls of functions that are not in this file, and returns that nothing here calls
+    escapes: tuple[cst.CSTNode, ...]
     minimized: bool = False  # by `optimizer.minimize(…)`: `tape` is the optimizer, which is averaged itself
     fed: tuple[cst.BaseExpression, ...] = ()
 
