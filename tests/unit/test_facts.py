@@ -142,3 +142,24 @@ def test_data_that_cannot_be_dealt_is_a_problem(stages: str) -> None:
 def test_a_cycle_of_names_ends() -> None:
     script = read("import tensorflow as tf\ndef f(x):\n    return g(x)\ndef g(x):\n    return f(x)\na = f(a)\nf(a)")
     assert script.origins.kinds(last_expression(script)) == {None}
+
+
+def test_sessions_that_several_functions_configure_under_one_name() -> None:
+    script = read(
+        """
+import tensorflow as tf
+
+def train():
+    config = tf.compat.v1.ConfigProto()
+    config.gpu_options.allow_growth = True
+    tf.compat.v1.keras.backend.set_session(tf.compat.v1.Session(config=config))
+    return 1
+
+def predict():
+    config = tf.compat.v1.ConfigProto()
+    config.gpu_options.allow_growth = True
+    tf.compat.v1.keras.backend.set_session(tf.compat.v1.Session(config=config))
+    return 2
+"""
+    )
+    assert sorted(script.index.line(each) for each in script.devices.choices) == [5, 6, 7, 11, 12, 13]

@@ -49,3 +49,15 @@ ON_ROOT = frozenset({"tfdp.runtime.on_root", "tfdp.runtime.root_first", "tfdp.ru
 
 SETS = re.compile(r"(keras\.backend\.(batch_set_value|set_value|update\w*)|tensorflow\.(compat\.v1\.)?assign\w*)$")
 """Give a variable a value."""
+
+MAKES_ARRAY = frozenset({"numpy.array", "numpy.asarray", "numpy.ascontiguousarray", "numpy.float32", "numpy.stack"})
+"""An array of the rows that they are given."""
+
+GATHERS = {"tensorflow.gather": 1, "numpy.take": 1}
+"""Take rows by indices, and where those stand."""
+
+NEW_ARRAYS = frozenset({"numpy.zeros", "numpy.ones", "numpy.empty", "numpy.full"})
+"""New arrays, which are filled later."""
+
+UPDATES_NOTHING = re.compile(r"(tensorflow|keras|numpy|builtins|matplotlib)\.")
+"""Change no variable by what they are given, but by methods."""

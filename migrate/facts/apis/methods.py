@@ -38,3 +38,6 @@ OF_TEXTS = frozenset({"lower", "upper", "strip", "get", "format", "capitalize", 
 
 OF_ITEMS = frozenset({"__getitem__", "__len__", "__iter__", "__next__"})
 """Run for single items of data."""
+
+FILLS_LISTS = frozenset({"append", "extend", "insert"})
+"""Put something into a list."""

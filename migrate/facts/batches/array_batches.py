@@ -8,13 +8,10 @@ from functools import cached_property
 
 import libcst as cst
 
-from ...catalogue import Kind
+from ..apis import DRAWN
 from ..data import Take
-from ..program import Definition, Origins, Problem, nodes, parts, reaching
+from ..program import Arithmetic, Definition, Origins, Polynomial, Problem, nodes, parts, reaching, within
 from ..training import TrainingLoop
-
-_RANGES = frozenset({"builtins.range", "tqdm.trange", "tqdm.auto.trange", "tqdm.notebook.trange"})
-_TENSORFLOW_DRAWS = ("tensorflow.random.", "keras.random.")
 
 
 @dataclass(frozen=True)
@@ -37,9 +34,8 @@ class ArrayBatches:
 
     def _others(self, function: cst.FunctionDef | None) -> list[cst.Call]:
         """Calls of a function that makes training batches, by code that does not train."""
-        if function is None or not any(self.origins.function(c.func) is function for c in _calls(self._training)):
-            return []
-        return [c for c in self.origins.calls_of(function) if c not in self._training]
+        calls = self.origins.calls_of(function) if function is not None else []
+        return [c for c in calls if c not in self._training] if self._training.intersection(calls) else []
 
     def _lifted(self, take: Take) -> list[Take]:
         """Of a function that makes batches for others too: what its training calls give, in place of the batch."""
@@ -62,24 +58,15 @@ class ArrayBatches:
 
     def _consumed(self, call: cst.Call) -> bool:
         """Whether a loop runs over what the call gives."""
-        for node in self.origins.index.ancestors(call):
-            if isinstance(node, cst.For):
-                return True
-            known = isinstance(node, cst.Call) and self.origins.names.api(node.func) == "builtins.enumerate"
-            if not isinstance(node, cst.Arg) and not known:
-                return False
-        return False
+        around = self.origins.index.ancestors(call)
+        apart = (n for n in around if not isinstance(n, cst.Arg) and self.origins.called(n) != "builtins.enumerate")
+        return isinstance(next(apart), cst.For)
 
     def _gives_rows(self, function: cst.FunctionDef) -> bool:
         """Whether all that a function gives are batches."""
-        index = self.origins.index
-        if function in index.generators:
-            yields = [n for n in nodes(function.body) if isinstance(n, cst.Yield)]
-            given = [n.value for n in yields if index.enclosing_function(n) is function]
-        else:
-            given = [r.value for r in index.returns[function]]
+        given = self.origins.index.given_back(function)
         members = [m for g in given for m in ([e.value for e in g.elements] if isinstance(g, cst.Tuple) else [g])]
-        return bool(members) and all(isinstance(m, cst.BaseExpression) and self._is_rows(m) for m in members)
+        return bool(members) and all(map(self._is_rows, members))
 
     def _is_rows(self, node: cst.BaseExpression) -> bool:
         made = [o.node for o in self.origins.of(node) if not o.path]
@@ -108,9 +95,8 @@ class ArrayBatches:
     @cached_property
     def divisors(self) -> tuple[cst.BaseExpression, ...]:
         """The places in loops' ranges that are the batch size."""
-        found = [n for t in self.open for n in t.header]
-        found += [n for n in self._drawn[1] if n not in found]
-        return tuple(n for n in dict.fromkeys(found) if n not in self.sizes)
+        found = dict.fromkeys([*(n for t in self.open for n in t.header), *self._drawn[1]])
+        return tuple(n for n in found if n not in self.sizes)
 
     @cached_property
     def steps(self) -> tuple[cst.BaseExpression, ...]:
@@ -158,34 +144,17 @@ class ArrayBatches:
         return (() if divisors else (stop,)), tuple(divisors), ()
 
     def _range(self, loop: cst.For | cst.While) -> cst.Call | None:
-        node = loop.iter if isinstance(loop, cst.For) else None
-        while isinstance(node, cst.Call):
-            api = self.origins.names.api(node.func)
-            if api in _RANGES:
-                return node
-            wraps = api == "builtins.enumerate" or self.origins.kind(node.func) is Kind.PROGRESS
-            node = node.args[0].value if wraps and node.args else None
-        return None
+        """The range of numbers that a loop goes over."""
+        counters = [d for d in self.origins.index.bound[loop] if d.kind == "for"]
+        ranges = map(Arithmetic(self.origins).range_of, counters)
+        return next((call for call in ranges if call is not None), None)
 
     def _divisors(self, stop: cst.BaseExpression, sizes: list[object]) -> list[cst.BaseExpression]:
         """`B` in `n // B`."""
-        found = []
-        for node in nodes(stop):
-            if not isinstance(node, cst.BinaryOperation) or not isinstance(node.operator, cst.FloorDivide | cst.Divide):
-                continue
-            size = self._size(node.right)
-            if size is not None and size in sizes:
-                found.append(node.right)
-        return found
-
-    def _size(self, node: cst.BaseExpression) -> object:
-        if isinstance(node, cst.Integer):
-            return int(node.evaluated_value)
-        if isinstance(node, cst.Name):
-            found = reaching(self.origins.index, node)
-            return found[0] if len(found) == 1 else None
-        text = isinstance(node, cst.Attribute | cst.Subscript)
-        return self.origins.index.code(node).strip() if text else None
+        divisions = [n for n in nodes(stop) if isinstance(n, cst.BinaryOperation)]
+        by = [n.right for n in divisions if isinstance(n.operator, cst.FloorDivide | cst.Divide)]
+        read = [(node, Arithmetic(self.origins).polynomial(node, {})) for node in by]
+        return [n for n, size in read if isinstance(size, Polynomial) and size.size and size.size in sizes]
 
     # --- problems -----------------------------------------------------------------------------------------------------
 
@@ -200,60 +169,35 @@ class ArrayBatches:
 
     def _shared(self) -> Iterable[Problem]:
         """Helpers that give batches to other code too: that would get a worker's rows only."""
-        for take in self.open:
-            function = self.origins.index.enclosing_function(take.node)
-            for call in self._others(function) if function is not None else ():
-                assert function is not None
-                yield Problem(
-                    "TFDP010",
-                    call,
-                    f"{function.name.value}() makes the training batches, which are sharded, and other batches, which "
-                    "have to stay whole",
-                    "give the training data a function of their own",
-                )
+        functions = [self.origins.index.enclosing_function(take.node) for take in self.open]
+        for function in (f for f in functions if f is not None):
+            whole = "the training batches, which are sharded, and other batches, which have to stay whole"
+            for call in self._others(function):
+                reason = f"{function.name.value}() makes {whole}"
+                yield Problem("TFDP010", call, reason, "give the training data a function of their own")
 
     def _without_training(self) -> Iterable[Problem]:
         """Loops that also run without training: what they would measure then are a worker's rows only."""
         index = self.origins.index
+        reason = "this loop runs with and without training, and its batches are sharded over the workers"
+        next_step = "write the evaluation, whose batches stay whole, as a loop of its own"
         for loop in self.loops:
             function = index.enclosing_function(loop.loop)
             if function is None or not loop.takes or len(self.origins.calls_of(function)) < 2:
                 continue
-            params = {d for ds in index.definitions[function].values() for d in ds if d.kind == "param"}
-            for step in loop.calls:
-                for parent in index.ancestors(step):
-                    if parent is loop.loop:
-                        break
-                    names = (
-                        [n for n in nodes(parent.test) if isinstance(n, cst.Name)] if isinstance(parent, cst.If) else []
-                    )
-                    if any(d in params for n in names for d in reaching(index, n)):
-                        yield Problem(
-                            "TFDP010",
-                            parent,
-                            "this loop runs with and without training, and its batches are sharded over the workers",
-                            "write the evaluation, whose batches stay whole, as a loop of its own",
-                        )
+            above = (p for step in loop.calls for p in index.ancestors(step) if isinstance(p, cst.If))
+            for choice in (p for p in above if within(index, p, loop.loop)):
+                names = (n for n in nodes(choice.test) if isinstance(n, cst.Name))
+                bound = (d for name in names for d in reaching(index, name))
+                if any(d.kind == "param" and d.scope is function for d in bound):
+                    yield Problem("TFDP010", choice, reason, next_step)
 
     def _drawn_by_rank(self) -> Iterable[Problem]:
         """Draws of TensorFlow while training differ by rank: they must not choose the rows."""
+        reason = "TensorFlow draws here which examples come next, and its draws differ by worker"
+        next_step = "draw permutations and indices with NumPy, whose generator all workers share"
         for loop in self.loops:
-            around = (loop.loop, *loop.outer)
-            for take in loop.takes:
-                if take.dealt:
-                    continue
-                made = [take.node, *loop.arrays]
-                for node in (n for m in made for n in parts(self.origins, m)):
-                    api = self.origins.names.api(node.func) if isinstance(node, cst.Call) else None
-                    inside = any(p in around for p in self.origins.index.ancestors(node))
-                    if (api or "").startswith(_TENSORFLOW_DRAWS) and inside:
-                        yield Problem(
-                            "TFDP012",
-                            node,
-                            "TensorFlow draws here which examples come next, and its draws differ by worker",
-                            "draw permutations and indices with NumPy, whose generator all workers share",
-                        )
-
-
-def _calls(found: Iterable[cst.CSTNode]) -> list[cst.Call]:
-    return [n for n in found if isinstance(n, cst.Call)]
+            made = [n for take in loop.takes if not take.dealt for n in (take.node, *loop.arrays)]
+            drawn = [n for m in made for n in parts(self.origins, m) if DRAWN.match(self.origins.called(n))]
+            inside = [n for n in drawn if {loop.loop, *loop.outer}.intersection(self.origins.index.ancestors(n))]
+            yield from (Problem("TFDP012", node, reason, next_step) for node in inside)

@@ -39,10 +39,10 @@ class Dealing:
     @property
     def _of_unknown_size(self) -> tuple[Problem, ...]:
         """Batches that another file makes, where their size has to be split wherever it is used."""
-        made = [c.links[0].call for c in self.chains if c.foreign and c.batched_source]
+        made = [c.source for c in self.chains if c.foreign and c.batched_source]
         reason = "another file makes these batches, so their size, which the workers would share, is not known here"
         next_step = "use --batch per-worker, or make the batches in this file"
-        return tuple(Problem("TFDP010", call, reason, next_step) for call in made if call is not None)
+        return tuple(Problem("TFDP010", call, reason, next_step) for call in made)
 
     @property
     def common_batches(self) -> tuple[cst.Call, ...]:
@@ -77,10 +77,10 @@ def dealing(sharing: Sharing, looped: Iterable[Chain], fits: Iterable[FitData]) 
         shuffles = tuple(dict.fromkeys([*known.shuffles, *deal.shuffles]))
         checked = known.order_check or deal.order_check
         by_place[deal.node] = replace(deal, shuffles=shuffles, order_check=checked)
-    found_lengths = (of_lengths(c, sharing.is_number) for f in whole for c in f.chains)
-    lengths = [p for p in found_lengths if p is not None]
+    lengths = dict.fromkeys(of_lengths(c, sharing.is_number) for f in whole for c in f.chains)
     every = tuple(dict.fromkeys([*chains, *dealt]))
-    return Dealing(tuple(by_place.values()), tuple(dict.fromkeys(problems)), every, tuple(dict.fromkeys(lengths)))
+    of_many = tuple(p for p in lengths if p is not None)
+    return Dealing(tuple(by_place.values()), tuple(dict.fromkeys(problems)), every, of_many)
 
 
 def _find(chain: Chain, sharing: Sharing, shared: frozenset[cst.BaseExpression]) -> Deal | Problem:
@@ -103,11 +103,6 @@ def _at_fit(fit: FitData) -> Deal:
 
 
 def _twice(chains: Iterable[Chain], wrapped: set[cst.BaseExpression]) -> list[Problem]:
-    found = []
-    for chain in chains:
-        times = sum(n in wrapped for n in chain.nodes)
-        source = chain.links[0].call
-        if chain.dealt is None and times > 1 and source is not None:
-            reason = "on some paths through the script the records would be sharded twice"
-            found.append(Problem("TFDP010", source, reason, "build each training dataset in one chain"))
-    return found
+    reason = "on some paths through the script the records would be sharded twice"
+    twice = [c for c in chains if c.dealt is None and sum(n in wrapped for n in c.nodes) > 1]
+    return [Problem("TFDP010", c.source, reason, "build each training dataset in one chain") for c in twice]

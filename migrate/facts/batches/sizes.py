@@ -7,11 +7,9 @@ from functools import cached_property
 
 import libcst as cst
 
+from ..apis import SAME_COUNT
 from ..data import Chain
-from ..program import ITER, Origin, Origins, argument
-
-_SAME = frozenset({"builtins.int", "builtins.float", "tensorflow.constant", "tensorflow.cast"})
-_DEPTH = 8
+from ..program import Origin, Origins, argument, within_itself
 
 
 class BatchSizes:
@@ -29,7 +27,7 @@ class BatchSizes:
         """The size of which another is a part: `batch_size` where batches are made from `int(batch_size / 2)`."""
         for origin in self._origins.of(size):
             node: cst.CSTNode = origin.node
-            if isinstance(node, cst.Call) and self._origins.names.api(node.func) in _SAME and node.args:
+            if isinstance(node, cst.Call) and self._origins.called(node) in SAME_COUNT and node.args:
                 node = node.args[0].value
             if not origin.path and is_part(node):
                 yield cst.ensure_type(node, cst.BinaryOperation).left
@@ -44,22 +42,23 @@ class BatchSizes:
         nodes = [o.node for size in self.given for o in self._origins.of(size) if not o.path]
         return frozenset(float(n.evaluated_value) for n in nodes if isinstance(n, cst.Integer))
 
-    def keys(self, node: cst.CSTNode, depth: int = 0) -> frozenset[Hashable]:
+    @within_itself(frozenset())
+    def keys(self, node: cst.CSTNode) -> frozenset[Hashable]:
         """What can give the value: equal keys stand for one value, wherever they are read."""
-        return frozenset(self._key(o, depth) for o in self._origins.of(node))
+        return frozenset(map(self._key, self._origins.of(node)))
 
-    def _key(self, origin: Origin, depth: int) -> Hashable:
+    def _key(self, origin: Origin) -> Hashable:
         node = origin.node
-        if origin.path or depth > _DEPTH:
+        if origin.path:
             return node, origin.path
         if isinstance(node, cst.Attribute):
-            return "attribute", node.attr.value, self.keys(node.value, depth + 1)
+            return "attribute", node.attr.value, self.keys(node.value)
         if isinstance(node, cst.Subscript) and len(node.slice) == 1:
             index = node.slice[0].slice
             if isinstance(index, cst.Index) and isinstance(index.value, cst.SimpleString):
-                return "entry", index.value.evaluated_value, self.keys(node.value, depth + 1)
-        if isinstance(node, cst.Call) and self._origins.names.api(node.func) in _SAME and node.args:
-            found = self.keys(node.args[0].value, depth + 1)
+                return "entry", index.value.evaluated_value, self.keys(node.value)
+        if isinstance(node, cst.Call) and self._origins.called(node) in SAME_COUNT and node.args:
+            found = self.keys(node.args[0].value)
             return next(iter(found)) if len(found) == 1 else (node, ())
         return node, ()
 
@@ -67,11 +66,8 @@ class BatchSizes:
         """Whether the node, not a name but what gives it its value, is what the batches are made with."""
         if not self.given or not isinstance(node, cst.Integer | cst.Attribute | cst.Subscript | cst.Call):
             return False
-        return self._key(Origin(node), 0) in self._keys and not self._written_in_place(node)
-
-    def _written_in_place(self, node: cst.CSTNode) -> bool:
-        """`.batch(32)`: a number of its own, that nothing else reads."""
-        return any(node is size for size in self.given)
+        in_place = node in self.given  # `.batch(32)`: a number of its own, that nothing else reads
+        return self._key(Origin(node)) in self._keys and not in_place
 
     def stands(self, node: cst.CSTNode) -> bool:
         """Whether the expression certainly is the size."""
@@ -86,8 +82,8 @@ class BatchSizes:
 def _given_in(chains: Iterable[Chain]) -> Iterator[cst.BaseExpression]:
     for chain in chains:
         found = [argument(call, "batch_size", 0) for call in chain.batches]
-        if chain.batched_source and (maker := chain.links[0].call) is not None:
-            found.append(argument(maker, "batch_size"))
+        if chain.batched_source:
+            found.append(argument(chain.source, "batch_size"))
         yield from (a.value for a in found if a is not None)
 
 
@@ -96,8 +92,3 @@ def is_part(node: cst.CSTNode) -> bool:
     if not isinstance(node, cst.BinaryOperation) or not isinstance(node.operator, cst.Divide | cst.FloorDivide):
         return False
     return isinstance(node.right, cst.Integer) and isinstance(node.left, cst.Name | cst.Attribute)
-
-
-def iterates(origin: Origin) -> bool:
-    """Whether the value is an element of something that a loop goes over."""
-    return ITER in origin.path

@@ -5,15 +5,24 @@ from __future__ import annotations
 import libcst as cst
 
 from ...catalogue import Kind
-from ..program import ARRAYS, ITER, Listed, Origin, Origins, nodes, parts, reaching
+from ..program import (
+    ARRAYS,
+    DEFINES,
+    ITER,
+    Listed,
+    Origin,
+    Origins,
+    method,
+    nodes,
+    parts,
+    reaching,
+    receiver,
+    within_itself,
+)
 from .datasets import Datasets
 
-_DEFINES = (cst.FunctionDef, cst.ClassDef, cst.Param, cst.Import, cst.ImportFrom)
+_PLAIN = (cst.SimpleString, cst.Integer, cst.Float)
 _LIMIT = 4000  # nodes of one value and of what it is made of; real ones stay below a thousand
-
-
-def _is_plain(node: cst.CSTNode) -> bool:
-    return isinstance(node, cst.SimpleString | cst.Integer | cst.Float)
 
 
 class Arrays:
@@ -22,57 +31,48 @@ class Arrays:
     def __init__(self, origins: Origins, datasets: Datasets) -> None:
         self._origins, self._datasets, self._lists = origins, datasets, Listed(origins)
 
+    @within_itself(True)
     def is_array(self, node: cst.CSTNode) -> bool:
-        """Whether a value is certainly an array or a list of file names, and no dataset."""
-        return self._is_array(node, set())
+        """Whether a value is certainly an array or a list of file names, and no dataset.
 
-    def _is_array(self, node: cst.CSTNode, asked: set[cst.CSTNode]) -> bool:
-        """What is asked already holds unless something else denies it: `x = x.reshape(…)` is what `x` was before."""
-        if node in asked or self._is_sliced(node):
-            return True
-        asked.add(node)
+        `x = x.reshape(…)` is what `x` was before.
+        """
         found = self._origins.of(node)
-        return bool(found) and all(self._makes_array(o.node, asked) for o in found)
+        return self._is_sliced(node) or (bool(found) and all(self._makes_array(o.node) for o in found))
 
-    def _makes_array(self, node: cst.CSTNode, asked: set[cst.CSTNode]) -> bool:
+    def _makes_array(self, node: cst.CSTNode) -> bool:
         if isinstance(node, cst.ListComp):
             return not self._makes_dataset_of(node.elt)
         if isinstance(node, cst.List):
             return True
         if isinstance(node, cst.Call):
-            if ARRAYS.match(self._origins.names.api(node.func) or ""):
+            if ARRAYS.match(self._origins.called(node)):
                 return True
-            return isinstance(node.func, cst.Attribute) and self._is_array(node.func.value, asked)
+            return bool(method(node)) and self.is_array(receiver(node))
         if isinstance(node, cst.Subscript):
-            return self._is_array(node.value, asked) and self._is_part_of_array(node, asked)
+            return self.is_array(node.value) and self._is_part_of_array(node)
         if isinstance(node, cst.Attribute):
-            return self._is_array(node.value, asked)
-        return isinstance(node, cst.BinaryOperation) and self._is_array(node.left, asked)
+            return self.is_array(node.value)
+        return isinstance(node, cst.BinaryOperation) and self.is_array(node.left)
 
-    def _is_part_of_array(self, node: cst.Subscript, asked: set[cst.CSTNode]) -> bool:
+    def _is_part_of_array(self, node: cst.Subscript) -> bool:
         """What a list is asked for by number may be a dataset that was put into it."""
         if any(isinstance(part.slice, cst.Slice) for part in node.slice):
             return True
         found = [o.node for o in self._origins.of(node.value) if not o.path]
         lists = (n for n in found if isinstance(n, cst.List))
         kept = [[e.value for e in made.elements] or self._lists.put_in(made) for made in lists]
-        return all(k is not None and all(_is_plain(n) or self._is_array(n, asked) for n in k) for k in kept)
+        return all(k is not None and all(isinstance(n, _PLAIN) or self.is_array(n) for n in k) for k in kept)
 
     def _is_sliced(self, node: cst.CSTNode) -> bool:
         """Whether the name is one of the arrays that `from_tensor_slices` is given."""
         if not isinstance(node, cst.Name):
             return False
-        index, definitions = self._origins.index, set(reaching(self._origins.index, node))
-        calls = [
-            c
-            for c in index.calls
-            if self._origins.names.api(c.func) == "tensorflow.data.Dataset.from_tensor_slices" and c.args
-        ]
-        given = [c.args[0].value for c in calls]
+        index, calls = self._origins.index, self._origins.calls_to("tensorflow.data.Dataset.from_tensor_slices")
+        given = [c.args[0].value for c in calls if c.args]
         given += [e.value for g in given if isinstance(g, cst.Tuple) for e in g.elements]
-        return any(
-            isinstance(g, cst.Name) and g.value == node.value and set(reaching(index, g)) == definitions for g in given
-        )
+        same = [g for g in given if isinstance(g, cst.Name) and g.value == node.value]
+        return any(set(reaching(index, g)) == set(reaching(index, node)) for g in same)
 
     def independent(self, node: cst.CSTNode, described: bool = False) -> bool:
         """Whether no dataset has part in a value, nor an element of an iteration or a list that may be filled, unless
@@ -100,7 +100,7 @@ class Arrays:
                     return False
                 if self._datasets.chains(each) and not described_here:
                     return False
-                todo += [o.node for o in found if not isinstance(o.node, _DEFINES) and not described_here]
+                todo += [o.node for o in found if not isinstance(o.node, DEFINES) and not described_here]
         return True
 
     def _is_settled(self, origin: Origin) -> bool:
@@ -116,6 +116,5 @@ class Arrays:
         )
 
     def _makes_dataset(self, call: cst.Call) -> bool:
-        api = self._origins.names.api(call.func) or ""
-        data = api.startswith(("tensorflow.data.", "tensorflow_datasets."))
+        data = self._origins.called(call).startswith(("tensorflow.data.", "tensorflow_datasets."))
         return data or self._origins.kind(call.func) in {Kind.DATASET, Kind.BATCHED_DATASET}

@@ -19,7 +19,7 @@ class Link:
     """
 
     stage: str | None
-    call: cst.Call | None
+    call: cst.Call
     nodes: tuple[cst.BaseExpression, ...]
 
 
@@ -53,6 +53,15 @@ class Chain:
         return replace(self, links=(*self.links, Link(stage, call, (call,))))
 
     @property
+    def source(self) -> cst.Call:
+        """The call that makes the record stream."""
+        return self.links[0].call
+
+    def calls(self, *stages: str) -> list[cst.Call]:
+        """The calls of stages, in order of flow."""
+        return [link.call for link in self.links if link.stage in stages]
+
+    @property
     def nodes(self) -> list[cst.BaseExpression]:
         """The expressions that stand for the dataset and those before it, in order of flow."""
         return [node for link in self.links for node in link.nodes]
@@ -60,8 +69,7 @@ class Chain:
     @property
     def batches(self) -> list[cst.Call]:
         """The call that makes the batches: the last one. Earlier ones make records, such as sequences."""
-        calls = [link.call for link in self.links if link.stage in BATCHING and link.call is not None]
-        return calls[-1:]
+        return self.calls(*BATCHING)[-1:]
 
     @property
     def numbered(self) -> bool:
@@ -78,8 +86,8 @@ class Chain:
     @property
     def mapped_over_batches(self) -> list[cst.BaseExpression]:
         """What `.map(…)` is given after the batches are made."""
-        maps = (link.call for link, of_batches in self.stages if of_batches and link.stage == "map")
-        return [call.args[0].value for call in maps if call is not None and call.args]
+        maps = [link.call for link, of_batches in self.stages if of_batches and link.stage == "map"]
+        return [call.args[0].value for call in maps if call.args]
 
 
 def drops_remainder(batching: cst.Call) -> bool:
@@ -91,14 +99,14 @@ def drops_remainder(batching: cst.Call) -> bool:
 
 def draws(chain: Chain) -> list[cst.Call]:
     """The calls that draw the order of a chain's elements."""
-    return [*chain.drawn, *(link.call for link in chain.links if link.stage == "shuffle" and link.call is not None)]
+    return [*chain.drawn, *chain.calls("shuffle")]
 
 
 def never_ends(chain: Chain) -> bool:
     """Whether a dataset certainly has no end."""
     forever = chain.endless
     for link in chain.links:
-        if link.stage == "repeat" and link.call is not None:
+        if link.stage == "repeat":
             value = link.call.args[0].value if link.call.args else None
             negative = isinstance(value, cst.UnaryOperation) and isinstance(value.operator, cst.Minus)
             forever = forever or value is None or negative or (isinstance(value, cst.Name) and value.value == "None")

@@ -10,10 +10,9 @@ import libcst as cst
 
 from ...catalogue import BATCHING, STAGES
 from ..program import Problem, argument, last_name
-from .chains import Chain, Link, drops_remainder
+from .chains import Chain, Link, draws, drops_remainder
 
 IsNumber: TypeAlias = Callable[[cst.BaseExpression], bool]
-_ANYTHING = frozenset({"apply", "rejection_resample"})  # may change the order, which is therefore checked
 
 
 @dataclass(frozen=True)
@@ -39,46 +38,35 @@ def find_deal(chain: Chain, shared: frozenset[cst.BaseExpression], is_number: Is
     `shared` holds the expressions of the chain that other code reads too: the deal must not change what that code sees.
     `is_number` tells whether a name certainly stands for a whole number that is written out.
     """
-    source = chain.links[0].call
-    assert source is not None
-    if chain.batched_source and not any(link.stage == "unbatch" for link in chain.links):
-        return Problem(
-            "TFDP010",
-            source,
-            "the records reach this point in batches, and tfdp shards records, not batches",
-            "build the dataset from single records (batch_size=None, where it has one) and batch it afterwards",
-        )
+    if chain.batched_source and not chain.calls("unbatch"):
+        reason = "the records reach this point in batches, and tfdp shards records, not batches"
+        next_step = "build the dataset from single records (batch_size=None, where it has one) and batch it afterwards"
+        return Problem("TFDP010", chain.source, reason, next_step)
     if (unknown := _of_several(chain)) is not None:
         return unknown
     position, batched = _after_repeats(chain), False
     for i, (link, of_batches) in enumerate(chain.stages, 1):
-        assert link.call is not None
         facts = STAGES.get(link.stage or "")
         if facts is None or link.stage == "shard":
-            return Problem(
-                "TFDP010",
-                link.call,
-                f"the records cannot be sharded safely in a dataset with .{link.stage}()",
-                "shard the records by hand with dp.shard(…), or write the stage with map, shuffle, batch and the like",
-            )
+            reason = f"the records cannot be sharded safely in a dataset with .{link.stage}()"
+            by_hand = "shard the records by hand with dp.shard(…)"
+            next_step = f"{by_hand}, or write the stage with map, shuffle, batch and the like"
+            return Problem("TFDP010", link.call, reason, next_step)
         if link.stage in BATCHING and of_batches:
             batched = True
         elif link.stage in {"take", "enumerate"} and batched:
             continue  # `take` counts steps: TFDP011; `enumerate` numbers them
         elif facts.counts or link.stage in BATCHING:
             if batched and link.stage != "unbatch":
-                return Problem(
-                    "TFDP010",
-                    link.call,
-                    f".{link.stage}() counts batches, which hold other examples on each worker",
-                    f"put .{link.stage}() before .batch()",
-                )
+                reason = f".{link.stage}() counts batches, which hold other examples on each worker"
+                return Problem("TFDP010", link.call, reason, f"put .{link.stage}() before .batch()")
             batched, position = False, i
     if chain.links[position].stage == "window":
-        return Problem("TFDP010", source, "the records are windows, which are datasets", "put .flat_map(…) after it")
+        reason = "the records are windows, which are datasets"
+        return Problem("TFDP010", chain.source, reason, "put .flat_map(…) after it")
     if not batched:
         reason = "the training dataset is never batched in this file, and tfdp shards records, not batches"
-        return Problem("TFDP010", source, reason, "make it of single records, and add .batch(…) to the dataset")
+        return Problem("TFDP010", chain.source, reason, "make it of single records, and add .batch(…) to the dataset")
     if (padded := padded_to_longest(chain, is_number)) is None:
         return _place(chain, position, shared)
     return _deal_of_rows(chain, shared) if padded is chain.batches[-1] else of_padded(padded)
@@ -86,8 +74,6 @@ def find_deal(chain: Chain, shared: frozenset[cst.BaseExpression], is_number: Is
 
 def find_batch_deal(chain: Chain, shared: frozenset[cst.BaseExpression]) -> Deal | Problem:
     """Where the batches are dealt that a chain's source gives: by the same rules, with batches for records."""
-    source = chain.links[0].call
-    assert source is not None
     if (unknown := _of_several(chain)) is not None:
         return unknown
     position = _after_repeats(chain)
@@ -95,7 +81,7 @@ def find_batch_deal(chain: Chain, shared: frozenset[cst.BaseExpression]) -> Deal
         facts = STAGES.get(link.stage or "")
         if facts is None or link.stage in {"shard", "unbatch", "window"} or link.stage in BATCHING:
             reason = f"batches cannot be sharded safely before .{link.stage}()"
-            return Problem("TFDP010", link.call or source, reason, "shard the batches where they are used")
+            return Problem("TFDP010", link.call, reason, "shard the batches where they are used")
         position = i if facts.counts else position
     found = _place(chain, position, shared)
     return replace(found, order_check=True, batches=True) if isinstance(found, Deal) else found
@@ -104,25 +90,17 @@ def find_batch_deal(chain: Chain, shared: frozenset[cst.BaseExpression]) -> Deal
 def _of_several(chain: Chain) -> Problem | None:
     if chain.one_of_several is None:
         return None
-    return Problem(
-        "TFDP010",
-        chain.one_of_several,
-        "several instances of this class hold datasets; cannot tell which holds the training data",
-        "keep the training dataset in a variable of its own",
-    )
+    reason = "several instances of this class hold datasets; cannot tell which holds the training data"
+    return Problem("TFDP010", chain.one_of_several, reason, "keep the training dataset in a variable of its own")
 
 
 def _after_repeats(chain: Chain) -> int:
-    position = 0
-    while position + 1 < len(chain.links) and chain.links[position + 1].stage == "repeat":
-        position += 1
-    return position
+    return next((i for i, link in enumerate(chain.links[1:]) if link.stage != "repeat"), len(chain.links) - 1)
 
 
 def padded_to_longest(chain: Chain, is_number: IsNumber) -> cst.Call | None:
     """The first call that pads batches of the chain to a length that only their records tell."""
-    calls = (link.call for link in chain.links if link.stage == "padded_batch")
-    shapes = ((c, argument(c, "padded_shapes", 1)) for c in calls if c is not None)
+    shapes = ((c, argument(c, "padded_shapes", 1)) for c in chain.calls("padded_batch"))
     return next((c for c, given in shapes if given is None or not _is_fixed(given.value, is_number)), None)
 
 
@@ -134,9 +112,8 @@ def of_padded(padded: cst.Call) -> Problem:
 
 def of_lengths(chain: Chain, is_number: IsNumber) -> Problem | None:
     """What gives batches of many lengths, where they are dealt whole."""
-    made = padded_to_longest(chain, is_number) or next(
-        (link.call for link in chain.links if _sorts_by_length(link)), None
-    )
+    by_length = (link.call for link in chain.links if _sorts_by_length(link))
+    made = padded_to_longest(chain, is_number) or next(by_length, None)
     if made is None:
         return None
     reason = "these batches have lengths of their own: those of the workers together are no batch of one process"
@@ -145,11 +122,9 @@ def of_lengths(chain: Chain, is_number: IsNumber) -> Problem | None:
 
 def _sorts_by_length(link: Link) -> bool:
     """`.bucket_by_sequence_length(…)`, also as what `.apply` is given."""
-    names = [link.stage]
-    if link.call is not None and link.stage == "apply" and link.call.args:
-        given = link.call.args[0].value
-        names.append(last_name(given.func) if isinstance(given, cst.Call) else None)
-    return "bucket_by_sequence_length" in names
+    given = link.call.args[0].value if link.stage == "apply" and link.call.args else None
+    applied = last_name(given.func) if isinstance(given, cst.Call) else None
+    return "bucket_by_sequence_length" in {link.stage, applied}
 
 
 def _deal_of_rows(chain: Chain, shared: frozenset[cst.BaseExpression]) -> Deal | Problem:
@@ -167,31 +142,20 @@ def _deal_of_rows(chain: Chain, shared: frozenset[cst.BaseExpression]) -> Deal |
 
 
 def _place(chain: Chain, position: int, shared: frozenset[cst.BaseExpression]) -> Deal | Problem:
-    source = chain.links[0].call
-    assert source is not None
-    dealt_after = chain.links[: position + 1]
-    shuffles = chain.drawn + tuple(
-        link.call for link in dealt_after if link.call is not None and link.stage == "shuffle"
-    )
-    applied = any(link.stage in _ANYTHING for link in dealt_after)
+    before = replace(chain, links=chain.links[: position + 1])
     if (outside := _read_outside(chain.links[position + 1 :], shared)) is not None:
         return outside
-    nodes = [n for n in chain.links[position].nodes if n not in shared]
-    if not nodes and chain.links[position].nodes:
-        return Problem(
-            "TFDP010",
-            chain.links[position].nodes[-1],
-            "the training dataset is made together with others, which have to stay whole",
-            "make the training dataset, or at least its .batch(…), outside the function that makes the others",
-        )
+    every = chain.links[position].nodes
+    nodes = [n for n in every if n not in shared]
+    if not nodes and every:
+        reason = "the training dataset is made together with others, which have to stay whole"
+        next_step = "make the training dataset, or at least its .batch(…), outside the function that makes the others"
+        return Problem("TFDP010", every[-1], reason, next_step)
     if not nodes:
-        return Problem(
-            "TFDP010",
-            source,
-            "the dataset comes out of a structure in one piece with others",
-            "give the training dataset a name of its own",
-        )
-    check = bool(shuffles) or chain.generated or applied
+        reason = "the dataset comes out of a structure in one piece with others"
+        return Problem("TFDP010", chain.source, reason, "give the training dataset a name of its own")
+    shuffles = draws(before)
+    check = bool(shuffles) or chain.generated or bool(before.calls("apply", "rejection_resample"))
     return Deal(nodes[0], position, tuple(dict.fromkeys([*shuffles, *_of_unequal(chain, position)])), check)
 
 
@@ -199,25 +163,20 @@ def _read_outside(links: Iterable[Link], shared: frozenset[cst.BaseExpression]) 
     read = next((n for link in links for n in link.nodes if n in shared), None)
     if read is None:
         return None
-    return Problem(
-        "TFDP010",
-        read,
-        "this dataset is used outside the training loop too, where it would hold only one worker's share",
-        "make a second dataset for the other use, from the records before the batch",
-    )
+    reason = "this dataset is used outside the training loop too, where it would hold only one worker's share"
+    next_step = "make a second dataset for the other use, from the records before the batch"
+    return Problem("TFDP010", read, reason, next_step)
 
 
 def _of_unequal(chain: Chain, position: int) -> list[cst.Call]:
     """Shuffles of batches after the deal: ranks that differ in where a short last batch comes would each give its
     examples the weight of a full batch's."""
-    made = max((i for i, link in enumerate(chain.links) if link.stage in BATCHING), default=None)
-    if made is None and not chain.batched_source:
+    made = next((i for i, link in enumerate(chain.links) if link.call in chain.batches), 0)
+    if not made and not chain.batched_source:
         return []
-    maker = chain.links[made].call if made is not None else None
-    if maker is not None and drops_remainder(maker):
+    if made and drops_remainder(chain.links[made].call):
         return []
-    after = chain.links[max(made or 0, position) + 1 :]
-    return [link.call for link in after if link.call is not None and link.stage == "shuffle"]
+    return replace(chain, links=chain.links[max(made, position) + 1 :]).calls("shuffle")
 
 
 def _is_fixed(shape: cst.BaseExpression, is_number: IsNumber) -> bool:

@@ -7,25 +7,8 @@ from dataclasses import dataclass
 import libcst as cst
 
 from ...catalogue import Kind
-from ..program import Origins, argument
-
-# Where each takes its `size`. Not those that give an order of examples, as permutation does.
-_POSITIONS = {
-    "choice": 1,
-    "exponential": 1,
-    "gamma": 2,
-    "integers": 2,
-    "laplace": 2,
-    "multivariate_normal": 2,
-    "normal": 2,
-    "randint": 2,
-    "random": 0,
-    "random_sample": 0,
-    "standard_normal": 0,
-    "uniform": 2,
-}
-_AXES = frozenset({"rand", "randn"})  # take the axes one by one
-_OF_PYTHON = frozenset({"random.sample", "random.choices"})  # lists, of which no size is asked
+from ..apis import DRAW_SIZES
+from ..program import Origins, argument, method, receiver
 
 
 @dataclass(frozen=True)
@@ -38,16 +21,17 @@ class Draw:
 
 def numpy_draw(origins: Origins, call: cst.Call) -> Draw | None:
     """The draw that a call is; None for any other call."""
-    if origins.names.api(call.func) in _OF_PYTHON:
+    api, name = origins.called(call), drawn(origins, call)
+    if api in {"random.sample", "random.choices"}:  # lists, of which no size is asked
         return Draw(None, known=False)
-    name = _name(origins, call)
-    if name is None:
+    takes_axes = name in {"rand", "randn"}
+    if api.startswith("random.") or not (takes_axes or name in DRAW_SIZES):
         return None
     if any(a.star for a in call.args):
         return Draw(None, known=False)
-    if name in _AXES:
+    if takes_axes:
         return Draw(call.args[0].value if call.args else None)
-    given = argument(call, "size", _POSITIONS[name])
+    given = argument(call, "size", DRAW_SIZES[name])
     if given is None or origins.names.api(given.value) == "builtins.None":
         return Draw(None)
     if not isinstance(given.value, cst.Tuple | cst.List):
@@ -56,12 +40,9 @@ def numpy_draw(origins: Origins, call: cst.Call) -> Draw | None:
     return Draw(first.value, known=isinstance(first, cst.Element)) if first is not None else Draw(None)
 
 
-def _name(origins: Origins, call: cst.Call) -> str | None:
-    api = origins.names.api(call.func)
-    if api is not None:
-        name = api.rpartition(".")[2] if api.startswith("numpy.random.") else ""
-    else:
-        method = call.func if isinstance(call.func, cst.Attribute) else None
-        made = method is not None and origins.kinds(method.value) == {Kind.GENERATOR}
-        name = method.attr.value if method is not None and made else ""
-    return name if name in _POSITIONS or name in _AXES else None
+def drawn(origins: Origins, call: cst.Call) -> str:
+    """The name of a function that draws from NumPy's or Python's random numbers, or of a method of such a generator."""
+    module, _, name = origins.called(call).rpartition(".")
+    if module:
+        return name if module in {"numpy.random", "random"} else ""
+    return method(call) if method(call) and origins.kinds(receiver(call)) == {Kind.GENERATOR} else ""

@@ -8,12 +8,15 @@ from dataclasses import dataclass
 import libcst as cst
 
 from ...catalogue import Kind
-from ..program import Definition, Origins, Unknown, holds_weights, outside, reaching, within
+from ..apis import PUTS_IN
+from ..program import Definition, Origins, Unknown, holds_weights, method, outside, uses, within
 from .datasets import Datasets
 from .rows import Rows
 from .take import Loop, Missed, Sureness, Way
 
-_FILLS = frozenset({"append", "appendleft", "add", "extend", "insert", "update", "push", "store"})
+_NEVER_DATA = frozenset({Kind.MODEL, Kind.OPTIMIZER, Kind.VARIABLE})
+_PLAIN = (cst.BaseNumber, cst.UnaryOperation, cst.SimpleString)
+_DEFINED = (cst.FunctionDef, cst.ClassDef, cst.Lambda, cst.Import, cst.ImportFrom)
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,7 @@ class Misses:
         """A call into code that is not in the file, where nothing that it is given explains the batch."""
         if not self._why or any(m.sureness < Sureness.CONVERTS for m in inside):
             return
-        if self._origins.names.api(node.func) == "builtins.next" and node.args:
+        if self._origins.called(node) == "builtins.next" and node.args:
             self.note(self._next(node), node, way)
         elif inside and self._rows.draws(node):
             self.note(Unknown(node, "draws examples themselves; draws of their indices are followed"), node, way)
@@ -81,51 +84,45 @@ class Misses:
 
     def _is_trained(self, func: cst.BaseExpression) -> bool:
         """Whether a call runs a model: what it gives is computed, and no data."""
-        receiver = func.value if isinstance(func, cst.Attribute) else func
-        made = {o.node for n in (func, receiver) for o in self._origins.of(n)}
-        return bool(made & self._trained) or any(holds_weights(self._origins, n) for n in (func, receiver))
+        callees = (func, func.value) if isinstance(func, cst.Attribute) else (func,)
+        made = {o.node for n in callees for o in self._origins.of(n)}
+        return bool(made & self._trained) or any(holds_weights(self._origins, n) for n in callees)
 
     def name(self, name: cst.Name, bound: Iterable[Definition], way: Way) -> None:
         """Data that are filled while the loop runs, or are made before it and the same in each step."""
-        index = self._origins.index
         for definition in bound if self._why else ():
             if definition.kind not in {"assign", "param"}:
                 continue
-            uses = [u for u in index.names[definition.name] if definition in reaching(index, u)]
-            if (filled := self._filled(uses, way)) is not None:
+            if (filled := self._filled(uses(self._origins.index, definition), way)) is not None:
                 self.note(Unknown(name, "is filled step by step", filled), name, way)
-            elif not way.entered and not self._changes(definition, way) and self._is_data(name):
+                continue
+            in_loop = self._loops.intersection(self._rows.loops(definition.statement, way))
+            if not (way.entered or in_loop or definition.scope in way.calls) and self._is_data(name):
                 self.note(Unknown(name, "holds the same data at every step"), name, way, Sureness.KEEPS)
 
     def attribute(self, node: cst.Attribute, way: Way) -> None:
         """Data that an object of the file keeps, and that are filled while it trains."""
         index = self._origins.index
         if self._why and self._origins.names.api(node) is None and self._origins.stored(node):
-            others = [a for a in index.attributes[node.attr.value] if self._is_method_of_training(a)]
-            if (filled := self._filled(others, way)) is not None:
+            places = [(a, index.enclosing_function(a)) for a in index.attributes[node.attr.value]]
+            later = [a for a, function in places if function is None or function.name.value != "__init__"]
+            if (filled := self._filled(later, way)) is not None:
                 self.note(Unknown(node, "is filled step by step", filled), node, way)
 
-    def _is_method_of_training(self, place: cst.Attribute) -> bool:
-        """Whether a place runs later than the object around it is made."""
-        function = self._origins.index.enclosing_function(place)
-        return function is None or function.name.value != "__init__"
-
-    def _changes(self, definition: Definition, way: Way) -> bool:
-        """Whether a binding is made anew in each step."""
-        return bool({*self._rows.loops(definition.statement, way)} & self._loops) or definition.scope in way.calls
-
-    def _filled(self, uses: Iterable[cst.BaseExpression], way: Way) -> Unknown | None:
+    def _filled(self, places: Iterable[cst.BaseExpression], way: Way) -> Unknown | None:
         """Where something is put into what stands at one of the places, in the loop or in a function that it calls."""
         index = self._origins.index
-        for use in uses:
+        for use in places:
             parent = index.parents[use]
             inside = any(within(index, use, lp.body) for lp in self._loops)
             if not inside and not isinstance(use, cst.Attribute) and index.enclosing_function(use) not in way.calls:
                 continue
             if isinstance(parent, cst.Subscript) and parent in index.subscript_stores:
                 return Unknown(index.statement_of(use), "writes into it")
-            call = index.parents[parent] if isinstance(parent, cst.Attribute) else None
-            if isinstance(call, cst.Call) and isinstance(parent, cst.Attribute) and parent.attr.value in _FILLS:
+            if isinstance(parent, cst.Attribute) and method(call := index.parents[parent]) in PUTS_IN | {
+                "push",
+                "store",
+            }:
                 return Unknown(call, "puts more into it")
         return None
 
@@ -135,19 +132,7 @@ class Misses:
         if isinstance(parent, cst.Attribute) or (isinstance(parent, cst.Call) and parent.func is name):
             return False
         made = [o.node for o in self._origins.of(name)]
-        if any(isinstance(m, _NO_DATA) or m in self._trained for m in made) or holds_weights(self._origins, name):
+        without = any(isinstance(m, _PLAIN + _DEFINED) or m in self._trained for m in made)
+        if without or holds_weights(self._origins, name):
             return False
         return not self._origins.kinds(name) & _NEVER_DATA
-
-
-_NEVER_DATA = frozenset({Kind.MODEL, Kind.OPTIMIZER, Kind.VARIABLE})
-_NO_DATA = (
-    cst.BaseNumber,
-    cst.UnaryOperation,
-    cst.SimpleString,
-    cst.FunctionDef,
-    cst.ClassDef,
-    cst.Lambda,
-    cst.Import,
-    cst.ImportFrom,
-)

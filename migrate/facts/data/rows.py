@@ -10,23 +10,23 @@ from dataclasses import replace
 
 import libcst as cst
 
-from ..program import Arithmetic, Definition, Origins, Polynomial, Unknown, argument, nodes, reaching
+from ..apis import DRAW_SIZES, DRAWS_INDICES
+from ..program import (
+    Arithmetic,
+    Definition,
+    Origins,
+    Polynomial,
+    Unknown,
+    argument,
+    assigned,
+    nodes,
+    reaching,
+    uses,
+    within,
+)
+from .drawing import drawn
 from .take import Loop, Take, Way
 
-_SIZES = {  # position of the argument that says how many are drawn
-    "randint": 2,
-    "choice": 1,
-    "normal": 2,
-    "uniform": 2,
-    "randn": 0,
-    "rand": 0,
-    "random": 0,
-    "random_sample": 0,
-    "standard_normal": 0,
-    "integers": 2,
-}
-_INDICES = frozenset({"randint", "choice", "integers", "sample"})
-_GENERATORS = frozenset({"numpy.random.default_rng", "numpy.random.RandomState"})
 _BY_OTHER = "takes rows that no loop's counter chooses"
 _NOT_PLAIN = "takes rows by a counter, but not as `x[i:i + size]` or `x[k * size:(k + 1) * size]`"
 _UNSIZED = "takes rows by a loop's counter, but how many is not one number or name"
@@ -143,13 +143,11 @@ class Rows:
 
     def _named_number(self, stop: cst.Name, take: Take, way: Way) -> list[cst.BaseExpression]:
         """The size in `n_batches = len(x) // B`, where that name serves the training loop only."""
-        found, index = reaching(self._origins.index, stop), self._origins.index
-        if len(found) != 1 or found[0].kind != "assign" or found[0].path or not isinstance(take.size, Definition):
+        index, value = self._origins.index, assigned(self._origins.index, stop)
+        if value is None or not isinstance(take.size, Definition):
             return []
-        value = found[0].value
-        outermost = take.loops[-1]
-        inside = all(outermost in index.ancestors(n) for n in index.names[stop.value] if found[0] in reaching(index, n))
-        if not inside or not isinstance(value, cst.BaseExpression):
+        read = (name for bound in reaching(index, stop) for name in uses(index, bound))
+        if not all(within(index, name, take.loops[-1]) for name in read):
             return []
         return self._divisors(value, take, way, (cst.FloorDivide, cst.Divide)) or []
 
@@ -163,7 +161,7 @@ class Rows:
         around: list[Loop] = list(self._origins.index.loops_around(node))
         function = self._origins.index.enclosing_function(node)
         if function is not None and function in way.calls:
-            outer = Way({f: c for f, c in way.calls.items() if f is not function}, way.consumer)
+            outer = way.out_of(function)
             if function in self._origins.index.generators and way.consumer is not None:
                 around += [way.consumer, *self.loops(way.consumer, outer)]
             else:
@@ -196,29 +194,17 @@ class Rows:
         """What says how many indices are drawn; None where none are."""
         if isinstance(node, cst.Subscript):
             first = node.slice[0].slice
-            mixed = isinstance(node.value, cst.Call) and self._drawn(node.value) == "permutation"
+            mixed = isinstance(node.value, cst.Call) and drawn(self._origins, node.value) == "permutation"
             if not mixed or not isinstance(first, cst.Slice):
                 return None
             plain = first.lower is None and first.step is None and first.upper is not None
             return first.upper if plain else Unknown(node, "takes other indices of a permutation than its first ones")
-        if not isinstance(node, cst.Call) or (name := self._drawn(node)) not in _INDICES:
+        if not isinstance(node, cst.Call) or (name := drawn(self._origins, node)) not in DRAWS_INDICES:
             return None
-        keyword, position = ("k", 1) if name == "sample" else ("size", _SIZES[name])
+        keyword, position = ("k", 1) if name == "sample" else ("size", DRAW_SIZES[name])
         given = argument(node, keyword, position)
         return given.value if given is not None else Unknown(node, "draws one index, and no batch of them")
 
     def draws(self, call: cst.Call) -> bool:
         """Whether a call draws at random from what it is given, or indices."""
-        return self._drawn(call) in _INDICES
-
-    def _drawn(self, call: cst.Call) -> str:
-        """The name of the drawing function, where all ranks draw from it alike; else an empty text."""
-        api = self._origins.names.api(call.func)
-        if api is not None:
-            module, _, name = api.rpartition(".")
-            return name if module in {"numpy.random", "random"} else ""
-        if not isinstance(call.func, cst.Attribute):
-            return ""
-        made = [o.node for o in self._origins.of(call.func.value)]
-        known = [isinstance(m, cst.Call) and self._origins.names.api(m.func) in _GENERATORS for m in made]
-        return call.func.attr.value if known and all(known) else ""
+        return drawn(self._origins, call) in DRAWS_INDICES

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 import libcst as cst
 
 from ...catalogue import Kind
+from ..apis import DRAWS_BY_SEED
 from ..program import Origins, argument, parts
 
-_DRAWS = re.compile(r"(tensorflow|keras)\.random\.(?!set_seed|Generator|experimental|stateless_)")
 _BY_RANK = "tfdp.runtime.rank_seed"
 
 
@@ -20,10 +19,7 @@ def seeds(origins: Origins) -> tuple[tuple[cst.Call, Kind], ...]:
     for call in origins.index.calls:
         kind = origins.kind(call.func)
         first = argument(call, "seed", 0)
-        done = (
-            first is not None and isinstance(first.value, cst.Call) and origins.names.api(first.value.func) == _BY_RANK
-        )
-        if kind in {Kind.SEED, Kind.SEED_ALL} and first is not None and not done:
+        if kind in {Kind.SEED, Kind.SEED_ALL} and first is not None and origins.called(first.value) != _BY_RANK:
             found.append((call, kind))
     return tuple(found)
 
@@ -35,5 +31,5 @@ def unseeded(origins: Origins) -> tuple[cst.Call, ...]:
 
 def draws_in(origins: Origins, made: Iterable[cst.CSTNode]) -> tuple[cst.Call, ...]:
     """Draws of TensorFlow's generators that expressions are made of."""
-    drawn = [n for m in made for n in parts(origins, m) if isinstance(n, cst.Call)]
-    return tuple(dict.fromkeys(c for c in drawn if _DRAWS.match(origins.names.api(c.func) or "")))
+    calls = [n for m in made for n in parts(origins, m) if isinstance(n, cst.Call)]
+    return tuple(dict.fromkeys(c for c in calls if DRAWS_BY_SEED.match(origins.called(c))))

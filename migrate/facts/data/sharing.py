@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 import libcst as cst
 
-from ..program import Definition, Origins, Problem, parts, reaching
+from ..apis import DRAWS_IN_MAP, SHARDS_DATASET, TAKES_NO_RECORDS
+from ..program import Definition, Origins, Problem, closure, parts, reaching, uses, within_itself
 from .chains import Chain
-
-_LENGTHS = frozenset({"builtins.len", "tensorflow.data.experimental.cardinality"})
-_LOOKS = frozenset({"element_spec", "cardinality", "__len__"})
-_SIDE_BY_SIDE = frozenset({"builtins.enumerate", "builtins.zip"})
-_TAKES_NOTHING = frozenset(
-    {
-        *("builtins.len", "builtins.print", "builtins.iter", "builtins.type"),
-        *("tfdp.runtime.shard", "tfdp.runtime.shard_batches"),
-    }
-)
-_DRAWS = re.compile(
-    r"tensorflow\.(random\.|image\.(random_|stateless_random))|keras\.(layers\.(\w+\.)*Random|random\.)"
-)
-_NAMES = (cst.Name, cst.Attribute)
 
 
 @dataclass(frozen=True)
@@ -56,11 +42,10 @@ class Sharing:
         chains = tuple(chains)
         flow = {n for c in chains for n in c.nodes}
         shared: set[cst.BaseExpression] = set()
-        for chain in chains:
-            for link in chain.links:
-                for i, node in enumerate(link.nodes):
-                    if any(use not in flow and not self._harmless(use) for use in self._uses_of(node)):
-                        shared.update(link.nodes[: i + 1])
+        for link in (link for c in chains for link in c.links):
+            for i, node in enumerate(link.nodes):
+                if any(use not in flow and not self._harmless(use) for use in self._uses_of(node)):
+                    shared.update(link.nodes[: i + 1])
         return frozenset(shared)
 
     def measured(self, chain: Chain, node: cst.BaseExpression) -> bool:
@@ -70,11 +55,11 @@ class Sharing:
 
     def drawn_before(self, chains: Iterable[Chain]) -> Problem | None:
         """Where a dataset is dealt at its end, TensorFlow must draw nothing on the way: its draws differ by rank."""
-        stages = [link.call for c in chains for link in c.links if link.stage in {"map", "flat_map", "interleave"}]
-        for call in (c for c in stages if c is not None and c.args):
+        stages = [call for c in chains for call in c.calls("map", "flat_map", "interleave") if call.args]
+        for call in stages:
             function = self._origins.function(call.args[0].value)
             inside = parts(self._origins, function.body if function is not None else call.args[0].value)
-            if any(_DRAWS.match(self._origins.names.api(n) or "") for n in inside if isinstance(n, _NAMES)):
+            if any(DRAWS_IN_MAP.match(self._origins.names.api(n) or "") for n in inside):
                 reason = "a random transformation runs before sharding, so workers would see different data"
                 next_step = "make a second dataset, without the random changes, for the other uses of this one"
                 return Problem("TFDP010", call, reason, next_step)
@@ -89,47 +74,33 @@ class Sharing:
         parent = self._index.parents[use]
         if isinstance(parent, cst.Attribute):
             return parent.value is use and parent.attr.value in {"cardinality", "__len__"}
-        call = self._index.parents[parent] if isinstance(parent, cst.Arg) else None
-        return isinstance(call, cst.Call) and self._origins.names.api(call.func) in _LENGTHS
+        asks = self._origins.called(self._index.parents[parent]) if isinstance(parent, cst.Arg) else ""
+        return asks in {"builtins.len", "tensorflow.data.experimental.cardinality"}
 
     def _uses_of(self, node: cst.BaseExpression) -> list[cst.BaseExpression]:
         """Names and attributes that read the dataset that an expression is assigned to."""
-        statement = self._index.parents.get(node)
-        if isinstance(statement, cst.Arg):
-            return self._parameter_uses(statement)
-        if not isinstance(statement, cst.Assign | cst.AnnAssign | cst.Element | cst.IfExp | cst.NamedExpr):
+        parent, statement = self._index.parents.get(node), self._index.statement_of(node)
+        if isinstance(parent, cst.Arg):
+            return self._parameter_uses(parent)
+        if isinstance(parent, cst.Element | cst.IfExp):
+            parent = statement
+        if not isinstance(parent, cst.Assign | cst.AnnAssign | cst.NamedExpr):
             return []
-        if isinstance(statement, cst.Element | cst.IfExp):
-            holder = self._index.statement_of(node)
-            if not isinstance(holder, cst.Assign | cst.AnnAssign):
-                return []
-        definitions = [
-            d
-            for by_name in self._index.definitions.values()
-            for ds in by_name.values()
-            for d in ds
-            if d.value is not None and d.kind == "assign" and self._binds(d.value, d.path, node)
-        ]
-        return [*self._reads(definitions), *self._attribute_uses(node)]
+        bound = [d for d in self._index.bound[statement] if d.kind == "assign" and self._binds(d.value, d.path, node)]
+        return [*self._reads(bound), *self._attribute_uses(node)]
 
-    def _reads(self, definitions: list[Definition]) -> list[cst.BaseExpression]:
-        return [n for d in definitions for n in self._index.names[d.name] if d in reaching(self._index, n)]
+    def _reads(self, definitions: Iterable[Definition]) -> list[cst.BaseExpression]:
+        return [name for d in definitions for name in uses(self._index, d)]
 
     def _attribute_uses(self, node: cst.BaseExpression) -> list[cst.BaseExpression]:
         """Reads of the attribute in which a dataset is kept."""
-        uses: list[cst.BaseExpression] = []
+        found: list[cst.BaseExpression] = []
         for name, stores in self._index.attribute_stores.items():
-            for target, value, path in stores:
-                if value is None or not self._binds(value, path, node):
-                    continue
-                owner = self._origins.class_of(target.value)
-                targets = {t for t, _, _ in stores}
-                uses += [
-                    use
-                    for use in self._index.attributes.get(name, ())
-                    if use not in targets and self._origins.class_of(use.value) in {owner, None}
-                ]
-        return uses
+            owners = {self._origins.class_of(t.value) for t, value, path in stores if self._binds(value, path, node)}
+            targets = {t for t, _, _ in stores}
+            reads = [r for r in self._index.attributes.get(name, ()) if r not in targets] if owners else []
+            found += [r for r in reads if self._origins.class_of(r.value) in {*owners, None}]
+        return found
 
     def _parameter_uses(self, arg: cst.Arg) -> list[cst.BaseExpression]:
         """Names that read the parameter to which an argument is bound, in a function of the file."""
@@ -139,9 +110,9 @@ class Sharing:
             return []
         bound = [name for name, value in self._origins.bind(call, function).items() if value is arg.value]
         own = self._index.definitions[function]
-        return self._reads([d for name in bound for d in own.get(name, ()) if d.kind == "param"])
+        return self._reads(d for name in bound for d in own.get(name, ()) if d.kind == "param")
 
-    def _binds(self, value: cst.CSTNode, path: tuple[int, ...], node: cst.CSTNode) -> bool:
+    def _binds(self, value: cst.CSTNode | None, path: tuple[int, ...], node: cst.CSTNode) -> bool:
         for step in path:
             if not isinstance(value, cst.Tuple | cst.List) or not 0 <= step < len(value.elements):
                 return False
@@ -161,10 +132,9 @@ class Sharing:
         if isinstance(parent, cst.Attribute) and parent.value is use and parent.attr.value == "take":
             return self._only_looked_at(self._index.parents[parent])
         if isinstance(parent, cst.Attribute):
-            return parent.attr.value in _LOOKS and parent.value is use
+            return parent.attr.value in {"element_spec", "cardinality", "__len__"} and parent.value is use
         if isinstance(parent, cst.Arg):
-            call = self._index.parents[parent]
-            return isinstance(call, cst.Call) and self._origins.names.api(call.func) in _TAKES_NOTHING
+            return self._origins.called(self._index.parents[parent]) in TAKES_NO_RECORDS | SHARDS_DATASET
         return isinstance(parent, cst.Expr)
 
     def _only_looked_at(self, node: cst.CSTNode) -> bool:
@@ -172,8 +142,8 @@ class Sharing:
         user = self._index.parents[node]
         while isinstance(user, cst.Arg):
             call = self._index.parents[user]
-            api = self._origins.names.api(call.func) if isinstance(call, cst.Call) else None
-            if api not in _SIDE_BY_SIDE:
+            api = self._origins.called(call)
+            if api not in {"builtins.enumerate", "builtins.zip"}:
                 return api == "builtins.iter"
             node, user = call, self._index.parents[call]
         return isinstance(user, cst.For) and node is user.iter
@@ -182,31 +152,25 @@ class Sharing:
 
     def switches(self, chains: Iterable[Chain], changed: Iterable[cst.CSTNode], name: str) -> Switches:
         """The parameters that the functions need in which something changes for the training data alone."""
-        training = {c for chain in chains for c in chain.through}
-        functions: dict[cst.FunctionDef, None] = {}
-        calls: dict[cst.Call, str] = {}
-        places = {node: self._index.enclosing_function(node) for node in changed}
-        todo = list(places.values())
-        while todo:
-            function = todo.pop()
-            if function is None or function in functions or not self._makes_others(function, training, ()):
-                continue
-            functions[function] = None
-            for call in self._origins.calls_of(function):
-                if call in training:
-                    around = self._index.enclosing_function(call)
-                    inner = around is not None and self._makes_others(around, training, ())
-                    calls[call] = name if inner else "True"
-                    todo.append(around)
-        inside = frozenset(node for node, function in places.items() if function in functions)
-        return Switches(name, tuple(functions), calls, inside)
+        training = frozenset(c for chain in chains for c in chain.through)
 
-    def _makes_others(
-        self, function: cst.FunctionDef, training: set[cst.Call], busy: tuple[cst.FunctionDef, ...]
-    ) -> bool:
+        def used(function: cst.FunctionDef) -> list[cst.Call]:
+            return [c for c in self._origins.calls_of(function) if c in training]
+
+        def around(places: Iterable[cst.CSTNode]) -> list[cst.FunctionDef]:
+            holders = [self._index.enclosing_function(p) for p in places]
+            return [f for f in holders if f is not None and self._makes_others(f, training)]
+
+        changed = tuple(changed)
+        functions = closure(around(changed), lambda function: around(used(function)))
+        calls = [c for function in functions for c in used(function)]
+        told = {c: name if self._index.enclosing_function(c) in functions else "True" for c in calls}
+        inside = frozenset(node for node in changed if self._index.enclosing_function(node) in functions)
+        return Switches(name, tuple(functions), told, inside)
+
+    @within_itself(False)
+    def _makes_others(self, function: cst.FunctionDef, training: frozenset[cst.Call]) -> bool:
         """Whether some of the function's calls, or of the functions around those, make no training data."""
-        if function in busy:
-            return False
         calls = self._origins.calls_of(function)
         used = [c for c in calls if c in training]
         if not used:
@@ -214,7 +178,7 @@ class Sharing:
         around = [f for c in used if (f := self._index.enclosing_function(c)) is not None]
         if len(used) < len(calls) or self._passed_on(function):
             return True
-        return any(self._makes_others(f, training, (*busy, function)) for f in around)
+        return any(self._makes_others(f, training) for f in around)
 
     def _passed_on(self, function: cst.FunctionDef) -> bool:
         """Whether the function is given to code that may call it for other data."""

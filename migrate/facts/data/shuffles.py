@@ -2,51 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import libcst as cst
 
-from ..program import Origin, Origins, argument
+from ...catalogue import Kind
+from ..apis import SHUFFLES_FILES
+from ..program import Origins, argument, closure, method, receiver
 
-_OF_FILES = frozenset({"tensorflow.data.experimental.make_csv_dataset"})  # shuffle unless told not to
-_MADE = "tensorflow.data."
+
+def shuffles_itself(origins: Origins, call: cst.Call) -> bool:
+    """Whether a call that makes a dataset draws the order of its files: most do unless told not to."""
+    api = origins.called(call)
+    if api == "tensorflow_datasets.load":
+        told, untold = argument(call, "shuffle_files", 4), False
+    elif api in SHUFFLES_FILES or origins.kind(call.func) is Kind.BATCHED_DATASET:
+        told, untold = argument(call, "shuffle", SHUFFLES_FILES.get(api)), True
+    else:
+        return False
+    return untold if told is None else origins.names.api(told.value) != "builtins.False"
 
 
 def shuffles_of(origins: Origins, data: cst.BaseExpression) -> tuple[cst.Call, ...]:
     """The calls that shuffle what the data may be made of: stages of datasets, and makers that shuffle."""
-    return tuple(dict.fromkeys(_found(origins, data, set())))
+    made = closure(_origins(origins, [data]), lambda node: _origins(origins, _made_of(origins, node)))
+    calls = [n for n in made if isinstance(n, cst.Call) and origins.function(n.func) is None]
+    stages = [c for c in calls if method(c) == "shuffle" and not origins.called(c)]
+    return tuple(c for c in calls if c in stages or shuffles_itself(origins, c))
 
 
-def _found(origins: Origins, node: cst.CSTNode, seen: set[Origin]) -> Iterator[cst.Call]:
-    for origin in origins.of(node):
-        if origin not in seen:
-            seen.add(origin)
-            yield from _in_origin(origins, origin.node, seen)
+def _origins(origins: Origins, values: list[cst.BaseExpression]) -> list[cst.CSTNode]:
+    return [o.node for value in values for o in origins.of(value)]
 
 
-def _in_origin(origins: Origins, made: cst.CSTNode, seen: set[Origin]) -> Iterator[cst.Call]:
+def _made_of(origins: Origins, made: cst.CSTNode) -> list[cst.BaseExpression]:
+    """One step further back, through datasets and through what holds them."""
     if isinstance(made, cst.Tuple | cst.List):
-        for element in made.elements:
-            yield from _found(origins, element.value, seen)
-    elif isinstance(made, cst.GeneratorExp | cst.ListComp):
-        yield from _found(origins, made.elt, seen)
-    elif isinstance(made, cst.Call):
-        yield from _in_call(origins, made, seen)
-
-
-def _in_call(origins: Origins, call: cst.Call, seen: set[Origin]) -> Iterator[cst.Call]:
-    api, function = origins.names.api(call.func), origins.function(call.func)
-    if function is not None:
-        for returned in origins.index.returns[function]:
-            if returned.value is not None:
-                yield from _found(origins, returned.value, seen)
-    elif api is not None:
-        shuffled = argument(call, "shuffle")
-        if api in _OF_FILES and (shuffled is None or origins.names.api(shuffled.value) != "builtins.False"):
-            yield call
-        for arg in call.args if api.startswith(_MADE) else ():
-            yield from _found(origins, arg.value, seen)
-    elif isinstance(call.func, cst.Attribute):
-        if call.func.attr.value == "shuffle":
-            yield call
-        yield from _found(origins, call.func.value, seen)
+        return [e.value for e in made.elements]
+    if isinstance(made, cst.GeneratorExp | cst.ListComp):
+        return [made.elt]
+    if not isinstance(made, cst.Call):
+        return []
+    if (function := origins.function(made.func)) is not None:
+        return origins.index.given_back(function)
+    if api := origins.called(made):
+        return [a.value for a in made.args] if api.startswith("tensorflow.data.") else []
+    return [receiver(made)] if method(made) else []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
 import libcst as cst
@@ -36,7 +36,7 @@ class Take:
     each: bool = False
 
 
-@dataclass
+@dataclass(frozen=True)
 class Way:
     """How the walk came to an expression: the call by which it entered each function, and the loop that consumes."""
 
@@ -46,19 +46,12 @@ class Way:
     entered: tuple[cst.Call, ...] = ()  # those of the calls that the walk itself went into, the outermost first
 
     def into(self, function: cst.FunctionDef, call: cst.Call) -> Way:
-        return Way({**self.calls, function: call}, self.consumer, self.indexing, (*self.entered, call))
+        return replace(self, calls={**self.calls, function: call}, entered=(*self.entered, call))
 
     def out_of(self, function: cst.FunctionDef) -> Way:
         """Back to where the call of a function stands."""
         rest = {f: c for f, c in self.calls.items() if f is not function}
-        entered = tuple(c for c in self.entered if c in rest.values())
-        return Way(rest, self.consumer, self.indexing, entered)
-
-    def consumed(self, loop: cst.For) -> Way:
-        return Way(self.calls, loop, self.indexing, self.entered)
-
-    def index(self) -> Way:
-        return Way(self.calls, self.consumer, True, self.entered)
+        return replace(self, calls=rest, entered=tuple(c for c in self.entered if c in rest.values()))
 
 
 class Sureness(IntEnum):

@@ -8,10 +8,8 @@ from functools import cached_property
 
 import libcst as cst
 
-from ..program import Definition, Origins, reaching, within
+from ..program import Origins, closure, receiver, uses, within
 from .chains import Chain, never_ends
-
-_METHODS = frozenset({"get_next", "next", "__next__"})
 
 
 @dataclass(frozen=True)
@@ -32,60 +30,34 @@ class Takings:
     @cached_property
     def all(self) -> tuple[Taken, ...]:
         """Every taking call over a dataset, and every call of a function that returns what it takes."""
-        found: dict[cst.Call, Taken] = {}
-        todo = [t for c in self._index.calls if (t := self._taken(c)) is not None]
-        while todo:
-            taken = todo.pop()
-            if taken.call in found:
-                continue
-            found[taken.call] = taken
-            function = self._index.enclosing_function(taken.call)
-            if function is not None and self._reaches(taken.call, self._index.returns[function]):
-                todo += [Taken(c, taken.chains) for c in self._origins.calls_of(function)]
-        return tuple(found.values())
+        takes = self._origins.calls_to("builtins.next")
+        iterators = [(c, c.args[0].value) for c in takes if c.args]
+        iterators += [(c, receiver(c)) for c in self._index.methods("get_next", "next", "__next__") if not c.args]
+        taken = (Taken(call, self._chains(iterator)) for call, iterator in iterators)
+        found = closure((t for t in taken if t.chains), self._returned)
+        return tuple({t.call: t for t in found}.values())
 
-    def _taken(self, call: cst.Call) -> Taken | None:
-        iterator: cst.BaseExpression | None = None
-        if self._origins.names.api(call.func) == "builtins.next" and call.args:
-            iterator = call.args[0].value
-        elif isinstance(call.func, cst.Attribute) and call.func.attr.value in _METHODS and not call.args:
-            iterator = call.func.value
-        chains = self._chains(iterator) if iterator is not None else ()
-        return Taken(call, chains) if chains else None
+    def _returned(self, taken: Taken) -> list[Taken]:
+        """The calls of the function around a taking call, where that returns what it takes."""
+        function = self._index.enclosing_function(taken.call)
+        if function is None or not self._reaches(taken.call, self._index.returns[function]):
+            return []
+        return [Taken(c, taken.chains) for c in self._origins.calls_of(function)]
 
-    def feeding(self, node: cst.CSTNode, holder: cst.CSTNode | None) -> tuple[Taken, ...]:
-        """The taking calls in the same function (and inside `holder`) whose batches a training call is made of."""
+    def feeding(self, node: cst.CSTNode) -> tuple[Taken, ...]:
+        """The taking calls in the same function whose batches a training call is made of."""
         function = self._index.enclosing_function(node)
-        return tuple(
-            t
-            for t in self.all
-            if self._index.enclosing_function(t.call) is function
-            and (holder is None or within(self._index, t.call, holder))
-            and self._reaches(t.call, (node,))
-        )
+        own = [t for t in self.all if self._index.enclosing_function(t.call) is function]
+        return tuple(t for t in own if self._reaches(t.call, (node,)))
 
     def _reaches(self, call: cst.Call, places: Iterable[cst.CSTNode]) -> bool:
         """Whether a value gets into one of the places through assignments of its function."""
-        places = tuple(places)
-        seen: set[cst.CSTNode | Definition] = set()
-        todo: list[cst.CSTNode] = [call]
-        while todo:
-            node = todo.pop()
-            if any(within(self._index, node, place) for place in places):
-                return True
-            statement = self._index.statement_of(node)
-            if statement in seen:
-                continue
-            seen.add(statement)
-            for definition in self._bound_by(statement):
-                uses = self._index.names[definition.name]
-                todo += [use for use in uses if definition in reaching(self._index, use)]
-        return False
+        start, places = list[cst.CSTNode]([call]), tuple(places)
+        return any(within(self._index, n, place) for n in closure(start, self._read) for place in places)
 
-    def _bound_by(self, statement: cst.CSTNode) -> list[Definition]:
-        scope = self._index.scope_of(statement)
-        scopes = [scope] if isinstance(scope, cst.Module) else [scope, self._index.root(scope)]
-        return [d for s in scopes for ds in self._index.definitions[s].values() for d in ds if d.statement is statement]
+    def _read(self, node: cst.CSTNode) -> list[cst.Name]:
+        """The names that the statement around a node gives a value."""
+        return [use for d in self._index.bound[self._index.statement_of(node)] for use in uses(self._index, d)]
 
 
 def endless(chains: Iterable[Chain]) -> bool:

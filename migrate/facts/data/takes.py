@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import libcst as cst
 
-from ..program import Definition, Origins, Unknown, argument, nodes, reaching
+from ..apis import GATHERS, MAKES_ARRAY, NEW_ARRAYS
+from ..program import Definition, Origins, Unknown, argument, method, nodes, reaching, receiver
 from .datasets import Datasets
 from .misses import Misses, Sought
-from .row_axes import CONVERTS, keeps_rows, turns
+from .row_axes import keeps_rows, turns
 from .rows import Rows
 from .take import Take, Taken, Way
-
-_DEALT = frozenset({"tfdp.runtime.local_rows", "tfdp.runtime.local_batches"})
-_GATHERS = {"tensorflow.gather": 1, "numpy.take": 1}
-_NEW = frozenset(f"numpy.{name}" for name in ("zeros", "ones", "empty", "full"))
 
 
 class Takes:
@@ -36,13 +34,12 @@ class Takes:
     def others(self, taken: Taken, calls: dict[cst.FunctionDef, cst.Call]) -> Taken:
         """Further slices by the counters of those taken already, as those for a metric are."""
         bodies = {t.loops[0] for t in taken.takes.values() if t.counted and isinstance(t.loops[0], cst.For)}
-        for body in bodies:
-            for node in nodes(body.body):
-                if isinstance(node, cst.Subscript) and node not in taken.takes:
-                    take = self._rows.slice(node, Way(calls))
-                    if isinstance(take, Take) and take.loops[0] is body:
-                        taken.takes[node] = take
-                        taken.rows.add(node)
+        sliced = [(loop, n) for loop in bodies for n in nodes(loop.body) if isinstance(n, cst.Subscript)]
+        for loop, node in sliced:
+            take = self._rows.slice(node, Way(calls)) if node not in taken.takes else None
+            if isinstance(take, Take) and take.loops[0] is loop:
+                taken.takes[node] = take
+                taken.rows.add(node)
         return taken
 
 
@@ -77,7 +74,10 @@ class _Walk:
         return any(found)
 
     def _take(self, node: cst.CSTNode, way: Way) -> Take | Unknown | None:
-        if isinstance(node, cst.Call) and self._origins.names.api(node.func) in _DEALT:
+        if isinstance(node, cst.Call) and self._origins.called(node) in {
+            "tfdp.runtime.local_rows",
+            "tfdp.runtime.local_batches",
+        }:
             around = self._rows.loops(node, way)
             if way.consumer is not None and way.consumer not in around:
                 around = (way.consumer, *self._rows.loops(way.consumer, way))
@@ -100,28 +100,31 @@ class _Walk:
                 return any(found)
             case cst.Call():
                 # Of what fills new arrays, row by row, the walk knows nothing: a batch may give them their size alone.
-                if (self._origins.names.api(node.func) or "") in _NEW:
+                if self._origins.called(node) in NEW_ARRAYS:
                     return False
                 before = len(self.misses.found)
                 batch = self._call(node, way)
                 self.misses.call(node, way, self.misses.found[before:])
                 return batch
             case cst.Subscript():
-                if self._any([e.slice.value for e in node.slice if isinstance(e.slice, cst.Index)], way.index()):
-                    self.found.rows.add(node)
-                    self.found.arrays.add(node.value)
-                    return True
-                return self.follow(node.value, way)
+                chosen = [e.slice.value for e in node.slice if isinstance(e.slice, cst.Index)]
+                return self._chosen(node, node.value, chosen, way)
             case cst.Attribute():
                 self.misses.attribute(node, way)
                 return self.follow(node.value, way)
             case cst.ListComp() | cst.GeneratorExp():
-                return self._marked(node, self.follow(node.elt, way))
+                rows = self.follow(node.elt, way)
+                self.found.rows |= {node} if rows else set()
+                return rows
         return self._any(node.children, way)
 
-    def _marked(self, node: cst.CSTNode, rows: bool) -> bool:
-        self.found.rows |= {node} if rows else set()
-        return rows
+    def _chosen(self, node: cst.CSTNode, array: cst.BaseExpression, by: Iterable[cst.CSTNode], way: Way) -> bool:
+        """Rows of an array, should a batch of indices choose them."""
+        if not self._any(by, replace(way, indexing=True)):
+            return self.follow(array, way)
+        self.found.rows.add(node)
+        self.found.arrays.add(array)
+        return True
 
     def _definition(self, definition: Definition, way: Way) -> bool:
         function, value = definition.scope, definition.value
@@ -142,7 +145,7 @@ class _Walk:
             if not isinstance(loop, cst.For):
                 return self.follow(value, way)
             before = len(self.misses.found)
-            batch = self.follow(value, way.consumed(loop))
+            batch = self.follow(value, replace(way, consumer=loop))
             if not batch:
                 self.misses.iterated(loop, way, self.misses.found[before:])
             return batch
@@ -152,30 +155,20 @@ class _Walk:
         return self.follow(value, way)
 
     def _call(self, node: cst.Call, way: Way) -> bool:
-        index = self._origins.index
         function = self._origins.function(node.func)
         if function is not None and function not in way.calls:
-            given: list[cst.CSTNode] = [r.value for r in index.returns[function] if r.value is not None]
-            if function in index.generators:
-                made = [n for n in nodes(function.body) if isinstance(n, cst.Yield)]
-                given = [n.value for n in made if n.value is not None and index.enclosing_function(n) is function]
-            found = self._any(given, way.into(function, node))
+            found = self._any(self._origins.index.given_back(function), way.into(function, node))
             self.found.calls |= {node} if found else set()
             return found
-        api = self._origins.names.api(node.func) or ""
-        place = _GATHERS.get(api)
-        if place is not None and (chosen := argument(node, "indices", place)) is not None:
-            if self._marked(node, self.follow(chosen.value, way.index())):
-                self.found.arrays.add(node.args[0].value)
-                return True
-            return self._any(node.args[:1], way)
-        receiver = isinstance(node.func, cst.Attribute) and not api and self.follow(node.func.value, way)
+        api = self._origins.called(node)
+        if api in GATHERS and (chosen := argument(node, "indices", GATHERS[api])) is not None:
+            return self._chosen(node, node.args[0].value, [chosen.value], way)
+        of_object = bool(method(node)) and not api and self.follow(receiver(node), way)
         given_rows = self._any([a.value for a in node.args], way)
-        if api in CONVERTS and node.args and self._is_rows(node.args[0].value):
+        converts = api in MAKES_ARRAY and node.args and self._is_rows(node.args[0].value)
+        if converts or (of_object and self._is_rows(receiver(node)) and keeps_rows(node)):
             self.found.rows.add(node)
-        if receiver and isinstance(node.func, cst.Attribute) and self._is_rows(node.func.value) and keeps_rows(node):
-            self.found.rows.add(node)
-        return receiver or given_rows
+        return of_object or given_rows
 
     def _is_rows(self, node: cst.BaseExpression) -> bool:
         made = [o.node for o in self._origins.of(node) if not o.path]

@@ -7,10 +7,10 @@ from .asking import closure, within_itself
 from .conditions import controls, exits_before, parses_arguments, tests_around
 from .elsewhere import computes, outside, uncalled, unfollowed
 from .evaluator import Evaluator
-from .flow import bound_once, reaching, within
+from .flow import assigned, bound_once, reaching, uses, within
 from .grown import Addition, additions, attribute_additions
 from .index import ITER, Definition, Index
-from .known_branches import Frames, meant, reached
+from .known_branches import Frames, frame_of, meant, reached
 from .listed import ARRAYS, Listed
 from .literals import axes, ints, is_none, is_off, number, plain, text
 from .modules import Program, SourceFile
@@ -18,16 +18,17 @@ from .names import Names
 from .networks import LAYERS, holds_weights, is_network
 from .origins import Origin, Origins, argument
 from .pace import Pace
-from .pieces import nodes, parts
+from .pieces import DEFINES, nodes, parts
 from .problem import Problem
 from .running import entered, leading
-from .slices import backward
+from .slices import Slice, backward
 from .spelling import last_name, method, receiver
 from .unknown import Unknown, quoted, told
 from .variables import Variables
 
 __all__ = [
     "ARRAYS",
+    "DEFINES",
     "ITER",
     "LAYERS",
     "Addition",
@@ -45,11 +46,13 @@ __all__ = [
     "Polynomial",
     "Problem",
     "Program",
+    "Slice",
     "SourceFile",
     "Unknown",
     "Variables",
     "additions",
     "argument",
+    "assigned",
     "attribute_additions",
     "axes",
     "backward",
@@ -59,6 +62,7 @@ __all__ = [
     "controls",
     "entered",
     "exits_before",
+    "frame_of",
     "holds_weights",
     "ints",
     "is_network",
@@ -83,6 +87,7 @@ __all__ = [
     "told",
     "uncalled",
     "unfollowed",
+    "uses",
     "within",
     "within_itself",
 ]

@@ -11,9 +11,8 @@ import libcst as cst
 from .flow import reaching
 from .grown import Addition, additions, attribute_additions
 from .index import ITER, Definition
-from .known_branches import Frames
+from .known_branches import Frames, frame_of
 from .origins import Origins
-from .pieces import nodes
 
 V = TypeVar("V")
 _Key = tuple[cst.CSTNode, tuple[int, ...], Frames]
@@ -215,7 +214,7 @@ class Evaluator(ABC, Generic[V]):
         params = (*function.params.posonly_params, *function.params.params)
         if self._index.enclosing_class(function) is not None and params[:1] == (definition.value,):
             return self.nothing  # self: its attributes are asked one by one
-        own = next((i for i in range(len(frames) - 1, -1, -1) if frames[i][0] is function), None)
+        own = frame_of(frames, function)
         if own is not None:
             bound = self._origins.bind(frames[own][1], function).get(definition.name)
             return self.of(bound, frames[:own]) if bound is not None else self.unknown
@@ -238,17 +237,9 @@ class Evaluator(ABC, Generic[V]):
         """
         recurs = any(entered is function for entered, _ in frames)
         inside = tuple(f for f in frames if f[0] is not function) if recurs else (*frames, (function, call))
-        given = self.given_back(function)
+        given = self._index.given_back(function)
         values = [self.component(each, path, inside) for each in given]
         return self.join((*values, *(self.reached(each, inside) for each in given)))
-
-    def given_back(self, function: cst.FunctionDef) -> list[cst.BaseExpression]:
-        """What a function returns, or yields."""
-        inside = nodes(function.body) if function in self._index.generators else ()
-        yields = [n for n in inside if isinstance(n, cst.Yield)]
-        own = [n.value for n in yields if self._index.enclosing_function(n) is function]
-        values = [*(r.value for r in self._index.returns[function]), *own]
-        return [v.item if isinstance(v, cst.From) else v for v in values if v is not None]
 
     def _attribute(self, node: cst.Attribute, frames: Frames) -> V:
         if self._origins.names.api(node) is not None:

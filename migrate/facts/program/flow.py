@@ -23,6 +23,18 @@ def bound_once(index: Index, use: cst.CSTNode) -> Definition | None:
     return found[0] if len(found) == 1 else None
 
 
+def uses(index: Index, definition: Definition) -> list[cst.Name]:
+    """The names that a binding may give their value."""
+    return [name for name in index.names[definition.name] if definition in reaching(index, name)]
+
+
+def assigned(index: Index, node: cst.CSTNode) -> cst.BaseExpression | None:
+    """The value of a name that is assigned in one place; None for any other node."""
+    found = reaching(index, node) if isinstance(node, cst.Name) else []
+    values = [d.value for d in found if d.kind == "assign" and not d.path and isinstance(d.value, cst.BaseExpression)]
+    return values[0] if len(values) == len(found) == 1 else None
+
+
 def _reaching(index: Index, use: cst.Name) -> list[Definition]:
     if index.is_label(use):
         return []

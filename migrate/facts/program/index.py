@@ -75,7 +75,8 @@ class Index(_Nodes):
     returns: dict[Scope, list[cst.Return]] = field(default_factory=lambda: defaultdict(list))
     exits: dict[cst.FunctionDef | None, list[Exit]] = field(default_factory=lambda: defaultdict(list))
     order: dict[cst.CSTNode, int] = field(default_factory=dict)  # of the nodes in the file
-    generators: set[Scope] = field(default_factory=set)
+    generators: dict[Scope, list[cst.Yield]] = field(default_factory=lambda: defaultdict(list))
+    bound: dict[cst.CSTNode, list[Definition]] = field(default_factory=lambda: defaultdict(list))  # by statement
     reaching: dict[cst.Name, list[Definition]] = field(default_factory=dict)  # answers of `reaching`
     _stores: set[cst.Name] = field(default_factory=set)
 
@@ -106,7 +107,9 @@ class Index(_Nodes):
         if name in self.globals_declared[scope]:
             scope = self.root(at)
         statement = self.statement_of(at)
-        self.definitions[scope].setdefault(name, []).append(Definition(name, kind, value, statement, scope, path, api))
+        definition = Definition(name, kind, value, statement, scope, path, api)
+        self.definitions[scope].setdefault(name, []).append(definition)
+        self.bound[statement].append(definition)
 
     def _bind(self, target: cst.CSTNode, kind: str, value: cst.CSTNode, path: tuple[int, ...] = ()) -> None:
         if isinstance(target, cst.Name):
@@ -205,7 +208,7 @@ class Index(_Nodes):
         self.exits[self.enclosing_function(node)].append(node)
 
     def visit_Yield(self, node: cst.Yield) -> None:
-        self.generators.add(self.scope_of(node))
+        self.generators[self.scope_of(node)].append(node)
 
     @property
     def taken(self) -> set[str]:
@@ -213,6 +216,11 @@ class Index(_Nodes):
         return set(self.names).union(*self.definitions.values())
 
     # --- questions ----------------------------------------------------------------------------------------------------
+
+    def given_back(self, function: Scope) -> list[cst.BaseExpression]:
+        """What a function returns, or yields."""
+        values = [each.value for each in (*self.returns[function], *self.generators.get(function, ()))]
+        return [v.item if isinstance(v, cst.From) else v for v in values if v is not None]
 
     def root(self, node: cst.CSTNode) -> cst.Module:
         """The module that holds a node; of a node that is in no module, the one that is run."""

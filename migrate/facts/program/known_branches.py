@@ -16,6 +16,11 @@ _SAME, _OTHER = (cst.Equal, cst.Is), (cst.NotEqual, cst.IsNot)
 _LOOSE = (cst.For, cst.While, cst.Try, cst.Lambda, cst.ClassDef)
 
 
+def frame_of(frames: Frames, function: cst.CSTNode | None) -> int | None:
+    """The place of the innermost frame that runs a function."""
+    return next((i for i in reversed(range(len(frames))) if frames[i][0] is function), None)
+
+
 def meant(origins: Origins, definitions: list[Definition], frames: Frames) -> list[Definition]:
     """Those of the definitions that the innermost call can come to: `if training:` is known for `make(x, True)`."""
     if not frames or len(definitions) < 2:
@@ -79,7 +84,7 @@ def _of_name(origins: Origins, node: cst.Name, frames: Frames) -> tuple[bool | s
     definition = definitions[0]
     if definition.kind == "assign" and isinstance(definition.value, cst.Name | cst.SimpleString):
         return _constant(origins, definition.value, frames)
-    at = next((i for i in reversed(range(len(frames))) if frames[i][0] is definition.scope), None)
+    at = frame_of(frames, definition.scope)
     if definition.kind != "param" or at is None:
         return ()
     bound = origins.bind(frames[at][1], frames[at][0]).get(definition.name)

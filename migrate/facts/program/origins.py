@@ -146,7 +146,7 @@ class Origins:
         function = self.function(node.func)
         if function is None or function in self.index.generators:
             return [Origin(node, path)]
-        returned = [r.value for r in self.index.returns[function] if r.value is not None]
+        returned = self.index.given_back(function)
         return [o for value in returned for o in self.of(value, path)] or [Origin(node, path)]
 
     # --- classes ------------------------------------------------------------------------------------------------------
@@ -361,9 +361,8 @@ class Origins:
             return [c for c, made_class in made if made_class and self.method(made_class, "__init__") is function]
         if function.name.value in CALLED and owner is not None:
             return [c for c in self.index.calls if self.names.api(c.func) is None and self.class_of(c.func) is owner]
-        bound = (d for scoped in self.index.definitions.values() for found in scoped.values() for d in found)
-        assigned = ((d.name, d.value) for d in bound if d.kind == "assign" and d.value is not None)
-        names.update(name for name, value in assigned if mentions(value, function.name.value))
+        assigned = (d for found in self.index.bound.values() for d in found if d.kind == "assign")
+        names |= {d.name for d in assigned if d.value is not None and mentions(d.value, function.name.value)}
         return [c for c in self.index.calls if last_name(c.func) in names and self.function(c.func) is function]
 
     def bind(self, call: cst.Call, function: cst.FunctionDef) -> dict[str, cst.BaseExpression]:

@@ -9,6 +9,8 @@ import libcst as cst
 from .index import ITER
 from .origins import Origins
 
+DEFINES = (cst.FunctionDef, cst.ClassDef, cst.Param, cst.Import, cst.ImportFrom)
+"""Origins that are no expressions."""
 _LIMIT = 400  # nodes of one value; real ones stay below a hundred
 
 
@@ -30,10 +32,6 @@ def parts(origins: Origins, node: cst.CSTNode) -> list[cst.CSTNode]:
                 continue
             seen[each] = None
             if isinstance(each, cst.Name | cst.Call):
-                found = origins.of(each)
-                todo += [o.node for o in found if ITER not in o.path and o.node is not each and not _defines(o.node)]
+                found = [o for o in origins.of(each) if ITER not in o.path and o.node is not each]
+                todo += [o.node for o in found if not isinstance(o.node, DEFINES)]
     return list(seen)
-
-
-def _defines(node: cst.CSTNode) -> bool:
-    return isinstance(node, cst.FunctionDef | cst.ClassDef | cst.Param | cst.Import | cst.ImportFrom)

@@ -94,7 +94,7 @@ class RateValues(Evaluator[RateValue]):
     @within_itself(_UNKNOWN)
     def _of_only_call(self, call: cst.Call, function: cst.FunctionDef, frames: Frames) -> RateValue:
         """Of a function of the file that nothing else calls: what it returns is scaled there."""
-        given = self.given_back(function)
+        given = self._index.given_back(function)
         return self.together(given, (*frames, (function, call))) if given else _UNKNOWN
 
     def together(self, values: Iterable[cst.BaseExpression], frames: Frames = ()) -> RateValue:

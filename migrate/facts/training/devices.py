@@ -7,15 +7,10 @@ from functools import cached_property
 
 import libcst as cst
 
-from ..program import Index, Origins, Problem, argument, nodes, reaching
+from ..apis import CHOOSES_DEVICES, CONFIGURES_SESSION, SETS_ENVIRONMENT, SETS_SESSION
+from ..program import Origins, Problem, argument, nodes, uses
 
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
-_SETS = frozenset({"os.environ.setdefault", "os.environ.update", "os.putenv"})
-_CHOOSES = frozenset({"tensorflow.config.set_visible_devices", "tensorflow.config.experimental.set_visible_devices"})
-_DEVICES = frozenset({"tensorflow.device", "tensorflow.compat.v1.device"})
-_CONFIGS = frozenset({"tensorflow.compat.v1.ConfigProto", "tensorflow.ConfigProto", "tensorflow.compat.v1.GPUOptions"})
-_SESSIONS = frozenset({"tensorflow.compat.v1.Session", "tensorflow.compat.v1.InteractiveSession"})
-_CARRIES = frozenset({"tensorflow.compat.v1.keras.backend.set_session", "keras.backend.set_session"})
 _NAME = re.compile(r"(/job:localhost)?/?(device:)?(?P<kind>[a-z_]+):(?P<number>\d+)", re.IGNORECASE)
 _REASON = "the script chooses its GPU itself, the same one for every worker"
 _NEXT = "remove the choice; dp.pin_gpu() gives each worker its own GPU"
@@ -25,22 +20,13 @@ class Devices:
     """Finds the choices of a GPU: statements that can go, device names, and what stays to be refused."""
 
     def __init__(self, origins: Origins) -> None:
-        self._origins = origins
-
-    @property
-    def _index(self) -> Index:
-        return self._origins.index
+        self._origins, self._index = origins, origins.index
 
     @cached_property
     def choices(self) -> tuple[cst.BaseSmallStatement, ...]:
         """Statements that do nothing but choose a GPU or configure a session for it."""
-        found = [s for s in self._choosing if s is not None]
+        found = [statement for _, statement in self._places if statement is not None]
         return tuple(dict.fromkeys((*found, *self._session_statements)))
-
-    @cached_property
-    def others(self) -> tuple[cst.SimpleString, ...]:
-        """Names of GPUs in `tf.device` other than the first, which is each worker's own."""
-        return tuple(self._named)
 
     @cached_property
     def carried(self) -> frozenset[cst.CSTNode]:
@@ -50,13 +36,7 @@ class Devices:
     @cached_property
     def problems(self) -> tuple[Problem, ...]:
         """Choices that cannot be taken out."""
-        found = [Problem("TFDP002", node, _REASON, _NEXT) for node in self._stuck]
-        computed = [n for n in self._named if not isinstance(n, cst.SimpleString)]
-        reason = "which GPU this is, is computed; every worker has one only"
-        return (
-            *found,
-            *(Problem("TFDP002", n, reason, 'write tf.device("/gpu:0"), or leave it out') for n in computed),
-        )
+        return tuple(Problem("TFDP002", place, _REASON, _NEXT) for place, alone in self._places if alone is None)
 
     # --- CUDA_VISIBLE_DEVICES, set_visible_devices --------------------------------------------------------------------
 
@@ -64,13 +44,12 @@ class Devices:
     def _places(self) -> list[tuple[cst.CSTNode, cst.BaseSmallStatement | None]]:
         """Each choice, with the statement that holds nothing else."""
         found: list[tuple[cst.CSTNode, cst.BaseSmallStatement | None]] = []
-        for call in self._index.calls:
-            api = self._origins.names.api(call.func) or ""
-            parent = self._index.parents[call]
+        for call in self._origins.calls_to(*CHOOSES_DEVICES, *SETS_ENVIRONMENT):
+            api, parent = self._origins.called(call), self._index.parents[call]
             alone = parent if isinstance(parent, cst.Expr) else None
-            if api in _CHOOSES and self._of_gpus(call):
-                found.append((call, alone))
-            elif api in _SETS and any(_text(n) == _VISIBLE for n in nodes(call)) and not self._hides(call):
+            if api in CHOOSES_DEVICES:
+                found += [(call, alone)] if self._of_gpus(call) else []
+            elif any(_text(n) == _VISIBLE for n in nodes(call)) and not self._hides(call):
                 found.append((call, alone if api != "os.environ.update" or self._only(call) else None))
         for place, value in self._index.subscript_stores.items():
             if self._is_visible(place) and not _none_visible(value):
@@ -78,14 +57,6 @@ class Devices:
                 simple = isinstance(statement, cst.Assign) and len(statement.targets) == 1
                 found.append((place, statement if simple and isinstance(statement, cst.Assign) else None))
         return found
-
-    @property
-    def _choosing(self) -> list[cst.BaseSmallStatement | None]:
-        return [statement for _, statement in self._places]
-
-    @property
-    def _stuck(self) -> list[cst.CSTNode]:
-        return [place for place, statement in self._places if statement is None]
 
     def _of_gpus(self, call: cst.Call) -> bool:
         """Whether GPUs are chosen: not CPUs, and not none of them."""
@@ -111,58 +82,34 @@ class Devices:
     # --- tf.device ----------------------------------------------------------------------------------------------------
 
     @cached_property
-    def _named(self) -> list[cst.SimpleString]:
-        found: dict[cst.SimpleString, None] = {}
-        calls = [c for c in self._index.calls if self._origins.names.api(c.func) in _DEVICES and c.args]
-        for text in (o.node for c in calls for o in self._origins.of(c.args[0].value)):
-            match = _NAME.fullmatch(_text(text) or "")
-            if isinstance(text, cst.SimpleString) and match and match["kind"].upper() == "GPU" and int(match["number"]):
-                found[text] = None
-        return list(found)
+    def others(self) -> tuple[cst.SimpleString, ...]:
+        """Names of GPUs in `tf.device` other than the first, which is each worker's own."""
+        calls = [c for c in self._origins.calls_to("tensorflow.device", "tensorflow.compat.v1.device") if c.args]
+        made = dict.fromkeys(o.node for c in calls for o in self._origins.of(c.args[0].value))
+        texts = [(n, _NAME.fullmatch(str(n.evaluated_value))) for n in made if isinstance(n, cst.SimpleString)]
+        return tuple(n for n, m in texts if m is not None and m["kind"].upper() == "GPU" and int(m["number"]))
 
     # --- TensorFlow 1's configuration ---------------------------------------------------------------------------------
 
     @cached_property
     def _session_statements(self) -> tuple[cst.BaseSmallStatement, ...]:
         """`config = ConfigProto()`, what is set in it, and a session that is made with it and used for nothing."""
-        made = [c for c in self._index.calls if self._origins.names.api(c.func) in _CONFIGS | _SESSIONS]
-        found: dict[cst.BaseSmallStatement, None] = {}
-        for call in made:
-            statement = self._index.statement_of(call)
-            if isinstance(statement, cst.Assign | cst.Expr):
-                found[statement] = None
-            else:
-                return ()
-        names = {
-            d.name: d
-            for scoped in self._index.definitions.values()
-            for definitions in scoped.values()
-            for d in definitions
-            if d.statement in found
-        }
-        for name, definition in names.items():
-            for use in self._index.names.get(name, ()):
-                if definition not in reaching(self._index, use):
-                    continue
-                statement = self._index.statement_of(use)
-                stores = isinstance(statement, cst.Assign) and _root(statement.targets[0].target) is use
-                if not isinstance(statement, cst.Assign | cst.Expr) or not (
-                    statement in found or stores or self._carries(statement)
-                ):
-                    return ()
-                found[statement] = None
-        carriers = [c for c in self._index.calls if self._origins.names.api(c.func) in _CARRIES]
-        if any(self._index.statement_of(c) not in found and not self._around(c, made) for c in carriers):
+        made = self._origins.calls_to(*CONFIGURES_SESSION)
+        statements = [self._index.statement_of(call) for call in made]
+        found = {s: None for s in statements if isinstance(s, cst.Assign | cst.Expr)}
+        if any(s not in found for s in statements):
             return ()
-        return tuple(found)
-
-    def _carries(self, statement: cst.CSTNode) -> bool:
-        value = statement.value if isinstance(statement, cst.Expr) else None
-        return isinstance(value, cst.Call) and self._origins.names.api(value.func) in _CARRIES
-
-    def _around(self, carrier: cst.Call, made: list[cst.Call]) -> bool:
-        inside = set(nodes(carrier))
-        return any(m in inside for m in made)
+        for use in [use for s in statements for d in self._index.bound[s] for use in uses(self._index, d)]:
+            statement = self._index.statement_of(use)
+            if isinstance(statement, cst.Assign):
+                alone = _root(statement.targets[0].target) is use
+            else:
+                alone = isinstance(statement, cst.Expr) and self._origins.called(statement.value) in SETS_SESSION
+            if not isinstance(statement, cst.Assign | cst.Expr) or not (statement in found or alone):
+                return ()
+            found[statement] = None
+        apart = [c for c in self._origins.calls_to(*SETS_SESSION) if self._index.statement_of(c) not in found]
+        return tuple(found) if all(set(made).intersection(nodes(c)) for c in apart) else ()
 
 
 def _root(node: cst.CSTNode) -> cst.CSTNode:

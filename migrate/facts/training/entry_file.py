@@ -8,32 +8,8 @@ from dataclasses import dataclass
 import libcst as cst
 
 from ...catalogue import Kind
-from ..program import Index, Origins
-
-_HARMLESS = (
-    "builtins.",
-    "os.",
-    "sys.",
-    "pathlib.",
-    "argparse.",
-    "logging.",
-    "warnings.",
-    "matplotlib.",
-    "numpy.",
-    "time.",
-    "datetime.",
-    "json.",
-    "absl.",
-    "collections.",
-    "functools.",
-    "typing.",
-    "re.",
-    "string.",
-    "math.",
-    "platform.",
-    "random.Random",
-    "tensorflow.config.",
-)
+from ..apis import RUNS_NOTHING
+from ..program import Origins, method, nodes, receiver
 
 
 @dataclass(frozen=True)
@@ -59,9 +35,7 @@ def entry(module: cst.Module, origins: Origins) -> Entry:
     """
     index = origins.index
     guard = main_guard(module)
-    runs = {
-        p for c in index.calls if _runs_at_import(index, c) and _needs_start(origins, c) for p in index.ancestors(c)
-    }
+    runs = {p for c in index.calls if _needs_start(origins, c) for p in index.ancestors(c)}
     imports = _imports_end(module, runs)
     if guard is not None and not any(statement in runs for statement in module.body if statement is not guard):
         return Entry(imports, Place(guard.body.body[0], True))
@@ -70,18 +44,15 @@ def entry(module: cst.Module, origins: Origins) -> Entry:
 
 def main_guard(module: cst.Module) -> cst.If | None:
     """The `if __name__ == "__main__":` statement of the module."""
-    for statement in module.body:
-        if (
-            isinstance(statement, cst.If)
-            and isinstance(statement.test, cst.Comparison)
-            and isinstance(statement.body, cst.IndentedBlock)
-        ):
-            sides = [statement.test.left, *(c.comparator for c in statement.test.comparisons)]
-            names = [s.value for s in sides if isinstance(s, cst.Name)]
-            texts = [s.evaluated_value for s in sides if isinstance(s, cst.SimpleString)]
-            if names == ["__name__"] and texts == ["__main__"]:
-                return statement
-    return None
+    guards = [s for s in module.body if isinstance(s, cst.If) and isinstance(s.body, cst.IndentedBlock)]
+    return next((guard for guard in guards if _asks_main(guard.test)), None)
+
+
+def _asks_main(test: cst.BaseExpression) -> bool:
+    sides = [test.left, *(c.comparator for c in test.comparisons)] if isinstance(test, cst.Comparison) else []
+    names = [s.value for s in sides if isinstance(s, cst.Name)]
+    texts = [s.evaluated_value for s in sides if isinstance(s, cst.SimpleString)]
+    return names == ["__name__"] and texts == ["__main__"]
 
 
 def _imports_end(module: cst.Module, runs: Container[cst.CSTNode]) -> Place:
@@ -104,39 +75,22 @@ def _imports_end(module: cst.Module, runs: Container[cst.CSTNode]) -> Place:
             break
     if last is not None:
         return Place(last, False)
-    top = module.body[1] if _is_docstring(module.body[0]) and len(module.body) > 1 else module.body[0]
-    return Place(top, True)
-
-
-def _is_docstring(statement: cst.CSTNode) -> bool:
-    small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
-    return isinstance(small, cst.Expr) and isinstance(small.value, cst.SimpleString | cst.ConcatenatedString)
+    documented = module.get_docstring() is not None and len(module.body) > 1
+    return Place(module.body[1 if documented else 0], True)
 
 
 def _imports(statement: cst.CSTNode) -> bool:
-    return any(isinstance(n, cst.Import | cst.ImportFrom) for n in _statements(statement))
-
-
-def _statements(node: cst.CSTNode) -> list[cst.BaseSmallStatement]:
-    found: list[cst.BaseSmallStatement] = [node] if isinstance(node, cst.BaseSmallStatement) else []
-    for child in node.children:
-        found += _statements(child)
-    return found
-
-
-def _runs_at_import(index: Index, call: cst.Call) -> bool:
-    return index.enclosing_function(call) is None and not any(
-        isinstance(p, cst.Decorator | cst.Lambda) for p in index.ancestors(call)
-    )
+    return any(isinstance(n, cst.Import | cst.ImportFrom) for n in nodes(statement))
 
 
 def _needs_start(origins: Origins, call: cst.Call) -> bool:
-    """Whether the runtime must be initialised before the call: it runs TensorFlow, draws at random, or is not known."""
-    if origins.kind(call.func) is Kind.COMPILER:
+    """Whether the runtime must be initialised before a call of the module's own code: it runs TensorFlow, draws at
+    random, or is not known."""
+    later = any(isinstance(p, cst.Decorator | cst.Lambda) for p in origins.index.ancestors(call))
+    if later or origins.index.enclosing_function(call) is not None or origins.kind(call.func) is Kind.COMPILER:
         return False
-    api = origins.names.api(call.func)
-    if api is None and isinstance(call.func, cst.Attribute):
-        made = origins.one(call.func.value)
-        node = made.node if made is not None else None
-        api = origins.names.api(node.func) if isinstance(node, cst.Call) else None
-    return api is None or api.startswith("numpy.random") or not api.startswith(_HARMLESS)
+    api = origins.called(call)
+    if not api and method(call):
+        made = origins.one(receiver(call))
+        api = origins.called(made.node) if made is not None else ""
+    return not RUNS_NOTHING.match(api)

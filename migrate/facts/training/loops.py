@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 import libcst as cst
 
 from ...catalogue import VARIABLE_COLLECTIONS, Kind
 from ..data import ArrayTaken, Chain, Datasets, Missed, Sought, Sureness, Take, Taken, Takes, Takings
-from ..program import Index, Origins, Problem, Unknown, backward, reaching, uncalled, within
+from ..program import Origins, Problem, Unknown, backward, reaching, uncalled, within
 from .tapes import Gradient, reaches_update
-from .ways import leads_to_no_update
+from .ways import frames, leads_to_no_update
 
 
 @dataclass(frozen=True)
@@ -69,14 +68,10 @@ class Loops:
     """Finds the training loops of a script."""
 
     def __init__(self, origins: Origins, datasets: Datasets) -> None:
-        self._origins, self._datasets = origins, datasets
+        self._origins, self._index, self._datasets = origins, origins.index, datasets
         self._takings = Takings(origins, datasets.chains)
         self._foreign = Takings(origins, datasets.foreign)
         self._takes = Takes(origins, datasets)
-
-    @property
-    def _index(self) -> Index:
-        return self._origins.index
 
     def of_all(self, gradients: Iterable[Gradient]) -> tuple[TrainingLoop | Problem, ...]:
         """Every loop over a dataset in which one of the gradients is taken.
@@ -107,9 +102,12 @@ class Loops:
                 why = uncalled(self._origins, function)
                 return Problem.since(self._index, "TFDP010", unfed.loops[0], _UNCALLED, why, _CALLED)
             return self._no_data(unfed.loops[0], [o for o in others if o.loops[0] is unfed.loops[0]])
-        outermost = self._before(unfed.loops[-1])
-        loops = unfed.loops[shared:]
-        return TrainingLoop(unfed.gradient, loops[0], (), unfed.calls, outermost, tuple(loops[1:]), feeding[loops[0]])
+        return self._loop(unfed, shared, taken=feeding[unfed.loops[shared]])
+
+    def _loop(self, step: _Unfed, place: int, chains: tuple[Chain, ...] = (), taken: bool = False) -> TrainingLoop:
+        """The training loop at a place around a step."""
+        before, outer = self._before(step.loops[-1]), step.loops[place + 1 :]
+        return TrainingLoop(step.gradient, step.loops[place], chains, step.calls, before, outer, taken)
 
     def _no_data(self, loop: cst.For | cst.While, steps: list[_Unfed]) -> Problem:
         """A loop that trains on nothing that is followed: of all steps in it, the surest place that its data have."""
@@ -123,7 +121,7 @@ class Loops:
 
     def _missed(self, step: _Unfed) -> Missed | None:
         """Where a step's data may be made in a way that is not followed."""
-        taken = self._taken(step.gradient, step.calls, why=True)
+        taken = self._taken(step, why=True)
         mine = [lp for t in taken.takes.values() for lp in t.loops if lp in step.loops]
         if mine:
             reason = "takes batches of arrays, which are followed in `for` loops only"
@@ -132,7 +130,7 @@ class Loops:
 
     def _elsewhere(self, unfed: _Unfed) -> TrainingLoop | _Unfed:
         """The loop that takes its batches from what another file makes."""
-        taken = self._foreign.feeding(unfed.calls[-1], None)
+        taken = self._foreign.feeding(unfed.calls[-1])
         for place, loop in enumerate(unfed.loops):
             over = self._datasets.foreign(loop.iter) if isinstance(loop, cst.For) else ()
             over = over if over and self._feeds(loop, unfed.gradient) else ()
@@ -145,14 +143,9 @@ class Loops:
     ) -> TrainingLoop | None:
         """The loop at a place around a step, should it go over datasets or a batch be taken in it; `fed` are datasets
         of which batches are taken further in."""
-        loop, outer = step.loops[place], step.loops[place + 1 :]
-        here = (c for t in taken if within(self._index, t.call, loop.body) for c in t.chains)
+        here = (c for t in taken if within(self._index, t.call, step.loops[place].body) for c in t.chains)
         chains = tuple(dict.fromkeys([*over, *here, *fed]))
-        if not chains:
-            return None
-        return TrainingLoop(
-            step.gradient, loop, chains, step.calls, self._before(step.loops[-1]), outer, taken=not over
-        )
+        return self._loop(step, place, chains, taken=not over) if chains else None
 
     def _feeds(self, loop: cst.For | cst.While, gradient: Gradient) -> bool:
         """Whether a gradient is computed from what a loop goes over."""
@@ -171,15 +164,14 @@ class Loops:
         if node in calls:
             return
         calls = (*calls, node)
-        loops = self._index.loops_around(node)
-        taken = self._takings.feeding(node, None)
-        step = _Unfed(gradient, calls, tuple(loops))
+        loops = tuple(self._index.loops_around(node))
+        taken, step = self._takings.feeding(node), _Unfed(gradient, calls, loops)
         for place, loop in enumerate(loops):
-            aside = self._aside(gradient, calls, loop)
+            aside = self._aside(step, loop)
             if (here := self._fed(step, place, self._over(loop, aside), taken, fed)) is not None:
                 yield replace(here, aside=aside)
                 return
-        if loops and (arrays := self._over_arrays(gradient, calls, loops)) is not None:
+        if loops and (arrays := self._over_arrays(step)) is not None:
             yield arrays
             return
         fed = (*fed, *(c for t in taken for c in t.chains if not loops))
@@ -205,52 +197,36 @@ class Loops:
             training = frozenset(self._origins.calls_of(function)) - {*aside}
             datasets = Datasets(Origins(self._index, self._origins.names, training))
         iterated = datasets.unwrap(loop.iter)
-        if isinstance(iterated, cst.Call) and self._origins.names.api(iterated.func) == "builtins.zip":
+        if isinstance(iterated, cst.Call) and self._origins.called(iterated) == "builtins.zip":
             return tuple(c for a in iterated.args for c in datasets.chains(datasets.unwrap(a.value)))
         return datasets.chains(iterated)
 
-    def _aside(
-        self, gradient: Gradient, calls: tuple[cst.CSTNode, ...], loop: cst.For | cst.While
-    ) -> tuple[cst.Call, ...]:
+    def _aside(self, step: _Unfed, loop: cst.For | cst.While) -> tuple[cst.Call, ...]:
         """The calls of a loop's function that train nothing, where others do."""
         function = self._index.enclosing_function(loop)
         callers = self._origins.calls_of(function) if function is not None else []
-        aside = [c for c in callers if leads_to_no_update(self._origins, gradient, (*calls, c))]
+        aside = [c for c in callers if leads_to_no_update(self._origins, step.gradient, (*step.calls, c))]
         return tuple(aside) if len(aside) < len(callers) else ()
 
-    def _taken(self, gradient: Gradient, calls: tuple[cst.CSTNode, ...], why: bool = False) -> ArrayTaken:
-        """The batches that a step reached by calls takes out of arrays."""
-        path = tuple(loop for call in calls for loop in self._index.loops_around(call))
-        trained = tuple(_roots(gradient.sources)) if gradient.sources is not None else ()
-        return self._takes.of(Sought(gradient.made_of, path, trained, why), self._way(calls))
+    def _taken(self, step: _Unfed, why: bool = False) -> ArrayTaken:
+        """The batches that a step takes out of arrays."""
+        path = tuple(loop for call in step.calls for loop in self._index.loops_around(call))
+        sought = Sought(step.gradient.made_of, path, tuple(_roots(step.gradient.sources)), why)
+        return self._takes.of(sought, dict(frames(self._origins, step.calls)))
 
-    def _way(self, calls: tuple[cst.CSTNode, ...]) -> dict[cst.FunctionDef, cst.Call]:
-        """The call by which each function on the way is entered."""
-        way: dict[cst.FunctionDef, cst.Call] = {}
-        for inner, outer in pairwise(calls):
-            function = self._index.enclosing_function(inner)
-            if function is not None and isinstance(outer, cst.Call):
-                way[function] = outer
-        return way
-
-    def _over_arrays(
-        self, gradient: Gradient, calls: tuple[cst.CSTNode, ...], loops: list[cst.For | cst.While]
-    ) -> TrainingLoop | None:
+    def _over_arrays(self, step: _Unfed) -> TrainingLoop | None:
         """The loop whose steps take batches out of arrays."""
-        taken = self._taken(gradient, calls)
-        mine = {n: t for n, t in taken.takes.items() if any(loop in loops for loop in t.loops)}
+        taken = self._taken(step)
+        mine = {n: t for n, t in taken.takes.items() if any(loop in step.loops for loop in t.loops)}
         if not mine:
             return None
-        taken = self._takes.others(replace(taken, takes=mine), self._way(calls))
-        place = min(loops.index(loop) for t in mine.values() for loop in t.loops if loop in loops)
-        loop = loops[place]
-        if not isinstance(loop, cst.For):
+        taken = self._takes.others(replace(taken, takes=mine), dict(frames(self._origins, step.calls)))
+        place = min(step.loops.index(loop) for t in mine.values() for loop in t.loops if loop in step.loops)
+        if not isinstance(step.loops[place], cst.For):
             return None
-        start = self._before(loops[-1])
-        found = TrainingLoop(gradient, loop, (), calls, start, tuple(loops[place + 1 :]))
-        takes, arrays = tuple(taken.takes.values()), tuple(taken.arrays)
-        found = replace(found, takes=takes, taking=tuple(taken.calls), rows=frozenset(taken.rows), arrays=arrays)
-        return replace(found, turned=tuple(taken.turned))
+        takes, arrays, turned = tuple(taken.takes.values()), tuple(taken.arrays), tuple(taken.turned)
+        found = replace(self._loop(step, place), takes=takes, arrays=arrays, turned=turned)
+        return replace(found, taking=tuple(taken.calls), rows=frozenset(taken.rows))
 
     def _uncalled(self, node: cst.CSTNode) -> cst.FunctionDef | None:
         """The function around a place, where no call of it is known."""
@@ -307,9 +283,9 @@ class Loops:
         for update in loop.gradient.updates:
             if update.kind == "keras":
                 wanted.append(update.receiver)
-            elif (function := self._index.enclosing_function(update.call)) is not None and self._index.enclosing_class(
-                function
-            ) is not None:
+                continue
+            function = self._index.enclosing_function(update.call)
+            if function is not None and self._index.enclosing_class(function) is not None:
                 wanted.append(function.params.params[0])
         if not all(self._holds_variables(node) for node in wanted):
             return None
@@ -321,8 +297,7 @@ class Loops:
     def _holds_variables(self, node: cst.CSTNode) -> bool:
         """Whether the object is certainly a model, an optimizer or a tf.Module, and not None."""
         if isinstance(node, cst.Param):
-            function = self._index.enclosing_function(node)
-            owner = self._index.enclosing_class(function) if function is not None else None
+            owner = self._owner(node)
             return owner is not None and Kind.MODEL in self._origins.base_kinds(owner)
         if any(self._origins.names.api(o.node) == "builtins.None" for o in self._origins.of(node)):
             return False
@@ -336,10 +311,8 @@ class Loops:
         scope = self._index.scope_of(statement)
         scopes = [scope] if isinstance(scope, cst.Module) else [scope, self._index.root(scope)]
         for candidate in scopes:
-            for name, definitions in self._index.definitions[candidate].items():
-                last = [d for d in definitions if d.kind in {"assign", "param", "with"}]
-                if len(last) != len(definitions) or not last:
-                    continue
+            named = self._index.definitions[candidate]
+            for name in (n for n, found in named.items() if all(d.kind in {"assign", "param", "with"} for d in found)):
                 probe = self._index.probe(name, statement)
                 if {o.node for o in self._origins.of(probe)} == target and reaching(self._index, probe):
                     return name
@@ -347,10 +320,14 @@ class Loops:
 
     def _made(self, node: cst.CSTNode) -> set[cst.CSTNode]:
         if isinstance(node, cst.Param):  # `self` of an optimizer written by hand: the calls that make it
-            function = self._index.enclosing_function(node)
-            owner = self._index.enclosing_class(function) if function is not None else None
+            owner = self._owner(node)
             return {c for c in self._index.calls if owner is not None and self._origins.constructed(c) is owner}
         return {o.node for o in self._origins.of(node) if not isinstance(o.node, cst.Param)}
+
+    def _owner(self, param: cst.Param) -> cst.ClassDef | None:
+        """The class whose method has the parameter."""
+        function = self._index.enclosing_function(param)
+        return self._index.enclosing_class(function) if function is not None else None
 
 
 _CALL = "call the training step in a `for batch in dataset:` loop of this file"
@@ -380,10 +357,7 @@ def _roots(sources: cst.BaseExpression | None) -> list[cst.BaseExpression]:
 
 def loop_exits(loop: TrainingLoop) -> list[cst.CSTNode]:
     """`break` and `return` that end the training loop or one around it."""
-    found: list[cst.CSTNode] = []
-    for body in (loop.loop, *loop.outer):
-        found += _exits(body.body, own=True)
-    return found
+    return [each for around in (loop.loop, *loop.outer) for each in _exits(around.body, own=True)]
 
 
 def _exits(node: cst.CSTNode, own: bool) -> list[cst.CSTNode]:

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from ..program import Origin, Origins, reaching, within
-
-_ASSIGNS = frozenset({"assign", "assign_sub", "assign_add", "scatter_sub", "scatter_add"})
+from ..apis import CHANGES_VARIABLE, FILLS_LISTS
+from ..program import Origin, Origins, closure, reaching, receiver, within
 
 
 @dataclass(frozen=True)
@@ -34,14 +33,9 @@ class OwnClasses:
 
     def optimizer(self, owner: cst.ClassDef) -> Optimizer:
         """The class with its family."""
-        family = {owner: None}
-        grown = True
-        while grown:
-            bases = [b for c in family for b in self.bases(c)]
-            more = [c for c in self._origins.index.classes if c in bases or any(b in family for b in self.bases(c))]
-            grown = not set(more) <= set(family)
-            family.update(dict.fromkeys(more))
-        return Optimizer(owner, tuple(family))
+        classes = self._origins.index.classes
+        related = {c: [*self.bases(c), *(d for d in classes if c in self.bases(d))] for c in classes}
+        return Optimizer(owner, tuple(closure([owner], related.__getitem__)))
 
     def is_self(self, node: cst.Attribute, optimizer: Optimizer) -> bool:
         """Whether an attribute is one of the optimizer itself."""
@@ -49,13 +43,9 @@ class OwnClasses:
 
     def assigns(self, optimizer: Optimizer) -> list[cst.Call]:
         """Every assignment to a variable in the classes' own code."""
-        return [
-            c
-            for c in self._origins.index.calls
-            if isinstance(c.func, cst.Attribute)
-            and c.func.attr.value in _ASSIGNS
-            and any(within(self._origins.index, c, owner) for owner in optimizer.family)
-        ]
+        index = self._origins.index
+        calls = index.methods(*CHANGES_VARIABLE)
+        return [c for c in calls if any(within(index, c, owner) for owner in optimizer.family)]
 
     def stores(self, attribute: str, optimizer: Optimizer) -> list[tuple[cst.CSTNode, tuple[int, ...]]]:
         """What the attribute may be set to, also from outside and on an object that is not known."""
@@ -67,8 +57,7 @@ class OwnClasses:
 
     def is_slot(self, call: cst.Call, optimizer: Optimizer) -> bool:
         """Whether the assigned variable is certainly one that the optimizer made for itself."""
-        assert isinstance(call.func, cst.Attribute)
-        return self.is_own_variable(call.func.value, optimizer)
+        return self.is_own_variable(receiver(call), optimizer)
 
     def is_own_variable(self, node: cst.CSTNode, optimizer: Optimizer) -> bool:
         while isinstance(node, cst.Subscript):
@@ -94,21 +83,12 @@ class OwnClasses:
     def _holds_new(self, node: cst.Attribute, optimizer: Optimizer) -> bool:
         """Whether nothing but new variables, or lists of them, is ever put into an attribute."""
         name, index = node.attr.value, self._origins.index
-        put = [(value, path) for value, path in self.stores(name, optimizer)]
-        new = [self._makes_variables(o) for value, path in put for o in self._origins.of(value, path)]
-        for use in index.attributes[name]:
-            parent = index.parents[use]
-            call = index.parents[parent] if isinstance(parent, cst.Attribute) else None
-            if isinstance(parent, cst.Attribute) and parent.attr.value in {"append", "extend", "insert"}:
-                given = call.args if isinstance(call, cst.Call) else ()
-                new += [bool(given) and all(self._makes_variables(o) for o in self._origins.of(given[-1].value))]
-        kept = [value for target, value in index.subscript_stores.items() if self._is_of(target, name)]
-        new += [self._makes_variables(o) for value in kept for o in self._origins.of(value)]
-        return bool(put) and all(new)
-
-    def _is_of(self, target: cst.Subscript, attribute: str) -> bool:
-        node: cst.CSTNode = target.value
-        return isinstance(node, cst.Attribute) and node.attr.value == attribute
+        uses = index.attributes[name]
+        stored = self.stores(name, optimizer)
+        later: list[cst.CSTNode] = [c.args[-1].value for c in index.methods(*FILLS_LISTS) if receiver(c) in uses]
+        later += [value for target, value in index.subscript_stores.items() if target.value in uses]
+        made = [o for value, path in (*stored, *((v, ()) for v in later)) for o in self._origins.of(value, path)]
+        return bool(stored) and all(map(self._makes_variables, made))
 
     def _makes_variables(self, origin: Origin) -> bool:
         """`tf.Variable(…)`, a list of such, or an empty container that is to be filled."""
@@ -116,14 +96,12 @@ class OwnClasses:
         if origin.path:
             return False
         if isinstance(node, cst.Call):
-            return self._origins.names.api(node.func) in {"tensorflow.Variable", "builtins.list", "builtins.dict"} and (
-                self._origins.names.api(node.func) == "tensorflow.Variable" or not node.args
-            )
-        if isinstance(node, cst.ListComp):
-            return all(self._makes_variables(o) for o in self._origins.of(node.elt))
-        if isinstance(node, cst.DictComp):
-            return all(self._makes_variables(o) for o in self._origins.of(node.value))
+            api = self._origins.called(node)
+            return api == "tensorflow.Variable" or (api in {"builtins.list", "builtins.dict"} and not node.args)
         if isinstance(node, cst.List | cst.Tuple):
             return all(self._makes_variables(o) for e in node.elements for o in self._origins.of(e.value))
+        if isinstance(node, cst.ListComp | cst.DictComp):
+            element = node.elt if isinstance(node, cst.ListComp) else node.value
+            return all(map(self._makes_variables, self._origins.of(element)))
         empty = isinstance(node, cst.Dict) and not node.elements
         return empty or self._origins.names.api(node) == "builtins.None"

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from ..program import Origin, Origins, Problem, reaching
+from ..apis import SAME_NUMBER
+from ..program import Origin, Origins, Problem, assigned, method, reaching, within_itself
 
 _SCALED = "tfdp.runtime.scale_lr"
-_NUMBERS = frozenset({"builtins.float", "tensorflow.constant", "tensorflow.cast", "numpy.float32", "numpy.float64"})
 _NEXT = "write the update as variable.assign_sub(rate * gradient), with one rate that is a number or an argument"
 
 Factors = Callable[[cst.BaseExpression | None], list[cst.BaseExpression]]
@@ -30,7 +30,6 @@ class PlainUpdates:
 
     def __init__(self, origins: Origins, factors: Factors) -> None:
         self._origins, self._factors = origins, factors
-        self._open: set[Origin] = set()
 
     def rate(self, call: cst.Call, amount: cst.BaseExpression | None) -> PlainRate | Problem:
         """The factor that is the rate of one update, where all the rest is a second one: the gradient.
@@ -55,31 +54,23 @@ class PlainUpdates:
             return [node, *self._read(node.left), *self._read(node.right)]
         if isinstance(node, cst.UnaryOperation):
             return self._read(node.expression)
-        if isinstance(node, cst.Name):
-            definitions = reaching(self._origins.index, node)
-            value = definitions[0].value if len(definitions) == 1 and definitions[0].kind == "assign" else None
-            return self._read(value) if isinstance(value, cst.BinaryOperation) else []
-        return []
+        value = assigned(self._origins.index, node) if node is not None else None
+        return self._read(value) if isinstance(value, cst.BinaryOperation) else []
 
     def _is_scaled(self, rate: cst.BaseExpression) -> bool:
-        made = [o.node for o in self._origins.of(rate)]
-        return any(isinstance(m, cst.Call) and self._origins.names.api(m.func) == _SCALED for m in made)
+        return any(self._origins.called(o.node) == _SCALED for o in self._origins.of(rate))
 
     def _is_number(self, node: cst.CSTNode) -> bool:
         found = self._origins.of(node)
         return bool(found) and all(self._given(o) for o in found) and not self._bound_again(node)
 
+    @within_itself(False)
     def _given(self, origin: Origin) -> bool:
-        """Whether a value is a number of the script, or of its arguments: none that changes from step to step."""
-        if origin.path or origin in self._open:
-            return False  # what is made of itself changes
-        self._open.add(origin)
-        try:
-            return self._is_given(origin.node)
-        finally:
-            self._open.discard(origin)
-
-    def _is_given(self, node: cst.CSTNode) -> bool:
+        """Whether a value is a number of the script, or of its arguments: none that changes from step to step, as what
+        is made of itself does."""
+        node = origin.node
+        if origin.path:
+            return False
         if isinstance(node, cst.Integer | cst.Float):
             return True
         if isinstance(node, cst.UnaryOperation):
@@ -87,17 +78,10 @@ class PlainUpdates:
         if isinstance(node, cst.BinaryOperation):
             return self._is_number(node.left) and self._is_number(node.right)
         if isinstance(node, cst.Attribute):
-            return self._parsed(node.value)
-        if not isinstance(node, cst.Call):
-            return False
-        api = self._origins.names.api(node.func)
-        return api == _SCALED or (api in _NUMBERS and len(node.args) > 0 and self._is_number(node.args[0].value))
-
-    def _parsed(self, node: cst.CSTNode) -> bool:
-        """`parser.parse_args()`."""
-        origin = self._origins.one(node)
-        func = origin.node.func if origin is not None and isinstance(origin.node, cst.Call) else None
-        return isinstance(func, cst.Attribute) and func.attr.value == "parse_args"
+            made = self._origins.one(node.value)
+            return made is not None and method(made.node) == "parse_args"
+        api, args = self._origins.called(node), node.args if isinstance(node, cst.Call) else ()
+        return api == _SCALED or (api in SAME_NUMBER and bool(args) and self._is_number(args[0].value))
 
     def _bound_again(self, node: cst.CSTNode) -> bool:
         """Whether a name is bound in several places: it may fall during training."""

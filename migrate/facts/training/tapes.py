@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 import libcst as cst
 
 from ...catalogue import UPDATES, Kind
-from ..program import Definition, Origins, Variables, argument, reaching, within
-
-_ASSIGNS = frozenset({"assign", "assign_sub", "assign_add", "scatter_sub", "scatter_add"})
-_FILLS_LISTS, _FILLS_DICTS = frozenset({"append", "extend", "insert"}), frozenset({"update", "setdefault"})
-_KNOWN = ("tensorflow.", "keras.", "numpy.", "builtins.", "matplotlib.")
-_WRAPPER = "tfdp.runtime.DistributedGradientTape"
-AVERAGED = "tfdp.runtime.DistributedOptimizer"
-_DEPTH = 10  # names followed one after another
+from ..apis import CHANGES_VARIABLE, FILLS_LISTS, UPDATES_NOTHING
+from ..program import (
+    Definition,
+    Origins,
+    Variables,
+    argument,
+    closure,
+    method,
+    nodes,
+    reaching,
+    receiver,
+    uses,
+    within,
+    within_itself,
+)
 
 
 @dataclass(frozen=True)
@@ -31,8 +38,9 @@ class Update:
 class Gradient:
     """`tape.gradient(target, sources)`; without updates it is a gradient taken for another reason and stays local.
 
-    `fed` is what `model.train_on_batch(…)` is given, which takes the gradient of a compiled loss and updates by itself:
-    then `tape` is the model.
+    `escapes` are calls of functions that are not in this file, and returns that nothing here calls. `fed` is what
+    `model.train_on_batch(…)` is given, which takes the gradient of a compiled loss and updates by itself: then `tape`
+    is the model.
     """
 
     call: cst.Call
@@ -41,9 +49,7 @@ class Gradient:
     sources: cst.BaseExpression | None
     wrapped: bool
     updates: tuple[Update, ...]
-    escapes: tuple[
-        cst.CSTNode, ...
-    ]  # calls of functions that are not in this file, and returns that nothing here calls
+    escapes: tuple[cst.CSTNode, ...]
     minimized: bool = False  # by `optimizer.minimize(…)`: `tape` is the optimizer, which is averaged itself
     fed: tuple[cst.BaseExpression, ...] = ()
 
@@ -55,50 +61,43 @@ class Gradient:
 
 def gradients(origins: Origins) -> tuple[Gradient, ...]:
     """Every gradient call on a tape, in the order of the text."""
-    calls = {c: wrapped for c in origins.index.calls if (wrapped := _on_tape(origins, c)) is not None}
-    found, variables = [], Variables(origins)
-    for call, wrapped in calls.items():
-        target, sources = argument(call, "target", 0), argument(call, "sources", 1)
-        assert isinstance(call.func, cst.Attribute)
-        flow = _Flow(origins, frozenset(calls), variables=variables)
+    calls, variables = _on_tapes(origins), Variables(origins)
+    found = []
+    for call in calls:
+        target, sources = _value(call, "target", 0), _value(call, "sources", 1)
+        wrapped, flow = _is_wrapped(origins, call), _Flow(origins, frozenset(calls), variables=variables)
         flow.follow(call)
-        given = [a.value if a is not None else None for a in (target, sources)]
-        found.append(
-            Gradient(call, call.func.value, given[0], given[1], wrapped, tuple(flow.updates), tuple(flow.escapes))
-        )
-    found += [_minimized(origins, c) for c in origins.index.calls if _minimizes(origins, c)]
-    place = {call: i for i, call in enumerate(origins.index.calls)}
-    return tuple(sorted(found, key=lambda g: place[g.call]))
+        found.append(Gradient(call, receiver(call), target, sources, wrapped, tuple(flow.updates), tuple(flow.escapes)))
+    minimizes = [c for c in origins.index.methods("minimize") if Kind.OPTIMIZER in origins.kinds(receiver(c))]
+    found += [_minimized(origins, c) for c in minimizes]
+    return tuple(sorted(found, key=lambda g: origins.index.order[g.call]))
 
 
-def _minimizes(origins: Origins, call: cst.Call) -> bool:
-    named = isinstance(call.func, cst.Attribute) and call.func.attr.value == "minimize"
-    return named and isinstance(call.func, cst.Attribute) and Kind.OPTIMIZER in origins.kinds(call.func.value)
+def _value(call: cst.Call, keyword: str, position: int) -> cst.BaseExpression | None:
+    given = argument(call, keyword, position)
+    return given.value if given is not None else None
 
 
 def _minimized(origins: Origins, call: cst.Call) -> Gradient:
     """`optimizer.minimize(loss, variables)`, of a function that gives the loss or of a loss with its tape."""
-    assert isinstance(call.func, cst.Attribute)
-    loss, sources = argument(call, "loss", 0), argument(call, "var_list", 1)
-    target = loss.value if loss is not None else None
+    target = _value(call, "loss", 0)
     origin = origins.one(target) if target is not None else None
     made = origin.node if origin is not None and not origin.path else None
     if isinstance(made, cst.Lambda):
         target = made.body
     elif isinstance(made, cst.FunctionDef):
-        returned = [r.value for r in origins.index.returns[made] if r.value is not None]
+        returned = origins.index.given_back(made)
         target = returned[0] if len(returned) == 1 else None
-    receiver = call.func.value
-    known = origins.kinds(receiver) == {Kind.OPTIMIZER}
-    update = Update(call, receiver, "keras" if known else "unknown")
-    variables = sources.value if sources is not None else None
-    wrapped = is_averaged(origins, receiver)
-    return Gradient(call, receiver, target, variables, wrapped, (update,), (), minimized=True)
+    optimizer, sources = receiver(call), _value(call, "var_list", 1)
+    update = Update(call, optimizer, "keras" if origins.kinds(optimizer) == {Kind.OPTIMIZER} else "unknown")
+    wrapped = is_averaged(origins, optimizer)
+    return Gradient(call, optimizer, target, sources, wrapped, (update,), (), minimized=True)
 
 
-def is_averaged(origins: Origins, node: cst.CSTNode, depth: int = 0) -> bool:
+@within_itself(False)
+def is_averaged(origins: Origins, node: cst.CSTNode) -> bool:
     """Whether an expression is `dp.DistributedOptimizer(…)`, by whatever name."""
-    if isinstance(node, cst.Call) and origins.names.api(node.func) == AVERAGED:
+    if origins.called(node) == "tfdp.runtime.DistributedOptimizer":
         return True
     values: list[cst.CSTNode | None] = []
     if isinstance(node, cst.Name):
@@ -107,18 +106,18 @@ def is_averaged(origins: Origins, node: cst.CSTNode, depth: int = 0) -> bool:
         values = [value if not path else None for value, path in origins.stored(node)]
     elif isinstance(node, cst.IfExp):
         values = [node.body, node.orelse]
-    return bool(values) and depth < _DEPTH and all(v is not None and is_averaged(origins, v, depth + 1) for v in values)
+    return bool(values) and all(v is not None and is_averaged(origins, v) for v in values)
 
 
-def _on_tape(origins: Origins, call: cst.Call) -> bool | None:
-    """Whether a `.gradient()` call's tape is wrapped already; None where it is no tape's."""
-    if not isinstance(call.func, cst.Attribute) or call.func.attr.value != "gradient":
-        return None
-    receiver = call.func.value
-    made = [o.node for o in origins.of(receiver) if isinstance(o.node, cst.Call)]
-    if any(origins.names.api(m.func) == _WRAPPER for m in made):
-        return True
-    return False if Kind.TAPE in origins.kinds(receiver) else None
+def _on_tapes(origins: Origins) -> list[cst.Call]:
+    """The calls of `.gradient()` of tapes."""
+    calls = origins.index.methods("gradient")
+    return [c for c in calls if _is_wrapped(origins, c) or Kind.TAPE in origins.kinds(receiver(c))]
+
+
+def _is_wrapped(origins: Origins, call: cst.Call) -> bool:
+    made = origins.of(receiver(call))
+    return any(origins.called(o.node) == "tfdp.runtime.DistributedGradientTape" for o in made)
 
 
 def reaches_update(origins: Origins, node: cst.Call, inside: cst.FunctionDef | None = None) -> bool:
@@ -126,8 +125,7 @@ def reaches_update(origins: Origins, node: cst.Call, inside: cst.FunctionDef | N
 
     With `inside`, whether it does so without being returned from that function.
     """
-    calls = frozenset(c for c in origins.index.calls if c is not node and _on_tape(origins, c) is not None)
-    flow = _Flow(origins, calls, inside=inside)
+    flow = _Flow(origins, frozenset(_on_tapes(origins)) - {node}, inside=inside)
     flow.follow(node)
     return bool(flow.updates)
 
@@ -142,48 +140,44 @@ def changes_its_sources(origins: Origins, gradient: Gradient) -> bool:
     flow.follow(gradient.call)
     bound = _bindings(origins, gradient.sources)
     again = [d for d in bound if flow.holds(d)]
-    loops = [loop for d in again for loop in origins.index.loops_around(d.statement)]
-    outermost = [loop for loop in loops if isinstance(loop, cst.For) and not _counts(origins, loop)]
-    return any(not within(origins.index, d.statement, loop) for loop in outermost for d in bound if d.kind != "param")
+    loops = [loop for d in again for loop in origins.index.loops_around(d.statement) if isinstance(loop, cst.For)]
+    over_data = [loop for loop in loops if origins.called(loop.iter) != "builtins.range"]
+    return any(not within(origins.index, d.statement, loop) for loop in over_data for d in bound if d.kind != "param")
 
 
-def _counts(origins: Origins, loop: cst.For) -> bool:
-    return isinstance(loop.iter, cst.Call) and origins.names.api(loop.iter.func) == "builtins.range"
-
-
-def _bindings(origins: Origins, node: cst.CSTNode | None) -> list[Definition]:
+def _bindings(origins: Origins, node: cst.CSTNode | None) -> Iterable[Definition]:
     """The bindings of all names in an expression, and of those that are passed for its parameters."""
-    found: dict[Definition, None] = {}
-    todo = [node] if node is not None else []
-    while todo:
-        each = todo.pop()
-        if not isinstance(each, cst.Name):
-            todo += each.children
-            continue
-        for definition in reaching(origins.index, each):
-            if definition in found:
-                continue
-            found[definition] = None
-            function = definition.scope
-            if definition.kind == "param" and isinstance(function, cst.FunctionDef):
-                given = [origins.bind(call, function).get(definition.name) for call in origins.calls_of(function)]
-                todo += [value for value in given if value is not None]
-            elif isinstance(definition.value, cst.List | cst.Tuple):
-                todo.append(definition.value)
-    return list(found)
+
+    def named(*values: cst.CSTNode | None) -> list[Definition]:
+        names = [n for v in values if v is not None for n in nodes(v) if isinstance(n, cst.Name)]
+        return [d for name in names for d in reaching(origins.index, name)]
+
+    def further(definition: Definition) -> list[Definition]:
+        function = definition.scope
+        if definition.kind == "param" and isinstance(function, cst.FunctionDef):
+            return named(*(origins.bind(call, function).get(definition.name) for call in origins.calls_of(function)))
+        return named(definition.value) if isinstance(definition.value, cst.List | cst.Tuple) else []
+
+    return closure(named(node), further)
 
 
-@dataclass
 class _Flow:
     """Forward flow of one value through expressions, names, parameters, returns and containers (flow-insensitive)."""
 
-    origins: Origins
-    gradient_calls: frozenset[cst.Call]
-    updates: list[Update] = field(default_factory=list)
-    escapes: list[cst.CSTNode] = field(default_factory=list)
-    inside: cst.FunctionDef | None = None  # follow no return of this function
-    variables: Variables | None = None
-    _seen: set[cst.CSTNode | Definition] = field(default_factory=set)
+    def __init__(
+        self,
+        origins: Origins,
+        gradient_calls: frozenset[cst.Call],
+        inside: cst.FunctionDef | None = None,
+        variables: Variables | None = None,
+    ) -> None:
+        """inside: follow no return of this function."""
+        self.updates: list[Update] = []
+        self.escapes: list[cst.CSTNode] = []
+        self._origins, self._index = origins, origins.index
+        self._gradient_calls, self._inside = gradient_calls, inside
+        self._variables = variables or Variables(origins)
+        self._seen: set[cst.CSTNode | Definition] = set()
 
     def holds(self, definition: Definition) -> bool:
         """Whether the value is bound by it."""
@@ -191,147 +185,103 @@ class _Flow:
 
     def follow(self, node: cst.CSTNode) -> None:
         """Climb from an expression that holds the value to the statement that keeps it."""
-        index = self.origins.index
         child = node
-        for parent in index.ancestors(node):
-            if parent in self._seen:
+        for parent in self._index.ancestors(node):
+            if parent in self._seen or isinstance(parent, cst.Lambda):
                 return
             if isinstance(parent, cst.Call) and child is not parent.func:
-                if parent in self.gradient_calls or not self._enter(parent, child):
+                if parent in self._gradient_calls or not self._enter(parent, child):
                     return
                 self._seen.add(parent)
-            elif (
-                isinstance(parent, cst.Attribute)
-                and isinstance(index.parents[parent], cst.Call)
-                and child is parent.value
-            ):
-                pass  # a method of the value: its result is taken to hold it
             elif isinstance(parent, cst.CompFor):
-                self._element(parent)
-            elif isinstance(parent, cst.Lambda):
-                return
+                self._bind(d for d in self._index.bound[self._index.statement_of(parent)] if d.value is parent.iter)
             elif isinstance(parent, cst.BaseSmallStatement | cst.BaseCompoundStatement):
                 self._keep(parent)
                 return
             child = parent
 
+    def _follow_new(self, places: Iterable[cst.CSTNode]) -> None:
+        for place in places:
+            if place not in self._seen:
+                self._seen.add(place)
+                self.follow(place)
+
     def _enter(self, call: cst.Call, child: cst.CSTNode) -> bool:
         """The value is an argument of `call`. False where the call's result does not hold it."""
-        func = call.func
-        if isinstance(func, cst.Attribute):
-            if func.attr.value in UPDATES | _ASSIGNS and self._update(call, func):
-                return False
-            if self._fills(func):
-                self._container_uses(func.value)
-                return False
-        function = self.origins.function(func) or self._called_method(func)
+        if method(call) in UPDATES | CHANGES_VARIABLE and self._update(call):
+            return False
+        if self._fills(call):
+            self._put_into(receiver(call))
+            return False
+        owner = self._origins.class_of(call.func)
+        called = self._origins.method(owner, "__call__") if owner is not None else None
+        function = self._origins.function(call.func) or called
         if function is None:
-            if not (self.origins.names.api(func) or "").startswith(_KNOWN):
+            if not UPDATES_NOTHING.match(self._origins.called(call)):
                 self.escapes.append(call)
             return True
-        for name, value in self.origins.bind(call, function).items():
-            if isinstance(child, cst.Arg) and child.value is value:
-                self._parameter(function, name)
+        bound, params = self._origins.bind(call, function), self._index.definitions[function]
+        names = [name for name, value in bound.items() if isinstance(child, cst.Arg) and child.value is value]
+        self._bind(d for name in names for d in params.get(name, ()) if d.kind == "param")
         return False
 
-    def _fills(self, method: cst.Attribute) -> bool:
+    def _fills(self, call: cst.Call) -> bool:
         """Whether a method puts its arguments into a list, or into what is certainly a dict."""
-        if method.attr.value in _FILLS_LISTS:
-            return self.origins.function(method) is None
-        made = [o.node for o in self.origins.of(method.value)] if method.attr.value in _FILLS_DICTS else []
-        dicts = [isinstance(m, cst.Dict) or (isinstance(m, cst.Call) and self._makes_dict(m)) for m in made]
-        return bool(dicts) and all(dicts)
+        if method(call) in FILLS_LISTS:
+            return self._origins.function(call.func) is None
+        made = [o.node for o in self._origins.of(receiver(call))] if method(call) in {"update", "setdefault"} else []
+        makers = {"builtins.dict", "collections.defaultdict"}
+        return bool(made) and all(isinstance(m, cst.Dict) or self._origins.called(m) in makers for m in made)
 
-    def _makes_dict(self, call: cst.Call) -> bool:
-        return self.origins.names.api(call.func) in {"builtins.dict", "collections.defaultdict"}
-
-    def _called_method(self, func: cst.BaseExpression) -> cst.FunctionDef | None:
-        owner = self.origins.class_of(func)
-        return self.origins.method(owner, "__call__") if owner is not None else None
-
-    def _update(self, call: cst.Call, func: cst.Attribute) -> bool:
+    def _update(self, call: cst.Call) -> bool:
+        changed = receiver(call)
         if any(u.call is call for u in self.updates):
             return True
-        if func.attr.value in _ASSIGNS:
-            self.variables = self.variables or Variables(self.origins)
-            kept = self.variables.is_accumulator(func.value)
-            if kept:
-                for made in kept - self._seen:
-                    self._seen.add(made)
-                    self.follow(made)
-                return True
-            self.updates.append(Update(call, func.value, "assign"))
+        if method(call) in CHANGES_VARIABLE:
+            kept = self._variables.is_accumulator(changed)
+            self._follow_new(kept)
+            self.updates += [] if kept else [Update(call, changed, "assign")]
             return True
-        kinds = self.origins.kinds(func.value)
-        if self.origins.class_of(func.value) is not None and Kind.OPTIMIZER not in kinds:
+        kinds = self._origins.kinds(changed)
+        if self._origins.class_of(changed) is not None and Kind.OPTIMIZER not in kinds:
             return False  # the file's own class: its body says what it does with the value
-        self.updates.append(Update(call, func.value, "keras" if kinds == {Kind.OPTIMIZER} else "unknown"))
+        self.updates.append(Update(call, changed, "keras" if kinds == {Kind.OPTIMIZER} else "unknown"))
         return True
 
     def _keep(self, statement: cst.CSTNode) -> None:
-        index = self.origins.index
         if isinstance(statement, cst.Assign | cst.AnnAssign | cst.AugAssign | cst.For | cst.With):
-            self._bound(lambda d: d.statement is statement and d.kind in {"assign", "for", "with", "other"})
+            bound = self._index.bound[statement]
+            self._bind(d for d in bound if d.kind in {"assign", "for", "with", "other"})
             if isinstance(statement, cst.Assign):
-                for target in statement.targets:
-                    self._attribute_uses(target.target)
+                self._store([t.target for t in statement.targets])
             elif isinstance(statement, cst.AnnAssign | cst.AugAssign):
-                self._attribute_uses(statement.target)
-        elif isinstance(statement, cst.Return):
-            function = index.enclosing_function(statement)
-            if function is not None and function is self.inside:
-                return
-            calls = self.origins.calls_of(function) if function is not None else []
-            if not calls:
-                self.escapes.append(statement)
-            for call in calls:
-                if call not in self._seen:
-                    self._seen.add(call)
-                    self.follow(call)
+                self._store([statement.target])
+        function = self._index.enclosing_function(statement)
+        if isinstance(statement, cst.Return) and (function is None or function is not self._inside):
+            calls = self._origins.calls_of(function) if function is not None else []
+            self.escapes += [] if calls else [statement]
+            self._follow_new(calls)
 
-    def _attribute_uses(self, target: cst.CSTNode) -> None:
-        if isinstance(target, cst.Tuple | cst.List):
-            for element in target.elements:
-                self._attribute_uses(element.value)
-        while isinstance(target, cst.Subscript):
-            target = target.value
-            if isinstance(target, cst.Name):
-                self._container_uses(target)
-        if not isinstance(target, cst.Attribute):
-            return
-        for use in self.origins.index.attributes.get(target.attr.value, ()):
-            if use is not target and use not in self._seen:
-                self._seen.add(use)
-                self.follow(use)
+    def _store(self, targets: Iterable[cst.CSTNode]) -> None:
+        """What reads the attributes and containers that a statement sets or fills."""
+        for target in targets:
+            if isinstance(target, cst.Tuple | cst.List):
+                self._store(e.value for e in target.elements)
+            elif isinstance(target, cst.Attribute | cst.Subscript):
+                self._put_into(target)
 
-    def _container_uses(self, container: cst.CSTNode) -> None:
-        """What reads a list or dict into which the value is put."""
-        while isinstance(container, cst.Subscript):
-            container = container.value
-        if isinstance(container, cst.Name):
-            for definition in reaching(self.origins.index, container):
-                self._uses(definition)
-        else:
-            self._attribute_uses(container)
+    def _put_into(self, holder: cst.CSTNode) -> None:
+        """What reads a list, dict or attribute into which the value is put."""
+        while isinstance(holder, cst.Subscript):
+            holder = holder.value
+        if isinstance(holder, cst.Name):
+            self._bind(reaching(self._index, holder))
+        elif isinstance(holder, cst.Attribute):
+            self._follow_new(a for a in self._index.attributes.get(holder.attr.value, ()) if a is not holder)
 
-    def _element(self, comprehension: cst.CompFor) -> None:
-        self._bound(lambda d: d.kind == "comp" and d.value is comprehension.iter)
-
-    def _parameter(self, function: cst.FunctionDef, name: str) -> None:
-        self._bound(lambda d: d.scope is function and d.kind == "param" and d.name == name)
-
-    def _bound(self, which: Callable[[Definition], bool]) -> None:
-        for scoped in list(self.origins.index.definitions.values()):
-            for definitions in scoped.values():
-                for definition in definitions:
-                    if which(definition):
-                        self._uses(definition)
-
-    def _uses(self, definition: Definition) -> None:
-        if definition in self._seen:
-            return
-        self._seen.add(definition)
-        for name in self.origins.index.names[definition.name]:
-            if name not in self._seen and definition in reaching(self.origins.index, name):
-                self._seen.add(name)
-                self.follow(name)
+    def _bind(self, definitions: Iterable[Definition]) -> None:
+        """What reads a name that holds the value."""
+        for definition in definitions:
+            if definition not in self._seen:
+                self._seen.add(definition)
+                self._follow_new(uses(self._index, definition))

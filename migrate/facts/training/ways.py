@@ -12,16 +12,14 @@ from .tapes import Gradient
 
 def leads_to_no_update(origins: Origins, gradient: Gradient, calls: tuple[cst.CSTNode, ...]) -> bool:
     """Whether the gradient is certainly not taken, or not applied, by way of the calls, the innermost first."""
-    frames = _frames(origins, calls)
-    if any(reached(origins, node, frames) is False for node in calls):
+    way = frames(origins, calls)
+    if any(reached(origins, node, way) is False for node in calls):
         return True
-    return bool(gradient.updates) and all(reached(origins, u.call, frames) is False for u in gradient.updates)
+    return bool(gradient.updates) and all(reached(origins, u.call, way) is False for u in gradient.updates)
 
 
-def _frames(origins: Origins, calls: tuple[cst.CSTNode, ...]) -> Frames:
-    found: list[tuple[cst.FunctionDef, cst.Call]] = []
-    for inner, outer in pairwise(calls):
-        function = origins.index.enclosing_function(inner)
-        if function is not None and isinstance(outer, cst.Call):
-            found.append((function, outer))
+def frames(origins: Origins, calls: tuple[cst.CSTNode, ...]) -> Frames:
+    """The calls by which the functions on the way to the first of them are entered, the outermost first."""
+    around = [(origins.index.enclosing_function(inner), outer) for inner, outer in pairwise(calls)]
+    found = [(f, outer) for f, outer in around if f is not None and isinstance(outer, cst.Call)]
     return tuple(reversed(found))

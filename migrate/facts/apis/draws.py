@@ -1,0 +1,18 @@
+"""What draws at random: NumPy's and Python's functions, and methods of their generators, by name."""
+
+from __future__ import annotations
+
+import re
+
+DRAW_SIZES = {
+    **dict.fromkeys(("random", "random_sample", "standard_normal"), 0),
+    **dict.fromkeys(("choice", "exponential"), 1),
+    **dict.fromkeys(("gamma", "integers", "laplace", "multivariate_normal", "normal", "randint", "uniform"), 2),
+}
+"""Where each takes its `size`; not those that give an order of examples, as permutation does."""
+
+DRAWS_INDICES = frozenset({"randint", "choice", "integers", "sample"})
+"""May draw which examples come next."""
+
+DRAWS_BY_SEED = re.compile(r"(tensorflow|keras)\.random\.(?!set_seed|Generator|experimental|stateless_)")
+"""Draw from TensorFlow's one generator, by its global seed."""
