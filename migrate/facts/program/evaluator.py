@@ -39,7 +39,7 @@ class Evaluator(ABC, Generic[V]):
         self._answers: dict[_Key, V] = {}
         self._busy: set[_Key] = set()
         self._earlier: dict[cst.AugAssign, cst.Name] = {}
-        self._asked = 0
+        self._asked = self._cuts = 0
 
     def of(self, node: cst.CSTNode, frames: Frames = ()) -> V:
         """The answer for the value of an expression."""
@@ -55,15 +55,18 @@ class Evaluator(ABC, Generic[V]):
             return self._answers[key]
         self._asked += 1
         if key in self._busy:
+            self._cuts += 1
             return self.nothing
         if self._asked > _QUESTIONS or len(self._busy) > _DEPTH or max(len(frames), len(path)) > _CALLS:
+            self._cuts += 1
             return self.unknown
+        cuts = self._cuts
         self._busy.add(key)
         try:
             found = self._part(node, path, frames) if path else self._of(node, frames)
         finally:
             self._busy.discard(key)
-        if not self._busy:
+        if not self._busy or cuts == self._cuts:  # an answer that a cycle cut short holds only inside that cycle
             self._answers[key] = found
         return found
 
@@ -247,7 +250,7 @@ class Evaluator(ABC, Generic[V]):
         inside = nodes(function.body) if function in self._index.generators else ()
         yields = [n for n in inside if isinstance(n, cst.Yield)]
         own = [n.value for n in yields if self._index.enclosing_function(n) is function]
-        values = [*(r.value for r in self._index.returns[function]), *own]
+        values = [*self._index.returned(function), *own]
         return [v.item if isinstance(v, cst.From) else v for v in values if v is not None]
 
     def _attribute(self, node: cst.Attribute, frames: Frames) -> V:

@@ -298,6 +298,12 @@ class Index(_Nodes):
             child = parent
         return loops
 
+    def returned(self, function: Scope) -> list[cst.BaseExpression]:
+        """The values that a function returns."""
+        if isinstance(function, cst.Lambda):
+            return [function.body]
+        return [r.value for r in self.returns[function] if r.value is not None]
+
     def methods(self, *names: str) -> list[cst.Call]:
         """The calls of methods, or of functions of a module, by their last names, in the order of the file."""
         found = (self.parents.get(a) for name in names for a in self.attributes.get(name, ()))
