@@ -2,24 +2,53 @@
 
 from __future__ import annotations
 
-from .functions import NEW_AXIS, RANGES, SAME_COUNT, SAME_ELEMENTS, SAME_NUMBER
+from .functions import (
+    CALLS_IT,
+    COUNTS_UP,
+    NEW_AXIS,
+    RANGES,
+    RANKS,
+    SAME_COUNT,
+    SAME_ELEMENTS,
+    SAME_NUMBER,
+    SETS_VARIABLE,
+)
 from .lengths import AS_LONG, AS_SAID, CHOOSES, CHOOSING_METHODS, COUNTS, OUTSIDE
-from .methods import ASSIGNS, CALLED, CHANGES_VARIABLE, KERAS_LOSS, MAKES_WEIGHT, PUTS_IN, READS_NUMBER
+from .methods import (
+    APPLIES_GRADIENTS,
+    ASSIGNS,
+    CALLED,
+    CHANGES_VARIABLE,
+    COUNTS_STEPS,
+    DESCRIBES,
+    KERAS_LOSS,
+    MAKES_VARIABLE,
+    MAKES_WEIGHT,
+    PUTS_IN,
+    READS_NUMBER,
+    SETS_WEIGHTS,
+)
 from .values import CHANCE, DRAWN, ENDINGS, OF_KIND, PURE, UNASKED
 
 __all__ = [
+    "APPLIES_GRADIENTS",
     "ASSIGNS",
     "AS_LONG",
     "AS_SAID",
     "CALLED",
+    "CALLS_IT",
     "CHANCE",
     "CHANGES_VARIABLE",
     "CHOOSES",
     "CHOOSING_METHODS",
     "COUNTS",
+    "COUNTS_STEPS",
+    "COUNTS_UP",
+    "DESCRIBES",
     "DRAWN",
     "ENDINGS",
     "KERAS_LOSS",
+    "MAKES_VARIABLE",
     "MAKES_WEIGHT",
     "NEW_AXIS",
     "OF_KIND",
@@ -27,9 +56,12 @@ __all__ = [
     "PURE",
     "PUTS_IN",
     "RANGES",
+    "RANKS",
     "READS_NUMBER",
     "SAME_COUNT",
     "SAME_ELEMENTS",
     "SAME_NUMBER",
+    "SETS_VARIABLE",
+    "SETS_WEIGHTS",
     "UNASKED",
 ]

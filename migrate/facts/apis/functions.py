@@ -5,6 +5,9 @@ from __future__ import annotations
 RANGES = frozenset({"builtins.range", "tqdm.trange", "tqdm.auto.trange", "tqdm.notebook.trange"})
 """The numbers up to one."""
 
+COUNTS_UP = RANGES | {"itertools.count", "numpy.arange", "tensorflow.range"}
+"""Whole numbers, one after another."""
+
 SAME_ELEMENTS = frozenset({"builtins.list", "builtins.tuple", "builtins.reversed", "builtins.iter", "builtins.sorted"})
 """The elements of their argument."""
 
@@ -21,3 +24,17 @@ SAME_NUMBER = frozenset(
 
 SAME_COUNT = SAME_NUMBER | {"builtins.int", "numpy.int32", "numpy.int64"}
 """A whole number, in another type."""
+
+SETS_VARIABLE = {
+    "keras.backend.set_value": True,
+    "keras.backend.update": True,
+    "keras.backend.update_add": False,
+    "keras.backend.update_sub": False,
+}
+"""Give a variable a value: the second argument, or what it was and that."""
+
+CALLS_IT = frozenset({"tensorflow.function", "absl.app.run", "tensorflow.compat.v1.app.run", "fire.Fire"})
+"""Call the function that they are given, or give back one that does, on every worker alike."""
+
+RANKS = frozenset({"tfdp.runtime.rank", "tfdp.runtime.local_rank"})
+"""Which worker this is."""

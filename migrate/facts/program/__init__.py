@@ -17,11 +17,11 @@ from .modules import Program, SourceFile
 from .names import Names
 from .networks import LAYERS, holds_weights, is_network
 from .origins import Origin, Origins, argument
-from .pace import Pace
+from .pace import Later, StepNumbers
 from .pieces import nodes, parts
 from .problem import Problem
 from .slices import backward
-from .spelling import last_name, method, receiver
+from .spelling import changed_by, last_name, method, receiver
 from .unknown import Unknown, quoted, told
 from .variables import Variables
 
@@ -36,15 +36,16 @@ __all__ = [
     "Evaluator",
     "Frames",
     "Index",
+    "Later",
     "Listed",
     "Names",
     "Origin",
     "Origins",
-    "Pace",
     "Polynomial",
     "Problem",
     "Program",
     "SourceFile",
+    "StepNumbers",
     "Unknown",
     "Variables",
     "additions",
@@ -52,6 +53,7 @@ __all__ = [
     "attribute_additions",
     "axes",
     "backward",
+    "changed_by",
     "closure",
     "computes",
     "controls",

@@ -90,7 +90,7 @@ class _Slice:
     def _enter(self, call: cst.Call, function: cst.FunctionDef) -> Iterator[cst.CSTNode]:
         self._calls.setdefault(function, []).append(call)
         yield from self._bound(call, function, self._wanted.get(function, set()))
-        yield from (r.value for r in self._origins.index.returns[function] if r.value is not None)
+        yield from self._origins.index.returned(function)
 
     def _bound(self, call: cst.Call, function: cst.FunctionDef, names: set[str]) -> list[cst.CSTNode]:
         bound = self._origins.bind(call, function)

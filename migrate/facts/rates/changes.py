@@ -10,7 +10,7 @@ import libcst as cst
 
 from ...catalogue import Kind
 from ..keras import Hooks
-from ..program import Origins, Pace, Problem, argument, controls, nodes, number
+from ..program import Later, Origins, Problem, StepNumbers, argument, controls, nodes, number
 from ..sameness import Sameness
 from .objects import RATES, plain_object, reads_a_rate, sets_by_name
 from .values import Made, RateValue, RateValues
@@ -48,7 +48,7 @@ class RateChanges:
         self._origins, self._sameness = origins, sameness
         self._hooks = Hooks(origins)
         self._values = RateValues(origins, self._hooks.present())
-        self._pace = Pace(origins, loops)
+        self._steps = StepNumbers(origins, loops)
 
     def found(self) -> Changes:
         """Everything about all of them."""
@@ -91,9 +91,9 @@ class RateChanges:
             reason = "the learning rate is assigned here, where it would replace the scaled one"
             yield Problem("TFDP020", change.place, reason, _NEXT)
             return
-        repeats = self._hooks.each_step(change.place) or (made is Made.RELATIVE and self._pace.in_step(change.place))
+        repeats = self._hooks.each_step(change.place) or (made is Made.RELATIVE and self._steps.in_step(change.place))
         values = [*change.reads, *controls(change.place, self._origins)]
-        if repeats or any(self._pace.counts_steps(v) is not None for v in values):
+        if repeats or not self._steps.all(values).isdisjoint({Later.COUNT, Later.SUM}):
             reason = "the learning rate that is assigned here depends on the step, and steps are fewer here"
             yield Problem("TFDP020", change.place, reason, _NEXT)
 
