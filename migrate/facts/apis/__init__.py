@@ -5,6 +5,7 @@ from __future__ import annotations
 from .functions import (
     CALLS_IT,
     COUNTS_UP,
+    ENDS_DATA,
     NEW_AXIS,
     RANGES,
     RANKS,
@@ -12,6 +13,7 @@ from .functions import (
     SAME_ELEMENTS,
     SAME_NUMBER,
     SETS_VARIABLE,
+    SPANS,
 )
 from .lengths import AS_LONG, AS_SAID, CHOOSES, CHOOSING_METHODS, COUNTS, OUTSIDE
 from .methods import (
@@ -47,6 +49,7 @@ __all__ = [
     "DESCRIBES",
     "DRAWN",
     "ENDINGS",
+    "ENDS_DATA",
     "KERAS_LOSS",
     "MAKES_VARIABLE",
     "MAKES_WEIGHT",
@@ -63,5 +66,6 @@ __all__ = [
     "SAME_NUMBER",
     "SETS_VARIABLE",
     "SETS_WEIGHTS",
+    "SPANS",
     "UNASKED",
 ]

@@ -5,7 +5,10 @@ from __future__ import annotations
 RANGES = frozenset({"builtins.range", "tqdm.trange", "tqdm.auto.trange", "tqdm.notebook.trange"})
 """The numbers up to one."""
 
-COUNTS_UP = RANGES | {"itertools.count", "numpy.arange", "tensorflow.range"}
+SPANS = RANGES | {"numpy.arange", "tensorflow.range"}
+"""The numbers up to one, also as an array."""
+
+COUNTS_UP = SPANS | {"itertools.count"}
 """Whole numbers, one after another."""
 
 SAME_ELEMENTS = frozenset({"builtins.list", "builtins.tuple", "builtins.reversed", "builtins.iter", "builtins.sorted"})
@@ -38,3 +41,6 @@ CALLS_IT = frozenset({"tensorflow.function", "absl.app.run", "tensorflow.compat.
 
 RANKS = frozenset({"tfdp.runtime.rank", "tfdp.runtime.local_rank"})
 """Which worker this is."""
+
+ENDS_DATA = frozenset({"builtins.StopIteration", "tensorflow.errors.OutOfRangeError"})
+"""Exceptions that say there are no more data."""
