@@ -13,6 +13,7 @@ from .functions import (
     SAME_ELEMENTS,
     SAME_NUMBER,
     SETS_VARIABLE,
+    SIZES,
     SPANS,
 )
 from .lengths import AS_LONG, AS_SAID, CHOOSES, CHOOSING_METHODS, COUNTS, OUTSIDE
@@ -66,6 +67,7 @@ __all__ = [
     "SAME_NUMBER",
     "SETS_VARIABLE",
     "SETS_WEIGHTS",
+    "SIZES",
     "SPANS",
     "UNASKED",
 ]

@@ -44,3 +44,6 @@ RANKS = frozenset({"tfdp.runtime.rank", "tfdp.runtime.local_rank"})
 
 ENDS_DATA = frozenset({"builtins.StopIteration", "tensorflow.errors.OutOfRangeError"})
 """Exceptions that say there are no more data."""
+
+SIZES = frozenset({"builtins.len", "tensorflow.data.experimental.cardinality"})
+"""How many elements a dataset or a list has."""
