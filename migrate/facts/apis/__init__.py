@@ -6,6 +6,7 @@ from .functions import (
     CALLS_IT,
     COUNTS_UP,
     ENDS_DATA,
+    LINEAR,
     NEW_AXIS,
     RANGES,
     RANKS,
@@ -25,12 +26,14 @@ from .methods import (
     COUNTS_STEPS,
     DESCRIBES,
     KERAS_LOSS,
+    LINEAR_METHODS,
     MAKES_VARIABLE,
     MAKES_WEIGHT,
     PUTS_IN,
     READS_NUMBER,
     SETS_WEIGHTS,
 )
+from .metrics import METRIC_COUNTS, METRIC_RATIOS
 from .values import CHANCE, DRAWN, ENDINGS, OF_KIND, PURE, UNASKED
 
 __all__ = [
@@ -52,8 +55,12 @@ __all__ = [
     "ENDINGS",
     "ENDS_DATA",
     "KERAS_LOSS",
+    "LINEAR",
+    "LINEAR_METHODS",
     "MAKES_VARIABLE",
     "MAKES_WEIGHT",
+    "METRIC_COUNTS",
+    "METRIC_RATIOS",
     "NEW_AXIS",
     "OF_KIND",
     "OUTSIDE",

@@ -37,3 +37,6 @@ PUTS_IN = frozenset({"append", "extend", "insert", "add", "update", "appendleft"
 
 KERAS_LOSS = frozenset({"compiled_loss", "compute_loss"})
 """Keras' own loss, in a training step of a model."""
+
+LINEAR_METHODS = frozenset({"numpy", "item", "mean", "sum", "copy"})
+"""Give something in proportion to the numbers of their object."""

@@ -8,22 +8,14 @@ import libcst as cst
 
 from ... import outputs
 from ..outputs import Effect, Writers
-from ..program import Origins, Problem, argument
+from ..program import Origins, Problem, argument, method
 
 
 def unplaced(effect: Effect, origins: Origins, certain: Callable[[cst.CSTNode], bool]) -> Problem | None:
     """A writer that cannot be kept to one rank as it stands."""
-    if (
-        effect.kind == "events"
-        and isinstance(effect.call, cst.Call)
-        and not isinstance(effect.call.func, cst.Attribute)
-    ):
-        return Problem(
-            "TFDP051",
-            effect.call,
-            "the summary writer is made by a function imported by itself",
-            "call it as tf.summary.create_file_writer(…)",
-        )
+    if effect.kind == "events" and isinstance(effect.call, cst.Call) and not method(effect.call):
+        reason = "the summary writer is made by a function imported by itself"
+        return Problem("TFDP051", effect.call, reason, "call it as tf.summary.create_file_writer(…)")
     if effect.guard is not None or effect.kind not in {"save", "open", "format", "latest"}:
         return None
     if effect.kind in {"open", "format"}:
@@ -45,9 +37,9 @@ def _unopened(effect: Effect, origins: Origins) -> Problem | None:
     """A file that all workers would write, and that the null device cannot stand for."""
     assert isinstance(effect.call, cst.Call)
     writers = Writers(origins)
-    api = origins.names.api(effect.call.func) or ""
-    of_path = api not in outputs.OPENS and api not in outputs.OPENS_FORMAT
-    mode = writers.mode(effect.call, *((0, "r") if of_path else {**outputs.OPENS, **outputs.OPENS_FORMAT}[api]))
+    opens = {**outputs.OPENS, **outputs.OPENS_FORMAT}.get(origins.called(effect.call))
+    of_path = opens is None
+    mode = writers.mode(effect.call, *(opens or (0, "r")))
     next_step = "open it in a `with` statement of its own, whose body only writes, or under `if dp.rank() == 0:`"
     if effect.kind == "format":
         reason = "every worker would write this file, and what is done with it is needed by all"

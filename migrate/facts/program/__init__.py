@@ -21,7 +21,7 @@ from .pace import Later, StepNumbers
 from .pieces import nodes, parts
 from .problem import Problem
 from .slices import backward
-from .spelling import changed_by, last_name, method, receiver
+from .spelling import body_functions, changed_by, last_name, method, receiver
 from .unknown import Unknown, quoted, told
 from .variables import Variables
 
@@ -53,6 +53,7 @@ __all__ = [
     "attribute_additions",
     "axes",
     "backward",
+    "body_functions",
     "changed_by",
     "closure",
     "computes",
