@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import libcst as cst
 
-from ..apis import LINEAR, LINEAR_METHODS, SAME_NUMBER
+from ..apis import LINEAR, SAME_NUMBER
 from ..losses import Losses, Reduction
 from ..program import Addition, Definition, Evaluator, Frames, Origins, method, receiver
 from ..sameness import Mark, Sameness
@@ -101,10 +101,6 @@ class Linear(Evaluator[bool]):
         """Nor that of other objects."""
         return False
 
-    def reached(self, place: cst.CSTNode, frames: Frames) -> bool:  # noqa: ARG002
-        """Whether all workers come to a place is asked where the average is taken."""
-        return True
-
     def added(self, addition: Addition, frames: Frames) -> bool:
         """What is appended to a list has to be linear, too."""
         appended = method(addition.place) in {"append", "appendleft"}
@@ -117,7 +113,8 @@ class Linear(Evaluator[bool]):
 
     def object_call(self, call: cst.Call, frames: Frames) -> bool:
         """`values.mean()`, `loss.numpy()`."""
-        return method(call) in LINEAR_METHODS and not call.args and self.of(receiver(call), frames)
+        linear = method(call) in {"numpy", "item", "mean", "sum", "copy"} and not call.args
+        return linear and self.of(receiver(call), frames)
 
     def _mean(self, value: cst.CSTNode, path: tuple[int, ...]) -> bool:
         """Whether what a training step gives back is a mean over its batch."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from .functions import (
     CALLS_IT,
     COUNTS_UP,
-    ENDS_DATA,
     LINEAR,
     NEW_AXIS,
     RANGES,
@@ -14,30 +13,24 @@ from .functions import (
     SAME_ELEMENTS,
     SAME_NUMBER,
     SETS_VARIABLE,
-    SIZES,
     SPANS,
 )
 from .lengths import AS_LONG, AS_SAID, CHOOSES, CHOOSING_METHODS, COUNTS, OUTSIDE
 from .methods import (
-    APPLIES_GRADIENTS,
     ASSIGNS,
     CALLED,
     CHANGES_VARIABLE,
     COUNTS_STEPS,
     DESCRIBES,
     KERAS_LOSS,
-    LINEAR_METHODS,
-    MAKES_VARIABLE,
     MAKES_WEIGHT,
     PUTS_IN,
     READS_NUMBER,
-    SETS_WEIGHTS,
 )
 from .metrics import METRIC_COUNTS, METRIC_RATIOS
 from .values import CHANCE, DRAWN, ENDINGS, OF_KIND, PURE, UNASKED
 
 __all__ = [
-    "APPLIES_GRADIENTS",
     "ASSIGNS",
     "AS_LONG",
     "AS_SAID",
@@ -53,11 +46,8 @@ __all__ = [
     "DESCRIBES",
     "DRAWN",
     "ENDINGS",
-    "ENDS_DATA",
     "KERAS_LOSS",
     "LINEAR",
-    "LINEAR_METHODS",
-    "MAKES_VARIABLE",
     "MAKES_WEIGHT",
     "METRIC_COUNTS",
     "METRIC_RATIOS",
@@ -73,8 +63,6 @@ __all__ = [
     "SAME_ELEMENTS",
     "SAME_NUMBER",
     "SETS_VARIABLE",
-    "SETS_WEIGHTS",
-    "SIZES",
     "SPANS",
     "UNASKED",
 ]

@@ -50,9 +50,3 @@ CALLS_IT = frozenset({"tensorflow.function", "absl.app.run", "tensorflow.compat.
 
 RANKS = frozenset({"tfdp.runtime.rank", "tfdp.runtime.local_rank"})
 """Which worker this is."""
-
-ENDS_DATA = frozenset({"builtins.StopIteration", "tensorflow.errors.OutOfRangeError"})
-"""Exceptions that say there are no more data."""
-
-SIZES = frozenset({"builtins.len", "tensorflow.data.experimental.cardinality"})
-"""How many elements a dataset or a list has."""

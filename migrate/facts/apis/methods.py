@@ -14,20 +14,11 @@ CHANGES_VARIABLE = ASSIGNS | {"scatter_add", "scatter_sub"}
 MAKES_WEIGHT = frozenset({"add_weight", "add_variable"})
 """Make a variable of a layer, or a slot of an optimizer."""
 
-MAKES_VARIABLE = MAKES_WEIGHT | {"Variable", "variable"}
-"""Make a variable, by whatever name."""
-
 COUNTS_STEPS = frozenset({"iterations", "global_step"})
 """Attributes of optimizers: how many steps there were."""
 
 DESCRIBES = frozenset({"shape", "ndim", "dtype"})
 """Attributes of tensors and arrays that are alike for all batches."""
-
-SETS_WEIGHTS = ("set_weights", "load_weights")
-"""Give a model or a layer other weights."""
-
-APPLIES_GRADIENTS = ("apply_gradients", "apply")
-"""Give an optimizer gradients."""
 
 READS_NUMBER = frozenset({"numpy", "value", "read_value", "item"})
 """Give the number that a tensor or variable holds."""
@@ -37,6 +28,3 @@ PUTS_IN = frozenset({"append", "extend", "insert", "add", "update", "appendleft"
 
 KERAS_LOSS = frozenset({"compiled_loss", "compute_loss"})
 """Keras' own loss, in a training step of a model."""
-
-LINEAR_METHODS = frozenset({"numpy", "item", "mean", "sum", "copy"})
-"""Give something in proportion to the numbers of their object."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from ..apis import ENDS_DATA, SPANS
+from ..apis import SPANS
 from ..data import Datasets, endless
 from ..program import ITER, Definition, Origins, Problem, argument, reaching, within
 from ..training import TrainingLoop, loop_exits
@@ -201,7 +201,8 @@ class StepBounds:
         handler = next((n for n in self._index.ancestors(exit_) if isinstance(n, cst.ExceptHandler)), None)
         kind = handler.type if handler is not None else None
         kinds = [e.value for e in kind.elements] if isinstance(kind, cst.Tuple) else [kind]
-        return all(k is not None and self._origins.names.api(k) in ENDS_DATA for k in kinds)
+        names = {self._origins.names.api(k) if k is not None else None for k in kinds}
+        return names <= {"builtins.StopIteration", "tensorflow.errors.OutOfRangeError"}
 
     def _of_exit(self, exit_: cst.CSTNode, loop: TrainingLoop, down: bool) -> StepBound | None:
         """`if step >= n: break` directly in the loop of which `step` is the counter."""

@@ -10,7 +10,6 @@ from enum import Enum
 import libcst as cst
 
 from ...catalogue import BATCHING, STAGES
-from ..apis import SIZES
 from ..data import Arrays, Chain, Datasets, Deal
 from ..keras import FitData
 from ..program import (
@@ -124,7 +123,8 @@ class StepCounts:
         """`data` of `len(data)`, `data.cardinality()`, `tf.data.experimental.cardinality(data)`."""
         api = self._origins.called(call)
         if api:
-            return call.args[0].value if api in SIZES and len(call.args) == 1 and not call.args[0].star else None
+            sized = api in {"builtins.len", "tensorflow.data.experimental.cardinality"}
+            return call.args[0].value if sized and len(call.args) == 1 and not call.args[0].star else None
         return receiver(call) if method(call) in {"cardinality", "__len__"} and not call.args else None
 
     def count(self, call: cst.Call, keyword: str, position: int, name: str) -> StepCount | Problem | None:

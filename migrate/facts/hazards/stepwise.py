@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 import libcst as cst
 
-from ..apis import APPLIES_GRADIENTS, ASSIGNS, SETS_WEIGHTS
+from ..apis import ASSIGNS
 from ..keras import KerasStepping
 from ..program import (
     Later,
@@ -23,6 +23,7 @@ from ..program import (
     nodes,
     reaching,
     receiver,
+    tests_around,
 )
 from ..rates import RATES
 from ..training import Gradient
@@ -50,7 +51,7 @@ class Stepwise:
     def problems(self, gradients: Iterable[Gradient], losses: Collection[cst.CSTNode]) -> list[Problem]:
         """Counters among the nodes that trained losses are computed from, and in what is applied."""
         calls = [u.call for g in gradients for u in g.updates]
-        applied = [a.value for call in calls if method(call) in APPLIES_GRADIENTS for a in call.args[:1]]
+        applied = [a.value for call in calls if method(call) in {"apply_gradients", "apply"} for a in call.args[:1]]
         computed = dict.fromkeys([*losses, *backward(self._origins, applied)])
         counters = (node for node in computed if not self._is_exempt(node) and self._steps.begins(node))
         ways = list(closure(calls, self._origins.calls_into))
@@ -76,18 +77,11 @@ class Stepwise:
             if not _begins_anew(condition):
                 yield from self._thresholds(condition.test)
 
-    def _conditions(self, places: Iterable[cst.CSTNode]) -> dict[cst.If, None]:
+    def _conditions(self, places: Iterable[cst.CSTNode]) -> list[cst.If]:
         """What is asked at each step before places are reached."""
-        found: dict[cst.If, None] = {}
-        for place in dict.fromkeys(places):
-            below = place
-            for above in self._index.ancestors(place):
-                if isinstance(above, cst.FunctionDef):
-                    break
-                if isinstance(above, cst.If) and below is not above.test and self._steps.in_step(above):
-                    found[above] = None
-                below = above
-        return found
+        tests = (test for place in dict.fromkeys(places) for test in tests_around(place, self._origins))
+        asked = dict.fromkeys(self._index.parents[test] for test in tests)
+        return [each for each in asked if isinstance(each, cst.If) and self._steps.in_step(each)]
 
     def _thresholds(self, test: cst.BaseExpression) -> Iterator[cst.Comparison]:
         """Comparisons of a counter, saying how many steps there were; not whose turn it is, or which is the first."""
@@ -113,7 +107,7 @@ class Stepwise:
 
     def _setting(self, computed: Collection[cst.CSTNode]) -> Iterator[cst.CSTNode]:
         """Places that set weights, or end what Keras' fit runs."""
-        yield from self._index.methods(*SETS_WEIGHTS)
+        yield from self._index.methods("set_weights", "load_weights")
         yield from (call for call in self._index.methods(*ASSIGNS) if self._weighs(receiver(call), computed))
         yield from (target for target, _, _ in self._index.attribute_stores.get("stop_training", ()))
 

@@ -108,13 +108,13 @@ class Evaluator(ABC, Generic[V]):
     def plain_attribute(self, node: cst.Attribute, frames: Frames) -> V:
         """An attribute of which no class of the file is known to store anything."""
 
-    @abstractmethod
-    def iterated(self, iterable: cst.BaseExpression, path: tuple[int, ...], frames: Frames) -> V:
+    def iterated(self, iterable: cst.BaseExpression, path: tuple[int, ...], frames: Frames) -> V:  # noqa: ARG002
         """An element of what is iterated over, or `path` in it."""
+        return self.of(iterable, frames)
 
-    @abstractmethod
-    def reached(self, place: cst.CSTNode, frames: Frames) -> V:
+    def reached(self, place: cst.CSTNode, frames: Frames) -> V:  # noqa: ARG002 - for domains
         """What it adds to a value that it was made at this place, and not at another or not at all."""
+        return self.nothing
 
     def exempt(self, value: cst.CSTNode) -> bool:  # noqa: ARG002 - for domains
         """Whether what is bound or stored adds nothing, wherever that is done."""

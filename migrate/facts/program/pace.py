@@ -17,7 +17,7 @@ from ..apis import (
     COUNTS_UP,
     DESCRIBES,
     DRAWN,
-    MAKES_VARIABLE,
+    MAKES_WEIGHT,
     PURE,
     READS_NUMBER,
     SETS_VARIABLE,
@@ -114,7 +114,11 @@ class StepNumbers(Evaluator[Paced]):
         return {m for m in made if isinstance(m, cst.Call) and self._makes_variable(m)}
 
     def _makes_variable(self, call: cst.Call) -> bool:
-        return self._origins.kind(call.func) is Kind.VARIABLE or last_name(call.func) in MAKES_VARIABLE
+        return self._origins.kind(call.func) is Kind.VARIABLE or last_name(call.func) in {
+            *MAKES_WEIGHT,
+            "Variable",
+            "variable",
+        }
 
     # --- what is carried from step to step ----------------------------------------------------------------------------
 
@@ -158,12 +162,9 @@ class StepNumbers(Evaluator[Paced]):
 
     def _is_in_own_change(self, read: cst.BaseExpression) -> bool:
         """What `step += 1`, `step = step + 1` and `step.assign(step + 1)` read is of no interest by itself."""
-        for above in self._index.ancestors(read):
-            if any(changed.deep_equals(read) for changed in changed_by(above)):
-                return True
-            if isinstance(above, cst.BaseStatement):
-                break
-        return False
+        calls = (n for n in self._index.ancestors(read) if isinstance(n, cst.Call))
+        changes = (self._index.statement_of(read), *calls)
+        return any(changed.deep_equals(read) for change in changes for changed in changed_by(change))
 
     # --- variables ----------------------------------------------------------------------------------------------------
 
@@ -241,10 +242,6 @@ class StepNumbers(Evaluator[Paced]):
         """Whether it is a dataset that numbers its batches: `dataset.enumerate()`."""
         return any(method(n) == "enumerate" for n in parts(self._origins, iterable))
 
-    def iterated(self, iterable: cst.BaseExpression, path: tuple[int, ...], frames: Frames) -> Paced:  # noqa: ARG002
-        """Turns of any other loop are the same at each step."""
-        return self.of(iterable, frames)
-
     def parameter(self, definition: Definition, frames: Frames) -> Paced | None:  # noqa: ARG002
         """The number of a batch; what is given out of sight, to a function that runs at each step."""
         if definition.value in self._numbers:
@@ -265,10 +262,6 @@ class StepNumbers(Evaluator[Paced]):
     def _stored_by(self, node: cst.Attribute) -> list[tuple[cst.CSTNode, tuple[int, ...]]]:
         every = self._index.attribute_stores.get(node.attr.value, ())
         return self._origins.stored(node) or [(value, path) for _, value, path in every]
-
-    def reached(self, place: cst.CSTNode, frames: Frames) -> Paced:  # noqa: ARG002
-        """Tests on the way to a place are asked by themselves."""
-        return FIXED
 
     def added(self, addition: Addition, frames: Frames) -> Paced:
         """A container that is changed at each step is another one then."""
