@@ -266,25 +266,18 @@ class StepCounts:
         return Extent.WHOLE if all(self._measure(o.node, o.path) is Extent.WHOLE for o in made) else Extent.UNKNOWN
 
     def _of_subscript(self, node: cst.Subscript) -> Extent:
-        if self._origins.names.api(node.value) in _GIVEN:
-            return Extent.WHOLE
-        if self._measure(node.value, (0,)) is Extent.WHOLE:  # `x.shape[0]`
-            return Extent.WHOLE
+        if self._origins.names.api(node.value) in _GIVEN or self._measure(node.value, (0,)) is Extent.WHOLE:
+            return Extent.WHOLE  # also of `x.shape[0]`
         table = self._origins.one(node.value)
         if table is not None and isinstance(table.node, cst.Call) and not table.path:
             return self._measure(table.node, (0,))
         if table is None or not isinstance(table.node, cst.Dict) or table.path or not self._only_read(node.value):
             return Extent.UNKNOWN
-        found = {self.extent(e.value) for e in table.node.elements if isinstance(e, cst.DictElement)}
-        return Extent.WHOLE if found == {Extent.WHOLE} else self._entry(table.node, node)
-
-    def _entry(self, table: cst.Dict, node: cst.Subscript) -> Extent:
-        key = node.slice[0].slice if len(node.slice) == 1 else None
-        if not isinstance(key, cst.Index) or not isinstance(key.value, cst.SimpleString):
-            return Extent.UNKNOWN
-        values = [e.value for e in table.elements if isinstance(e, cst.DictElement) and key.value.deep_equals(e.key)]
-        plain = all(isinstance(e, cst.DictElement) and isinstance(e.key, cst.SimpleString) for e in table.elements)
-        return self.extent(values[0]) if plain and len(values) == 1 else Extent.UNKNOWN
+        entries = [e for e in table.node.elements if isinstance(e, cst.DictElement)]
+        key = node.slice[0].slice
+        named = [e.value for e in entries if isinstance(key, cst.Index) and key.value.deep_equals(e.key)]
+        plain = len(entries) == len(table.node.elements) and all(isinstance(e.key, cst.SimpleString) for e in entries)
+        return _same(self.extent(v) for v in (named if plain and len(named) == 1 else (e.value for e in entries)))
 
     def _only_read(self, table: cst.BaseExpression) -> bool:
         """Whether a table that has one name is only ever looked up by it."""

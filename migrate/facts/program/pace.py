@@ -125,12 +125,18 @@ class StepNumbers(Evaluator[Paced]):
     def definition(self, definition: Definition, frames: Frames = ()) -> Paced:
         """What a name is given, and that it is given it of what it was at the step before."""
         found = super().definition(definition, frames)
-        return _carried(found) if self._keeps(definition) else found
+        return self._carried(found, definition.value, frames) if self._keeps(definition) else found
 
     def stores(self, node: cst.Attribute, stored: list[tuple[cst.CSTNode, tuple[int, ...]]], frames: Frames) -> Paced:
         """The same for attributes."""
         found = super().stores(node, stored, frames)
-        return _carried(found) if any(self._carries(value) for value, _ in stored) else found
+        for value, _ in stored:
+            found = self._carried(found, value, frames) if self._carries(value) else found
+        return found
+
+    def _carried(self, found: Paced, value: cst.CSTNode | None, frames: Frames) -> Paced:
+        """What is made of what it was; where that is being asked already, it is no reason of its own."""
+        return found if (value, (), frames) in self._busy else _grown(found)
 
     def _carries(self, value: cst.CSTNode | None) -> bool:
         """Whether what is assigned at each step is made of what was there before."""
@@ -193,8 +199,8 @@ class StepNumbers(Evaluator[Paced]):
 
     def _change(self, change: _Change) -> Paced:
         changed, value, anew = change
-        found = self.of(value)
-        return found if anew and not any(n.deep_equals(changed) for n in nodes(value)) else _carried(found)
+        kept = not anew or any(n.deep_equals(changed) for n in nodes(value))
+        return self._carried(self.of(value), value, ()) if kept else self.of(value)
 
     def _variable(self, made: cst.Call) -> Paced:
         """What is assigned to it at each step; where nothing is, it may be trained, or counted out of sight."""
@@ -268,7 +274,7 @@ class StepNumbers(Evaluator[Paced]):
         found, place = self.all(addition.values or (), frames), addition.place
         if method(place) == "assign" or not self.in_step(place):
             return found
-        return _carried(found) if method(place) in ASSIGNS else found | _OTHER
+        return _grown(found) if method(place) in ASSIGNS else found | _OTHER
 
     def named_call(self, call: cst.Call, api: str, frames: Frames) -> Paced:
         """What a function of a library gives, by what it is given."""
@@ -293,6 +299,6 @@ class StepNumbers(Evaluator[Paced]):
         return found | _OTHER if self.in_step(call) else found - _OTHER
 
 
-def _carried(found: Paced) -> Paced:
+def _grown(found: Paced) -> Paced:
     """What is made of what it was before, and of these."""
     return found | {Later.SUM} if Later.OTHER in found else found | _COUNTED
