@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .counts import COMPUTES, COUNTS_EXAMPLES, GIVEN_OUTSIDE, LOCAL_STEPS, ROUNDS, SIZES_OF_FLOWS
 from .functions import (
     CALLS_IT,
     COUNTS_UP,
@@ -22,6 +23,7 @@ from .methods import (
     CHANGES_VARIABLE,
     COUNTS_STEPS,
     DESCRIBES,
+    KERAS_COMPUTES,
     KERAS_LOSS,
     MAKES_WEIGHT,
     PUTS_IN,
@@ -40,14 +42,19 @@ __all__ = [
     "CHANGES_VARIABLE",
     "CHOOSES",
     "CHOOSING_METHODS",
+    "COMPUTES",
     "COUNTS",
+    "COUNTS_EXAMPLES",
     "COUNTS_STEPS",
     "COUNTS_UP",
     "DESCRIBES",
     "DRAWN",
     "ENDINGS",
+    "GIVEN_OUTSIDE",
+    "KERAS_COMPUTES",
     "KERAS_LOSS",
     "LINEAR",
+    "LOCAL_STEPS",
     "MAKES_WEIGHT",
     "METRIC_COUNTS",
     "METRIC_RATIOS",
@@ -59,10 +66,12 @@ __all__ = [
     "RANGES",
     "RANKS",
     "READS_NUMBER",
+    "ROUNDS",
     "SAME_COUNT",
     "SAME_ELEMENTS",
     "SAME_NUMBER",
     "SETS_VARIABLE",
+    "SIZES_OF_FLOWS",
     "SPANS",
     "UNASKED",
 ]

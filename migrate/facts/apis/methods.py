@@ -26,5 +26,8 @@ READS_NUMBER = frozenset({"numpy", "value", "read_value", "item"})
 PUTS_IN = frozenset({"append", "extend", "insert", "add", "update", "appendleft", "setdefault"})
 """Put something into a container."""
 
+KERAS_COMPUTES = (".Layer", ".Loss", ".Model", ".Regularizer", ".RNN", ".Sequential", "Cell")
+"""How the names of Keras' classes end of which an object is called at each step."""
+
 KERAS_LOSS = frozenset({"compiled_loss", "compute_loss"})
 """Keras' own loss, in a training step of a model."""

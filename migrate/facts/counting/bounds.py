@@ -95,7 +95,7 @@ class StepBounds:
 
     def _of_range(self, loop: cst.For, iterated: cst.BaseExpression, down: bool) -> Iterator[StepBound | Problem]:
         call = self._datasets.unwrap(iterated)
-        plain = isinstance(call, cst.Call) and not any(a.star or a.keyword for a in call.args)
+        plain = isinstance(call, cst.Call) and bool(call.args) and not any(a.star or a.keyword for a in call.args)
         if not isinstance(call, cst.Call) or not plain or self._origins.called(call) not in SPANS:
             yield self._not_counted(loop)
             return

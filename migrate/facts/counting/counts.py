@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
@@ -10,6 +9,7 @@ from enum import Enum
 import libcst as cst
 
 from ...catalogue import BATCHING, STAGES
+from ..apis import COMPUTES, COUNTS_EXAMPLES, GIVEN_OUTSIDE, LOCAL_STEPS, ROUNDS, SAME_COUNT, SIZES_OF_FLOWS
 from ..data import Arrays, Chain, Datasets, Deal
 from ..keras import FitData
 from ..program import (
@@ -28,14 +28,6 @@ from ..program import (
 from ..rates import Rate, sets_by_name
 from .bounds import StepBound, counted
 
-_DIVIDED = "tfdp.runtime.local_steps"
-_KEEPS = re.compile(r"(builtins\.(int|float|round)|(math|numpy)\.(ceil|floor|trunc)|numpy\.(u?int|float)\d+)$")
-_COMPUTES = re.compile(r"(builtins\.(max|min|abs|pow)|math\.\w+|numpy\.(maximum|minimum|round|around))$")
-_FROM_OUTSIDE = frozenset({"os.getenv", "os.environ.get"})
-_OF_EXAMPLES = frozenset({"numpy.bincount", "numpy.count_nonzero", "numpy.sum", "numpy.unique"})
-_GIVEN = frozenset({"os.environ", "sys.argv"})
-_FRAMEWORK = ("tensorflow", "keras", "builtins.")
-_OF_FLOWS = frozenset({"samples", "n", "batch_size"})  # of what an ImageDataGenerator flows
 _OPERATORS = (cst.Add, cst.Subtract, cst.Multiply, cst.Divide, cst.FloorDivide, cst.Modulo, cst.Power)
 
 
@@ -132,7 +124,7 @@ class StepCounts:
         given = argument(call, keyword, position)
         if given is None or self._origins.names.api(given.value) == "builtins.None":
             return None
-        if keyword == "boundaries" and any(self._origins.called(n) == _DIVIDED for n in nodes(given.value)):
+        if keyword == "boundaries" and any(self._origins.called(n) == LOCAL_STEPS for n in nodes(given.value)):
             return None
         extent = self.extent(given.value)
         if extent is Extent.WHOLE:
@@ -160,8 +152,8 @@ class StepCounts:
         if path == (ITER,):
             return self._of_element(node)
         shaped = len(path) == 1 and isinstance(node, cst.Attribute) and node.attr.value == "shape"
-        if path or self._origins.called(node) in _OF_EXAMPLES:  # `n, width = x.shape`
-            counts = shaped or self._origins.called(node) in _OF_EXAMPLES
+        counts = shaped or self._origins.called(node) in COUNTS_EXAMPLES
+        if path or counts:  # `n, width = x.shape`
             return Extent.WHOLE if counts and self._arrays.independent(node) else Extent.UNKNOWN
         match node:
             case cst.List() | cst.Tuple():
@@ -193,17 +185,17 @@ class StepCounts:
     def _of_call(self, call: cst.Call) -> Extent:
         api = self._origins.called(call)
         args = [a.value for a in call.args if not a.star]
-        if api == _DIVIDED:
+        if api == LOCAL_STEPS:
             return Extent.DIVIDED
-        if api in _FROM_OUTSIDE:
+        if api in GIVEN_OUTSIDE:
             return Extent.WHOLE
         if len(args) != len(call.args):
             return Extent.UNKNOWN
         if (data := self._sized(call)) is not None:
             return self._length(data)
-        if (_KEEPS.match(api) and len(args) == 1) or (api == "tensorflow.cast" and args):
+        if args and (api in SAME_COUNT or api in ROUNDS):
             return self.extent(args[0])
-        if _COMPUTES.match(api):
+        if COMPUTES.match(api):
             found = _same(self.extent(a) for a in args)
             return found if found is not Extent.SHARE else Extent.UNKNOWN
         reads = method(call) in {"numpy", "item"} and not args and self._origins.function(call.func) is None
@@ -239,11 +231,11 @@ class StepCounts:
     def _of_attribute(self, node: cst.Attribute) -> Extent:
         api = self._origins.names.api(node)
         if api is not None:
-            return Extent.UNKNOWN if api.startswith(_FRAMEWORK) else Extent.WHOLE
+            return Extent.UNKNOWN if api.startswith(("tensorflow", "keras", "builtins.")) else Extent.WHOLE
         made = self._origins.of(node.value)
         if node.attr.value == "num_examples":  # of tfds' description of a data set, which is no dataset itself
             return Extent.WHOLE if self._arrays.independent(node, described=True) else Extent.UNKNOWN
-        if node.attr.value in _OF_FLOWS and made and {o.node for o in made} <= self._whole:
+        if node.attr.value in SIZES_OF_FLOWS and made and {o.node for o in made} <= self._whole:
             return Extent.WHOLE
         if made and all(isinstance(o.node, cst.Call) and parses_arguments(o.node, self._origins) for o in made):
             return self._unchanged(node.attr.value, [], None)
@@ -266,7 +258,7 @@ class StepCounts:
         return Extent.WHOLE if all(self._measure(o.node, o.path) is Extent.WHOLE for o in made) else Extent.UNKNOWN
 
     def _of_subscript(self, node: cst.Subscript) -> Extent:
-        if self._origins.names.api(node.value) in _GIVEN or self._measure(node.value, (0,)) is Extent.WHOLE:
+        if self._origins.names.api(node.value) in GIVEN_OUTSIDE or self._measure(node.value, (0,)) is Extent.WHOLE:
             return Extent.WHOLE  # also of `x.shape[0]`
         table = self._origins.one(node.value)
         if table is not None and isinstance(table.node, cst.Call) and not table.path:

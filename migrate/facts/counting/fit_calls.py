@@ -7,15 +7,11 @@ from collections.abc import Callable, Iterable
 import libcst as cst
 
 from ...catalogue import Kind
-from ..apis import RANKS
+from ..apis import KERAS_COMPUTES, RANKS
 from ..data import Deal, drops_remainder
 from ..keras import Fit, FitData
 from ..program import Origins, Problem, argument, backward, closure, is_off, method, nodes, number, receiver
 from .counts import StepCount, StepCounts
-
-_STEPS = ("steps_per_epoch", 12)
-_VERBOSE = {"fit": ("verbose", 4), "evaluate": ("verbose", 3), "predict": ("verbose", 2)}
-
 
 # --- steps ------------------------------------------------------------------------------------------------------------
 
@@ -23,7 +19,7 @@ _VERBOSE = {"fit": ("verbose", 4), "evaluate": ("verbose", 3), "predict": ("verb
 def steps_of(fit: FitData, deals: Iterable[Deal], counts: StepCounts) -> StepCount | Problem | None:
     """`steps_per_epoch`, where it is to be divided; rounded down where the data end by themselves."""
     call = fit.fit.call
-    found = counts.count(call, *_STEPS, "fit()")
+    found = counts.count(call, "steps_per_epoch", 12, "fit()")
     if not isinstance(found, StepCount):
         return found
     given = found.value
@@ -64,7 +60,7 @@ def run_by_keras(origins: Origins, fits: Iterable[Fit]) -> frozenset[cst.CSTNode
         return frozenset()
     losses = [a.value for f in fits for c in f.compiles for a in c.call.args]
     bases = ((c, origins.names.api(b.value) or "") for c in origins.index.classes for b in c.bases)
-    own = [c for c, base in bases if base.startswith("keras.") and base.endswith((".Layer", ".Model", ".Loss", "Cell"))]
+    own = [c for c, base in bases if base.startswith("keras.") and base.endswith(KERAS_COMPUTES)]
     return backward(origins, [*(f.model for f in fits), *losses]) | {n for c in own for n in nodes(c.body)}
 
 
@@ -81,14 +77,14 @@ def shown(origins: Origins, fits: Iterable[Fit]) -> list[tuple[cst.Call, int]]:
         model = receiver(call)
         known = origins.kinds(model) == {Kind.MODEL} or any(o.node in models for o in origins.of(model))
         calls += [call] if known and origins.function(call.func) is None else []
-    found = [(c, *_VERBOSE[method(c)]) for c in calls]
-    return [(c, place) for c, name, place in found if _shows(origins, c, name, place)]
+    found = [(c, {"fit": 4, "evaluate": 3, "predict": 2}[method(c)]) for c in calls]
+    return [(c, place) for c, place in found if _shows(origins, c, place)]
 
 
-def _shows(origins: Origins, call: cst.Call, name: str, place: int) -> bool:
+def _shows(origins: Origins, call: cst.Call, place: int) -> bool:
     if any(a.star for a in call.args):
         return False
-    given = argument(call, name, place)
+    given = argument(call, "verbose", place)
     if given is None:
         return True
     silent = is_off(origins, given.value) or number(given.value) == 0

@@ -15,8 +15,6 @@ from ..keras import FitData
 from ..outputs import repeated
 from ..program import ITER, Origins, Problem, additions, attribute_additions, closure, reaching, within
 
-_DRAWS = frozenset({"random.choice", "random.randrange", "random.randint", "random.shuffle"})
-
 
 def replayed(origins: Origins, fits: Iterable[FitData]) -> list[Problem]:
     """Fits, in a loop, of examples that are drawn from a container which that loop fills."""
@@ -33,7 +31,7 @@ def _drawn_from_memory(origins: Origins, fit: FitData) -> bool:
     roots: list[cst.CSTNode] = [value for _, value in fit.arrays]
     made_of = closure(roots, lambda node: _leading(origins, node))
     calls = [n for n in made_of if isinstance(n, cst.Call)]
-    drawn = any(numpy_draw(origins, c) is not None or origins.called(c) in _DRAWS for c in calls)
+    drawn = any(numpy_draw(origins, c) is not None or origins.called(c).startswith("random.") for c in calls)
     return drawn and any(_fills(origins, loop, n) for loop in loops for n in made_of)
 
 

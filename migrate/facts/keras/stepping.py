@@ -7,12 +7,10 @@ from functools import cached_property
 
 import libcst as cst
 
+from ..apis import CALLED, KERAS_COMPUTES
 from ..program import Origins, argument, backward
 from .fits import Fit
 from .hooks import Hooks, methods_below
-
-_COMPUTES = frozenset({"__call__", "call", "compute_loss"})
-_COMPUTING = (".Layer", ".Loss", ".Model", ".Regularizer", ".RNN", ".Sequential", "Cell")
 
 
 class KerasStepping:
@@ -42,7 +40,7 @@ class KerasStepping:
 
     def _computing(self) -> Iterator[cst.FunctionDef]:
         """Methods that compute, of the file's own layers, models and losses."""
-        return methods_below(self._origins, _COMPUTES, _COMPUTING)
+        return methods_below(self._origins, (*CALLED, "compute_loss"), KERAS_COMPUTES)
 
     def _of_losses(self) -> Iterator[cst.FunctionDef | cst.Lambda]:
         """Functions that compile is given as losses."""
