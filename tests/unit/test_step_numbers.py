@@ -21,6 +21,7 @@ model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
 optimizer = tf.keras.optimizers.SGD(0.01)
 RATE, WARMUP = 0.99, foreign()
 steps, falling, total, mean, turn, epochs, other = 0, 1.0, 0.0, 0.0, 0, 0, 0
+stepped = tf.Variable(0)
 losses, table = [], {{"a": 1}}
 counted, followed, trained, unseen = tf.Variable(0), tf.Variable(0.0), tf.Variable(0.0), tf.Variable(0.0)
 
@@ -72,6 +73,7 @@ for epoch in range(3):
         losses.append(loss)
         meter.update(loss)
         counted.assign_add(1)
+        stepped.assign(stepped + 1)
         followed.assign(counted / 1000)
         trained.assign(trained + loss)
         scaled = xb / 255.0
@@ -106,7 +108,15 @@ def test_made_of_numbers_and_of_what_is_set_outside_the_steps(expression: str) -
     [
         *("number", "steps", "falling", "turn", "other", "late", "1 / (1 + steps)", "min(1.0, steps / WARMUP)"),
         *("RATE**number", "tf.cast(steps, tf.float32)", "weight(steps)", "weight(number, most=10)", "meter.seen"),
-        *("counted", "counted.numpy()", "followed", "optimizer.iterations", "steps % 10 == 0", "(epoch, number)"),
+        *(
+            "stepped",
+            "counted",
+            "counted.numpy()",
+            "followed",
+            "optimizer.iterations",
+            "steps % 10 == 0",
+            "(epoch, number)",
+        ),
         *("optimizer.iterations.numpy() / 10", "[0.1, steps][0] if number else steps", "halved(halved(falling))"),
     ],
 )

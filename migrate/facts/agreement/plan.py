@@ -240,7 +240,7 @@ class Agreement:
         return found
 
     def _in_region(self, node: cst.CSTNode) -> bool:
-        return any(parent in self._region for parent in self._index.ancestors(node)) or node in self._region
+        return not self._region.isdisjoint((node, *self._index.ancestors(node)))
 
     def _worth_it(self, statement: cst.If | cst.While) -> bool:
         """Whether a test decides more than what is shown, or saved at each step."""
@@ -313,29 +313,19 @@ class Agreement:
         guarded = _guarded(effects)
         if self._is_guarded(statement, guarded):
             return False
-        if statement in self._asking or (isinstance(statement, cst.While) and self._in_region(statement)):
+        inside, repeats = self._inside(statement), self._in_region(statement)
+        if statement in self._asking or (repeats and isinstance(statement, cst.While)):
             return True
-        inside = self._inside(statement)
-        if self._in_region(statement):
-            return any(s not in guarded and not isinstance(s, _ENDS) for s in inside)
-        return any(n in shared for s in inside for n in nodes(s))
+        does = any(s not in guarded and not isinstance(s, _ENDS) for s in inside)
+        return does if repeats else any(n in shared for s in inside for n in nodes(s))
 
     def problems(self, effects: tuple[Effect, ...]) -> list[Problem]:
         """Decisions from this worker's examples that matter, and that no exact rewrite makes equal."""
-        return [
-            Problem(
-                "TFDP053",
-                s.test,
-                "this decision is taken from values of this worker's examples, and others may decide otherwise",
-                "decide by a Keras metric or a mean over the examples that has a name of its own, or by dp.agree(…)",
-            )
-            for s in self._tests
-            if Mark.LOCAL in self._sameness.of(s.test)
-            and s.test not in self._settled
-            and self._in_region(s)
-            and not self._metrics.in_graph(s)
-            and self._matters(s, effects)
-        ]
+        reason = "this decision is taken from values of this worker's examples, and others may decide otherwise"
+        next_step = "decide by a Keras metric or a mean over the examples that has a name of its own, or by dp.agree(…)"
+        local = [s for s in self._tests if Mark.LOCAL in self._sameness.of(s.test) and s.test not in self._settled]
+        again = [s for s in local if self._in_region(s) and not self._metrics.in_graph(s)]
+        return [Problem("TFDP053", s.test, reason, next_step) for s in again if self._matters(s, effects)]
 
     def _matters(self, statement: cst.If | cst.While, effects: tuple[Effect, ...]) -> bool:
         """Whether the branches do more than show, save, and keep numbers that are compared again."""
@@ -349,13 +339,12 @@ class Agreement:
     def _keeps_a_number(self, statement: cst.CSTNode) -> bool:
         if not isinstance(statement, cst.Assign | cst.AugAssign):
             return False
-        named = all(
-            isinstance(p, cst.Name) or (isinstance(p, cst.Attribute) and bool(self._origins.stored(p)))
-            for p in changed_by(statement)
-        )
-        return named and (
-            isinstance(statement.value, _NUMBERS) or self._origins.called(statement.value) == "builtins.float"
-        )
+        named = all(self._is_named(place) for place in changed_by(statement))
+        number = isinstance(statement.value, _NUMBERS) or self._origins.called(statement.value) == "builtins.float"
+        return named and number
+
+    def _is_named(self, place: cst.BaseExpression) -> bool:
+        return isinstance(place, cst.Name) or (isinstance(place, cst.Attribute) and bool(self._origins.stored(place)))
 
     def equal_ends(self, loop: TrainingLoop) -> set[cst.CSTNode]:
         """The `break`s, `return`s and `while`s of a training loop to whose end all ranks come, by no step count."""

@@ -82,10 +82,9 @@ class StepBounds:
     def _step_loop(self, loop: TrainingLoop) -> _Loop:
         """The loop each of whose runs is one step: the innermost one that holds all that is trained in its nest."""
         mine = [loop.loop, *loop.outer]
-        for body in mine:
-            if all(body in (o.loop, *o.outer) for o in self._training if {o.loop, *o.outer} & set(mine)):
-                return body
-        return loop.loop
+        nests = [{each.loop, *each.outer} for each in self._training]
+        held = (body for body in mine if all(body in nest for nest in nests if not nest.isdisjoint(mine)))
+        return next(held, loop.loop)
 
     def _zipped(self, iterated: cst.BaseExpression) -> list[cst.BaseExpression]:
         call = self._datasets.unwrap(iterated)

@@ -27,30 +27,20 @@ class StepMeans:
 
     def of(self, loops: Iterable[TrainingLoop]) -> tuple[cst.Name, ...]:
         """The numbers, as they stand to the right of `/`; of loops over datasets."""
-        sums = [change for loop in _over_datasets(loops) for change in self._added(loop)]
-        names = dict.fromkeys(c.target.value for c in sums if isinstance(c.target, cst.Name))
-        uses = (use for name in names for use in self._origins.index.names[name])
-        found = (self._divisor(use) for use in uses if self._is_sum(use, sums))
-        return tuple(dict.fromkeys(n for n in found if n is not None and self._counts_steps(n)))
+        index = self._origins.index
+        changes = ((n, loop) for loop in _over_datasets(loops) for n in _sums(nodes(loop.body)))
+        sums = {change for change, loop in changes if index.loops_around(change)[:1] == [loop]}  # once in each turn
+        divisions = (
+            n for n in index.order if isinstance(n, cst.BinaryOperation) and isinstance(n.operator, cst.Divide)
+        )
+        numbers = (n.right for n in divisions if sums and self._is_one(n.left, sums))
+        return tuple(n for n in numbers if isinstance(n, cst.Name) and self._counts_steps(n))
 
-    def _added(self, loop: cst.For | cst.While) -> Iterator[cst.AugAssign]:
-        """What is added to once in each turn of a loop."""
-        return (n for n in _sums(nodes(loop.body)) if self._origins.index.loops_around(n)[:1] == [loop])
-
-    def _is_sum(self, use: cst.Name, sums: Collection[cst.AugAssign]) -> bool:
-        return any(d.value is each for d in reaching(self._origins.index, use) for each in sums)
-
-    def _divisor(self, use: cst.CSTNode) -> cst.Name | None:
-        """`n` of `total / n`, `total.numpy() / n` and `float(total) / n`."""
-        below = use
-        for above in self._origins.index.ancestors(use):
-            if isinstance(above, cst.BinaryOperation):
-                divides = isinstance(above.operator, cst.Divide) and above.left is below
-                return above.right if divides and isinstance(above.right, cst.Name) else None
-            if not isinstance(above, cst.Attribute | cst.Call | cst.Arg):
-                return None
-            below = above
-        return None
+    def _is_one(self, node: cst.BaseExpression, sums: Collection[cst.CSTNode]) -> bool:
+        """`total`, `total.numpy()`, `float(total)`."""
+        names = (n for n in nodes(node) if isinstance(n, cst.Name))
+        plain = isinstance(node, cst.Name | cst.Attribute | cst.Call)
+        return plain and any(d.value in sums for n in names for d in reaching(self._origins.index, n))
 
     def _counts_steps(self, name: cst.Name) -> bool:
         """Whether a number is one by which training loops are bounded, or a length of the data."""

@@ -120,11 +120,9 @@ class Schedules:
     def _is_no_count(self, node: cst.BaseExpression) -> bool:
         """Whether a value is a text, None or the like, or a number in which no dataset has part."""
         found = self._origins.of(node)
-        names = [self._origins.names.api(o.node) or "" for o in found]
-        plain = [
-            isinstance(o.node, _PLAIN) or name.startswith(_LIBRARIES) for o, name in zip(found, names, strict=True)
-        ]
-        return (bool(plain) and all(plain)) or self._steps.independent(node)
+        libraries = ((self._origins.names.api(o.node) or "").startswith(_LIBRARIES) for o in found)
+        plain = all(isinstance(o.node, _PLAIN) or known for o, known in zip(found, libraries, strict=True))
+        return (bool(found) and plain) or self._steps.independent(node)
 
 
 def _uncertain(node: cst.CSTNode, reason: str) -> Problem:

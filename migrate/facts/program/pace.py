@@ -204,7 +204,9 @@ class StepNumbers(Evaluator[Paced]):
 
     def _variable(self, made: cst.Call) -> Paced:
         """What is assigned to it at each step; where nothing is, it may be trained, or counted out of sight."""
-        return self.join(self._change(each) for each in self._changes(made)) or _UNSEEN
+        changes = self._changes(made)
+        asked = any((value, (), ()) in self._busy for _, value, _ in changes)
+        return self.join(map(self._change, changes)) or (FIXED if asked else _UNSEEN)
 
     # --- the domain ---------------------------------------------------------------------------------------------------
 
