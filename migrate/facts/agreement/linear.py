@@ -6,19 +6,10 @@ from collections.abc import Iterable
 
 import libcst as cst
 
+from ..apis import LINEAR, SAME_NUMBER
 from ..losses import Losses, Reduction
-from ..program import Addition, Definition, Evaluator, Frames, Origins
+from ..program import Addition, Definition, Evaluator, Frames, Origins, method, receiver
 from ..sameness import Mark, Sameness
-
-_SAME = frozenset(
-    {
-        *("builtins.float", "builtins.sum", "builtins.list", "numpy.mean", "numpy.sum", "numpy.average", "numpy.array"),
-        *("numpy.asarray", "numpy.float32", "numpy.float64", "tensorflow.reduce_mean", "tensorflow.reduce_sum"),
-        *("tensorflow.cast", "tensorflow.identity", "tensorflow.convert_to_tensor", "tensorflow.stack"),
-        *("statistics.mean", "statistics.fmean", "tensorflow.constant", "tensorflow.add_n"),
-    }
-)
-_METHODS = frozenset({"numpy", "item", "mean", "sum", "copy"})
 
 
 class Linear(Evaluator[bool]):
@@ -110,25 +101,20 @@ class Linear(Evaluator[bool]):
         """Nor that of other objects."""
         return False
 
-    def reached(self, place: cst.CSTNode, frames: Frames) -> bool:  # noqa: ARG002
-        """Whether all workers come to a place is asked where the average is taken."""
-        return True
-
     def added(self, addition: Addition, frames: Frames) -> bool:
         """What is appended to a list has to be linear, too."""
-        func = addition.place.func if isinstance(addition.place, cst.Call) else None
-        appended = isinstance(func, cst.Attribute) and func.attr.value in {"append", "appendleft"}
+        appended = method(addition.place) in {"append", "appendleft"}
         return appended and addition.values is not None and self.all(addition.values, frames)
 
     def named_call(self, call: cst.Call, api: str, frames: Frames) -> bool:
         """Sums and means; not weighted ones: a product of two values of the batch is not linear."""
         same = bool(call.args) and not any(a.star or self._sameness.of(a.value) for a in call.args[1:])
-        return api in _SAME and same and self.of(call.args[0].value, frames)
+        return (api in SAME_NUMBER or api in LINEAR) and same and self.of(call.args[0].value, frames)
 
     def object_call(self, call: cst.Call, frames: Frames) -> bool:
         """`values.mean()`, `loss.numpy()`."""
-        method = call.func if isinstance(call.func, cst.Attribute) and not call.args else None
-        return method is not None and method.attr.value in _METHODS and self.of(method.value, frames)
+        linear = method(call) in {"numpy", "item", "mean", "sum", "copy"} and not call.args
+        return linear and self.of(receiver(call), frames)
 
     def _mean(self, value: cst.CSTNode, path: tuple[int, ...]) -> bool:
         """Whether what a training step gives back is a mean over its batch."""
@@ -139,11 +125,7 @@ class Linear(Evaluator[bool]):
 
     def _plain(self, node: cst.CSTNode) -> cst.CSTNode:
         """The tensor in `float(loss)` and `loss.numpy()`."""
-        while isinstance(node, cst.Call):
-            if self._origins.names.api(node.func) == "builtins.float" and node.args:
-                node = node.args[0].value
-            elif isinstance(node.func, cst.Attribute) and node.func.attr.value in {"numpy", "item"}:
-                node = node.func.value
-            else:
-                break
-        return node
+        if isinstance(node, cst.Call) and self._origins.called(node) == "builtins.float" and node.args:
+            return self._plain(node.args[0].value)
+        reads = isinstance(node, cst.Call) and method(node) in {"numpy", "item"}
+        return self._plain(receiver(node)) if reads and isinstance(node, cst.Call) else node

@@ -5,26 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 
 import libcst as cst
 
+from ..apis import METRIC_COUNTS, METRIC_RATIOS
 from ..data import Datasets
-from ..program import ITER, Index, Origins
+from ..program import ITER, Origins, method, receiver
 from ..training import Loops, TrainingLoop
 
 _METRICS = "keras.metrics."
-# The state of these is a sum over examples, and so is no other's: adding up several ranks' is exact.
-_RATIOS = frozenset(
-    """
-    Mean MeanTensor Accuracy BinaryAccuracy CategoricalAccuracy SparseCategoricalAccuracy TopKCategoricalAccuracy
-    SparseTopKCategoricalAccuracy AUC Precision Recall PrecisionAtRecall RecallAtPrecision SensitivityAtSpecificity
-    SpecificityAtSensitivity BinaryCrossentropy CategoricalCrossentropy SparseCategoricalCrossentropy KLDivergence
-    Poisson MeanSquaredError RootMeanSquaredError MeanAbsoluteError MeanAbsolutePercentageError
-    MeanSquaredLogarithmicError CosineSimilarity LogCoshError Hinge SquaredHinge CategoricalHinge F1Score FBetaScore
-    IoU BinaryIoU MeanIoU OneHotIoU OneHotMeanIoU MeanRelativeError
-    """.split()  # noqa: SIM905
-)
-_COUNTS = frozenset("Sum TruePositives TrueNegatives FalsePositives FalseNegatives R2Score".split())  # noqa: SIM905
 
 
 class Seen(Enum):
@@ -56,25 +46,18 @@ class Metrics:
         dealt: Collection[cst.CSTNode],
     ) -> None:
         self._origins, self._datasets, self._finder, self._dealt = origins, datasets, finder, dealt
-        self._loops = {loop.loop for loop in loops}
-        self._updates: dict[cst.CSTNode, list[cst.Call]] | None = None
-
-    @property
-    def _index(self) -> Index:
-        return self._origins.index
+        self._index, self._loops = origins.index, {loop.loop for loop in loops}
 
     def result(self, call: cst.Call) -> Result | None:
         """The facts of a call of `result()` on metric objects; None for any other call."""
-        if not isinstance(call.func, cst.Attribute) or call.func.attr.value != "result" or call.args:
-            return None
-        made = self._made(call.func.value)
+        made = self._made(receiver(call)) if method(call) == "result" and not call.args else []
         if not made:
             return None
         updates = [u for m in made for u in self.updates.get(m, ())]
         seen = {s for u in updates for s in self._seen(u, ())}
         which = seen.pop() if len(seen) == 1 else Seen.BOTH if seen else Seen.WHOLE
         names = {self._class(m) for m in made}
-        exact = names <= _RATIOS or (names <= _RATIOS | _COUNTS and which is Seen.DEALT)
+        exact = names <= METRIC_RATIOS or (names <= METRIC_RATIOS | METRIC_COUNTS and which is Seen.DEALT)
         return Result(call, which, exact and which is not Seen.WHOLE and not self.in_graph(call))
 
     def in_graph(self, node: cst.CSTNode) -> bool:
@@ -82,18 +65,15 @@ class Metrics:
         function = self._index.enclosing_function(node)
         return function is not None and self._finder.in_graph(function)
 
-    @property
+    @cached_property
     def updates(self) -> dict[cst.CSTNode, list[cst.Call]]:
         """Metric object -> the calls that update it."""
-        if self._updates is None:
-            self._updates = {}
-            for call in self._index.calls:
-                updates = isinstance(call.func, cst.Attribute) and call.func.attr.value == "update_state"
-                holder = call.func.value if updates and isinstance(call.func, cst.Attribute) else call.func
-                known = self._origins.names.api(call.func) is None
-                for made in self._made(holder) if known else ():
-                    self._updates.setdefault(made, []).append(call)
-        return self._updates
+        found: dict[cst.CSTNode, list[cst.Call]] = {}
+        for call in self._index.calls:
+            updated = receiver(call) if method(call) == "update_state" else call.func
+            for made in self._made(updated) if not self._origins.called(call) else ():
+                found.setdefault(made, []).append(call)
+        return found
 
     def _made(self, node: cst.CSTNode) -> list[cst.Call]:
         """The calls that make the metric objects that an expression can be; empty where it is not certainly one."""
@@ -112,12 +92,12 @@ class Metrics:
 
     def _class(self, made: cst.Call) -> str | None:
         """The name of the metric's class; of the file's own, ""."""
-        api = self._origins.names.api(made.func) or ""
+        api = self._origins.called(made)
         if api.startswith(_METRICS) and api.count(".") == 2 and api.removeprefix(_METRICS)[:1].isupper():
             return api.removeprefix(_METRICS)
         owner = self._origins.constructed(made)
-        bases = [self._origins.names.api(b.value) or "" for b in owner.bases] if owner is not None else []
-        return "" if any(b.startswith(_METRICS) for b in bases) else None
+        bases = self._origins.bases(owner) if owner is not None else ()
+        return "" if any((b or "").startswith(_METRICS) for b in bases) else None
 
     def _seen(self, node: cst.CSTNode, calls: tuple[cst.CSTNode, ...]) -> Iterator[Seen]:
         """The examples in the innermost loop over data around an update, for each way to it."""
@@ -132,8 +112,7 @@ class Metrics:
                 dealt = any(c.dealt is not None for c in chains) or any(n in self._dealt for n in nodes)
                 yield Seen.DEALT if dealt else Seen.WHOLE
                 return
-        function = self._index.enclosing_function(node)
-        callers = self._origins.calls_of(function) if function is not None else []
+        callers = self._origins.calls_into(node)
         for caller in callers:
             yield from self._seen(caller, (*calls, node))
         if not callers:

@@ -5,26 +5,38 @@ A decision is left alone where it shows and saves only: rank 0 alone does that.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from functools import cached_property
 
 import libcst as cst
 
 from ...outputs import EffectKind
+from ..apis import CALLS_IT, RANKS
 from ..data import Datasets
 from ..keras import Hooks
 from ..outputs import Effect, Presence, Writers, repeated
-from ..program import Definition, Index, Origins, Problem, exits_before, nodes, reaching
+from ..program import (
+    Definition,
+    Later,
+    Origins,
+    Problem,
+    StepNumbers,
+    changed_by,
+    closure,
+    exits_before,
+    nodes,
+    reaching,
+    tests_around,
+    within,
+)
 from ..sameness import BY_CHANCE, Mark, Marks, Sameness
 from ..training import Loops, TrainingLoop, loop_exits
-from .counted import Counted
 from .linear import Linear
 from .metrics import Metrics, Seen
 
 _CHANCE = frozenset({Mark.CHANCE})
 _NUMBERS = (cst.BaseNumber, cst.BaseString, cst.Name, cst.Attribute, cst.BinaryOperation, cst.UnaryOperation)
-_CALL_IT = frozenset({"tensorflow.function", "absl.app.run", "tensorflow.compat.v1.app.run", "fire.Fire"})
-_DP = "tfdp.runtime."
 _KEPT = frozenset({EffectKind.PRINT, EffectKind.SHOW, EffectKind.SAVE})  # what rank 0 alone does
 _ENDS = (cst.Raise, cst.Pass, cst.Assert)
 
@@ -43,7 +55,7 @@ class Agreement:
         fits: Collection[cst.CSTNode] = (),
     ) -> None:
         """`fits` are calls of Keras' fit: all ranks make them together."""
-        self._origins, self._loops, self._fits = origins, loops, fits
+        self._origins, self._index, self._loops, self._fits = origins, origins.index, loops, fits
         self._metrics = Metrics(origins, datasets, loops, finder, dealt)
         shared = Hooks(origins).shared()
         self._sameness = Sameness(origins, datasets, loops, dealt, metric=self._of_metric, shared=shared)
@@ -51,16 +63,13 @@ class Agreement:
         self._writers = Writers(origins)
         self._presence = Presence(origins, self._writers)
         self._region = repeated(origins, loops)
+        self._steps = StepNumbers(origins, [loop.loop for loop in loops])
         self._reached: set[cst.CSTNode] = set()  # tests that all ranks come to, if they come to those asked about now
         tests = [n for n in origins.index.order if isinstance(n, cst.If | cst.While)] if loops or fits else []
         self._tests = [n for n in tests if not self._asks_rank(n.test)]
         self.results: tuple[cst.Call, ...] = ()
         self.averages: dict[cst.BaseExpression, None] = {}
         self._plan()
-
-    @property
-    def _index(self) -> Index:
-        return self._origins.index
 
     @cached_property
     def sameness(self) -> Sameness:
@@ -74,15 +83,14 @@ class Agreement:
 
     def _asks_rank(self, test: cst.BaseExpression) -> bool:
         """Whether the author, or an earlier migration, chooses the rank here."""
-        calls = (n for n in nodes(test) if isinstance(n, cst.Call))
-        return any(self._origins.names.api(c.func) in {f"{_DP}rank", f"{_DP}local_rank"} for c in calls)
+        return any(self._origins.called(n) in RANKS for n in nodes(test))
 
     # --- the plan -----------------------------------------------------------------------------------------------------
 
     def _plan(self) -> None:
         if not self._loops and not self._fits:
             return
-        found = [r for call in self._index.calls if (r := self._metrics.result(call)) is not None]
+        found = [r for call in self._index.methods("result") if (r := self._metrics.result(call)) is not None]
         summed = [r.call for r in found if r.summed]
         self._sameness.equal.update(summed)
         certain = [call for call in summed if self.certain(call)]
@@ -189,9 +197,9 @@ class Agreement:
                 return False
             if isinstance(parent, cst.If | cst.While) and child is not parent.test and not self._will_be_equal(parent):
                 return False
-            if isinstance(parent, cst.IfExp) and child is not parent.test and self._open(parent.test):
+            if isinstance(parent, cst.IfExp) and child is not parent.test and self._sameness.of(parent.test):
                 return False
-            if isinstance(parent, cst.BooleanOperation) and child is parent.right and self._open(parent.left):
+            if isinstance(parent, cst.BooleanOperation) and child is parent.right and self._sameness.of(parent.left):
                 return False
             if isinstance(parent, cst.BaseComp) and child is not parent.for_in and self._chooses(parent):
                 return False
@@ -203,42 +211,24 @@ class Agreement:
         return True
 
     def _around_alike(self, node: cst.CSTNode) -> bool:
-        child = node
-        for parent in self._index.ancestors(node):
-            if isinstance(parent, cst.FunctionDef | cst.ExceptHandler):
-                break
-            if isinstance(parent, cst.If | cst.While) and child is not parent.test:
-                marks = self._sameness.of(parent.test)
-                if Mark.UNKNOWN in marks and Mark.LOCAL not in marks:  # what is local is made equal, or refused
-                    return False
-            child = parent
-        return True
+        around = map(self._sameness.of, tests_around(node, self._origins))
+        return not any(Mark.UNKNOWN in marks and Mark.LOCAL not in marks for marks in around)  # local ones are refused
 
     def _called_alike(self, function: cst.FunctionDef, called: tuple[cst.FunctionDef, ...]) -> bool:
-        callers = self._origins.calls_of(function)
-        known = {c.func for c in callers}
-        uses = [
-            u
-            for u in self._index.names.get(function.name.value, ())
-            if u not in known and any(d.value is function for d in reaching(self._index, u))
-        ]
-        handed_on = [u for u in uses if isinstance(self._index.parents.get(u), cst.Arg) and not self._compiles(u)]
-        return not handed_on and all(self.certain(c, called) for c in callers)
-
-    def _compiles(self, use: cst.Name) -> bool:
-        call = self._index.parents[self._index.parents[use]]
-        return isinstance(call, cst.Call) and self._origins.names.api(call.func) in _CALL_IT
-
-    def _open(self, test: cst.BaseExpression) -> bool:
-        return bool(self._sameness.of(test))
+        for use in self._index.names.get(function.name.value, ()):
+            given = self._index.parents[use]
+            handed_on = isinstance(given, cst.Arg) and self._origins.called(self._index.parents[given]) not in CALLS_IT
+            if handed_on and any(d.value is function for d in reaching(self._index, use)):
+                return False
+        return all(self.certain(c, called) for c in self._origins.calls_of(function))
 
     def _chooses(self, comprehension: cst.BaseComp) -> bool:
         """Whether an element may be asked for on some ranks alone."""
         if isinstance(comprehension, cst.GeneratorExp):  # as `any` and `next` do
             return True
         inner = [n for n in nodes(comprehension.for_in) if isinstance(n, cst.CompFor)]
-        tests = [test.test for each in inner for test in each.ifs]
-        return any(self._open(t) for t in tests) or any(self._sameness.length(each.iter) for each in inner)
+        chosen = any(self._sameness.of(test.test) for each in inner for test in each.ifs)
+        return chosen or any(self._sameness.length(each.iter) for each in inner)
 
     def _may_ask(self, statement: cst.If | cst.While) -> bool:
         """Whether all ranks come to the test, outside any graph, so that rank 0's answer can be given to all."""
@@ -252,7 +242,7 @@ class Agreement:
         return found
 
     def _in_region(self, node: cst.CSTNode) -> bool:
-        return any(parent in self._region for parent in self._index.ancestors(node)) or node in self._region
+        return not self._region.isdisjoint((node, *self._index.ancestors(node)))
 
     def _worth_it(self, statement: cst.If | cst.While) -> bool:
         """Whether a test decides more than what is shown, or saved at each step."""
@@ -299,18 +289,17 @@ class Agreement:
 
     def asked_apart(self, effects: tuple[Effect, ...]) -> list[Problem]:
         """Questions about files whose answer the script changes, and that cannot be rank 0's."""
-        guarded = {e.guard for e in effects if e.guard is not None and not e.shared}
+        if not self._loops and not self._fits:
+            return []
+        guarded = _guarded(effects)
         apart = []
-        for s in self._presence.statements if self._loops or self._fits else ():
-            own = not self._sameness.of(s.test) or any(
-                p in guarded or (isinstance(p, cst.If) and self._asks_rank(p.test))
-                for p in (s, *self._index.ancestors(s))
-            )
+        for s in self._presence.statements:
+            by_rank = any(isinstance(p, cst.If) and self._asks_rank(p.test) for p in (s, *self._index.ancestors(s)))
+            own = not self._sameness.of(s.test) or by_rank or self._is_guarded(s, guarded)
             agreed = s in self._asking and self._by_chance(s) and self._may_ask(s)
-            if not own and not agreed and not all(x in guarded for x in self._inside(s)):
+            if not own and not agreed and not guarded.issuperset(self._inside(s)):
                 apart.append(s.test)
-        chosen = self._presence.choices if self._loops or self._fits else ()
-        apart += [c.test for c in chosen if self._sameness.of(c.test)]
+        apart += [c.test for c in self._presence.choices if self._sameness.of(c.test)]
         reason = "what is written depends on which files there are, and each worker may find others"
         next_step = "prepare the files before training, or ask with dp.agree(…) where all workers come together"
         return [Problem("TFDP050", test, reason, next_step) for test in apart]
@@ -321,81 +310,59 @@ class Agreement:
         asked = {EffectKind.SAVE, EffectKind.FETCH}
         found.update(e.call for e in effects if e.kind is EffectKind.LATEST or (e.guard is None and e.kind in asked))
         found.update(node for loop in self._loops for node in (loop.loop, *loop.calls))
-        todo = [*found]
-        while todo:
-            function = self._index.enclosing_function(todo.pop())
-            calls = self._origins.calls_of(function) if function is not None else []
-            todo += [c for c in calls if c not in found]
-            found.update(calls)
-        return found
+        return set(closure(found, self._origins.calls_into))
 
     def _decides(self, statement: cst.If | cst.While, effects: tuple[Effect, ...], shared: set[cst.CSTNode]) -> bool:
-        guarded = {e.guard for e in effects if e.guard is not None and not e.shared}
-        if any(parent in guarded for parent in (statement, *self._index.ancestors(statement))):
+        guarded = _guarded(effects)
+        if self._is_guarded(statement, guarded):
             return False
-        if statement in self._asking or (isinstance(statement, cst.While) and self._in_region(statement)):
+        inside, repeats = self._inside(statement), self._in_region(statement)
+        if statement in self._asking or (repeats and isinstance(statement, cst.While)):
             return True
-        inside = self._inside(statement)
-        if self._in_region(statement):
-            return any(s not in guarded and not isinstance(s, _ENDS) for s in inside)
-        return any(n in shared for s in inside for n in nodes(s))
+        does = any(s not in guarded and not isinstance(s, _ENDS) for s in inside)
+        return does if repeats else any(n in shared for s in inside for n in nodes(s))
 
     def problems(self, effects: tuple[Effect, ...]) -> list[Problem]:
         """Decisions from this worker's examples that matter, and that no exact rewrite makes equal."""
-        return [
-            Problem(
-                "TFDP053",
-                s.test,
-                "this decision is taken from values of this worker's examples, and others may decide otherwise",
-                "decide by a Keras metric or a mean over the examples that has a name of its own, or by dp.agree(…)",
-            )
-            for s in self._tests
-            if Mark.LOCAL in self._sameness.of(s.test)
-            and s.test not in self._settled
-            and self._in_region(s)
-            and not self._metrics.in_graph(s)
-            and self._matters(s, effects)
-        ]
+        reason = "this decision is taken from values of this worker's examples, and others may decide otherwise"
+        next_step = "decide by a Keras metric or a mean over the examples that has a name of its own, or by dp.agree(…)"
+        local = [s for s in self._tests if Mark.LOCAL in self._sameness.of(s.test) and s.test not in self._settled]
+        again = [s for s in local if self._in_region(s) and not self._metrics.in_graph(s)]
+        return [Problem("TFDP053", s.test, reason, next_step) for s in again if self._matters(s, effects)]
 
     def _matters(self, statement: cst.If | cst.While, effects: tuple[Effect, ...]) -> bool:
         """Whether the branches do more than show, save, and keep numbers that are compared again."""
-        guarded = {e.guard for e in effects if e.guard is not None and not e.shared}
-        if any(parent in guarded for parent in (statement, *self._index.ancestors(statement))):
-            return False
-        for inside in self._inside(statement):
-            if inside in guarded or isinstance(inside, _ENDS):
-                continue
-            if isinstance(inside, cst.Assign | cst.AugAssign) and self._keeps_a_number(inside):
-                continue
-            return True
-        return False
+        guarded = _guarded(effects)
+        inside = [s for s in self._inside(statement) if s not in guarded and not isinstance(s, _ENDS)]
+        return not self._is_guarded(statement, guarded) and not all(map(self._keeps_a_number, inside))
 
-    def _keeps_a_number(self, statement: cst.Assign | cst.AugAssign) -> bool:
-        targets = statement.targets if isinstance(statement, cst.Assign) else [statement]
-        places = [t.target for t in targets]
-        named = all(
-            isinstance(p, cst.Name) or (isinstance(p, cst.Attribute) and bool(self._origins.stored(p))) for p in places
-        )
-        plain = isinstance(statement.value, _NUMBERS) or (
-            isinstance(statement.value, cst.Call) and self._origins.names.api(statement.value.func) == "builtins.float"
-        )
-        return named and plain
+    def _is_guarded(self, statement: cst.CSTNode, guarded: AbstractSet[cst.CSTNode]) -> bool:
+        return not guarded.isdisjoint((statement, *self._index.ancestors(statement)))
+
+    def _keeps_a_number(self, statement: cst.CSTNode) -> bool:
+        if not isinstance(statement, cst.Assign | cst.AugAssign):
+            return False
+        named = all(self._is_named(place) for place in changed_by(statement))
+        number = isinstance(statement.value, _NUMBERS) or self._origins.called(statement.value) == "builtins.float"
+        return named and number
+
+    def _is_named(self, place: cst.BaseExpression) -> bool:
+        return isinstance(place, cst.Name) or (isinstance(place, cst.Attribute) and bool(self._origins.stored(place)))
 
     def equal_ends(self, loop: TrainingLoop) -> set[cst.CSTNode]:
         """The `break`s, `return`s and `while`s of a training loop to whose end all ranks come, by no step count."""
         whiles = [o for o in (loop.loop, *loop.outer) if isinstance(o, cst.While)]
         places = [*((e, e) for e in loop_exits(loop)), *((o, o.body) for o in whiles)]
-        return {end for end, place in places if self._ends_alike(place, loop)}
+        return {end for end, place in places if self._ends_alike(place)}
 
-    def _ends_alike(self, node: cst.CSTNode, loop: TrainingLoop) -> bool:
-        tests: list[cst.BaseExpression] = []
-        child = node
-        for parent in self._index.ancestors(node):
-            if isinstance(parent, cst.If | cst.While) and child is not parent.test:
-                tests.append(parent.test)
-            if isinstance(parent, cst.For | cst.While | cst.FunctionDef):
-                break
-            child = parent
-        equal = not any(self.sameness.of(t) for t in tests)
-        counted = Counted(self._origins, self._sameness)
-        return bool(tests) and equal and self.certain(node) and not any(counted.asks(t, loop) for t in tests)
+    def _ends_alike(self, node: cst.CSTNode) -> bool:
+        innermost = self._index.loops_around(node)[:1]
+        around = tests_around(node, self._origins)
+        tests = [t for t in around if all(within(self._index, t, loop) for loop in innermost)]
+        equal = bool(tests) and not self.sameness.all(tests)
+        return equal and self.certain(node) and Later.COUNT not in self._steps.all(tests)
+
+
+def _guarded(effects: Iterable[Effect]) -> set[cst.CSTNode]:
+    """What rank 0 alone will do."""
+    return {e.guard for e in effects if e.guard is not None and not e.shared}

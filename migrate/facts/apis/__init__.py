@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .counts import COMPUTES, COUNTS_EXAMPLES, GIVEN_OUTSIDE, LOCAL_STEPS, ROUNDS, SIZES_OF_FLOWS
 from .datasets import (
     DRAWS_IN_MAP,
     MIXES_DATASETS,
@@ -13,8 +14,11 @@ from .datasets import (
 )
 from .draws import DRAW_SIZES, DRAWS_BY_SEED, DRAWS_INDICES
 from .functions import (
+    CALLS_IT,
     CHOOSES_ONE,
+    COUNTS_UP,
     GATHERS,
+    LINEAR,
     LOADS,
     MAKES_ARRAY,
     NEW_ARRAYS,
@@ -22,10 +26,13 @@ from .functions import (
     ON_ROOT,
     POWERS,
     RANGES,
+    RANKS,
     SAME_COUNT,
     SAME_ELEMENTS,
     SAME_NUMBER,
     SETS,
+    SETS_VARIABLE,
+    SPANS,
     UPDATES_NOTHING,
 )
 from .keras import CALLBACKS, EACH_EPOCH, EACH_STEP, EXAMPLES, FITS, OF_FUNCTIONS, POSITIONS, RATES, SCHEDULER
@@ -36,7 +43,10 @@ from .methods import (
     CALLED,
     CHANGES_OBJECT,
     CHANGES_VARIABLE,
+    COUNTS_STEPS,
+    DESCRIBES,
     FILLS_LISTS,
+    KERAS_COMPUTES,
     KERAS_LOSS,
     MAKES_WEIGHT,
     OF_ITEMS,
@@ -44,6 +54,7 @@ from .methods import (
     PUTS_IN,
     READS_NUMBER,
 )
+from .metrics import METRIC_COUNTS, METRIC_RATIOS
 from .values import CHANCE, DRAWN, ENDINGS, OF_KIND, PURE, SEEDED, UNASKED
 
 __all__ = [
@@ -52,6 +63,7 @@ __all__ = [
     "AS_SAID",
     "CALLBACKS",
     "CALLED",
+    "CALLS_IT",
     "CHANCE",
     "CHANGES_OBJECT",
     "CHANGES_VARIABLE",
@@ -59,8 +71,13 @@ __all__ = [
     "CHOOSES_DEVICES",
     "CHOOSES_ONE",
     "CHOOSING_METHODS",
+    "COMPUTES",
     "CONFIGURES_SESSION",
     "COUNTS",
+    "COUNTS_EXAMPLES",
+    "COUNTS_STEPS",
+    "COUNTS_UP",
+    "DESCRIBES",
     "DRAWN",
     "DRAWS_BY_SEED",
     "DRAWS_INDICES",
@@ -73,10 +90,16 @@ __all__ = [
     "FILLS_LISTS",
     "FITS",
     "GATHERS",
+    "GIVEN_OUTSIDE",
+    "KERAS_COMPUTES",
     "KERAS_LOSS",
+    "LINEAR",
     "LOADS",
+    "LOCAL_STEPS",
     "MAKES_ARRAY",
     "MAKES_WEIGHT",
+    "METRIC_COUNTS",
+    "METRIC_RATIOS",
     "MIXES_DATASETS",
     "NEW_ARRAYS",
     "NEW_AXIS",
@@ -92,8 +115,10 @@ __all__ = [
     "PURE",
     "PUTS_IN",
     "RANGES",
+    "RANKS",
     "RATES",
     "READS_NUMBER",
+    "ROUNDS",
     "RUNS_NOTHING",
     "SAME_BATCHES",
     "SAME_COUNT",
@@ -104,8 +129,11 @@ __all__ = [
     "SETS",
     "SETS_ENVIRONMENT",
     "SETS_SESSION",
+    "SETS_VARIABLE",
     "SHARDS_DATASET",
     "SHUFFLES_FILES",
+    "SIZES_OF_FLOWS",
+    "SPANS",
     "TAKES_NO_RECORDS",
     "UNASKED",
     "UPDATES_NOTHING",

@@ -7,6 +7,12 @@ import re
 RANGES = frozenset({"builtins.range", "tqdm.trange", "tqdm.auto.trange", "tqdm.notebook.trange"})
 """The numbers up to one."""
 
+SPANS = RANGES | {"numpy.arange", "tensorflow.range"}
+"""The numbers up to one, also as an array."""
+
+COUNTS_UP = SPANS | {"itertools.count"}
+"""Whole numbers, one after another."""
+
 SAME_ELEMENTS = frozenset({"builtins.list", "builtins.tuple", "builtins.reversed", "builtins.iter", "builtins.sorted"})
 """The elements of their argument."""
 
@@ -20,6 +26,15 @@ SAME_NUMBER = frozenset(
     }
 )
 """A number, in another type."""
+
+LINEAR = frozenset(
+    {
+        *("builtins.sum", "builtins.list", "numpy.mean", "numpy.sum", "numpy.average", "numpy.array", "numpy.asarray"),
+        *("tensorflow.reduce_mean", "tensorflow.reduce_sum", "tensorflow.stack", "tensorflow.add_n"),
+        *("statistics.mean", "statistics.fmean"),
+    }
+)
+"""Sums and means, and what puts numbers together for them: in proportion to their first argument."""
 
 SAME_COUNT = SAME_NUMBER | {"builtins.int", "numpy.int32", "numpy.int64"}
 """A whole number, in another type."""
@@ -61,3 +76,17 @@ NEW_ARRAYS = frozenset({"numpy.zeros", "numpy.ones", "numpy.empty", "numpy.full"
 
 UPDATES_NOTHING = re.compile(r"(tensorflow|keras|numpy|builtins|matplotlib)\.")
 """Change no variable by what they are given, but by methods."""
+
+SETS_VARIABLE = {
+    "keras.backend.set_value": True,
+    "keras.backend.update": True,
+    "keras.backend.update_add": False,
+    "keras.backend.update_sub": False,
+}
+"""Give a variable a value: the second argument, or what it was and that."""
+
+CALLS_IT = frozenset({"tensorflow.function", "absl.app.run", "tensorflow.compat.v1.app.run", "fire.Fire"})
+"""Call the function that they are given, or give back one that does, on every worker alike."""
+
+RANKS = frozenset({"tfdp.runtime.rank", "tfdp.runtime.local_rank"})
+"""Which worker this is."""

@@ -14,11 +14,20 @@ CHANGES_VARIABLE = ASSIGNS | {"scatter_add", "scatter_sub"}
 MAKES_WEIGHT = frozenset({"add_weight", "add_variable"})
 """Make a variable of a layer, or a slot of an optimizer."""
 
+COUNTS_STEPS = frozenset({"iterations", "global_step"})
+"""Attributes of optimizers: how many steps there were."""
+
+DESCRIBES = frozenset({"shape", "ndim", "dtype"})
+"""Attributes of tensors and arrays that are alike for all batches."""
+
 READS_NUMBER = frozenset({"numpy", "value", "read_value", "item"})
 """Give the number that a tensor or variable holds."""
 
 PUTS_IN = frozenset({"append", "extend", "insert", "add", "update", "appendleft", "setdefault"})
 """Put something into a container."""
+
+KERAS_COMPUTES = (".Layer", ".Loss", ".Model", ".Regularizer", ".RNN", ".Sequential", "Cell")
+"""How the names of Keras' classes end of which an object is called at each step."""
 
 KERAS_LOSS = frozenset({"compiled_loss", "compute_loss"})
 """Keras' own loss, in a training step of a model."""

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from .bounds import StepBound, StepBounds, Uncounted, divided
 from .counts import PerStep, StepCount, StepCounts
-from .decided_means import DecidedMeans
 from .fit_calls import around, run_by_keras, shown, steps_of, uncertain
-from .means import StepMeans
+from .means import DecidedMeans, StepMeans
 from .schedules import OwnSchedule, Schedules
 
 __all__ = [

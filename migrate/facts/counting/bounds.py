@@ -7,14 +7,13 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from ..data import Chain, Datasets, endless
-from ..program import ITER, Origins, Problem, argument, reaching, within
+from ..apis import SPANS
+from ..data import Datasets, endless
+from ..program import ITER, Definition, Origins, Problem, argument, reaching, within
 from ..training import TrainingLoop, loop_exits
 
-_RANGES = frozenset({"builtins.range", "tensorflow.range", "numpy.arange", "tqdm.trange", "tqdm.auto.trange"})
 _BELOW = (cst.LessThan, cst.NotEqual)
 _REACHED = (cst.GreaterThanEqual, cst.Equal)
-_ENDS = frozenset({"builtins.StopIteration", "tensorflow.errors.OutOfRangeError"})
 _TIGHT = (cst.Add, cst.Subtract, cst.Multiply, cst.Divide, cst.FloorDivide, cst.Modulo, cst.Power)
 _ATOMS = (cst.Name, cst.Attribute, cst.Call, cst.Subscript, cst.Integer, cst.Float)
 _Loop = cst.For | cst.While
@@ -59,68 +58,56 @@ class StepBounds:
         """Each expression that counts steps, once, and a Problem for each end of a loop that is not understood."""
         found: list[StepBound | Problem] = []
         for loop in self._training:
-            found += self._of_header(loop)
-            found += self._of_exits(loop)
+            around = {loop.loop, *loop.outer}
+            ends = not endless(c for other in self._training if other.loop in around for c in other.chains)
+            found += self._of_header(loop, ends)
+            found += self._of_exits(loop, ends)
         return (*_merged(f for f in found if isinstance(f, StepBound)), *(f for f in found if isinstance(f, Problem)))
 
     # --- the loop's own header ----------------------------------------------------------------------------------------
 
-    def _of_header(self, loop: TrainingLoop) -> Iterator[StepBound | Problem]:
+    def _of_header(self, loop: TrainingLoop, ends: bool) -> Iterator[StepBound | Problem]:
         step_loop = self._step_loop(loop)
-        down = not endless(self._data_of(loop))
         for body in (loop.loop, *loop.outer):
             if isinstance(body, cst.While):
-                yield from self._of_while(body, loop, step_loop, down)
+                yield from self._of_while(body, loop, step_loop, ends)
             elif body is step_loop and loop.taken and any(body in o.outer and not o.taken for o in self._training):
                 yield self._not_counted(body)  # its runs are epochs of another loop in it
             elif body is step_loop and loop.taken:
-                yield from self._of_range(body, body.iter, down)
+                yield from self._of_range(body, body.iter, ends)
             elif body is loop.loop:
                 for part in self._zipped(body.iter):
                     yield from self._of_range(body, part, down=False)
 
-    def _data_of(self, loop: TrainingLoop) -> list[Chain]:
-        bodies = {loop.loop, *loop.outer}
-        return [c for other in self._training if other.loop in bodies for c in other.chains]
-
     def _step_loop(self, loop: TrainingLoop) -> _Loop:
         """The loop each of whose runs is one step: the innermost one that holds all that is trained in its nest."""
         mine = [loop.loop, *loop.outer]
-        for body in mine:
-            if all(body in (o.loop, *o.outer) for o in self._training if {o.loop, *o.outer} & set(mine)):
-                return body
-        return loop.loop
+        nests = [{each.loop, *each.outer} for each in self._training]
+        held = (body for body in mine if all(body in nest for nest in nests if not nest.isdisjoint(mine)))
+        return next(held, loop.loop)
 
     def _zipped(self, iterated: cst.BaseExpression) -> list[cst.BaseExpression]:
-        call = self._unwrapped(iterated)
-        if not isinstance(call, cst.Call) or self._origins.names.api(call.func) != "builtins.zip":
+        call = self._datasets.unwrap(iterated)
+        if not isinstance(call, cst.Call) or self._origins.called(call) != "builtins.zip":
             return []
-        parts = [self._unwrapped(a.value) for a in call.args]
-        return [p for p in parts if isinstance(p, cst.Call) and self._origins.names.api(p.func) in _RANGES]
-
-    def _unwrapped(self, node: cst.BaseExpression) -> cst.BaseExpression:
-        return self._datasets.unwrap(node)
+        return [p for a in call.args if self._origins.called(p := self._datasets.unwrap(a.value)) in SPANS]
 
     def _of_range(self, loop: cst.For, iterated: cst.BaseExpression, down: bool) -> Iterator[StepBound | Problem]:
-        call = self._unwrapped(iterated)
-        ranges = isinstance(call, cst.Call) and self._origins.names.api(call.func) in _RANGES
-        if not isinstance(call, cst.Call) or not ranges or any(a.star or a.keyword for a in call.args):
+        call = self._datasets.unwrap(iterated)
+        plain = isinstance(call, cst.Call) and bool(call.args) and not any(a.star or a.keyword for a in call.args)
+        if not isinstance(call, cst.Call) or not plain or self._origins.called(call) not in SPANS:
             yield self._not_counted(loop)
             return
-        first, last = (call.args[0].value if len(call.args) > 1 else None), call.args[min(1, len(call.args) - 1)].value
-        start = _number(first) if first is not None else 0
-        if start is None or (len(call.args) > 2 and _number(call.args[2].value) != 1):
+        numbers = [_number(a.value) for a in call.args]
+        start = numbers[0] if len(numbers) > 1 else 0
+        if start is None or numbers[2:] not in ([], [1]):
             yield Uncounted("TFDP011", call, "cannot tell how many steps this range has", "use range(steps)")
             return
-        yield StepBound(last, -start, down)
+        yield StepBound(call.args[min(1, len(numbers) - 1)].value, -start, down)
 
     def _not_counted(self, loop: cst.For) -> Problem:
-        return Uncounted(
-            "TFDP011",
-            loop,
-            "cannot tell how many steps this loop takes; they have to be divided by the number of workers",
-            "use `for step in range(steps)`",
-        )
+        reason = "cannot tell how many steps this loop takes; they have to be divided by the number of workers"
+        return Uncounted("TFDP011", loop, reason, "use `for step in range(steps)`")
 
     # --- counters -----------------------------------------------------------------------------------------------------
 
@@ -130,16 +117,12 @@ class StepBounds:
         if self._origins.names.api(body.test) == "builtins.True" or _number(body.test) == 1:
             return
         bound = self._compared(body.test, _BELOW, cst.LessThanEqual)
-        counter = self._counter(bound[0]) if bound is not None else None
-        if bound is None or counter is None:
-            yield Problem(
-                "TFDP011",
-                body,
-                "cannot tell after how many steps the condition of this while loop around training ends it",
-                "use `for step in range(steps)`, or count the steps in a variable of the loop: `while step < steps`",
-            )
-        elif self._counts_steps(counter, loop, step_loop):
-            yield StepBound(bound[1], bound[2] - counter.start, down)
+        if bound is None:
+            reason = "cannot tell after how many steps the condition of this while loop around training ends it"
+            next_step = "use `for step in range(steps)`, or count the steps in a variable of the loop"
+            yield Problem("TFDP011", body, reason, f"{next_step}: `while step < steps`")
+        elif self._counts_steps(bound[0], loop, step_loop):
+            yield StepBound(bound[1], bound[2] - bound[0].start, down)
 
     def _counts_steps(self, counter: _Counter, loop: TrainingLoop, step_loop: _Loop) -> bool:
         """Whether a counter grows with each step; else it counts epochs, whose number stays."""
@@ -147,102 +130,89 @@ class StepBounds:
 
     def _compared(
         self, test: cst.BaseExpression, plain: tuple[type, ...], one_more: type
-    ) -> tuple[cst.Name, cst.BaseExpression, int] | None:
+    ) -> tuple[_Counter, cst.BaseExpression, int] | None:
         """Counter, bound and what the operator adds to it."""
         if not isinstance(test, cst.Comparison) or len(test.comparisons) != 1 or not isinstance(test.left, cst.Name):
             return None
         operator, right = test.comparisons[0].operator, test.comparisons[0].comparator
-        if isinstance(operator, plain):
-            return test.left, right, 0
-        return (test.left, right, 1) if isinstance(operator, one_more) else None
+        counter = self._counter(test.left) if isinstance(operator, (*plain, one_more)) else None
+        return (counter, right, int(isinstance(operator, one_more))) if counter is not None else None
 
     def _counter(self, name: cst.Name) -> _Counter | None:
         """A loop's own counter, of `range` or `enumerate`, or a variable that is set once and grows by one."""
-        definitions = reaching(self._index, name)
-        if len(definitions) == 1 and definitions[0].kind == "for" and isinstance(definitions[0].statement, cst.For):
-            loop = definitions[0].statement
-            start = self._first(loop.iter, definitions[0].path)
+        index = self._index
+        found = reaching(index, name)
+        if len(found) == 1 and found[0].kind == "for" and isinstance(found[0].statement, cst.For):
+            loop = found[0].statement
+            start = self._first(loop.iter, found[0].path)
             return _Counter(loop, start, None) if start is not None else None
-        for growing in [d.statement for d in definitions if isinstance(d.statement, cst.AugAssign)]:
-            before = reaching(self._index, self._index.probe(name.value, growing))
-            definitions = list(dict.fromkeys([*definitions, *before]))
-        if len({d.scope for d in definitions}) != 1 or len(definitions) != 2:
+        growing = [d for d in found if isinstance(d.statement, cst.AugAssign)]
+        found = list(dict.fromkeys([*found, *(b for d in growing for b in self._before(d))]))
+        growths = [d.statement for d in found if isinstance(d.statement, cst.AugAssign)]
+        starts = [_number(d.value) for d in found if d.kind == "assign" and not d.path]
+        if len(found) != 2 or len({d.scope for d in found}) != 1 or len(growths) != 1 or len(starts) != 1:
             return None
-        grown = [d.statement for d in definitions if isinstance(d.statement, cst.AugAssign)]
-        set_to = [_number(d.value) for d in definitions if d.kind == "assign" and not d.path]
-        if len(grown) != 1 or len(set_to) != 1 or set_to[0] is None:
+        growth, start = growths[0], starts[0]
+        around = index.loops_around(growth)[:1]
+        by_one = isinstance(growth.operator, cst.AddAssign) and _number(growth.value) == 1
+        every = index.definitions[found[0].scope][name.value]
+        if start is None or not by_one or not around or self._holder(growth) is not around[0].body:
             return None
-        growth = grown[0]
-        around = self._index.loops_around(growth)
-        line = self._index.parents[growth]
-        direct = bool(around) and self._index.parents.get(self._index.parents.get(line, line)) is around[0]
-        if not isinstance(growth.operator, cst.AddAssign) or _number(growth.value) != 1 or not direct:
-            return None
-        every = self._index.definitions[definitions[0].scope][name.value]
-        inside = [d for d in every if within(self._index, d.statement, around[0])]
-        return _Counter(around[0], set_to[0], growth) if len(inside) == 1 else None
+        alone = [within(index, d.statement, around[0]) for d in every].count(True) == 1
+        return _Counter(around[0], start, growth) if alone else None
+
+    def _before(self, definition: Definition) -> list[Definition]:
+        return reaching(self._index, self._index.probe(definition.name, definition.statement))
+
+    def _holder(self, statement: cst.CSTNode) -> cst.CSTNode | None:
+        """The body that a simple statement stands in."""
+        line = self._index.parents[statement]
+        return self._index.parents.get(line) if isinstance(line, cst.SimpleStatementLine) else line
 
     def _first(self, iterated: cst.BaseExpression, path: tuple[int, ...]) -> int | None:
         """The first value of a loop's counter."""
-        call = iterated
-        while isinstance(call, cst.Call) and self._origins.names.api(call.func) not in _RANGES | {
-            "builtins.enumerate",
-            "builtins.zip",
-        }:
-            inside = self._datasets.iterated(call)
-            if inside is None:
-                return None
-            call = inside
-        if not isinstance(call, cst.Call):
-            return None
-        api = self._origins.names.api(call.func)
-        if api == "builtins.enumerate" and path == (ITER, 0):
-            start = argument(call, "start", 1)
-            return _number(start.value) if start is not None else 0
-        if api == "builtins.zip" and len(path) == 2 and path[1] < len(call.args):
-            return self._first(call.args[path[1]].value, (ITER,))
-        if api in _RANGES and path == (ITER,):
-            return _number(call.args[0].value) if len(call.args) == 2 else 0 if len(call.args) == 1 else None
-        return None
+        api = self._origins.called(iterated)
+        args = iterated.args if isinstance(iterated, cst.Call) else ()
+        if isinstance(iterated, cst.Call) and api == "builtins.enumerate":
+            start = argument(iterated, "start", 1)
+            known = _number(start.value) if start is not None else 0
+            return known if path == (ITER, 0) else None
+        if api == "builtins.zip":
+            return self._first(args[path[1]].value, (ITER,)) if len(path) == 2 and path[1] < len(args) else None
+        if api in SPANS:
+            first = {1: 0, 2: _number(args[0].value)}.get(len(args)) if args else None
+            return first if path == (ITER,) else None
+        inside = self._datasets.iterated(iterated)
+        return self._first(inside, path) if inside is not None else None
 
     # --- breaks -------------------------------------------------------------------------------------------------------
 
-    def _of_exits(self, loop: TrainingLoop) -> Iterator[StepBound | Problem]:
-        step_loop, down = self._step_loop(loop), loop.taken and not endless(self._data_of(loop))
+    def _of_exits(self, loop: TrainingLoop, ends: bool) -> Iterator[StepBound | Problem]:
+        reason = "the training loop can end early here; cannot tell whether all workers end it at the same step"
+        next_step = "bound the loop by .take(steps) on the dataset, or decide by dp.agree(…), which asks rank 0"
         for exit_ in loop_exits(loop):
-            if self._at_the_end_of_data(exit_):
-                continue
-            bound = self._of_exit(exit_, loop, step_loop, down)
-            yield (
-                bound
-                if bound is not None
-                else Problem(
-                    "TFDP011",
-                    exit_,
-                    "the training loop can end early here; cannot tell whether all workers end it at the same step",
-                    "bound the loop by .take(steps) on the dataset, or decide by dp.agree(…), which asks rank 0",
-                )
-            )
+            if not self._at_the_end_of_data(exit_):
+                bound = self._of_exit(exit_, loop, loop.taken and ends)
+                yield bound if bound is not None else Problem("TFDP011", exit_, reason, next_step)
 
     def _at_the_end_of_data(self, exit_: cst.CSTNode) -> bool:
         """Whether the loop ends there because its data do, which all ranks have equally many of."""
         handler = next((n for n in self._index.ancestors(exit_) if isinstance(n, cst.ExceptHandler)), None)
-        kinds = [handler.type] if handler is not None and handler.type is not None else []
-        if len(kinds) == 1 and isinstance(kinds[0], cst.Tuple):
-            kinds = [e.value for e in kinds[0].elements]
-        return bool(kinds) and all(self._origins.names.api(k) in _ENDS for k in kinds)
+        kind = handler.type if handler is not None else None
+        kinds = [e.value for e in kind.elements] if isinstance(kind, cst.Tuple) else [kind]
+        names = {self._origins.names.api(k) if k is not None else None for k in kinds}
+        return names <= {"builtins.StopIteration", "tensorflow.errors.OutOfRangeError"}
 
-    def _of_exit(self, exit_: cst.CSTNode, loop: TrainingLoop, step_loop: _Loop, down: bool) -> StepBound | None:
+    def _of_exit(self, exit_: cst.CSTNode, loop: TrainingLoop, down: bool) -> StepBound | None:
         """`if step >= n: break` directly in the loop of which `step` is the counter."""
-        line = self._index.parents[exit_]
-        suite = self._index.parents[line] if isinstance(line, cst.SimpleStatementLine) else line
-        test = self._index.parents[suite]
-        if not isinstance(test, cst.If) or test.orelse is not None or suite is not test.body:
+        holder = self._holder(exit_)
+        test = self._index.parents[holder] if holder is not None else None
+        if not isinstance(test, cst.If) or test.orelse is not None or holder is not test.body:
             return None
         compared = self._compared(test.test, _REACHED, cst.GreaterThan)
-        counter = self._counter(compared[0]) if compared is not None else None
-        if compared is None or counter is None or not self._counts_steps(counter, loop, step_loop):
+        if compared is None or not self._counts_steps(compared[0], loop, self._step_loop(loop)):
             return None
+        counter, bound, one_more = compared
         body = counter.loop.body
         if self._index.parents[test] is not body:
             return None  # an outer loop's own break, or one under another condition
@@ -255,8 +225,7 @@ class StepBounds:
         grown = earlier(counter.growth) if counter.growth is not None else False
         if not steps or steps[-1] is None or grown is None:
             return None
-        more = compared[2] + int(steps[-1]) - int(grown) - counter.start
-        return StepBound(compared[1], more, down)
+        return StepBound(bound, one_more + int(steps[-1]) - int(grown) - counter.start, down)
 
 
 def _merged(bounds: Iterable[StepBound]) -> Iterator[StepBound | Problem]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
@@ -10,20 +9,25 @@ from enum import Enum
 import libcst as cst
 
 from ...catalogue import BATCHING, STAGES
+from ..apis import COMPUTES, COUNTS_EXAMPLES, GIVEN_OUTSIDE, LOCAL_STEPS, ROUNDS, SAME_COUNT, SIZES_OF_FLOWS
 from ..data import Arrays, Chain, Datasets, Deal
 from ..keras import FitData
-from ..program import ITER, Origin, Origins, Problem, argument, nodes, parses_arguments, parts
+from ..program import (
+    ITER,
+    Origin,
+    Origins,
+    Problem,
+    argument,
+    method,
+    nodes,
+    parses_arguments,
+    parts,
+    receiver,
+    within_itself,
+)
 from ..rates import Rate, sets_by_name
 from .bounds import StepBound, counted
 
-_DIVIDED = "tfdp.runtime.local_steps"
-_KEEPS = re.compile(r"(builtins\.(int|float|round)|(math|numpy)\.(ceil|floor|trunc)|numpy\.(u?int|float)\d+)$")
-_COMPUTES = re.compile(r"(builtins\.(max|min|abs|pow)|math\.\w+|numpy\.(maximum|minimum|round|around))$")
-_FROM_OUTSIDE = frozenset({"os.getenv", "os.environ.get"})
-_OF_EXAMPLES = frozenset({"numpy.bincount", "numpy.count_nonzero", "numpy.sum", "numpy.unique"})
-_GIVEN = frozenset({"os.environ", "sys.argv"})
-_FRAMEWORK = ("tensorflow", "keras", "builtins.")
-_OF_FLOWS = frozenset({"samples", "n", "batch_size"})  # of what an ImageDataGenerator flows
 _OPERATORS = (cst.Add, cst.Subtract, cst.Multiply, cst.Divide, cst.FloorDivide, cst.Modulo, cst.Power)
 
 
@@ -76,7 +80,6 @@ class StepCounts:
         self._all_at_fit = bool(fitted) and set(self._dealt) <= {f.data for f in fitted} and not looped
         given = [v for f in fitted for v in (*(value for _, value in f.arrays), f.batches) if v is not None]
         self._whole = {o.node for value in given for o in origins.of(value)}
-        self._busy: set[Origin] = set()
 
     def of_takes(self, chains: Iterable[Chain]) -> tuple[StepCount | Problem, ...]:
         """`.take(k)` calls that count batches, hence optimizer steps, and are not divided yet."""
@@ -103,69 +106,55 @@ class StepCounts:
 
     def counts_records(self, node: cst.CSTNode) -> bool:
         """Whether a number holds the length of dealt records before they are batched, a share in every batch mode."""
-        for call in parts(self._origins, node):
-            func = call.func if isinstance(call, cst.Call) else None
-            if func is None or not isinstance(call, cst.Call):
-                continue
-            method = isinstance(func, cst.Attribute) and func.attr.value in {"cardinality", "__len__"}
-            read = (
-                func.value if isinstance(func, cst.Attribute) and method else call.args[0].value if call.args else None
-            )
-            if not method and self._origins.names.api(func) != "builtins.len":
-                continue
-            if read is not None and any(self._deals_records(c) for c in self._datasets.chains(read)):
-                return True
-        return False
+        calls = (n for n in parts(self._origins, node) if isinstance(n, cst.Call))
+        sized = (data for call in calls if (data := self._sized(call)) is not None)
+        chains = (chain for data in sized for chain in self._datasets.chains(data))
+        return any(self._dealt.keys() & set(c.nodes) and not self._deals_batches(c) for c in chains)
 
-    def _deals_records(self, chain: Chain) -> bool:
-        return any(n in self._dealt for n in chain.nodes) and not self._deals_batches(chain)
+    def _sized(self, call: cst.Call) -> cst.BaseExpression | None:
+        """`data` of `len(data)`, `data.cardinality()`, `tf.data.experimental.cardinality(data)`."""
+        api = self._origins.called(call)
+        if api:
+            sized = api in {"builtins.len", "tensorflow.data.experimental.cardinality"}
+            return call.args[0].value if sized and len(call.args) == 1 and not call.args[0].star else None
+        return receiver(call) if method(call) in {"cardinality", "__len__"} and not call.args else None
 
     def count(self, call: cst.Call, keyword: str, position: int, name: str) -> StepCount | Problem | None:
         """An argument that counts steps, if it is to be divided; None where it is omitted or needs nothing."""
         given = argument(call, keyword, position)
         if given is None or self._origins.names.api(given.value) == "builtins.None":
             return None
-        if keyword == "boundaries" and any(self._is_divided(n) for n in nodes(given.value)):
+        if keyword == "boundaries" and any(self._origins.called(n) == LOCAL_STEPS for n in nodes(given.value)):
             return None
         extent = self.extent(given.value)
         if extent is Extent.WHOLE:
             return StepCount(call, keyword, position, given.value)
         if extent is Extent.UNKNOWN:
-            return _uncertain(
-                given.value, f"{keyword} of {name} counts steps, and its value may already shrink with a worker's share"
-            )
+            reason = f"{keyword} of {name} counts steps, and its value may already shrink with a worker's share"
+            return _uncertain(given.value, reason)
         return None
 
     # --- what a number covers -----------------------------------------------------------------------------------------
 
     def extent(self, node: cst.CSTNode) -> Extent:
         """What the number covers, by every value that it can have."""
-        found = _same(self._of_origin(o) for o in self._origins.of(node))
+        found = _same(self._measure(o.node, o.path) for o in self._origins.of(node))
         return Extent.WHOLE if self._all_at_fit and found is Extent.UNKNOWN else found
 
     def independent(self, node: cst.CSTNode) -> bool:
         """Whether no dataset has part in a number, however it is computed."""
-        own = [
-            n for n in parts(self._origins, node) if isinstance(n, cst.Attribute) and self._origins.class_of(n.value)
-        ]
+        read = [n for n in parts(self._origins, node) if isinstance(n, cst.Attribute)]
+        own = (n for n in read if self._origins.class_of(n.value) is not None)
         return self._arrays.independent(node) and all(self.extent(n) is Extent.WHOLE for n in own)
 
-    def _of_origin(self, origin: Origin) -> Extent:
-        if origin in self._busy:
-            return Extent.UNKNOWN
-        self._busy.add(origin)
-        try:
-            return self._measure(origin.node, origin.path)
-        finally:
-            self._busy.discard(origin)
-
+    @within_itself(Extent.UNKNOWN)
     def _measure(self, node: cst.CSTNode, path: tuple[int, ...]) -> Extent:
         if path == (ITER,):
             return self._of_element(node)
-        if isinstance(node, cst.Call) and self._origins.names.api(node.func) in _OF_EXAMPLES:
-            return Extent.WHOLE if self._arrays.independent(node) else Extent.UNKNOWN
-        if path:  # `n, width = x.shape`
-            return self._of_shape(node) if len(path) == 1 else Extent.UNKNOWN
+        shaped = len(path) == 1 and isinstance(node, cst.Attribute) and node.attr.value == "shape"
+        counts = shaped or self._origins.called(node) in COUNTS_EXAMPLES
+        if path or counts:  # `n, width = x.shape`
+            return Extent.WHOLE if counts and self._arrays.independent(node) else Extent.UNKNOWN
         match node:
             case cst.List() | cst.Tuple():
                 return _same(self.extent(e.value) for e in node.elements)
@@ -189,40 +178,28 @@ class StepCounts:
         """Of `e` in `for e in (5, 10)`, or in `range(10)`."""
         if isinstance(node, cst.List | cst.Tuple):
             return _same(self.extent(e.value) for e in node.elements)
-        counts = isinstance(node, cst.Call) and self._origins.names.api(node.func) == "builtins.range"
-        whole = isinstance(node, cst.Call) and {self.extent(a.value) for a in node.args} == {Extent.WHOLE}
-        return Extent.WHOLE if counts and whole else Extent.UNKNOWN
+        numbers = node.args if isinstance(node, cst.Call) and self._origins.called(node) == "builtins.range" else ()
+        whole = _same(self.extent(a.value) for a in numbers) is Extent.WHOLE
+        return Extent.WHOLE if whole else Extent.UNKNOWN
 
     def _of_call(self, call: cst.Call) -> Extent:
-        api = self._origins.names.api(call.func) or ""
+        api = self._origins.called(call)
         args = [a.value for a in call.args if not a.star]
-        if self._is_divided(call):
+        if api == LOCAL_STEPS:
             return Extent.DIVIDED
-        if api in _FROM_OUTSIDE:
+        if api in GIVEN_OUTSIDE:
             return Extent.WHOLE
         if len(args) != len(call.args):
             return Extent.UNKNOWN
-        if api == "builtins.len" and len(args) == 1:
-            return self._length(args[0])
-        if _KEEPS.match(api) and len(args) == 1:
+        if (data := self._sized(call)) is not None:
+            return self._length(data)
+        if args and (api in SAME_COUNT or api in ROUNDS):
             return self.extent(args[0])
-        if api == "tensorflow.data.experimental.cardinality" and len(args) == 1:
-            return self._length(args[0])
-        if api == "tensorflow.cast" and args:
-            return self.extent(args[0])
-        if _COMPUTES.match(api):
-            found = {self.extent(a) for a in args}
-            return next((e for e in (Extent.DIVIDED, Extent.WHOLE) if found == {e}), Extent.UNKNOWN)
-        if isinstance(call.func, cst.Attribute) and not args and self._origins.function(call.func) is None:
-            name = call.func.attr.value
-            if name in {"cardinality", "__len__"}:
-                return self._length(call.func.value)
-            if name in {"numpy", "item"}:
-                return self.extent(call.func.value)
-        return Extent.UNKNOWN
-
-    def _is_divided(self, node: cst.CSTNode) -> bool:
-        return isinstance(node, cst.Call) and self._origins.names.api(node.func) == _DIVIDED
+        if COMPUTES.match(api):
+            found = _same(self.extent(a) for a in args)
+            return found if found is not Extent.SHARE else Extent.UNKNOWN
+        reads = method(call) in {"numpy", "item"} and not args and self._origins.function(call.func) is None
+        return self.extent(receiver(call)) if reads else Extent.UNKNOWN
 
     def _length(self, node: cst.BaseExpression) -> Extent:
         """A dataset's length follows the workers where its batches hold dealt records; an array's never does."""
@@ -254,24 +231,21 @@ class StepCounts:
     def _of_attribute(self, node: cst.Attribute) -> Extent:
         api = self._origins.names.api(node)
         if api is not None:
-            return Extent.UNKNOWN if api.startswith(_FRAMEWORK) else Extent.WHOLE
+            return Extent.UNKNOWN if api.startswith(("tensorflow", "keras", "builtins.")) else Extent.WHOLE
         made = self._origins.of(node.value)
         if node.attr.value == "num_examples":  # of tfds' description of a data set, which is no dataset itself
             return Extent.WHOLE if self._arrays.independent(node, described=True) else Extent.UNKNOWN
-        if node.attr.value in _OF_FLOWS and made and {o.node for o in made} <= self._whole:
+        if node.attr.value in SIZES_OF_FLOWS and made and {o.node for o in made} <= self._whole:
             return Extent.WHOLE
         if made and all(isinstance(o.node, cst.Call) and parses_arguments(o.node, self._origins) for o in made):
             return self._unchanged(node.attr.value, [], None)
-        owner = self._origins.class_of(node.value) or next(
-            (o.node for o in made if isinstance(o.node, cst.ClassDef) and len(made) == 1), None
-        )
-        if isinstance(owner, cst.ClassDef):
-            own = [d.value for d in self._origins.index.definitions[owner].get(node.attr.value, []) if d.value]
-            given = [
-                a.value for c in self._origins.index.calls if self._origins.constructed(c) is owner for a in c.args
-            ]
-            return self._unchanged(node.attr.value, [*own, *given], owner) if own else Extent.UNKNOWN
-        return Extent.UNKNOWN
+        owner = self._origins.class_of(node.value) or (made[0].node if len(made) == 1 else None)
+        if not isinstance(owner, cst.ClassDef):
+            return Extent.UNKNOWN
+        own = [d.value for d in self._origins.index.definitions[owner].get(node.attr.value, []) if d.value]
+        made_by = (c for c in self._origins.index.calls if self._origins.constructed(c) is owner)
+        given = [a.value for c in made_by for a in c.args]
+        return self._unchanged(node.attr.value, [*own, *given], owner) if own else Extent.UNKNOWN
 
     def _unchanged(self, attribute: str, values: list[cst.CSTNode], owner: cst.ClassDef | None) -> Extent:
         """A constant kept under a name: nothing that this file puts there may follow the workers."""
@@ -279,49 +253,29 @@ class StepCounts:
             return Extent.UNKNOWN
         stores = self._origins.index.attribute_stores.get(attribute, ())
         stored = [(v, p) for t, v, p in stores if self._origins.class_of(t.value) in {None, owner}]
-        whole = all(
-            self._of_origin(o) is Extent.WHOLE
-            for v, p in [*((v, ()) for v in values), *stored]
-            for o in self._origins.of(v, p) or [Origin(v, p)]
-        )
-        return Extent.WHOLE if whole else Extent.UNKNOWN
-
-    def _of_shape(self, node: cst.CSTNode) -> Extent:
-        """`.shape` of anything that no dataset has part in; a dataset has none itself."""
-        shaped = isinstance(node, cst.Attribute) and node.attr.value == "shape"
-        return Extent.WHOLE if shaped and self._arrays.independent(node) else Extent.UNKNOWN
+        every = [*((v, ()) for v in values), *stored]
+        made = (o for v, p in every for o in self._origins.of(v, p) or [Origin(v, p)])
+        return Extent.WHOLE if all(self._measure(o.node, o.path) is Extent.WHOLE for o in made) else Extent.UNKNOWN
 
     def _of_subscript(self, node: cst.Subscript) -> Extent:
-        if self._origins.names.api(node.value) in _GIVEN:
-            return Extent.WHOLE
-        if (shape := self._of_shape(node.value)) is not Extent.UNKNOWN:
-            return shape
+        if self._origins.names.api(node.value) in GIVEN_OUTSIDE or self._measure(node.value, (0,)) is Extent.WHOLE:
+            return Extent.WHOLE  # also of `x.shape[0]`
         table = self._origins.one(node.value)
         if table is not None and isinstance(table.node, cst.Call) and not table.path:
             return self._measure(table.node, (0,))
         if table is None or not isinstance(table.node, cst.Dict) or table.path or not self._only_read(node.value):
             return Extent.UNKNOWN
-        found = {self.extent(e.value) for e in table.node.elements if isinstance(e, cst.DictElement)}
-        return Extent.WHOLE if found == {Extent.WHOLE} else self._entry(table.node, node)
-
-    def _entry(self, table: cst.Dict, node: cst.Subscript) -> Extent:
-        key = node.slice[0].slice if len(node.slice) == 1 else None
-        if not isinstance(key, cst.Index) or not isinstance(key.value, cst.SimpleString):
-            return Extent.UNKNOWN
-        values = [e.value for e in table.elements if isinstance(e, cst.DictElement) and key.value.deep_equals(e.key)]
-        plain = all(isinstance(e, cst.DictElement) and isinstance(e.key, cst.SimpleString) for e in table.elements)
-        return self.extent(values[0]) if plain and len(values) == 1 else Extent.UNKNOWN
+        entries = [e for e in table.node.elements if isinstance(e, cst.DictElement)]
+        key = node.slice[0].slice
+        named = [e.value for e in entries if isinstance(key, cst.Index) and key.value.deep_equals(e.key)]
+        plain = len(entries) == len(table.node.elements) and all(isinstance(e.key, cst.SimpleString) for e in entries)
+        return _same(self.extent(v) for v in (named if plain and len(named) == 1 else (e.value for e in entries)))
 
     def _only_read(self, table: cst.BaseExpression) -> bool:
         """Whether a table that has one name is only ever looked up by it."""
-        if not isinstance(table, cst.Name):
-            return False
         index = self._origins.index
-        for use in index.names[table.value]:
-            parent = index.parents[use]
-            if not isinstance(parent, cst.Subscript) or parent in index.subscript_stores:
-                return False
-        return True
+        uses = [index.parents[use] for use in index.names[table.value]] if isinstance(table, cst.Name) else [table]
+        return all(isinstance(use, cst.Subscript) and use not in index.subscript_stores for use in uses)
 
 
 def _takes(chain: Chain) -> list[cst.Call]:

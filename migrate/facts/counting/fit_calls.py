@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 
 import libcst as cst
 
 from ...catalogue import Kind
+from ..apis import KERAS_COMPUTES, RANKS
 from ..data import Deal, drops_remainder
 from ..keras import Fit, FitData
-from ..program import Origins, Problem, argument, backward, nodes
+from ..program import Origins, Problem, argument, backward, closure, is_off, method, nodes, number, receiver
 from .counts import StepCount, StepCounts
-
-_STEPS = ("steps_per_epoch", 12)
-_VERBOSE = {"fit": ("verbose", 4), "evaluate": ("verbose", 3), "predict": ("verbose", 2)}
-_ENDLESS = frozenset({"repeat"})
-
 
 # --- steps ------------------------------------------------------------------------------------------------------------
 
@@ -23,27 +19,23 @@ _ENDLESS = frozenset({"repeat"})
 def steps_of(fit: FitData, deals: Iterable[Deal], counts: StepCounts) -> StepCount | Problem | None:
     """`steps_per_epoch`, where it is to be divided; rounded down where the data end by themselves."""
     call = fit.fit.call
-    found = counts.count(call, *_STEPS, "fit()")
+    found = counts.count(call, "steps_per_epoch", 12, "fit()")
     if not isinstance(found, StepCount):
         return found
     given = found.value
     if fit.arrays:
         return _unneeded(given, "the arrays' own length")
-    by_batches = fit.batches is not None or any(d.batches for d in _of(fit, deals))
+    own = {n for chain in fit.chains for n in chain.nodes} | {fit.data}
+    by_batches = fit.batches is not None or any(d.batches for d in deals if d.node in own)
     if by_batches or not fit.chains:
         return StepCount(call, found.keyword, found.position, given, down=True)
-    endless = [chain.endless or any(link.stage in _ENDLESS for link in chain.links) for chain in fit.chains]
+    endless = [chain.endless or any(link.stage == "repeat" for link in chain.links) for chain in fit.chains]
     if all(endless):
         return found
     if all(chain.batches and all(map(drops_remainder, chain.batches)) for chain in fit.chains):
         return StepCount(call, found.keyword, found.position, given, down=True)
     more = "make the training data by code that always repeats them" if any(endless) else "add .repeat() to it"
     return _unneeded(given, f"the dataset's own length, or {more}")
-
-
-def _of(fit: FitData, deals: Iterable[Deal]) -> Iterator[Deal]:
-    own = {n for chain in fit.chains for n in chain.nodes} | {fit.data}
-    return (d for d in deals if d.node in own)
 
 
 def _unneeded(node: cst.CSTNode, instead: str) -> Problem:
@@ -67,13 +59,9 @@ def run_by_keras(origins: Origins, fits: Iterable[Fit]) -> frozenset[cst.CSTNode
     if not fits:
         return frozenset()
     losses = [a.value for f in fits for c in f.compiles for a in c.call.args]
-    own = [c.body for c in origins.index.classes if any(_runs(origins, b.value) for b in c.bases)]
-    return backward(origins, [*(f.model for f in fits), *losses]) | {n for body in own for n in nodes(body)}
-
-
-def _runs(origins: Origins, base: cst.BaseExpression) -> bool:
-    api = origins.names.api(base) or ""
-    return api.startswith("keras.") and api.endswith((".Layer", ".Model", ".Loss", "Cell"))
+    bases = ((c, origins.names.api(b.value) or "") for c in origins.index.classes for b in c.bases)
+    own = [c for c, base in bases if base.startswith("keras.") and base.endswith(KERAS_COMPUTES)]
+    return backward(origins, [*(f.model for f in fits), *losses]) | {n for c in own for n in nodes(c.body)}
 
 
 # --- calls that show their progress -----------------------------------------------------------------------------------
@@ -85,43 +73,27 @@ def shown(origins: Origins, fits: Iterable[Fit]) -> list[tuple[cst.Call, int]]:
     fits = tuple(fits)
     models = {o.node for f in fits for o in origins.of(f.model)}
     calls = [f.call for f in fits if f.method == "fit"]
-    for call in origins.index.calls:
-        func = call.func
-        if not isinstance(func, cst.Attribute) or func.attr.value not in {"evaluate", "predict"}:
-            continue
-        if origins.function(func) is None and (_is_model(origins, func.value) or _made(origins, func.value) & models):
-            calls.append(call)
-    found = [(c, _VERBOSE[cst.ensure_type(c.func, cst.Attribute).attr.value]) for c in calls]
-    return [(c, place) for c, (name, place) in found if _shows(origins, c, name, place)]
+    for call in origins.index.methods("evaluate", "predict"):
+        model = receiver(call)
+        known = origins.kinds(model) == {Kind.MODEL} or any(o.node in models for o in origins.of(model))
+        calls += [call] if known and origins.function(call.func) is None else []
+    found = [(c, {"fit": 4, "evaluate": 3, "predict": 2}[method(c)]) for c in calls]
+    return [(c, place) for c, place in found if _shows(origins, c, place)]
 
 
-def _is_model(origins: Origins, node: cst.BaseExpression) -> bool:
-    return origins.kinds(node) == {Kind.MODEL}
-
-
-def _made(origins: Origins, node: cst.BaseExpression) -> set[cst.CSTNode]:
-    return {o.node for o in origins.of(node)}
-
-
-def _shows(origins: Origins, call: cst.Call, name: str, place: int) -> bool:
+def _shows(origins: Origins, call: cst.Call, place: int) -> bool:
     if any(a.star for a in call.args):
         return False
-    given = argument(call, name, place)
+    given = argument(call, "verbose", place)
     if given is None:
         return True
-    silent = isinstance(given.value, cst.Integer) and given.value.value == "0"
-    silent = silent or origins.names.api(given.value) == "builtins.False"
-    asks = any(isinstance(n, cst.Call) and origins.names.api(n.func) == "tfdp.runtime.rank" for n in nodes(given.value))
-    return not silent and not asks
+    silent = is_off(origins, given.value) or number(given.value) == 0
+    return not silent and not any(origins.called(n) in RANKS for n in nodes(given.value))
 
 
 # --- places -----------------------------------------------------------------------------------------------------------
 
 
-def around(origins: Origins, node: cst.CSTNode, depth: int = 0) -> list[cst.CSTNode]:
+def around(origins: Origins, node: cst.CSTNode) -> list[cst.CSTNode]:
     """The loops in which a model is fitted again and again, also through the calls that lead there."""
-    found: list[cst.CSTNode] = list(origins.index.loops_around(node))
-    function = origins.index.enclosing_function(node)
-    if function is not None and depth < 8:
-        found += [n for c in origins.calls_of(function) for n in around(origins, c, depth + 1)]
-    return found
+    return [loop for way in closure([node], origins.calls_into) for loop in origins.index.loops_around(way)]

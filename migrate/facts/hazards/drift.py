@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Set
 
 import libcst as cst
 
 from ...catalogue import Kind
-from ..program import Origins, Problem, Variables
+from ..apis import ASSIGNS
+from ..program import Origins, Problem, Variables, receiver
 from ..sameness import Mark, Marks, Sameness
 from ..training import Gradient
 
-_ASSIGNS = frozenset({"assign", "assign_add", "assign_sub"})
 _WAYS = {
     Mark.DRAWN: ("draws itself", "take rank 0's on all workers, as dp.broadcast(value) gives it"),
     Mark.LOCAL: ("makes from its own examples", "average it over the workers first, as dp.allreduce(value) does"),
@@ -22,18 +22,17 @@ def drifting(
     origins: Origins,
     sameness: Sameness,
     trained: Iterable[Gradient],
-    running: Collection[cst.CSTNode],
+    running: Set[cst.CSTNode],
     read: Collection[cst.CSTNode],
 ) -> list[Problem]:
     """running: the functions and loops of training steps. read: everything that a trained loss is computed from."""
     updates = {u.call: u for g in trained for u in g.updates}
     found = [p for call in updates if (p := _update(call, sameness)) is not None]
     variables = Variables(origins)
-    for call in origins.index.calls:
-        value = _assigned(call)
-        if value is None or call in updates or not any(p in running for p in origins.index.ancestors(call)):
+    for call in origins.index.methods(*ASSIGNS):
+        if call in updates or not call.args or running.isdisjoint(origins.index.ancestors(call)):
             continue
-        way = _way(sameness.of(value))
+        way = _way(sameness.of(call.args[0].value))
         if way is not None and _is_read(call, origins, variables, read):
             reason = f"a variable that the loss depends on gets a value here that each worker {way[0]}"
             found.append(Problem("TFDP040", call, f"{reason}: their models would drift apart", way[1]))
@@ -53,19 +52,13 @@ def _way(marks: Marks) -> tuple[str, str] | None:
     return next((way for mark, way in _WAYS.items() if mark in marks), None)
 
 
-def _assigned(call: cst.Call) -> cst.BaseExpression | None:
-    method = call.func.attr.value if isinstance(call.func, cst.Attribute) else None
-    return call.args[0].value if method in _ASSIGNS and call.args else None
-
-
 def _is_read(call: cst.Call, origins: Origins, variables: Variables, read: Collection[cst.CSTNode]) -> bool:
     """Whether the variable may be a model's, or is one that the loss is computed from."""
-    receiver = cst.ensure_type(call.func, cst.Attribute).value
-    if any(o.node in read for o in origins.of(receiver) if isinstance(o.node, cst.Call)):
+    variable = owner = receiver(call)
+    if any(o.node in read for o in origins.of(variable) if isinstance(o.node, cst.Call)):
         return True
-    owner: cst.BaseExpression = receiver
     while isinstance(owner, cst.Attribute | cst.Subscript):  # `model.layers[0].kernel`
         owner = owner.value
         if Kind.MODEL in origins.kinds(owner):
             return True
-    return variables.made(receiver).collected
+    return variables.made(variable).collected

@@ -8,24 +8,16 @@ import libcst as cst
 
 from ...outputs import EffectKind
 from ..outputs import Effect, Writers
-from ..program import Origins, Problem
+from ..program import Origins, Problem, method
 
 _PLACED = frozenset({EffectKind.SAVE, EffectKind.OPEN, EffectKind.OPEN_FORMAT, EffectKind.LATEST})
 
 
 def unplaced(effect: Effect, origins: Origins, certain: Callable[[cst.CSTNode], bool]) -> Problem | None:
     """A writer that cannot be kept to one rank as it stands."""
-    if (
-        effect.kind is EffectKind.EVENTS
-        and isinstance(effect.call, cst.Call)
-        and not isinstance(effect.call.func, cst.Attribute)
-    ):
-        return Problem(
-            "TFDP051",
-            effect.call,
-            "the summary writer is made by a function imported by itself",
-            "call it as tf.summary.create_file_writer(…)",
-        )
+    if effect.kind is EffectKind.EVENTS and isinstance(effect.call, cst.Call) and not method(effect.call):
+        reason = "the summary writer is made by a function imported by itself"
+        return Problem("TFDP051", effect.call, reason, "call it as tf.summary.create_file_writer(…)")
     if effect.guard is not None or effect.kind not in _PLACED:
         return None
     if effect.kind in {EffectKind.OPEN, EffectKind.OPEN_FORMAT}:

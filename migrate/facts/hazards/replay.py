@@ -13,10 +13,7 @@ from ..counting import around
 from ..data import numpy_draw
 from ..keras import FitData
 from ..outputs import repeated
-from ..program import ITER, Origins, Problem, additions, attribute_additions, nodes, reaching, within
-
-_DRAWS = frozenset({"random.choice", "random.randrange", "random.randint", "random.shuffle"})
-_LIMIT = 1000
+from ..program import ITER, Origins, Problem, additions, attribute_additions, closure, reaching, within
 
 
 def replayed(origins: Origins, fits: Iterable[FitData]) -> list[Problem]:
@@ -31,11 +28,11 @@ def _drawn_from_memory(origins: Origins, fit: FitData) -> bool:
     loops = around(origins, fit.fit.call)
     if not loops:
         return False
-    made_of = _sources(origins, [value for _, value in fit.arrays])
+    roots: list[cst.CSTNode] = [value for _, value in fit.arrays]
+    made_of = closure(roots, lambda node: _leading(origins, node))
     calls = [n for n in made_of if isinstance(n, cst.Call)]
-    if not any(numpy_draw(origins, c) is not None or origins.names.api(c.func) in _DRAWS for c in calls):
-        return False
-    return any(_fills(origins, loop, n) for loop in loops for n in made_of)
+    drawn = any(numpy_draw(origins, c) is not None or origins.called(c).startswith("random.") for c in calls)
+    return drawn and any(_fills(origins, loop, n) for loop in loops for n in made_of)
 
 
 def _fills(origins: Origins, loop: cst.CSTNode, node: cst.CSTNode) -> bool:
@@ -55,19 +52,9 @@ def _fills(origins: Origins, loop: cst.CSTNode, node: cst.CSTNode) -> bool:
     return any(p in region for each in added for p in origins.index.ancestors(each.place))
 
 
-def _sources(origins: Origins, roots: Iterable[cst.CSTNode]) -> list[cst.CSTNode]:
-    """All that values are made of, also what loops and comprehensions go over."""
-    seen: dict[cst.CSTNode, None] = {}
-    todo = list(roots)
-    while todo and len(seen) < _LIMIT:
-        for each in nodes(todo.pop()):
-            if each not in seen:
-                seen[each] = None
-                todo += _leading(origins, each)
-    return list(seen)
-
-
 def _leading(origins: Origins, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """What a value is made of, one step back; also what loops and comprehensions go over."""
+    yield from node.children
     if isinstance(node, cst.Name):
         for definition in reaching(origins.index, node):
             function = definition.scope
@@ -77,6 +64,6 @@ def _leading(origins: Origins, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
             elif isinstance(definition.value, cst.BaseExpression):
                 yield definition.value
     elif isinstance(node, cst.Call) and (called := origins.function(node.func)) is not None:
-        yield from (r.value for r in origins.index.returns[called] if r.value is not None)
+        yield from origins.index.returned(called)
     elif isinstance(node, cst.Attribute):
         yield from (v for v, path in origins.stored(node) if isinstance(v, cst.BaseExpression) and ITER not in path)

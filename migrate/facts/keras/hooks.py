@@ -63,7 +63,7 @@ class Hooks:
         return found if found and len(found) == len(run) else None
 
     def given(self, function: cst.FunctionDef | cst.Lambda) -> list[cst.Param]:
-        """The parameters of a schedule by the epoch: the epoch and, where it takes it, the present rate."""
+        """The first two that Keras gives: the epoch and, where a schedule takes it, the present rate; or the batch."""
         method = isinstance(function, cst.FunctionDef) and self._origins.index.enclosing_class(function) is not None
         return params_of(function)[1 if method else 0 :][:2]
 

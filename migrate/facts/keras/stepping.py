@@ -7,13 +7,10 @@ from functools import cached_property
 
 import libcst as cst
 
+from ..apis import CALLED, KERAS_COMPUTES
 from ..program import Origins, argument, backward
-from .fits import Compile, Fit
-from .hooks import Hooks, methods_below, params_of
-
-_COMPUTES = frozenset({"__call__", "call", "compute_loss"})
-_COMPUTING = (".Layer", ".Loss", ".Model", ".Regularizer", ".RNN", ".Sequential", "Cell")
-_ADDS = frozenset({"add_loss"})
+from .fits import Fit
+from .hooks import Hooks, methods_below
 
 
 class KerasStepping:
@@ -31,34 +28,34 @@ class KerasStepping:
     @cached_property
     def numbers(self) -> frozenset[cst.Param]:
         """Parameters that number the batches of a pass."""
-        given = [(f, params_of(f)) for f in self._hooks.at_each_step()]
-        return frozenset(p for f, ps in given for p in ps[1 if self._is_method(f) else 0 :][:1])
+        return frozenset(p for f in self._hooks.at_each_step() for p in self._hooks.given(f)[:1])
 
     @cached_property
     def computed(self) -> frozenset[cst.CSTNode]:
         """All nodes from which layers, and the losses of fitted models, are computed."""
-        functions = [*self._computing(), *self._of_losses()]
-        added = [a.value for c in self._origins.index.calls if _adds(c) for a in c.args]
-        roots = [*self._given(), *added, *(f.model for f in self._fits), *self._results(functions)]
-        return backward(self._origins, roots)
+        index = self._origins.index
+        added = [a.value for c in index.methods("add_loss") for a in c.args]
+        results = [value for f in (*self._computing(), *self._of_losses()) for value in index.returned(f)]
+        return backward(self._origins, [*self._given(), *added, *(f.model for f in self._fits), *results])
 
     def _computing(self) -> Iterator[cst.FunctionDef]:
         """Methods that compute, of the file's own layers, models and losses."""
-        return methods_below(self._origins, _COMPUTES, _COMPUTING)
+        return methods_below(self._origins, (*CALLED, "compute_loss"), KERAS_COMPUTES)
 
     def _of_losses(self) -> Iterator[cst.FunctionDef | cst.Lambda]:
         """Functions that compile is given as losses."""
+        parents = self._origins.index.parents
         for node in backward(self._origins, self._given()):
+            called = isinstance(call := parents.get(node), cst.Call) and call.func is node
+            function = self._origins.function(node) if not called else None
             if isinstance(node, cst.Lambda):
                 yield node
-            elif isinstance(node, cst.Name | cst.Attribute) and not self._is_called(node):
-                function = self._origins.function(node)
-                yield from [function] if function is not None else []
+            elif function is not None:
+                yield function
 
     def _given(self) -> list[cst.BaseExpression]:
-        compiles: dict[Compile, None] = dict.fromkeys(c for f in self._fits for c in f.compiles)
         found: list[cst.BaseExpression] = []
-        for each in compiles:
+        for each in dict.fromkeys(c for f in self._fits for c in f.compiles):
             if each.own is not None:
                 bound = self._origins.bind(each.call, each.own)
                 found += [value for name, value in bound.items() if "loss" in name]
@@ -66,20 +63,3 @@ class KerasStepping:
                 named = (argument(each.call, "loss", 1), argument(each.call, "loss_weights"))
                 found += [a.value for a in named if a is not None]
         return found
-
-    def _results(self, functions: Iterable[cst.FunctionDef | cst.Lambda]) -> Iterator[cst.BaseExpression]:
-        for function in functions:
-            if isinstance(function, cst.Lambda):
-                yield function.body
-            else:
-                yield from (r.value for r in self._origins.index.returns[function] if r.value is not None)
-
-    def _is_called(self, node: cst.CSTNode) -> bool:
-        return isinstance(call := self._origins.index.parents.get(node), cst.Call) and call.func is node
-
-    def _is_method(self, function: cst.FunctionDef | cst.Lambda) -> bool:
-        return isinstance(function, cst.FunctionDef) and self._origins.index.enclosing_class(function) is not None
-
-
-def _adds(call: cst.Call) -> bool:
-    return isinstance(call.func, cst.Attribute) and call.func.attr.value in _ADDS

@@ -17,12 +17,12 @@ from .modules import Program, SourceFile
 from .names import Names
 from .networks import LAYERS, holds_weights, is_network
 from .origins import Origin, Origins, argument
-from .pace import Pace
+from .pace import Later, StepNumbers
 from .pieces import DEFINES, nodes, parts
 from .problem import Problem
 from .running import entered, leading
 from .slices import Slice, backward
-from .spelling import last_name, method, receiver
+from .spelling import body_functions, changed_by, last_name, method, receiver
 from .unknown import Unknown, quoted, told
 from .variables import Variables
 
@@ -38,16 +38,17 @@ __all__ = [
     "Evaluator",
     "Frames",
     "Index",
+    "Later",
     "Listed",
     "Names",
     "Origin",
     "Origins",
-    "Pace",
     "Polynomial",
     "Problem",
     "Program",
     "Slice",
     "SourceFile",
+    "StepNumbers",
     "Unknown",
     "Variables",
     "additions",
@@ -56,7 +57,9 @@ __all__ = [
     "attribute_additions",
     "axes",
     "backward",
+    "body_functions",
     "bound_once",
+    "changed_by",
     "closure",
     "computes",
     "controls",

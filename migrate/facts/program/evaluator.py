@@ -38,7 +38,7 @@ class Evaluator(ABC, Generic[V]):
         self._answers: dict[_Key, V] = {}
         self._busy: set[_Key] = set()
         self._earlier: dict[cst.AugAssign, cst.Name] = {}
-        self._asked = 0
+        self._asked = self._cuts = 0
 
     def of(self, node: cst.CSTNode, frames: Frames = ()) -> V:
         """The answer for the value of an expression."""
@@ -54,15 +54,18 @@ class Evaluator(ABC, Generic[V]):
             return self._answers[key]
         self._asked += 1
         if key in self._busy:
+            self._cuts += 1
             return self.nothing
         if self._asked > _QUESTIONS or len(self._busy) > _DEPTH or max(len(frames), len(path)) > _CALLS:
+            self._cuts += 1
             return self.unknown
+        cuts = self._cuts
         self._busy.add(key)
         try:
             found = self._part(node, path, frames) if path else self._of(node, frames)
         finally:
             self._busy.discard(key)
-        if not self._busy:
+        if not self._busy or cuts == self._cuts:  # an answer that a cycle cut short holds only inside that cycle
             self._answers[key] = found
         return found
 
@@ -104,13 +107,13 @@ class Evaluator(ABC, Generic[V]):
     def plain_attribute(self, node: cst.Attribute, frames: Frames) -> V:
         """An attribute of which no class of the file is known to store anything."""
 
-    @abstractmethod
-    def iterated(self, iterable: cst.BaseExpression, path: tuple[int, ...], frames: Frames) -> V:
+    def iterated(self, iterable: cst.BaseExpression, path: tuple[int, ...], frames: Frames) -> V:  # noqa: ARG002
         """An element of what is iterated over, or `path` in it."""
+        return self.of(iterable, frames)
 
-    @abstractmethod
-    def reached(self, place: cst.CSTNode, frames: Frames) -> V:
+    def reached(self, place: cst.CSTNode, frames: Frames) -> V:  # noqa: ARG002 - for domains
         """What it adds to a value that it was made at this place, and not at another or not at all."""
+        return self.nothing
 
     def exempt(self, value: cst.CSTNode) -> bool:  # noqa: ARG002 - for domains
         """Whether what is bound or stored adds nothing, wherever that is done."""

@@ -299,12 +299,6 @@ class Index(_Nodes):
         function = self.enclosing_function(node)
         return self.enclosing_class(function) if function is not None else None
 
-    def returned(self, function: cst.FunctionDef | cst.Lambda) -> list[cst.BaseExpression]:
-        """What a function gives back, where it is written out."""
-        if isinstance(function, cst.Lambda):
-            return [function.body]
-        return [r.value for r in self.returns[function] if r.value is not None]
-
     def is_target(self, node: cst.CSTNode) -> bool:
         """Whether it is an attribute or an element to which something is assigned."""
         stores = self.attribute_stores.get(node.attr.value, ()) if isinstance(node, cst.Attribute) else ()
@@ -321,6 +315,12 @@ class Index(_Nodes):
                 loops.append(parent)
             child = parent
         return loops
+
+    def returned(self, function: Scope) -> list[cst.BaseExpression]:
+        """The values that a function returns."""
+        if isinstance(function, cst.Lambda):
+            return [function.body]
+        return [r.value for r in self.returns[function] if r.value is not None]
 
     def methods(self, *names: str) -> list[cst.Call]:
         """The calls of methods, or of functions of a module, by their last names, in the order of the file."""

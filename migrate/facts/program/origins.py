@@ -146,8 +146,7 @@ class Origins:
         function = self.function(node.func)
         if function is None or function in self.index.generators:
             return [Origin(node, path)]
-        returned = self.index.given_back(function)
-        return [o for value in returned for o in self.of(value, path)] or [Origin(node, path)]
+        return [o for value in self.index.returned(function) for o in self.of(value, path)] or [Origin(node, path)]
 
     # --- classes ------------------------------------------------------------------------------------------------------
 
@@ -347,6 +346,11 @@ class Origins:
         if not self._busy or cuts == self._cuts:
             self._callers[function] = found
         return found
+
+    def calls_into(self, node: cst.CSTNode) -> list[cst.Call]:
+        """The calls of the function that holds a node; none where that is in no function."""
+        function = self.index.enclosing_function(node)
+        return self.calls_of(function) if function is not None else []
 
     def callers(self, function: cst.FunctionDef) -> list[cst.Call]:
         """The calls from which the function's parameters take their values."""

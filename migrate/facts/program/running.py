@@ -13,12 +13,7 @@ from .pieces import nodes
 
 def leading(origins: Origins, places: Iterable[cst.CSTNode]) -> dict[cst.CSTNode, None]:
     """The places, and all calls that lead to the functions that hold them."""
-
-    def callers(place: cst.CSTNode) -> list[cst.Call]:
-        function = origins.index.enclosing_function(place)
-        return origins.calls_of(function) if function is not None else []
-
-    return closure(places, callers)
+    return closure(places, origins.calls_into)
 
 
 def entered(origins: Origins, places: Iterable[cst.CSTNode]) -> dict[cst.CSTNode, None]:

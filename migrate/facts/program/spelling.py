@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import libcst as cst
 
+from ..apis import ASSIGNS
+
 
 def body_functions(owner: cst.ClassDef) -> list[cst.FunctionDef]:
     """The methods that a class defines itself."""
@@ -37,6 +39,19 @@ def method(node: cst.CSTNode) -> str:
 def receiver(call: cst.Call) -> cst.BaseExpression:
     """`a.b` of the call `a.b.f(…)`."""
     return cst.ensure_type(call.func, cst.Attribute).value
+
+
+def changed_by(node: cst.CSTNode) -> list[cst.BaseExpression]:
+    """What a node gives another value: `x` of `x = 1`, `x += 1` and `x.assign(1)`, and both of `x, y = 1, 2`."""
+    targets: list[cst.BaseExpression] = []
+    if isinstance(node, cst.Assign):
+        targets = [t.target for t in node.targets]
+    elif isinstance(node, cst.AugAssign | cst.AnnAssign):
+        targets = [node.target]
+    elif isinstance(node, cst.Call) and method(node) in ASSIGNS:
+        targets = [receiver(node)]
+    several = [t.elements if isinstance(t, cst.Tuple | cst.List) else () for t in targets]
+    return [*targets, *(e.value for elements in several for e in elements)]
 
 
 def mentions(value: cst.CSTNode, name: str) -> bool:

@@ -10,7 +10,7 @@ import libcst as cst
 from ...catalogue import Kind
 from ..apis import ASSIGNS, RATES, SETS
 from ..keras import Hooks
-from ..program import Origins, Pace, Problem, argument, controls, method, nodes, number, receiver
+from ..program import Later, Origins, Problem, StepNumbers, argument, controls, method, nodes, number, receiver
 from ..sameness import Sameness
 from .objects import plain_object, reads_a_rate, sets_by_name
 from .values import Made, RateValues
@@ -46,7 +46,7 @@ class RateChanges:
         self._origins, self._sameness = origins, sameness
         self._hooks = Hooks(origins)
         self._values = RateValues(origins, self._hooks.present())
-        self._pace = Pace(origins, loops)
+        self._steps = StepNumbers(origins, loops)
 
     def found(self) -> Changes:
         """Everything about all of them."""
@@ -80,11 +80,11 @@ class RateChanges:
             yield Problem("TFDP020", change.place, reason, next_step)
 
     def _unscaled(self, change: Change, made: Made, reasons: list[cst.CSTNode]) -> Iterator[Problem]:
-        repeats = self._hooks.each_step(change.place) or (made is Made.RELATIVE and self._pace.in_step(change.place))
+        repeats = self._hooks.each_step(change.place) or (made is Made.RELATIVE and self._steps.in_step(change.place))
         if made is Made.UNKNOWN:
             reason = "the learning rate is assigned here, where it would replace the scaled one"
             yield Problem("TFDP020", change.place, reason, _NEXT)
-        elif repeats or any(self._pace.counts_steps(node) is not None for node in reasons):
+        elif repeats or not self._steps.all(reasons).isdisjoint({Later.COUNT, Later.SUM}):
             reason = "the learning rate that is assigned here depends on the step, and steps are fewer here"
             yield Problem("TFDP020", change.place, reason, _NEXT)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ..program import Origins, Problem, exits_before, within
+from ..program import Origins, Problem, closure, exits_before, within
 from ..training import TrainingLoop, loop_exits
 from .values import Sameness
 
@@ -14,7 +14,11 @@ from .values import Sameness
 def local_decisions(origins: Origins, loop: TrainingLoop, sameness: Sameness) -> list[Problem]:
     """Conditions around a step or its update, and exits before them, that may differ by worker."""
     steps = [t for node in loop.calls for t in _tests(origins, node, loop, sameness)]
-    ways = [node for update in loop.gradient.updates for node in _way(origins, update.call, loop)]
+    # From an update back to the training loop's own body.
+    ways = closure(
+        [u.call for u in loop.gradient.updates],
+        lambda node: () if within(origins.index, node, loop.loop.body) else origins.calls_into(node),
+    )
     updates = [t for node in ways for t in _tests(origins, node, loop, sameness)]
     found = [(test, "a step is taken") for test in dict.fromkeys(steps)]
     found += [(test, "an update is applied") for test in dict.fromkeys(updates) if test not in steps]
@@ -37,18 +41,3 @@ def _tests(origins: Origins, node: cst.CSTNode, loop: TrainingLoop, sameness: Sa
         leaves = exit_ in loop_exits(loop)  # refused for itself, whatever decides it
         if not leaves and (test := sameness.differing(exit_)) is not None:
             yield test
-
-
-def _way(origins: Origins, node: cst.CSTNode, loop: TrainingLoop) -> list[cst.CSTNode]:
-    """The node and the calls that lead to it from the training loop."""
-    way: dict[cst.CSTNode, None] = {}
-    todo = [node]
-    while todo:
-        each = todo.pop()
-        if each in way:
-            continue
-        way[each] = None
-        function = origins.index.enclosing_function(each)
-        if function is not None and not within(origins.index, each, loop.loop.body):
-            todo += origins.calls_of(function)
-    return list(way)
