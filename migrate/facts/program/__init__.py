@@ -7,12 +7,12 @@ from .asking import closure, within_itself
 from .conditions import controls, exits_before, parses_arguments, tests_around
 from .elsewhere import computes, outside, uncalled, unfollowed
 from .evaluator import Evaluator
-from .flow import reaching, within
+from .flow import bound_once, reaching, within
 from .grown import Addition, additions, attribute_additions
 from .index import ITER, Definition, Index
 from .known_branches import Frames, meant, reached
 from .listed import ARRAYS, Listed
-from .literals import axes, ints, is_off, number, plain, text
+from .literals import axes, ints, is_none, is_off, number, plain, text
 from .modules import Program, SourceFile
 from .names import Names
 from .networks import LAYERS, holds_weights, is_network
@@ -20,6 +20,7 @@ from .origins import Origin, Origins, argument
 from .pace import Pace
 from .pieces import nodes, parts
 from .problem import Problem
+from .running import entered, leading
 from .slices import backward
 from .spelling import last_name, method, receiver
 from .unknown import Unknown, quoted, told
@@ -52,15 +53,19 @@ __all__ = [
     "attribute_additions",
     "axes",
     "backward",
+    "bound_once",
     "closure",
     "computes",
     "controls",
+    "entered",
     "exits_before",
     "holds_weights",
     "ints",
     "is_network",
+    "is_none",
     "is_off",
     "last_name",
+    "leading",
     "meant",
     "method",
     "nodes",

@@ -17,6 +17,12 @@ def reaching(index: Index, use: cst.Name) -> list[Definition]:
     return index.reaching[use]
 
 
+def bound_once(index: Index, use: cst.CSTNode) -> Definition | None:
+    """The binding that gives a name its value, where there is but one."""
+    found = reaching(index, use) if isinstance(use, cst.Name) else []
+    return found[0] if len(found) == 1 else None
+
+
 def _reaching(index: Index, use: cst.Name) -> list[Definition]:
     if index.is_label(use):
         return []

@@ -286,6 +286,22 @@ class Index(_Nodes):
         scope = self.scope_of(function)
         return scope if isinstance(scope, cst.ClassDef) else None
 
+    def class_around(self, node: cst.CSTNode) -> cst.ClassDef | None:
+        """The class in one of whose methods a node is."""
+        function = self.enclosing_function(node)
+        return self.enclosing_class(function) if function is not None else None
+
+    def returned(self, function: cst.FunctionDef | cst.Lambda) -> list[cst.BaseExpression]:
+        """What a function gives back, where it is written out."""
+        if isinstance(function, cst.Lambda):
+            return [function.body]
+        return [r.value for r in self.returns[function] if r.value is not None]
+
+    def is_target(self, node: cst.CSTNode) -> bool:
+        """Whether it is an attribute or an element to which something is assigned."""
+        stores = self.attribute_stores.get(node.attr.value, ()) if isinstance(node, cst.Attribute) else ()
+        return node in self.subscript_stores or any(target is node for target, _, _ in stores)
+
     def loops_around(self, node: cst.CSTNode) -> list[cst.For | cst.While]:
         """Loops of the same function that run the node repeatedly, from the innermost outwards."""
         loops: list[cst.For | cst.While] = []

@@ -11,13 +11,13 @@ from .origins import Origins, argument
 @within_itself(None)
 def ints(origins: Origins, node: cst.CSTNode) -> tuple[int, ...] | None:
     """The integers of `2`, `-1`, `[1, 2]`; () for None; None where they are not known."""
-    if _is_none(origins, node):
+    if is_none(origins, node):
         return ()
     origin = origins.one(node)
     if origin is None or origin.path:
         return None
     found = origin.node
-    if _is_none(origins, found):
+    if is_none(origins, found):
         return ()
     if isinstance(found, cst.Integer):
         return (found.evaluated_value,)
@@ -58,13 +58,14 @@ def plain(origins: Origins, node: cst.CSTNode) -> bool:
     }
 
 
+def is_none(origins: Origins, node: cst.CSTNode) -> bool:
+    """Whether an expression is None, as it is written."""
+    return origins.names.api(node) == "builtins.None"
+
+
 def is_off(origins: Origins, node: cst.CSTNode) -> bool:
     """Whether an argument is None or False."""
     return origins.names.api(node) in {"builtins.None", "builtins.False"}
-
-
-def _is_none(origins: Origins, node: cst.CSTNode) -> bool:
-    return origins.names.api(node) == "builtins.None"
 
 
 def number(node: cst.CSTNode) -> float | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import libcst as cst
 
 from ...catalogue import Kind
-from .asking import within_itself
 from .index import ITER
 from .origins import Origin, Origins
 
@@ -36,15 +35,6 @@ def _is_layer(origins: Origins, origin: Origin) -> bool:
     return origins.kind(made.func) is Kind.MODEL or (origins.names.api(made.func) or "").startswith(LAYERS)
 
 
-@within_itself(False)
 def is_network(origins: Origins, owner: cst.ClassDef) -> bool:
     """Whether a class of the file is a model or a layer."""
-    if Kind.MODEL in origins.base_kinds(owner):
-        return True
-    for base in owner.bases:
-        if (origins.names.api(base.value) or "").startswith(LAYERS):
-            return True
-        origin = origins.one(base.value)
-        if origin is not None and isinstance(origin.node, cst.ClassDef) and origin.node is not owner:
-            return is_network(origins, origin.node)
-    return False
+    return Kind.MODEL in origins.base_kinds(owner) or origins.below(owner, LAYERS)

@@ -13,7 +13,7 @@ from .asking import within_itself
 from .flow import reaching
 from .index import Definition, Index
 from .names import Names
-from .spelling import body_functions, is_abstract, last_name, mentions
+from .spelling import body_functions, is_abstract, last_name, mentions, receiver
 
 _COMPILED = {"optimizer": 0, "loss": 1}  # arguments of Keras' compile, and their positions
 _AVERAGED = "tfdp.runtime.DistributedOptimizer"
@@ -132,8 +132,7 @@ class Origins:
     def _is_self(self, definition: Definition, function: cst.FunctionDef) -> bool:
         first = (*function.params.posonly_params, *function.params.params)[:1]
         static = any(self.names.api(d.decorator) == "builtins.staticmethod" for d in function.decorators)
-        named = bool(first) and first[0] is definition.value and not static
-        return named and self.index.enclosing_class(function) is not None
+        return first == (definition.value,) and not static and self.index.enclosing_class(function) is not None
 
     def _call(self, node: cst.Call, path: tuple[int, ...]) -> Iterable[Origin]:
         """A call of the file's own function is what that returns; of tf.function(f), f; anything else is itself."""
@@ -185,9 +184,7 @@ class Origins:
     def _compiles(self, model: cst.CSTNode) -> list[cst.Call]:
         """The calls that compile a model."""
         owners = self._objects(model)
-        calls = [(c, c.func) for c in self.index.calls if isinstance(c.func, cst.Attribute)]
-        named = [(c, func.value) for c, func in calls if func.attr.value == "compile"]
-        return [c for c, value in named if owners and owners == self._objects(value)]
+        return [c for c in self.index.methods("compile") if owners and owners == self._objects(receiver(c))]
 
     def _objects(self, node: cst.CSTNode) -> set[cst.CSTNode]:
         """The calls that made a value; for an instance of a class of the file, the class."""
@@ -244,8 +241,8 @@ class Origins:
     def _own_base(self, base: cst.Arg, owner: cst.ClassDef) -> cst.ClassDef | None:
         """The class of this file that is a base of another one."""
         found = self.one(base.value)
-        own = found is not None and isinstance(found.node, cst.ClassDef) and found.node is not owner
-        return cst.ensure_type(found.node, cst.ClassDef) if found is not None and own else None
+        above = found.node if found is not None else None
+        return above if isinstance(above, cst.ClassDef) and above is not owner else None
 
     @within_itself(frozenset())
     def base_kinds(self, owner: cst.ClassDef) -> set[Kind]:
@@ -307,15 +304,12 @@ class Origins:
         if isinstance(node, cst.Attribute) and (set_by_keras := self._set_by_keras(node)) is not None:
             return {set_by_keras}
         for origin in self.of(node):
-            owner = self.constructed(origin.node)
-            if isinstance(origin.node, cst.ClassDef):
-                owner = origin.node
+            made = origin.node
+            owner = made if isinstance(made, cst.ClassDef) else self.constructed(made)
             if owner is not None:
                 found |= self.base_kinds(owner) or {None}
-            elif self.names.api(origin.node) != "builtins.None":
-                found.add(
-                    self.kind(origin.node.func) if isinstance(origin.node, cst.Call) and not origin.path else None
-                )
+            elif self.names.api(made) != "builtins.None":
+                found.add(self.kind(made.func) if isinstance(made, cst.Call) and not origin.path else None)
         return found
 
     def _set_by_keras(self, node: cst.Attribute) -> Kind | None:
@@ -324,9 +318,7 @@ class Origins:
         if name not in {"model", "optimizer"} or self.stored(node):
             return None
         if name == "model":
-            owner = self.class_of(node.value)
-            above = self.bases(owner) if owner is not None else []
-            return Kind.MODEL if any((b or "").startswith("keras.callbacks.") for b in above) else None
+            return Kind.MODEL if self.below(self.class_of(node.value), "keras.callbacks.") else None
         made = [o for o in self.of(node) if isinstance(o.node, cst.Call)]
         if made or self.kinds(node.value) != {Kind.MODEL}:
             return None
@@ -341,6 +333,11 @@ class Origins:
             above = self._own_base(base, owner)
             found += self.bases(above) if above is not None else [self.names.api(base.value)]
         return found
+
+    def below(self, owner: cst.ClassDef | None, starts: str | tuple[str, ...], ends: tuple[str, ...] = ("",)) -> bool:
+        """Whether a class of this file descends from one of another file whose name starts, and ends, like this."""
+        above = [base or "" for base in self.bases(owner)] if owner is not None else []
+        return any(base.startswith(starts) and base.endswith(ends) for base in above)
 
     def function(self, func: cst.CSTNode) -> cst.FunctionDef | None:
         """The file's own function that a called expression names."""
@@ -372,13 +369,9 @@ class Origins:
             return [c for c, made_class in made if made_class and self.method(made_class, "__init__") is function]
         if function.name.value in CALLED and owner is not None:
             return [c for c in self.index.calls if self.names.api(c.func) is None and self.class_of(c.func) is owner]
-        for scoped in self.index.definitions.values():
-            for name, definitions in scoped.items():
-                if any(
-                    d.kind == "assign" and d.value is not None and mentions(d.value, function.name.value)
-                    for d in definitions
-                ):
-                    names.add(name)
+        bound = (d for scoped in self.index.definitions.values() for found in scoped.values() for d in found)
+        assigned = ((d.name, d.value) for d in bound if d.kind == "assign" and d.value is not None)
+        names.update(name for name, value in assigned if mentions(value, function.name.value))
         return [c for c in self.index.calls if last_name(c.func) in names and self.function(c.func) is function]
 
     def bind(self, call: cst.Call, function: cst.FunctionDef) -> dict[str, cst.BaseExpression]:
