@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 
 import libcst as cst
@@ -10,7 +10,7 @@ import libcst as cst
 from ...catalogue import STAGES, VARIABLE_COLLECTIONS, Kind
 from ..apis import NEW_AXIS, SAME_ELEMENTS
 from ..batches import BatchSizes
-from ..program import ITER, Origin, Origins, Unknown, additions, holds_weights, method, number, reaching
+from ..program import ITER, Answers, Origin, Origins, Unknown, additions, holds_weights, method, number, reaching
 from . import batch_values as batch
 from .batch_values import Reduction, Value
 from .calls import LossCalls
@@ -21,21 +21,24 @@ from .totals import Totals
 
 __all__ = ["Losses", "Reduction"]
 
-_DEPTH = 80
-_STEPS = 20_000
-_ROUNDS = 6  # a value that feeds itself in a loop settles after two or three
 _OPAQUE = Value(Reduction.PER_EXAMPLE, opaque=True)
 _DATA = Value(Reduction.PER_EXAMPLE, opaque=True, given=True)
 _NOT_BATCHES = frozenset({"shape", "dtype", "size", "ndim", "loss", "losses", "T", "values", "flat_values"})
 _NOT_WEIGHTS = frozenset({"output", "outputs", "input", "inputs", "layers", "losses"})
 
 
-class Losses:
+class Losses(Answers[Origin, Value]):
     """Classifies loss expressions.
 
     `sizes` knows what stands for the size of the batch: without it every number is only a number. `rows` are
     expressions that are known to be batches. `compiled` gives the loss that Keras computes for a model.
     """
+
+    nothing = batch.NOTHING
+    unknown = batch.UNKNOWN
+    settles = True
+    most = 20_000
+    depth = 80
 
     def __init__(
         self,
@@ -44,13 +47,10 @@ class Losses:
         rows: Collection[cst.CSTNode] = frozenset(),
         compiled: Evaluate = lambda _: batch.UNKNOWN,
     ) -> None:
+        super().__init__()
         self._origins, self._rows = origins, rows
         self._sizes = sizes if sizes is not None else BatchSizes(origins, ())
         self._calls = LossCalls(origins, self.value, self.part, self.quotient, compiled)
-        self._known: dict[Origin, Value] = {}
-        self._assumed: dict[Origin, Value] = {}
-        self._used: set[Origin] = set()
-        self._steps = 0
         self.cause: Unknown | None = None  # why the value last asked about is not understood
         self._causes: dict[Origin, Unknown] = {}
         self.totals = Totals()
@@ -62,7 +62,6 @@ class Losses:
 
     def reduction(self, node: cst.CSTNode) -> Reduction:
         """What the expression is over the batch; of several possible origins, all must agree."""
-        self._steps = 0
         return self._of_tape(node).kind
 
     def of_trained(self, node: cst.CSTNode) -> Reduction:
@@ -74,11 +73,10 @@ class Losses:
         others = set(self.divisors), set(self.shares)
 
         def forget() -> None:
-            self._known.clear()
+            self.forget()
+            self._causes.clear()
             self.divisors, self.shares = set(others[0]), set(others[1])
-            self._steps = 0
 
-        self._steps = 0
         return self.totals.settled(evaluate, forget)
 
     def _of_tape(self, node: cst.CSTNode) -> Value:
@@ -112,39 +110,23 @@ class Losses:
             return replace(batch.DEEP_ROWS, given=given) if not origin.path else replace(_OPAQUE, given=given)
         if isinstance(origin.node, cst.Param) and origin.node in self.settings and origin.node.default is not None:
             return self.value(origin.node.default)
-        if origin in self._known:
-            self.cause = self.cause or self._causes.get(origin)
-            return self._known[origin]
-        if origin in self._assumed:
-            self._used.add(origin)
-            return self._assumed[origin]
-        self._steps += 1
-        if len(self._assumed) > _DEPTH or self._steps > _STEPS:
-            return batch.UNKNOWN
-        outer, self._used = self._used, set()
-        before, self._assumed[origin] = self.cause, batch.NOTHING
-        for _ in range(_ROUNDS):
-            self.cause = None
-            found = batch.join([self._assumed[origin], self._compute(origin.node, origin.path)])
-            if origin not in self._used or found == self._assumed[origin]:
-                break
-            self._assumed[origin] = found
-        else:
-            found = batch.UNKNOWN
-        del self._assumed[origin]
-        self._used.discard(origin)
-        if not self._used:
-            self._known[origin] = found
-        self._used |= outer
-        self._blame(origin, found, before)
+        begun = origin in self._answers or origin in self._open
+        before, self.cause = self.cause, None
+        found = self.ask(origin)
+        known = found.reduction is not Reduction.UNKNOWN or found.of_all
+        if not known and not begun:  # by the first thing in it that is not understood, else by the way it is made
+            self._causes[origin] = self.cause or cause(self._origins, origin.node)
+        self.cause = before if known else before or self._causes.get(origin)
         return found
 
-    def _blame(self, origin: Origin, found: Value, before: Unknown | None) -> None:
-        """Keep why a value is not understood: the first thing in it that is not, else the way it is made."""
-        self._causes.pop(origin, None)
-        if found.reduction is Reduction.UNKNOWN and not found.of_all:
-            self._causes[origin] = self.cause or cause(self._origins, origin.node)
-        self.cause = before or self._causes.get(origin)
+    def join(self, values: Iterable[Value]) -> Value:
+        """A value that may be any of these."""
+        return batch.join(values)
+
+    def answer(self, question: Origin) -> Value:
+        """How what one origin gives depends on the batch."""
+        self.cause = None
+        return self._compute(question.node, question.path)
 
     def _unsure(self, node: cst.CSTNode, found: Value) -> Unknown:
         """Why it is not known of a value of each example whether that is all that it is."""
@@ -317,13 +299,17 @@ class Losses:
         return isinstance(index, cst.Index) and self._origins.names.api(index.value) in NEW_AXIS
 
     def _entry(self, node: cst.Subscript, made: cst.Dict) -> Value:
-        """An entry of a dict that is written out and not changed."""
+        """An entry of a dict that is written out and not stored into."""
         held = reaching(self._origins.index, node.value) if isinstance(node.value, cst.Name) else []
         values = [e.value for e in made.elements if isinstance(e, cst.DictElement)]
         if len(held) != 1 or len(values) < len(made.elements) or not values:
             return batch.UNKNOWN
-        changed = any(additions(self._origins, cst.ensure_type(node.value, cst.Name), held))
-        return batch.UNKNOWN if changed else batch.join(self.value(v) for v in values)
+        later = additions(self._origins, cst.ensure_type(node.value, cst.Name), held)
+        return (
+            batch.UNKNOWN
+            if any(isinstance(a.place, cst.Subscript) for a in later)
+            else batch.join(self.value(v) for v in values)
+        )
 
     def _is_component_of(self, origin: Origin) -> bool:
         """Whether `value[0]` is a member of a tuple: of a dataset's element, of gradients for a list."""
