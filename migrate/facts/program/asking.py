@@ -96,7 +96,8 @@ class Answers(ABC, Generic[H, R]):
         finally:
             self._open.pop(question, None)
             self._used.discard(question)
-            alone, self._used = not self._used or not self._open, outer | self._used
+            alone = not self._used or not self._open
+            self._used.update(outer)
         if alone:
             self._answers[question] = found
         return found
