@@ -72,16 +72,13 @@ def join(values: Iterable[Value]) -> Value:
     counted = any(v.whole for v in known) and batch[0].reduction is not Reduction.MEAN
     if counted or len({(v.reduction, v.power) for v in batch}) > 1:
         return UNKNOWN
-    return Value(
-        batch[0].reduction,
-        all(v.deep for v in batch),
-        all(v.line for v in batch),
-        all(v.opaque for v in batch),
-        batch[0].power,
-        all(v.given for v in known),
-        any(v.guessed for v in batch),
-        any(v.averaged for v in batch),
-        all(v.of_all for v in batch),
+    return replace(
+        _rows(known, batch[0].power),
+        reduction=batch[0].reduction,
+        deep=all(v.deep for v in batch),
+        line=all(v.line for v in batch),
+        opaque=all(v.opaque for v in batch),
+        of_all=all(v.of_all for v in batch),
     )
 
 

@@ -62,7 +62,7 @@ class LossCalls:
     ) -> None:
         self._origins, self._value, self._part, self._compiled = origins, value, part, compiled
         self._tensors = TensorCalls(origins, value, quotient)
-        self._objects = LossObjects(origins, value)
+        self.objects = LossObjects(origins, value)
 
     def of(self, call: cst.Call) -> Value:
         """How the call's result depends on the batch."""
@@ -128,21 +128,15 @@ class LossCalls:
             return batch.NUMBER
         return batch.GIVEN_ROWS if rows.power == 1 else batch.UNKNOWN
 
-    @property
-    def of_a_model(self) -> Value:
-        """What each of a model's losses is."""
-        return self._objects.of_a_model
-
     def is_tensor(self, call: cst.Call) -> bool:
         """Whether the call is one of a tensor function: looping over its result is looping over examples."""
         return self._tensors.knows(self._tensors.kind(call.func)[0])
 
     def is_total(self, call: cst.Call) -> bool:
         """Whether the call itself takes a sum or mean: a function that does, or a loss object."""
-        made = self._origins.one(call.func)
-        node = made.node if made is not None and not made.path else None
-        if isinstance(node, cst.Call):
-            return self._origins.kind(node.func) is Kind.LOSS_CLASS
+        made = self._origins.made(call.func)
+        if isinstance(made, cst.Call):
+            return self._origins.kind(made.func) is Kind.LOSS_CLASS
         return self._tensors.kind(call.func)[0] in {Kind.MEAN, Kind.SUM, Kind.LOSS_FUNCTION}
 
     def _function(self, call: cst.Call, func: cst.CSTNode) -> Value:
@@ -198,8 +192,7 @@ class LossCalls:
     def _is_of_each(self, node: cst.BaseExpression) -> bool:
         """Whether outputs are values of each example: one, or several written out."""
         if isinstance(node, cst.List | cst.Tuple | cst.Dict):
-            parts = [e.value for e in node.elements]
-            return all(self._is_of_each(p) for p in parts)
+            return all(self._is_of_each(e.value) for e in node.elements)
         written = [o.node for o in self._origins.of(node) if not o.path]
         if any(isinstance(w, cst.List | cst.Tuple | cst.Dict) for w in written):
             return all(isinstance(w, cst.BaseExpression) and self._is_of_each(w) for w in written)
@@ -226,7 +219,7 @@ class LossCalls:
     def _object(self, call: cst.Call, made: cst.Call) -> Value:
         kind, api = self._origins.kind(made.func), self._origins.called(made)
         if kind is Kind.LOSS_CLASS:
-            return self._objects.of(call, made)
+            return self.objects.of(call, made)
         if (own := self.of_own_object(call, ())) is not None:
             return own
         if kind is Kind.MODEL or api.startswith(LAYERS):
@@ -248,7 +241,7 @@ class LossCalls:
         if owner is None:
             return None
         own = self._origins.method(owner, "__call__") or self._origins.method(owner, "call")
-        returned = [r.value for r in self._origins.index.returns[own] if r.value is not None] if own else []
+        returned = self._origins.index.returned(own) if own is not None else []
         inner = batch.join(self._part(value, path) for value in returned)
         if is_network(self._origins, owner):
             if inner.mixed or any(v.mixed for v in self._arguments(call)):
@@ -259,9 +252,8 @@ class LossCalls:
             flat = batch.flat(inner)  # one number per example, or may be
             return Value(Reduction.PER_EXAMPLE, deep=not flat, opaque=True, guessed=guessed)
         if any(self._origins.names.api(b.value) is not None for b in owner.bases):
-            origin = self._origins.one(call.func)
-            made = origin.node if origin is not None and not path else None
-            return self._objects.of_own(call, made, owner, inner) if isinstance(made, cst.Call) else batch.UNKNOWN
+            made = self._origins.made(call.func) if not path else None
+            return self.objects.of_own(call, made, owner, inner) if isinstance(made, cst.Call) else batch.UNKNOWN
         return batch.UNKNOWN if inner == batch.NOTHING else inner
 
     # --- sums of terms ------------------------------------------------------------------------------------------------

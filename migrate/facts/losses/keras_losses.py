@@ -15,7 +15,7 @@ from .batch_values import Reduction, Value
 from .causes import NOT_KNOWN, cause_of_loss
 from .loss import Losses
 from .masks import Masks
-from .objects import LossObjects, mean_of
+from .objects import mean_of
 
 _LOSSES = frozenset({Kind.LOSS_FUNCTION, Kind.LOSS_CLASS})  # of a class Keras makes the object
 # The names by which Keras knows losses that couple no examples, beside those of its classes and functions.
@@ -176,7 +176,8 @@ class KerasLosses:
 
     def _of_object(self, call: cst.Call) -> Value:
         if self._origins.kind(call.func) is Kind.LOSS_CLASS:
-            return self._objects.reduced(call, batch.DEEP_ROWS) if not any(a.star for a in call.args) else batch.UNKNOWN
+            starred = any(a.star for a in call.args)
+            return batch.UNKNOWN if starred else self.losses.objects.reduced(call, batch.DEEP_ROWS)
         if self._origins.called(call) in _LOOKED_UP:
             return batch.MEAN
         owner = self._origins.constructed(call)
@@ -189,14 +190,10 @@ class KerasLosses:
 
         def reduced() -> Value:
             inner = self._of_pair(own)
-            return self._objects.own_reduced(owner, call, inner) if owner.bases else mean_of(inner)
+            return self.losses.objects.own_reduced(owner, call, inner) if owner.bases else mean_of(inner)
 
         found = self.losses.settled(reduced)
         return found if found.reduction in batch.NUMBERS else batch.UNKNOWN
-
-    @cached_property
-    def _objects(self) -> LossObjects:
-        return LossObjects(self._origins, self.losses.value)
 
     @cached_property
     def _masks(self) -> Masks:
@@ -221,8 +218,8 @@ class KerasLosses:
     def _added(self) -> list[tuple[cst.Call, Value]]:
         """What `add_loss` and activity regularisers add."""
         calls = [c for c in self._origins.index.methods("add_loss") if c.args]
-        found = [(c, value) for c in calls for value in self._objects.added(c.args[0].value)]
-        return [*found, *((c, batch.UNKNOWN) for c in self._objects.regularized)]
+        found = [(c, value) for c in calls for value in self.losses.objects.added(c.args[0].value)]
+        return [*found, *((c, batch.UNKNOWN) for c in self.losses.objects.regularized)]
 
     @cached_property
     def _regularized(self) -> bool:

@@ -51,6 +51,7 @@ class Losses(Answers[Origin, Value]):
         self._origins, self._rows = origins, rows
         self._sizes = sizes if sizes is not None else BatchSizes(origins, ())
         self._calls = LossCalls(origins, self.value, self.part, self.quotient, compiled)
+        self.objects = self._calls.objects
         self.cause: Unknown | None = None  # why the value last asked about is not understood
         self._causes: dict[Origin, Unknown] = {}
         self.totals = Totals()
@@ -252,7 +253,7 @@ class Losses(Answers[Origin, Value]):
         if name in VARIABLE_COLLECTIONS:
             return batch.CONSTANT
         if name == "losses" and Kind.MODEL in self._origins.kinds(node.value):
-            return self._calls.of_a_model
+            return self.objects.of_a_model
         if name not in _NOT_WEIGHTS and holds_weights(self._origins, node.value):
             return batch.CONSTANT
         if all(_reads_arguments(o) for o in self._origins.of(node.value)):

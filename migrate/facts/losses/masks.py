@@ -97,19 +97,14 @@ class Masks:
             call = cst.ensure_type(parents[holder], cst.Call)
             if self._uses_up(call.func):
                 return []
-            return [call] if self._origins.called(self._layer(call.func)).startswith("keras.layers.") else None
+            return [call] if self._origins.called(self._origins.made(call.func)).startswith("keras.layers.") else None
         if not isinstance(holder, cst.Assign) or not all(isinstance(t.target, cst.Name) for t in holder.targets):
             return None
         return self._reads(holder) or None
 
-    def _layer(self, node: cst.BaseExpression) -> cst.CSTNode:
-        """What makes a layer."""
-        made = self._origins.one(node)
-        return made.node if made is not None and not made.path else node
-
     @within_itself(False)
     def _uses_up(self, node: cst.BaseExpression) -> bool:
-        layer = self._layer(node)
+        layer = self._origins.made(node)
         api = self._origins.called(layer)
         if not isinstance(layer, cst.Call):
             return False

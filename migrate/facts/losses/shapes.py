@@ -15,8 +15,7 @@ _SIZES = frozenset({"builtins.len", "tensorflow.size", "keras.ops.size", "numpy.
 @within_itself(None)
 def shaped(origins: Origins, node: cst.CSTNode) -> cst.BaseExpression | None:
     """`x` where the node is its shape: `x.shape`, `tf.shape(x)`, `x.shape.as_list()`; through names too."""
-    origin = origins.one(node)
-    found = origin.node if origin is not None and not origin.path else node
+    found = origins.made(node)
     if isinstance(found, cst.Attribute) and found.attr.value == "shape" and origins.names.api(found) is None:
         return found.value
     if origins.called(found) in _SHAPES and isinstance(found, cst.Call) and found.args and not found.args[0].star:

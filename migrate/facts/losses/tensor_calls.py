@@ -152,8 +152,7 @@ class TensorCalls:
     def _shape_of_made(self, call: cst.Call) -> tuple[Value, int]:
         """The first number of the shape that a new tensor is given, and how many there are (0: not known)."""
         given = argument(call, "shape", 0)
-        origin = self._origins.one(given.value) if given is not None else None
-        if given is None or origin is None or origin.path:
+        if given is None or (origin := self._origins.one(given.value)) is None or origin.path:
             return batch.UNKNOWN, 0
         if (of := shaped(self._origins, given.value)) is not None:
             return dimension(self._value(of), 0), 0
@@ -235,10 +234,9 @@ class TensorCalls:
     def _reshape(self, call: cst.Call) -> Value:
         """The batch's axis must stay the first: `[-1, …]`, `[batch_size, …]` or the shape of another value."""
         given = argument(call, "shape", 1) or argument(call, "newshape")
-        origin = self._origins.one(given.value) if given is not None else None
-        if given is None or origin is None or origin.path:
-            return self._moved(call, allowed=False, deep=False)
-        shape = origin.node
+        shape = self._origins.made(given.value) if given is not None else None
+        if given is None or shape is None:
+            return self._moved(call, allowed=False)
         if isinstance(shape, cst.List | cst.Tuple) and shape.elements:
             first = shape.elements[0]
             fixed = not isinstance(first, cst.Element) or isinstance(first.value, cst.Integer)
