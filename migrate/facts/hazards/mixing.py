@@ -17,7 +17,6 @@ from ..losses import Losses
 from ..program import Origins, Problem
 
 _NETWORKS = (".Layer", ".Model", ".Sequential", ".RNN")
-_LAMBDA = "keras.layers.Lambda"
 _REASON = "this makes values of each example out of all examples of its batch, of which a worker has its own only"
 _NEXT = (
     "take the mean, norm or the like of each example (axis=1 and so on), of all data before training, or write "
@@ -36,7 +35,7 @@ class Mixing:
         """Each place once."""
         whole = {d.node for d in deals if d.batches}
         own = (c for c in chains if whole.isdisjoint(c.nodes))
-        given = [c.args[0].value for c in self._origins.calls_to(_LAMBDA) if c.args]
+        given = [c.args[0].value for c in self._origins.calls_to("keras.layers.Lambda") if c.args]
         given += [value for chain in own for value in chain.mapped_over_batches]
         below = methods_below(self._origins, CALLED, _NETWORKS)
         functions = [*below, *(self._origins.function(value) or value for value in given)]

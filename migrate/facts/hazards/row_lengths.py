@@ -10,7 +10,6 @@ from ..data import Chain, Deal
 from ..program import Origins, Problem, argument, method, nodes
 from ..training import TrainingLoop
 
-_PADS = frozenset(f"keras.{module}.pad_sequences" for module in ("utils", "preprocessing.sequence", "utils.data_utils"))
 _REASON = "this makes rows as long as the longest of a worker's batch, and the longest differs by worker"
 _NEXT = "give it a length (shape=, maxlen=, output_sequence_length=), or do it before the rows are batched"
 
@@ -44,7 +43,7 @@ class RowLengths:
 
     def _by_the_longest(self, call: cst.Call) -> bool:
         api = self._origins.called(call)
-        if api in _PADS:
+        if api.startswith("keras.") and api.endswith(".pad_sequences"):
             return argument(call, "maxlen", 1) is None
         if not api and method(call) == "to_tensor":
             return argument(call, "shape", 2) is None

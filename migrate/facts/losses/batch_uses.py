@@ -8,25 +8,15 @@ from enum import Enum
 import libcst as cst
 
 from ...catalogue import BATCHING, Kind
+from ..apis import SAME_COUNT, SHAPE_ARGUMENTS, SIZE_ARGUMENTS, TAKES_SHAPE
 from ..batches import BatchSizes, is_part
 from ..data import numpy_draw
 from ..program import Origins, Problem, argument, method, nodes, number, quoted, reaching
 from .batch_values import Reduction
 from .loss import Losses
 
-_SAME = frozenset({"builtins.int", "builtins.float", "tensorflow.cast", "tensorflow.constant"})
-_MAKES = frozenset({"tensorflow.fill", "numpy.zeros", "numpy.ones", "numpy.full"})
-_SHAPES = frozenset(
-    {"tensorflow.reshape", "keras.ops.reshape", "tensorflow.broadcast_to", "tensorflow.tile", "keras.ops.tile"}
-)
-_SHAPE_ARGUMENTS = frozenset({"shape", "dims", "batch_shape", "batch_input_shape", "multiples", "repeats", "size"})
 _DATA_STAGES = BATCHING | {"shuffle", "prefetch", "take", "skip", "repeat"}
 _DECIDES = "a condition around the training step depends on the batch size, which the workers share"
-_SIZE_ARGUMENTS = {
-    ("tensorflow.nn.compute_average_loss", "global_batch_size"),
-    *((f"keras.{name}", "batch_size") for name in ("Input", "layers.Input", "layers.InputLayer")),
-}
-_SPEAKS = frozenset({"builtins.print", "builtins.str", "builtins.repr", "builtins.format"})
 
 
 class Use(Enum):
@@ -134,18 +124,20 @@ class BatchUses:
 
     def _of_argument(self, arg: cst.Arg, call: cst.Call) -> Use:
         api, keyword = self._origins.called(call), arg.keyword.value if arg.keyword is not None else ""
-        if api in _SAME:
+        if api in SAME_COUNT:
             return self.use(call)
         if self._origins.function(call.func) is not None or self._origins.constructed(call) is not None:
             return Use.PASSED
         staged = not api and method(call) in _DATA_STAGES
-        if api in _SPEAKS or staged or numpy_draw(self._origins, call) is not None:
+        shown = api in {"builtins.print", "builtins.str", "builtins.repr", "builtins.format"}
+        if shown or staged or numpy_draw(self._origins, call) is not None:
             return Use.WHOLE  # all workers draw for the whole batch
         shape = self._makes(call) and arg is _shape(call)
-        return Use.LOCAL if shape or (api, keyword) in _SIZE_ARGUMENTS else Use.UNKNOWN
+        return Use.LOCAL if shape or (api, keyword) in SIZE_ARGUMENTS else Use.UNKNOWN
 
     def _makes(self, call: cst.Call) -> bool:
-        return self._origins.kind(call.func) in {Kind.DRAW, Kind.LITERAL} or self._origins.called(call) in _MAKES
+        fills = self._origins.called(call) in {"tensorflow.fill", "numpy.zeros", "numpy.ones", "numpy.full"}
+        return fills or self._origins.kind(call.func) in {Kind.DRAW, Kind.LITERAL}
 
     def _of_element(self, element: cst.Element) -> Use:
         """`[batch_size, …]` as a shape: the batch's axis is the first."""
@@ -172,9 +164,9 @@ class BatchUses:
         if numpy_draw(self._origins, call) is not None or (not api and method(call) == "build"):
             return Use.WHOLE  # a layer takes its weights' shapes from the other axes
         makes = self._makes(call)
-        if makes or api in _SHAPES:
+        if makes or api in TAKES_SHAPE:
             place = 0 if makes else 1
-            local = keyword in _SHAPE_ARGUMENTS or call.args[place : place + 1] == (arg,)
+            local = keyword in SHAPE_ARGUMENTS or call.args[place : place + 1] == (arg,)
         else:
             layer = api.startswith(("keras.layers.", "keras.Input"))
             local = layer and keyword in {"batch_shape", "batch_input_shape"}

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import libcst as cst
 
 from ...catalogue import Kind
-from ..apis import KERAS_LOSS, MAKES_WEIGHT
+from ..apis import EXCHANGES, GIVES_LOSS, KERAS_LOSS, MAKES_WEIGHT, MOVES, OVER_AXES, PUTS_TOGETHER, SAME_COUNT
 from ..data import Draw, numpy_draw
 from ..program import (
     ITER,
@@ -30,7 +30,6 @@ from .objects import LossObjects
 from .tensor_calls import Evaluate, Quotient, TensorCalls
 
 _FRAMEWORKS = ("tensorflow.", "keras.", "numpy.", "math.", "builtins.")
-_KEPT_BY_PYTHON = frozenset({"builtins.float", "builtins.int", "builtins.abs", "builtins.max", "builtins.min"})
 _KNOWN = {
     "builtins.next": Value(Reduction.PER_EXAMPLE, opaque=True, given=True),
     "tfdp.runtime.local_batch_size": batch.COUNT,
@@ -39,14 +38,6 @@ _KNOWN = {
     "tfdp.runtime.global_batch_size": batch.COUNT,
     "tfdp.runtime.local_rows": batch.GIVEN_ROWS,
 }
-_SHARES = frozenset(f"tfdp.runtime.{name}" for name in ("allreduce", "global_mean", "global_sum"))
-_SAME_NUMBER = frozenset({"builtins.float", "builtins.int", "numpy.float32", "numpy.float64", "numpy.int32"})
-_OF_ALL_DATA = frozenset(f"numpy.{name}" for name in ("mean", "std", "var", "max", "min", "median"))
-_LOSS_METHODS = frozenset({"compiled_loss", "compute_loss", "loss", "evaluate", "train_on_batch", "result"})
-_SCALES_LOSS = frozenset({"scale_loss", "get_scaled_loss"})  # times a number that is the same on all workers
-_OVER_AXES = frozenset({"max", "min", "amax", "amin", "mean", "median", "std", "var"})
-_STATISTICS = _OVER_AXES | {"sum", "ptp", "prod", "any", "all", "argmax", "argmin", "sort", "cumsum", "dot", "take"}
-_LAYOUTS = frozenset({"reshape", "transpose", "flatten", "ravel", "swapaxes"})
 
 
 class LossCalls:
@@ -77,15 +68,18 @@ class LossCalls:
             return shapes.dimension(self._value(size), 0)
         if (drawn := numpy_draw(self._origins, call)) is not None:
             return self._drawn(drawn)
-        if api in _SHARES and call.args:
+        if api in EXCHANGES and call.args:
             return shapes.shared(self._value(call.args[0].value), self._adds_up(call, api))
-        if api.startswith(("numpy.", "math.")) or api in _KEPT_BY_PYTHON:
+        if api.startswith(("numpy.", "math.")) or api in {
+            f"builtins.{n}" for n in ("float", "int", "abs", "max", "min")
+        }:
             return self._of_numbers(call, api)
         if not api and method(call) == "gradient" and Kind.TAPE in self._origins.kinds(receiver(call)):
             return self._gradient(call)
         if not api and method(call) in MAKES_WEIGHT:
             return batch.CONSTANT
-        if not api and method(call) in _SCALES_LOSS and self._origins.kinds(receiver(call)) == {Kind.OPTIMIZER}:
+        scales = not api and method(call) in {"scale_loss", "get_scaled_loss"}  # by as much on all workers
+        if scales and self._origins.kinds(receiver(call)) == {Kind.OPTIMIZER}:
             return self._value(call.args[0].value) if call.args else batch.UNKNOWN
         return self._function(call, call.func)
 
@@ -98,15 +92,15 @@ class LossCalls:
 
     def _of_numbers(self, call: cst.Call, api: str) -> Value:
         """A function of Python's or NumPy's, of values that do not depend on the batch's examples."""
-        if api in _OF_ALL_DATA and self._once(call):
+        over = api.startswith("numpy.") and api.rpartition(".")[2] in OVER_AXES
+        if over and self._once(call):
             return batch.NUMBER
-        over = api.rpartition(".")[2] in _OVER_AXES and call.args
-        if over and (found := self._of_axes(call.args[0].value, call, 1)) is not None:
+        if over and call.args and (found := self._of_axes(call.args[0].value, call, 1)) is not None:
             return found
         values = self._arguments(call)
         if not values or api.startswith("numpy.random.") or _examples(values):
             return batch.UNKNOWN
-        return values[0] if api in _SAME_NUMBER and len(values) == 1 else batch.elementwise(values)
+        return values[0] if api in SAME_COUNT and len(values) == 1 else batch.elementwise(values)
 
     def _of_axes(self, operand: cst.BaseExpression, call: cst.Call, place: int) -> Value | None:
         """NumPy's statistics of examples; None of anything else."""
@@ -173,12 +167,12 @@ class LossCalls:
         name = func.attr.value
         if name in KERAS_LOSS:
             return self._of_keras(call, func.value)
-        if name in _OVER_AXES and (found := self._of_axes(func.value, call, 0)) is not None:
+        if name in OVER_AXES and (found := self._of_axes(func.value, call, 0)) is not None:
             return found
         known = [self._origins.called(o.node) for o in self._origins.of(func.value)]
         framework = any(n.startswith(_FRAMEWORKS) and not n.startswith(LAYERS) for n in known)
         owned = Kind.MODEL in self._origins.kinds(func.value)
-        if name in _LOSS_METHODS | _STATISTICS | _LAYOUTS or (framework and not owned):
+        if name in GIVES_LOSS | PUTS_TOGETHER | MOVES or (framework and not owned):
             return batch.UNKNOWN
         batches = any(v.reduction is Reduction.PER_EXAMPLE for v in self._arguments(call))
         return self._opaque(call, deep=batches)  # else it may make a dataset

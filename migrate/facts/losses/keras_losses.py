@@ -8,6 +8,7 @@ from functools import cached_property
 import libcst as cst
 
 from ...catalogue import KINDS, Kind
+from ..apis import KERAS_LOSS_WEIGHTS, LOSS_NAMES, WEIGHT_POSITIONS
 from ..keras import Compile, Fit, is_name, params_of
 from ..program import Origins, Problem, Unknown, argument, backward, entered, is_none, is_off, method, within_itself
 from . import batch_values as batch
@@ -18,22 +19,16 @@ from .masks import Masks
 from .objects import mean_of
 
 _LOSSES = frozenset({Kind.LOSS_FUNCTION, Kind.LOSS_CLASS})  # of a class Keras makes the object
-# The names by which Keras knows losses that couple no examples, beside those of its classes and functions.
-_NAMES = frozenset(
-    {
-        *("mse", "mae", "mape", "msle", "bce", "BCE", "ctc", "CTC", "kl_divergence", "kullback_leibler_divergence"),
-        *("mean_squared_error", "mean_absolute_error", "mean_absolute_percentage_error", "log_cosh"),
-        *("mean_squared_logarithmic_error", "CategoricalFocalCrossentropy", "cosine_proximity"),
-    }
-) | {n.rpartition(".")[2] for n, kind in KINDS.items() if kind in _LOSSES}
-_LOOKED_UP = frozenset({"keras.losses.get", "keras.losses.deserialize"})
+_NAMES = LOSS_NAMES | {n.rpartition(".")[2] for n, kind in KINDS.items() if kind in _LOSSES}
 _Function = cst.FunctionDef | cst.Lambda
-_WEIGHTS = {"sample_weight": 2, "class_weight": 3}  # where `train_on_batch` takes them
-_KERAS_STEPS = {"compute_loss": 3, "compiled_loss": 2}  # where they take weights of examples
 _ONE_NUMBER = (
     "the loss is one number for the batch, which Keras multiplies by the mean of these weights; that differs by worker"
 )
 _EACH = "let the loss function return one value for each example: Keras weights them and takes the mean"
+_ADDED = "cannot tell whether what is added to the loss here is a mean over the batch"
+_MEAN = "add tf.reduce_mean over the examples"
+_REGULARISED = "Keras 3 adds what an activity regulariser gives as a sum over the batch, Keras 2 as a mean"
+_OWN_LAYER = "call self.add_loss in a layer of your own, with a mean over the examples"
 _NEXT = "give compile a loss that is a mean over the batch's examples, or one value for each of them"
 
 
@@ -123,7 +118,7 @@ class KerasLosses:
     def _whole(self, compiled: Compile) -> Value:
         given, self._cause = self._given(compiled), None
         terms = [self._of_loss(node) if node is not None else batch.UNKNOWN for node in self._each(given)]
-        terms += [value for _, value in self._added]
+        terms += [value for _, value, _ in self._added]
         if self._mask(given) is not None:
             return batch.UNKNOWN
         scalars = [t for t in terms if t.reduction is not Reduction.CONSTANT]
@@ -178,7 +173,7 @@ class KerasLosses:
         if self._origins.kind(call.func) is Kind.LOSS_CLASS:
             starred = any(a.star for a in call.args)
             return batch.UNKNOWN if starred else self.losses.objects.reduced(call, batch.DEEP_ROWS)
-        if self._origins.called(call) in _LOOKED_UP:
+        if self._origins.called(call) in {"keras.losses.get", "keras.losses.deserialize"}:
             return batch.MEAN
         owner = self._origins.constructed(call)
         if owner is None:
@@ -215,11 +210,14 @@ class KerasLosses:
     # --- what is added ------------------------------------------------------------------------------------------------
 
     @cached_property
-    def _added(self) -> list[tuple[cst.Call, Value]]:
-        """What `add_loss` and activity regularisers add."""
-        calls = [c for c in self._origins.index.methods("add_loss") if c.args]
-        found = [(c, value) for c in calls for value in self.losses.objects.added(c.args[0].value)]
-        return [*found, *((c, batch.UNKNOWN) for c in self.losses.objects.regularized)]
+    def _added(self) -> list[tuple[cst.Call, Value, Unknown | None]]:
+        """What `add_loss` and activity regularisers add, and why it is not understood."""
+        found: list[tuple[cst.Call, Value, Unknown | None]] = []
+        for call in self._origins.index.methods("add_loss"):
+            self.losses.cause = None
+            values = self.losses.objects.added(call.args[0].value) if call.args else []
+            found += [(call, value, self.losses.cause) for value in values]
+        return [*found, *((c, batch.UNKNOWN, None) for c in self.losses.objects.regularized)]
 
     @cached_property
     def _regularized(self) -> bool:
@@ -241,9 +239,11 @@ class KerasLosses:
                 "a mask may reach the loss here: Keras divides by the elements that it leaves, which differ by worker"
             )
             return Problem("TFDP090", mask, reason, "multiply the loss by the mask in a loss function of your own")
-        added = next((n for n, v in self._added if v.reduction not in {Reduction.MEAN, Reduction.CONSTANT}), None)
-        if added is not None:
-            return _not_a_mean(added)
+        added = (a for a in self._added if a[1].reduction not in {Reduction.MEAN, Reduction.CONSTANT})
+        if (found := next(added, None)) is not None:
+            call, _, because = found
+            told = (_ADDED, because, _MEAN) if method(call) == "add_loss" else (_REGULARISED, because, _OWN_LAYER)
+            return Problem.since(self._origins.index, "TFDP090", call, *told)
         own = self._own(compiled)
         place = own.name if own is not None else self._given(compiled) or compiled.call
         self.losses.cause = None
@@ -253,9 +253,10 @@ class KerasLosses:
     def _weighted(self, compiled: Compile) -> Problem | None:
         """Weights of examples, by the mean of which Keras multiplies a loss that is one number for the batch."""
         fits = [f for f in self._fits if compiled in f.compiles]
-        given = [argument(f.call, n, p if f.method != "fit" else None) for f in fits for n, p in _WEIGHTS.items()]
-        steps = self._origins.index.methods(*_KERAS_STEPS)
-        given += [argument(c, "sample_weight", _KERAS_STEPS[method(c)]) for c in steps]
+        places = WEIGHT_POSITIONS.items()
+        given = [argument(f.call, n, p if f.method != "fit" else None) for f in fits for n, p in places]
+        steps = self._origins.index.methods(*KERAS_LOSS_WEIGHTS)
+        given += [argument(c, "sample_weight", KERAS_LOSS_WEIGHTS[method(c)]) for c in steps]
         weights: list[cst.CSTNode] = [g.value for g in given if g is not None and not is_off(self._origins, g.value)]
         weights += self._weights_in_datasets
         own = [f for f in self.functions if isinstance(f, cst.Lambda) or f.name.value != "compute_loss"]
@@ -279,11 +280,3 @@ def _entry(table: cst.CSTNode) -> cst.BaseExpression | None:
         return next((e.value for e in entries if getattr(e.key, "evaluated_value", None) == "loss"), None)
     given = argument(table, "loss") if isinstance(table, cst.Call) else None
     return given.value if given is not None else None
-
-
-def _not_a_mean(added: cst.Call) -> Problem:
-    if method(added) == "add_loss":
-        reason = "cannot tell whether what is added to the loss here is a mean over the batch"
-        return Problem("TFDP090", added, reason, "add tf.reduce_mean over the examples")
-    reason = "Keras 3 adds what an activity regulariser gives as a sum over the batch, Keras 2 as a mean"
-    return Problem("TFDP090", added, reason, "call self.add_loss in a layer of your own, with a mean over the examples")

@@ -8,7 +8,7 @@ from dataclasses import replace
 import libcst as cst
 
 from ...catalogue import STAGES, VARIABLE_COLLECTIONS, Kind
-from ..apis import NEW_AXIS, SAME_ELEMENTS
+from ..apis import NEW_AXIS, NOT_BATCHES, NOT_WEIGHTS, SAME_ELEMENTS
 from ..batches import BatchSizes
 from ..program import ITER, Answers, Origin, Origins, Unknown, additions, holds_weights, method, number, reaching
 from . import batch_values as batch
@@ -23,8 +23,6 @@ __all__ = ["Losses", "Reduction"]
 
 _OPAQUE = Value(Reduction.PER_EXAMPLE, opaque=True)
 _DATA = Value(Reduction.PER_EXAMPLE, opaque=True, given=True)
-_NOT_BATCHES = frozenset({"shape", "dtype", "size", "ndim", "loss", "losses", "T", "values", "flat_values"})
-_NOT_WEIGHTS = frozenset({"output", "outputs", "input", "inputs", "layers", "losses"})
 
 
 class Losses(Answers[Origin, Value]):
@@ -254,12 +252,12 @@ class Losses(Answers[Origin, Value]):
             return batch.CONSTANT
         if name == "losses" and Kind.MODEL in self._origins.kinds(node.value):
             return self.objects.of_a_model
-        if name not in _NOT_WEIGHTS and holds_weights(self._origins, node.value):
+        if name not in NOT_WEIGHTS and holds_weights(self._origins, node.value):
             return batch.CONSTANT
         if all(_reads_arguments(o) for o in self._origins.of(node.value)):
             return batch.NUMBER
         base = self.value(node.value)
-        return base if base.opaque and name not in _NOT_BATCHES else batch.UNKNOWN
+        return base if base.opaque and name not in NOT_BATCHES else batch.UNKNOWN
 
     def _subscript(self, node: cst.Subscript) -> Value:
         named = [o.node for o in self._origins.of(node.value) if isinstance(o.node, cst.Dict) and not o.path]

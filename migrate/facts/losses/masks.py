@@ -8,14 +8,10 @@ from functools import cached_property
 import libcst as cst
 
 from ...catalogue import Kind
+from ..apis import POOLS, RECURRENT
 from ..program import Origins, argument, closure, is_off, reaching, receiver, within_itself
 
 _MASK_POSITION = 4  # Embedding(input_dim, output_dim, initializer, regularizer, …): from here on mask_zero may be one
-_RECURRENT = frozenset(f"keras.layers.{name}" for name in ("LSTM", "GRU", "SimpleRNN", "ConvLSTM1D", "ConvLSTM2D"))
-_POOLS = frozenset(
-    f"keras.layers.{name}"
-    for name in ("GlobalAveragePooling1D", "GlobalMaxPooling1D", "GlobalAvgPool1D", "GlobalMaxPool1D", "Flatten")
-)
 
 
 class Masks:
@@ -110,7 +106,7 @@ class Masks:
             return False
         if api == "keras.layers.Bidirectional" and layer.args:
             return self._uses_up(layer.args[0].value)
-        if api in _RECURRENT and not any(a.star for a in layer.args):
+        if api in RECURRENT and not any(a.star for a in layer.args):
             sequences = argument(layer, "return_sequences")
             return sequences is None or is_off(self._origins, sequences.value)
-        return api in _POOLS
+        return api in POOLS

@@ -14,8 +14,6 @@ from . import batch_values as batch
 from .batch_values import Reduction
 from .loss import Losses
 
-_DEALT = "tfdp.runtime.local_rows"
-
 
 @dataclass(frozen=True)
 class NoiseDraw:
@@ -53,7 +51,7 @@ class Noise:
     def _of(self, call: cst.Call) -> NoiseDraw | Problem | None:
         found = numpy_draw(self._origins, call)
         parents = self._origins.index.parents
-        if found is None or self._origins.called(parents.get(parents[call], call)) == _DEALT:
+        if found is None or self._origins.called(parents.get(parents[call], call)) == "tfdp.runtime.local_rows":
             return None
         if not found.known:
             return _problem(call)

@@ -8,14 +8,12 @@ from functools import cached_property
 
 import libcst as cst
 
+from ..apis import LOSS_OPERANDS, MEAN_REDUCTIONS
 from ..program import Origins, argument, ints, is_off, plain, receiver, text, within_itself
 from . import batch_values as batch
 from .batch_values import Reduction, Value
 from .masks import Masks
 from .tensor_calls import Evaluate
-
-_MEANS = frozenset({"sum_over_batch_size", "auto", "mean"})
-_OPERANDS = frozenset({"y_true", "y_pred", "sample_weight"})
 
 
 def mean_of(value: Value) -> Value:
@@ -35,12 +33,12 @@ class LossObjects:
     def of(self, call: cst.Call, made: cst.Call) -> Value:
         """The result of calling a loss object, given the call that made it."""
         named = {a.keyword.value: a.value for a in call.args if a.keyword is not None}
-        others = [v for name, v in named.items() if name not in _OPERANDS and not is_off(self._origins, v)]
+        others = [v for name, v in named.items() if name not in LOSS_OPERANDS and not is_off(self._origins, v)]
         if others or any(a.star for a in (*call.args, *made.args)):
             return batch.UNKNOWN
         # Weights of examples: Keras divides by the number of examples, not by the sum of the weights.
         given = [a.value for a in call.args[:3] if a.keyword is None]
-        given += [v for name, v in named.items() if name in _OPERANDS and not is_off(self._origins, v)]
+        given += [v for name, v in named.items() if name in LOSS_OPERANDS and not is_off(self._origins, v)]
         over = batch.elementwise(self._value(v) for v in given)
         if over.reduction is not Reduction.PER_EXAMPLE:
             return over
@@ -66,7 +64,7 @@ class LossObjects:
     def own_reduced(self, owner: cst.ClassDef, made: cst.Call, inner: Value) -> Value:
         """What an object of the file's own class makes of what its `call` gives."""
         reduction = self._own_reduction(owner, made)
-        if reduction in _MEANS:
+        if reduction in MEAN_REDUCTIONS:
             return mean_of(inner)
         if reduction is None or inner.opaque or inner.power:
             return batch.UNKNOWN
@@ -122,7 +120,7 @@ class LossObjects:
         reduction = self._text(named.value) if named is not None else next(iter(texts), "auto")
         if reduction is None or None in texts:
             return batch.UNKNOWN
-        if reduction in _MEANS:
+        if reduction in MEAN_REDUCTIONS:
             return batch.MEAN
         # Of values without another axis these losses take the mean over the batch, whatever they are told.
         each = replace(over, averaged=not over.deep and "ategorical" not in self._origins.called(made))

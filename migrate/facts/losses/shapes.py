@@ -8,9 +8,6 @@ from ..program import ITER, Origins, method, receiver, within_itself
 from . import batch_values as batch
 from .batch_values import Reduction, Value
 
-_SHAPES = frozenset({"tensorflow.shape", "keras.ops.shape", "numpy.shape"})
-_SIZES = frozenset({"builtins.len", "tensorflow.size", "keras.ops.size", "numpy.size"})
-
 
 @within_itself(None)
 def shaped(origins: Origins, node: cst.CSTNode) -> cst.BaseExpression | None:
@@ -18,7 +15,8 @@ def shaped(origins: Origins, node: cst.CSTNode) -> cst.BaseExpression | None:
     found = origins.made(node)
     if isinstance(found, cst.Attribute) and found.attr.value == "shape" and origins.names.api(found) is None:
         return found.value
-    if origins.called(found) in _SHAPES and isinstance(found, cst.Call) and found.args and not found.args[0].star:
+    shapes = {"tensorflow.shape", "keras.ops.shape", "numpy.shape"}
+    if isinstance(found, cst.Call) and origins.called(found) in shapes and found.args and not found.args[0].star:
         return found.args[0].value
     if not method(found) or not isinstance(found, cst.Call) or found.args:
         return None
@@ -30,7 +28,7 @@ def shaped(origins: Origins, node: cst.CSTNode) -> cst.BaseExpression | None:
 def size(origins: Origins, call: cst.Call) -> cst.BaseExpression | None:
     """`x` in `len(x)` and `tf.size(x)`: as many elements as there are examples, or a fixed number for each."""
     api = origins.called(call)
-    if api not in _SIZES or not call.args:
+    if api not in {"builtins.len", "tensorflow.size", "keras.ops.size", "numpy.size"} or not call.args:
         return None
     # The length of a whole element may be that of a tuple.
     whole = api == "builtins.len" and any(o.path[-1:] == (ITER,) for o in origins.of(call.args[0].value))

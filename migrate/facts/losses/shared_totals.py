@@ -9,6 +9,7 @@ from functools import cached_property
 import libcst as cst
 
 from ...catalogue import Kind
+from ..apis import EXCHANGES
 from ..program import Origins, Problem, backward, closure, exits_before, leading, method, within
 from ..sameness import Sameness
 from ..training import Gradient, wrappers
@@ -16,8 +17,6 @@ from .batch_values import Reduction
 from .keras_losses import KerasLosses
 from .loss import Losses
 
-_EXCHANGES = frozenset(f"tfdp.runtime.{name}" for name in ("allreduce", "global_mean", "global_sum"))
-_COMPILES = frozenset({"jit_compile", "experimental_compile"})
 _UNLIKE = "this part of the loss has to be taken over all workers, which must not hang on what differs by worker"
 _TRANSPARENT = frozenset({"register_keras_serializable", "staticmethod", "classmethod", "do_not_convert"})
 _TRACED = (
@@ -67,7 +66,7 @@ class SharedTotals:
         tape, keras = self._losses, self._keras.losses
         nodes = {c: r is Reduction.SUM for c, r in {**tape.totals.shared, **keras.totals.shared}.items()}
         nodes |= dict.fromkeys([*tape.shares, *keras.shares], False)
-        kept = [n for n in nodes if self._origins.called(n) not in _EXCHANGES]
+        kept = [n for n in nodes if self._origins.called(n) not in EXCHANGES]
         order = self._origins.index.order
         return tuple(Share(n, nodes[n], self._only_trained(n)) for n in sorted(kept, key=lambda n: order.get(n, 0)))
 
@@ -142,7 +141,7 @@ class SharedTotals:
             apis = [self._origins.names.api(m.func if isinstance(m, cst.Call) else m) or "" for m in made]
             return any(api.rpartition(".")[2] not in _TRANSPARENT for api in apis)
         given = [a.keyword.value for m in made if isinstance(m, cst.Call) for a in m.args if a.keyword is not None]
-        return not _COMPILES.isdisjoint(given)
+        return not {"jit_compile", "experimental_compile"}.isdisjoint(given)
 
     # --- who computes it ----------------------------------------------------------------------------------------------
 

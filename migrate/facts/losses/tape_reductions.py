@@ -13,7 +13,6 @@ from .batch_values import Reduction
 from .causes import NOT_KNOWN
 from .loss import Losses
 
-_WRAPPER = "tfdp.runtime.DistributedGradientTape"
 _NEXT = "use tf.reduce_mean over the examples, or a Keras loss object with its default reduction"
 _BOTH = "this optimizer takes gradients of sums and of means over the batch: no one learning rate fits both"
 _DIVIDE = "divide the sum by the number of examples, `tf.reduce_sum(…) / batch_size`"
@@ -73,7 +72,7 @@ class Reductions:
     def _adds_up(self, gradient: Gradient) -> bool:
         """Whether a wrapped tape has `op=dp.Sum`."""
         made = [o.node for o in self._origins.of(gradient.tape) if isinstance(o.node, cst.Call)]
-        wraps = [m for m in made if self._origins.called(m) == _WRAPPER]
+        wraps = [m for m in made if self._origins.called(m) == "tfdp.runtime.DistributedGradientTape"]
         given = [m for m in wraps if argument(m, "op") is not None]
         return bool(given) and all(adds_up(self._origins, m) for m in given)
 

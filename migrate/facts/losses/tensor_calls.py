@@ -8,6 +8,7 @@ from dataclasses import replace
 import libcst as cst
 
 from ...catalogue import KINDS, Kind
+from ..apis import NAMES_OF_OPS, OPERANDS, SETTINGS
 from ..program import Origins, argument, axes, ints, is_off, plain
 from . import batch_values as batch
 from .batch_values import Reduction, Value
@@ -16,28 +17,9 @@ from .shapes import dimension, shaped
 Evaluate = Callable[[cst.CSTNode], Value]
 Quotient = Callable[[Value, Value, cst.BaseExpression], Value]
 
-_OPERANDS = frozenset(
-    {"input_tensor", "input", "inputs", "x", "a", "tensor", "t", "logits", "features", "value", "values"}
-)
-_SETTINGS = frozenset(
-    {"name", "dtype", "seed", "from_logits", "label_smoothing", "rate", "padding", "strides", "data_format"}
-)
 _MODULES = ("tensorflow", "tensorflow.math", "tensorflow.nn")  # where Keras' ops are found
-_KERAS_NAMES = {
-    "mean": "reduce_mean",
-    "sum": "reduce_sum",
-    "max": "reduce_max",
-    "min": "reduce_min",
-    "prod": "reduce_prod",
-    "logsumexp": "reduce_logsumexp",
-    "clip": "clip_by_value",
-    "power": "pow",
-    "absolute": "abs",
-    "concatenate": "concat",
-}
 _NO_MEANS = ("kl_divergence", "kld", "KLD", "kullback", "cosine")  # along the last axis
 _FLATTENED = frozenset({"keras.backend.flatten", "keras.backend.batch_flatten", "keras.ops.ravel"})
-_OPERATORS = {"add": "Add", "subtract": "Subtract", "multiply": "Multiply", "divide": "Divide", "truediv": "Divide"}
 
 
 def _has_classes(name: str) -> bool:
@@ -100,7 +82,7 @@ class TensorCalls:
         if api in _FLATTENED:
             return Kind.LAYOUT, api
         if api.startswith(("keras.ops.", "keras.backend.")):
-            names = [f"{module}.{_KERAS_NAMES.get(rest, rest)}" for module in _MODULES]
+            names = [f"{module}.{NAMES_OF_OPS.get(rest, rest)}" for module in _MODULES]
         return next(((KINDS[n], n) for n in names if n in KINDS), (None, api))
 
     def knows(self, kind: Kind | None) -> bool:
@@ -114,11 +96,11 @@ class TensorCalls:
     # --- arguments ----------------------------------------------------------------------------------------------------
 
     def _operand(self, call: cst.Call) -> Value:
-        first = next((a for a in call.args if a.keyword is None or a.keyword.value in _OPERANDS), None)
+        first = next((a for a in call.args if a.keyword is None or a.keyword.value in OPERANDS), None)
         return self._value(first.value) if first is not None else batch.UNKNOWN
 
     def _operands(self, call: cst.Call) -> list[Value]:
-        given = [a.value for a in call.args if a.keyword is None or a.keyword.value not in _SETTINGS | {"axis"}]
+        given = [a.value for a in call.args if a.keyword is None or a.keyword.value not in SETTINGS | {"axis"}]
         return [self._value(v) for v in given]
 
     def _both(self, call: cst.Call, left: str, right: str) -> tuple[Value, Value]:
@@ -183,7 +165,8 @@ class TensorCalls:
         return replace(found, growth=found.growth // 2) if root else found
 
     def _operator(self, call: cst.Call, name: str) -> Value:
-        operator = _OPERATORS[name.rpartition(".")[2]]
+        last = name.rpartition(".")[2]
+        operator = "Divide" if last == "truediv" else last.capitalize()  # libcst's name
         return self._divided(call) if operator == "Divide" else binary(operator, *self._both(call, "x", "y"))
 
     def _divided(self, call: cst.Call) -> Value:
