@@ -70,9 +70,8 @@ class LossCalls:
             return self._drawn(drawn)
         if api in EXCHANGES and call.args:
             return shapes.shared(self._value(call.args[0].value), self._adds_up(call, api))
-        if api.startswith(("numpy.", "math.")) or api in {
-            f"builtins.{n}" for n in ("float", "int", "abs", "max", "min")
-        }:
+        of_python = {f"builtins.{name}" for name in ("float", "int", "abs", "max", "min")}
+        if api.startswith(("numpy.", "math.")) or api in of_python:
             return self._of_numbers(call, api)
         if not api and method(call) == "gradient" and Kind.TAPE in self._origins.kinds(receiver(call)):
             return self._gradient(call)

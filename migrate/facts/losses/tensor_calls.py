@@ -22,11 +22,6 @@ _NO_MEANS = ("kl_divergence", "kld", "KLD", "kullback", "cosine")  # along the l
 _FLATTENED = frozenset({"keras.backend.flatten", "keras.backend.batch_flatten", "keras.ops.ravel"})
 
 
-def _has_classes(name: str) -> bool:
-    """Whether a loss function needs an axis of classes: then that is not the batch's."""
-    return "categorical" in name or name.startswith("tensorflow.nn.")
-
-
 def binary(operator: str, left: Value, right: Value) -> Value:
     """`left operator right`, the operator under libcst's name."""
     if operator in {"Add", "Subtract"}:
@@ -125,7 +120,8 @@ class TensorCalls:
         named = {"y_true", "y_pred", "labels", "logits", "target", "output"}
         given = [*given[:2], *(a.value for a in call.args if a.keyword is not None and a.keyword.value in named)]
         found = batch.elementwise([self._value(v) for v in given])
-        if found.reduction is not Reduction.PER_EXAMPLE or found.deep or _has_classes(name):
+        of_classes = "categorical" in name or name.startswith("tensorflow.nn.")  # then their axis is not the batch's
+        if found.reduction is not Reduction.PER_EXAMPLE or found.deep or of_classes:
             return replace(found, deep=False)
         if found.line and not any(word in name for word in _NO_MEANS):
             return batch.reduced(found, (), batch.MEAN)
