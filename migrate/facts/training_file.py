@@ -284,7 +284,7 @@ class TrainingFile:
     @cached_property
     def batch_uses(self) -> BatchUses:
         """Where a training step uses the batch size as a number."""
-        divisors = self.reductions.losses.divisors | self.keras_reductions.losses.divisors
+        divisors = self.reductions.losses.divisors | self.keras_reductions.losses.losses.divisors
         used = self.sliced | run_by_keras(self.origins, self.fitted.by_keras) | self.keras_losses.made_of
         used -= self.array_batches.counting
         return BatchUses(self.origins, self._sizes, self.losses, used, divisors)

@@ -196,3 +196,23 @@ def test_provenance_says_what_a_value_is_understood_as() -> None:
     assert "`d` is a dataset: source.batch()" in provenance(read(source), 3)
     assert "is gone over: this is one element of it" in provenance(read(source), 4)
     assert provenance(read(source), 9) == "line 9: no value that has an origin\n"
+
+
+def test_what_is_added_to_a_loss_is_refused_with_the_reason() -> None:
+    source = """
+    import tensorflow as tf
+    import utils
+
+
+    class Penalty(tf.keras.layers.Layer):
+        def call(self, inputs):
+            self.add_loss(utils.penalty(tf.square(inputs), inputs))
+            return inputs
+
+
+    model = tf.keras.Sequential([tf.keras.layers.Dense(4), Penalty(), tf.keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.fit(tf.ones((64, 4)), tf.ones((64, 1)), batch_size=8)
+    """
+    problems = read(textwrap.dedent(source)).keras_reductions.problems
+    assert any("what is added" in p.reason and "outside this file" in p.reason for p in problems), problems

@@ -7,15 +7,13 @@ from collections.abc import Iterable, Sequence
 import libcst as cst
 
 from ...catalogue import Kind
+from ..apis import CHANGES_ARRAY
 from ..data import numpy_draw
 from ..losses import Losses, Reduction
-from ..program import Origins, Problem, argument, nodes, parts, reaching, within
+from ..program import Origins, Problem, argument, closure, method, parts, reaching, within
 from ..training import TrainingLoop
 
 _KNOWN = ("tensorflow.", "keras.", "numpy.", "builtins.", "math.", "itertools.", "tfdp.runtime.")
-_CHANGES = frozenset(
-    {"astype", "reshape", "copy", "numpy", "flatten", "ravel", "squeeze", "repeat", "transpose", "append"}
-)
 
 
 def fed_otherwise(origins: Origins, losses: Losses, loops: Sequence[TrainingLoop]) -> list[Problem]:
@@ -70,27 +68,21 @@ def _is_drawn(origins: Origins, made: cst.Call) -> bool:
 
 
 def _unseen(origins: Origins, call: cst.Call) -> bool:
-    if (origins.names.api(call.func) or "").startswith(_KNOWN) or origins.function(call.func) is not None:
-        return False
-    if origins.constructed(call) is not None:
-        return False
-    return not isinstance(call.func, cst.Attribute) or call.func.attr.value not in _CHANGES
+    followed = origins.function(call.func) is not None or origins.constructed(call) is not None
+    return not (followed or origins.called(call).startswith(_KNOWN) or method(call) in CHANGES_ARRAY)
 
 
 def _reads_rows(origins: Origins, losses: Losses, value: cst.BaseExpression) -> bool:
     """Whether a value, as it is written and bound, is made of rows of a batch; functions are not looked into."""
-    todo, seen = [value], set[cst.CSTNode]()
-    while todo:
-        for node in nodes(todo.pop()):
-            if isinstance(node, cst.Name | cst.Subscript) and _is_rows(losses, node):
-                return True
-            if isinstance(node, cst.Name) and node not in seen:
-                seen.add(node)
-                bound = (d.value for d in reaching(origins.index, node) if d.kind == "assign")
-                todo += [v for v in bound if isinstance(v, cst.BaseExpression)]
-    return False
+
+    def read(node: cst.CSTNode) -> list[cst.CSTNode]:
+        bound = reaching(origins.index, node) if isinstance(node, cst.Name) else ()
+        return [*node.children, *(d.value for d in bound if d.kind == "assign" and d.value is not None)]
+
+    found = closure(list[cst.CSTNode]([value]), read)
+    return any(isinstance(n, cst.Name | cst.Subscript) and _is_rows(losses, n) for n in found)
 
 
 def _is_rows(losses: Losses, node: cst.BaseExpression) -> bool:
     found = losses.value(node)
-    return found is not None and found.reduction is Reduction.PER_EXAMPLE and not found.guessed
+    return found.reduction is Reduction.PER_EXAMPLE and not found.guessed

@@ -10,14 +10,13 @@ from collections.abc import Iterable, Iterator
 
 import libcst as cst
 
+from ..apis import CALLED
 from ..data import Chain, Deal
 from ..keras import methods_below
 from ..losses import Losses
 from ..program import Origins, Problem
 
 _NETWORKS = (".Layer", ".Model", ".Sequential", ".RNN")
-_CALLED = frozenset({"call", "__call__"})
-_LAMBDA = "keras.layers.Lambda"
 _REASON = "this makes values of each example out of all examples of its batch, of which a worker has its own only"
 _NEXT = (
     "take the mean, norm or the like of each example (axis=1 and so on), of all data before training, or write "
@@ -36,34 +35,18 @@ class Mixing:
         """Each place once."""
         whole = {d.node for d in deals if d.batches}
         own = (c for c in chains if whole.isdisjoint(c.nodes))
-        mapped = (given for chain in own for given in chain.mapped_over_batches)
-        found = [*self._networks(), *(f for given in mapped for f in self._of_given(given))]
+        given = [c.args[0].value for c in self._origins.calls_to("keras.layers.Lambda") if c.args]
+        given += [value for chain in own for value in chain.mapped_over_batches]
+        below = methods_below(self._origins, CALLED, _NETWORKS)
+        functions = [*below, *(self._origins.function(value) or value for value in given)]
+        own_code = [f for f in functions if isinstance(f, cst.FunctionDef | cst.Lambda)]
+        found = [n for f in own_code for value in self._origins.index.returned(f) for n in self._mixed(value)]
         return [Problem("TFDP090", node, _REASON, _NEXT) for node in dict.fromkeys(found)]
 
-    def _networks(self) -> Iterator[cst.CSTNode]:
-        for function in methods_below(self._origins, _CALLED, _NETWORKS):
-            yield from self._mixed(function)
-        for call in self._origins.index.calls:
-            if self._origins.names.api(call.func) == _LAMBDA and call.args:
-                yield from self._of_given(call.args[0].value)
-
-    def _of_given(self, node: cst.BaseExpression) -> Iterator[cst.CSTNode]:
-        """Of a function that is handed on: by its name, or written out there."""
-        function = self._origins.function(node)
-        if function is not None:
-            yield from self._mixed(function)
-        elif isinstance(node, cst.Lambda):
-            yield from self._parts(node.body)
-
-    def _mixed(self, function: cst.FunctionDef) -> Iterator[cst.CSTNode]:
-        for returned in self._origins.index.returns[function]:
-            if returned.value is not None:
-                yield from self._parts(returned.value)
-
-    def _parts(self, node: cst.BaseExpression) -> Iterator[cst.CSTNode]:
+    def _mixed(self, node: cst.BaseExpression) -> Iterator[cst.CSTNode]:
         """The elements of what is given that are mixed."""
         if isinstance(node, cst.Tuple | cst.List | cst.Dict):
             for element in node.elements:
-                yield from self._parts(element.value)
-        elif (value := self._losses.value(node)) is not None and value.mixed:
+                yield from self._mixed(element.value)
+        elif self._losses.value(node).mixed:
             yield node

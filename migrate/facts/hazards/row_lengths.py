@@ -7,10 +7,9 @@ from collections.abc import Iterable, Iterator
 import libcst as cst
 
 from ..data import Chain, Deal
-from ..program import Origins, Problem, argument, nodes
+from ..program import Origins, Problem, argument, method, nodes
 from ..training import TrainingLoop
 
-_PADS = frozenset(f"keras.{module}.pad_sequences" for module in ("utils", "preprocessing.sequence", "utils.data_utils"))
 _REASON = "this makes rows as long as the longest of a worker's batch, and the longest differs by worker"
 _NEXT = "give it a length (shape=, maxlen=, output_sequence_length=), or do it before the rows are batched"
 
@@ -43,20 +42,17 @@ class RowLengths:
         yield from (function.body for function in (*inside, *taking) if function is not None)
 
     def _by_the_longest(self, call: cst.Call) -> bool:
-        api = self._origins.names.api(call.func) or ""
-        if api in _PADS:
+        api = self._origins.called(call)
+        if api.startswith("keras.") and api.endswith(".pad_sequences"):
             return argument(call, "maxlen", 1) is None
-        if api == "tensorflow.sparse.to_dense":
-            return True
-        ragged = isinstance(call.func, cst.Attribute) and call.func.attr.value == "to_tensor" and not api
-        return argument(call, "shape", 2) is None if ragged else self._of_words(call)
+        if not api and method(call) == "to_tensor":
+            return argument(call, "shape", 2) is None
+        return api == "tensorflow.sparse.to_dense" or self._of_words(call)
 
     def _of_words(self, call: cst.Call) -> bool:
         """A call of a `TextVectorization` that was given no length."""
-        made = [o.node for o in self._origins.of(call.func) if not o.path]
-        layers = [n for n in made if isinstance(n, cst.Call)]
-        names = [(self._origins.names.api(n.func) or "").rpartition(".")[2] for n in layers]
-        if not layers or set(names) != {"TextVectorization"}:
+        layers = [o.node for o in self._origins.of(call.func) if not o.path and isinstance(o.node, cst.Call)]
+        if {self._origins.called(n).rpartition(".")[2] for n in layers} != {"TextVectorization"}:
             return False
         modes = [argument(n, "output_mode", 4) for n in layers]
         as_words = any(m is None or getattr(m.value, "evaluated_value", "int") == "int" for m in modes)

@@ -16,6 +16,7 @@ class Reduction(Enum):
     CONSTANT = "no function of the batch"
     MIXED = "made of examples into each of which others of the batch have gone, by their mean, norm or the like"
     UNKNOWN = "not understood"
+    NOTHING = "only itself, in a loop"
 
 
 @dataclass(frozen=True)
@@ -41,46 +42,60 @@ class Value:
     whole: bool = False
     growth: int = 0
 
+    @property
+    def kind(self) -> Reduction:
+        """How the value depends on the batch, as far as that is to be said."""
+        return Reduction.MIXED if self.mixed else self.reduction
+
 
 Axes = tuple[int, ...] | None  # () is all of them, None is not understood
 
 CONSTANT, UNKNOWN = Value(Reduction.CONSTANT), Value(Reduction.UNKNOWN)
+NOTHING = Value(Reduction.NOTHING, opaque=True)  # adds nothing to what else a value may be
+FIXED = frozenset({Reduction.CONSTANT, Reduction.NOTHING})
+NUMBERS = {Reduction.MEAN: 0, Reduction.SUM: 1}  # one number for the batch: the mean times a power of its size
 WHOLE_MEAN = Value(Reduction.CONSTANT, whole=True)
 WHOLE_SUM = Value(Reduction.CONSTANT, whole=True, growth=1)
 NUMBER, COUNT = Value(Reduction.CONSTANT, given=True), Value(Reduction.CONSTANT, power=1, given=True)
 MEAN, SUM, ROWS = Value(Reduction.MEAN), Value(Reduction.SUM), Value(Reduction.PER_EXAMPLE)
 OF_ALL, MIXED = Value(Reduction.UNKNOWN, of_all=True), Value(Reduction.UNKNOWN, mixed=True)
 DEEP_ROWS, GIVEN_ROWS = Value(Reduction.PER_EXAMPLE, deep=True), Value(Reduction.PER_EXAMPLE, given=True)
-_POWERS = {Reduction.MEAN: 0, Reduction.SUM: 1}
 
 
-def join(values: Iterable[Value | None]) -> Value | None:
-    """A value that may be any of these; None stands for "nothing new" in a loop. A constant adds no gradient."""
-    known = [v for v in values if v is not None]
-    batch = [v for v in known if v.reduction is not Reduction.CONSTANT]
+def join(values: Iterable[Value]) -> Value:
+    """A value that may be any of these. A constant adds no gradient."""
+    known, batch = _split(values)
     if not batch:
-        return _constant(known) if known else None
+        return _constant(known)
     if any(v.mixed for v in batch):
         return MIXED
     counted = any(v.whole for v in known) and batch[0].reduction is not Reduction.MEAN
     if counted or len({(v.reduction, v.power) for v in batch}) > 1:
         return UNKNOWN
-    return Value(
-        batch[0].reduction,
-        all(v.deep for v in batch),
-        all(v.line for v in batch),
-        all(v.opaque for v in batch),
-        batch[0].power,
-        all(v.given for v in known),
-        any(v.guessed for v in batch),
-        any(v.averaged for v in batch),
-        all(v.of_all for v in batch),
+    return replace(
+        _rows(known, batch[0].power),
+        reduction=batch[0].reduction,
+        deep=all(v.deep for v in batch),
+        line=all(v.line for v in batch),
+        opaque=all(v.opaque for v in batch),
+        of_all=all(v.of_all for v in batch),
     )
+
+
+def _split(values: Iterable[Value]) -> tuple[list[Value], list[Value]]:
+    """Those that are something, and those of them that depend on the batch."""
+    known = [v for v in values if v.reduction is not Reduction.NOTHING]
+    return known, [v for v in known if v.reduction is not Reduction.CONSTANT]
+
+
+def is_number(value: Value) -> bool:
+    """Whether a value is a sum or mean over the batch already."""
+    return value.whole or value.reduction in NUMBERS
 
 
 def is_of_all(value: Value) -> bool:
     """Whether a value is one of all examples: their mean, sum, norm or the like."""
-    return value.of_all or value.reduction in _POWERS
+    return value.of_all or value.reduction in NUMBERS
 
 
 def _mixes(values: list[Value]) -> bool:
@@ -89,35 +104,33 @@ def _mixes(values: list[Value]) -> bool:
     return any(v.mixed for v in values) or (examples and any(map(is_of_all, values)))
 
 
-def elementwise(values: Iterable[Value | None]) -> Value | None:
+def elementwise(values: Iterable[Value]) -> Value:
     """Any function of the elements at one place."""
-    known = [v for v in values if v is not None]
-    found = {v.reduction for v in known} - {Reduction.CONSTANT}
+    known, batch = _split(values)
     if _mixes(known):
         return MIXED
-    if any(v.power or v.averaged for v in known) or (found and any(v.growth for v in known)):
+    if any(v.power or v.averaged for v in known) or (batch and any(v.growth for v in known)):
         return UNKNOWN
-    if not found:
-        return _constant(known) if known else None
-    if all(v.of_all or v.reduction is Reduction.CONSTANT for v in known):
-        return OF_ALL
-    return _rows(known) if found == {Reduction.PER_EXAMPLE} else UNKNOWN
-
-
-def added(values: Iterable[Value | None]) -> Value | None:
-    """A sum or difference of the values. Terms of the weights fit a mean: there is one of them on every rank."""
-    known = [v for v in values if v is not None]
-    batch = [v for v in known if v.reduction is not Reduction.CONSTANT]
-    rest = [v for v in known if v.reduction is Reduction.CONSTANT]
     if not batch:
-        return _constant(known) if known else None
+        return _constant(known)
+    if all(v.of_all for v in batch):
+        return OF_ALL
+    return _rows(known) if {v.reduction for v in batch} == {Reduction.PER_EXAMPLE} else UNKNOWN
+
+
+def added(values: Iterable[Value]) -> Value:
+    """A sum or difference of the values. Terms of the weights fit a mean: there is one of them on every rank."""
+    known, batch = _split(values)
+    rest = [v for v in known if v not in batch]
+    if not batch:
+        return _constant(known)
     apart = {v.power for v in batch} if all(v.reduction is Reduction.PER_EXAMPLE for v in batch) else set()
     if _mixes(batch) or len(apart) > 1:
         return MIXED  # of a gradient of the mean, that of each example is the smaller the more there are
     if len({v.reduction for v in batch}) > 1 or any(v.growth for v in rest):
         return UNKNOWN
     first = batch[0]
-    power = _POWERS.get(first.reduction, first.power)
+    power = NUMBERS.get(first.reduction, first.power)
     # Numbers have no gradient, whatever they are; weights have to be as many times in it as the examples are.
     if any(v.power != first.power for v in batch) or any(v.power != power and not v.given for v in rest):
         return UNKNOWN
@@ -128,22 +141,20 @@ def added(values: Iterable[Value | None]) -> Value | None:
     return replace(first, given=given, guessed=any(v.guessed for v in batch))
 
 
-def multiplied(left: Value | None, right: Value | None) -> Value | None:
+def multiplied(left: Value, right: Value) -> Value:
     """A product; only a constant factor keeps a mean a mean."""
-    if left is None or right is None:
-        return None
+    if NOTHING in {left, right}:
+        return NOTHING
     if left.reduction is Reduction.CONSTANT:
         return _scaled(right, left, 1)
     return _scaled(left, right, 1) if right.reduction is Reduction.CONSTANT else elementwise((left, right))
 
 
-def divided(left: Value | None, right: Value | None) -> Value | None:
+def divided(left: Value, right: Value) -> Value:
     """A quotient."""
-    if left is None or right is None:
-        return None
-    if right.reduction is Reduction.CONSTANT:
-        return _scaled(left, right, -1)
-    return elementwise((left, right))
+    if NOTHING in {left, right}:
+        return NOTHING
+    return _scaled(left, right, -1) if right.reduction is Reduction.CONSTANT else elementwise((left, right))
 
 
 def _scaled(value: Value, factor: Value, sign: int) -> Value:
@@ -154,8 +165,8 @@ def _scaled(value: Value, factor: Value, sign: int) -> Value:
         return value
     if growth and value.reduction is not Reduction.CONSTANT:
         return UNKNOWN
-    if value.reduction in _POWERS:
-        return total(value, _POWERS[value.reduction] + power, given)
+    if value.reduction in NUMBERS:
+        return total(value, NUMBERS[value.reduction] + power, given)
     found = replace(value, opaque=False, power=value.power + power, given=given)
     if value.reduction is Reduction.CONSTANT:
         return replace(found, whole=value.whole or factor.whole, growth=value.growth + growth)
@@ -172,8 +183,8 @@ def total(of: Value, power: int, given: bool) -> Value:
 
 def _constant(values: list[Value]) -> Value:
     powers = {v.power for v in values}
-    if len(powers) > 1:
-        return UNKNOWN
+    if len(powers) != 1:
+        return UNKNOWN if powers else NOTHING
     given, growth = all(v.given for v in values), max(v.growth for v in values)
     return Value(Reduction.CONSTANT, power=powers.pop(), given=given, whole=any(v.whole for v in values), growth=growth)
 
@@ -185,7 +196,7 @@ def as_loss(value: Value) -> Value:
     """
     if value.whole:
         return UNKNOWN if value.power or value.growth else MEAN
-    return value
+    return UNKNOWN if value == NOTHING else value
 
 
 def _rows(values: list[Value], power: int = 0) -> Value:
@@ -205,10 +216,10 @@ def flat(value: Value) -> bool:
     return value.reduction is Reduction.PER_EXAMPLE and not value.deep and not value.opaque
 
 
-def matrix_product(left: Value | None, right: Value | None, turned: bool = False) -> Value | None:
+def matrix_product(left: Value, right: Value, turned: bool = False) -> Value:
     """`left @ right`; two batches would pair every example with every other."""
-    if left is None or right is None:
-        return None
+    if NOTHING in {left, right}:
+        return NOTHING
     if right.reduction is not Reduction.CONSTANT or left.power or right.power:
         return UNKNOWN
     if left.reduction is Reduction.PER_EXAMPLE:
@@ -226,22 +237,21 @@ def _over_batch(value: Value, axes: Axes) -> bool:
     return axes is not None and (not axes or 0 in axes or (value.line and axes == (-1,)))
 
 
-def reduced(value: Value | None, axes: Axes, over: Value) -> Value | None:
+def reduced(value: Value, axes: Axes, over: Value) -> Value:
     """`tf.reduce_mean` (over: MEAN) or `tf.reduce_sum` (over: SUM) along axes. Both are linear."""
-    if value is None or value.reduction is not Reduction.PER_EXAMPLE:
-        if value is None or value.reduction is Reduction.CONSTANT:
-            return value
-        return UNKNOWN if axes is None else replace(value, deep=False, opaque=False)
+    if value.reduction in FIXED:
+        return value
     if axes is None:
         return UNKNOWN
-    if _over_batch(value, axes):
-        return total(value, value.power + _POWERS[over.reduction], value.given)
-    return replace(value, deep=False, opaque=False) if of_each_example(value, axes) else UNKNOWN
+    if value.reduction is Reduction.PER_EXAMPLE and _over_batch(value, axes):
+        return total(value, value.power + NUMBERS[over.reduction], value.given)
+    kept = value.reduction is not Reduction.PER_EXAMPLE or of_each_example(value, axes)
+    return replace(value, deep=False, opaque=False) if kept else UNKNOWN
 
 
-def statistic(value: Value | None, axes: Axes, kept: bool = False) -> Value | None:
+def statistic(value: Value, axes: Axes, kept: bool = False) -> Value:
     """A function, not linear, of all values along axes; `kept` says that it leaves the axes there."""
-    if value is None or (value.reduction is Reduction.CONSTANT and not value.power):
+    if value.reduction in FIXED and not value.power:
         return value
     if value.mixed or value.reduction is not Reduction.PER_EXAMPLE:
         return MIXED if value.mixed else UNKNOWN

@@ -7,13 +7,11 @@ from functools import cached_property
 import libcst as cst
 
 from ..keras import Given, KerasAveraging, Update
-from ..program import Origins, Problem, argument
+from ..program import Origins, Problem
 from ..rates import Rate, Rates
 from .batch_values import Reduction
 from .keras_losses import KerasLosses
-from .tape_reductions import Reductions
-
-_SUM = "tfdp.runtime.Sum"
+from .tape_reductions import Reductions, adds_up
 
 
 class KerasReductions:
@@ -66,8 +64,7 @@ class KerasReductions:
             call = update.given.value
             if not update.given.done or not isinstance(call, cst.Call):
                 continue
-            op = argument(call, "op")
-            adds = op is not None and self._origins.names.api(op.value) == _SUM
+            adds = adds_up(self._origins, call)
             if adds is not self._sums(update):
                 reason = f"the gradients of this loss are {'added up' if adds else 'averaged'} over the workers"
                 found.append(Problem("TFDP090", call, reason, "op=dp.Sum goes with a sum, dp.Average with a mean"))

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 
 import libcst as cst
 
 from ...catalogue import STAGES, VARIABLE_COLLECTIONS, Kind
+from ..apis import NEW_AXIS, NOT_BATCHES, NOT_WEIGHTS, SAME_ELEMENTS
 from ..batches import BatchSizes
-from ..program import ITER, Origin, Origins, Unknown, holds_weights, number
+from ..program import ITER, Answers, Origin, Origins, Unknown, additions, holds_weights, method, number, reaching
 from . import batch_values as batch
 from .batch_values import Reduction, Value
 from .calls import LossCalls
@@ -20,23 +21,22 @@ from .totals import Totals
 
 __all__ = ["Losses", "Reduction"]
 
-_DEPTH = 80
-_STEPS = 20_000
-_ROUNDS = 6  # a value that feeds itself in a loop settles after two or three
 _OPAQUE = Value(Reduction.PER_EXAMPLE, opaque=True)
 _DATA = Value(Reduction.PER_EXAMPLE, opaque=True, given=True)
-_NOT_BATCHES = frozenset({"shape", "dtype", "size", "ndim", "loss", "losses", "T", "values", "flat_values"})
-_NOT_WEIGHTS = frozenset({"output", "outputs", "input", "inputs", "layers", "losses"})
-_NEW_AXIS = frozenset({"builtins.None", "tensorflow.newaxis", "numpy.newaxis"})
-_SAME_ELEMENTS = frozenset({"builtins.iter", "builtins.list", "builtins.tuple", "builtins.reversed"})
 
 
-class Losses:
+class Losses(Answers[Origin, Value]):
     """Classifies loss expressions.
 
     `sizes` knows what stands for the size of the batch: without it every number is only a number. `rows` are
     expressions that are known to be batches. `compiled` gives the loss that Keras computes for a model.
     """
+
+    nothing = batch.NOTHING
+    unknown = batch.UNKNOWN
+    settles = True
+    most = 20_000
+    depth = 80
 
     def __init__(
         self,
@@ -45,13 +45,11 @@ class Losses:
         rows: Collection[cst.CSTNode] = frozenset(),
         compiled: Evaluate = lambda _: batch.UNKNOWN,
     ) -> None:
+        super().__init__()
         self._origins, self._rows = origins, rows
         self._sizes = sizes if sizes is not None else BatchSizes(origins, ())
-        self._calls = LossCalls(origins, self.value, self._at, self.quotient, compiled)
-        self._known: dict[Origin, Value | None] = {}
-        self._assumed: dict[Origin, Value | None] = {}
-        self._used: set[Origin] = set()
-        self._steps = 0
+        self._calls = LossCalls(origins, self.value, self.part, self.quotient, compiled)
+        self.objects = self._calls.objects
         self.cause: Unknown | None = None  # why the value last asked about is not understood
         self._causes: dict[Origin, Unknown] = {}
         self.totals = Totals()
@@ -63,32 +61,26 @@ class Losses:
 
     def reduction(self, node: cst.CSTNode) -> Reduction:
         """What the expression is over the batch; of several possible origins, all must agree."""
-        self._steps = 0
-        found = self._of_tape(node)
-        return Reduction.MIXED if found.mixed else found.reduction
+        return self._of_tape(node).kind
 
     def of_trained(self, node: cst.CSTNode) -> Reduction:
         """The same of a loss whose gradient is trained by: where it is no mean, its sums are taken over all ranks."""
-        found = self.settled(lambda: self._of_tape(node))
-        return Reduction.MIXED if found.mixed else found.reduction
+        return self.settled(lambda: self._of_tape(node)).kind
 
     def settled(self, evaluate: Callable[[], Value]) -> Value:
         """The value of a whole loss: where it is no mean, with sums over the batch taken over all ranks."""
         others = set(self.divisors), set(self.shares)
 
         def forget() -> None:
-            self._known.clear()
+            self.forget()
+            self._causes.clear()
             self.divisors, self.shares = set(others[0]), set(others[1])
-            self._steps = 0
 
-        self._steps = 0
         return self.totals.settled(evaluate, forget)
 
     def _of_tape(self, node: cst.CSTNode) -> Value:
         self.cause = None
         found = self.value(node)
-        if found is None or found.mixed:
-            return batch.UNKNOWN if found is None else found
         if found.reduction is Reduction.PER_EXAMPLE and (found.opaque or found.guessed or found.averaged):
             self.cause = self._unsure(node, found)
             return batch.UNKNOWN  # it may be a tuple, or a mean already
@@ -96,19 +88,19 @@ class Losses:
             return batch.total(found, found.power + 1, found.given)
         return batch.as_loss(found)
 
-    def value(self, node: cst.CSTNode) -> Value | None:
-        """How the expression depends on the batch; None where it is only itself, in a loop."""
+    def value(self, node: cst.CSTNode) -> Value:
+        """How the expression depends on the batch."""
         if node in self._rows:
             return _OPAQUE
         api = self._origins.names.api(node)
-        if api is not None:
-            return _named(api)
-        return self._any(self._origins.of(node))
+        return self.part(node, ()) if api is None else _named(api)
 
-    def _any(self, origins: tuple[Origin, ...]) -> Value | None:
-        return batch.join([self._at(o) for o in origins]) if origins else batch.UNKNOWN
+    def part(self, node: cst.CSTNode, path: tuple[int, ...]) -> Value:
+        """The same of a part of the expression's value."""
+        found = self._origins.of(node, path)
+        return batch.join(self._at(o) for o in found) if found else batch.UNKNOWN
 
-    def _at(self, origin: Origin) -> Value | None:
+    def _at(self, origin: Origin) -> Value:
         """The value of one origin; of one that needs itself, the first value that agrees with itself."""
         if origin.node in self._rows:
             return _OPAQUE
@@ -117,39 +109,23 @@ class Losses:
             return replace(batch.DEEP_ROWS, given=given) if not origin.path else replace(_OPAQUE, given=given)
         if isinstance(origin.node, cst.Param) and origin.node in self.settings and origin.node.default is not None:
             return self.value(origin.node.default)
-        if origin in self._known:
-            self.cause = self.cause or self._causes.get(origin)
-            return self._known[origin]
-        if origin in self._assumed:
-            self._used.add(origin)
-            return self._assumed[origin]
-        self._steps += 1
-        if len(self._assumed) > _DEPTH or self._steps > _STEPS:
-            return batch.UNKNOWN
-        outer, self._used = self._used, set()
-        before, self._assumed[origin] = self.cause, None
-        for _ in range(_ROUNDS):
-            self.cause = None
-            found = batch.join([self._assumed[origin], self._compute(origin.node, origin.path)])
-            if origin not in self._used or found == self._assumed[origin]:
-                break
-            self._assumed[origin] = found
-        else:
-            found = batch.UNKNOWN
-        del self._assumed[origin]
-        self._used.discard(origin)
-        if not self._used:
-            self._known[origin] = found
-        self._used |= outer
-        self._blame(origin, found, before)
+        begun = origin in self._answers or origin in self._open
+        before, self.cause = self.cause, None
+        found = self.ask(origin)
+        known = found.reduction is not Reduction.UNKNOWN or found.of_all
+        if not known and not begun:  # by the first thing in it that is not understood, else by the way it is made
+            self._causes[origin] = self.cause or cause(self._origins, origin.node)
+        self.cause = before if known else before or self._causes.get(origin)
         return found
 
-    def _blame(self, origin: Origin, found: Value | None, before: Unknown | None) -> None:
-        """Keep why a value is not understood: the first thing in it that is not, else the way it is made."""
-        self._causes.pop(origin, None)
-        if found is not None and found.reduction is Reduction.UNKNOWN and not found.of_all:
-            self._causes[origin] = self.cause or cause(self._origins, origin.node)
-        self.cause = before or self._causes.get(origin)
+    def join(self, values: Iterable[Value]) -> Value:
+        """A value that may be any of these."""
+        return batch.join(values)
+
+    def answer(self, question: Origin) -> Value:
+        """How what one origin gives depends on the batch."""
+        self.cause = None
+        return self._compute(question.node, question.path)
 
     def _unsure(self, node: cst.CSTNode, found: Value) -> Unknown:
         """Why it is not known of a value of each example whether that is all that it is."""
@@ -158,14 +134,14 @@ class Losses:
             return outside
         return Unknown(made, "may be one value for each example, a mean of them, or several values")
 
-    def _compute(self, node: cst.CSTNode, path: tuple[int, ...]) -> Value | None:
+    def _compute(self, node: cst.CSTNode, path: tuple[int, ...]) -> Value:
         if path:
             return self._part(node, path)
         if self._sizes.defines(node):
             return batch.COUNT
         if isinstance(node, cst.Integer | cst.Float | cst.SimpleString):
             return batch.NUMBER
-        if isinstance(node, cst.Name) and (api := self._origins.names.api(node)) is not None:
+        if (api := self._origins.names.api(node)) is not None:
             return _named(api)
         if isinstance(node, cst.UnaryOperation):
             inner = self.value(node.expression)
@@ -186,25 +162,26 @@ class Losses:
             return self._subscript(node)
         if isinstance(node, cst.List | cst.Tuple | cst.ListComp | cst.GeneratorExp):
             found = self._calls.together(node)
-            return batch.UNKNOWN if found is not None and found.reduction is Reduction.PER_EXAMPLE else found
+            return batch.UNKNOWN if found.reduction is Reduction.PER_EXAMPLE else found
         return _OPAQUE if isinstance(node, cst.Param) else batch.UNKNOWN
 
-    def _binary(self, node: cst.BinaryOperation) -> Value | None:
-        if isinstance(node.operator, cst.Multiply) and (repeated := self._repeated(node)) is not None:
-            return repeated
+    def _binary(self, node: cst.BinaryOperation) -> Value:
+        repeated = node.left if isinstance(node.operator, cst.Multiply) and isinstance(node.left, cst.List) else None
+        if repeated is not None and self.value(node.right) == batch.COUNT:  # one element for each example
+            found = batch.elementwise(self.value(e.value) for e in repeated.elements)
+            return batch.GIVEN_ROWS if found.reduction is Reduction.CONSTANT else batch.UNKNOWN
         left, right = self.value(node.left), self.value(node.right)
         if isinstance(node.operator, cst.Divide):
             found = self.quotient(left, right, node.right)
-            divided = left is not None and left.reduction is Reduction.SUM
-            return self.totals.value(node, found) if divided else found
+            return self.totals.value(node, found) if left.reduction is Reduction.SUM else found
         return binary(type(node.operator).__name__, left, right)
 
-    def quotient(self, left: Value | None, right: Value | None, divisor: cst.BaseExpression) -> Value | None:
+    def quotient(self, left: Value, right: Value, divisor: cst.BaseExpression) -> Value:
         """`left / right`: a sum over the batch becomes a mean where the divisor is the batch's size."""
         counted = right == batch.NUMBER and number(divisor) in self._sizes.literals
-        if left is not None and left.whole and counted:
+        if left.whole and counted:
             return batch.UNKNOWN  # the sum is over all ranks, the number is the local batch's
-        if left is not None and right is not None and left.reduction is Reduction.SUM and not left.guessed:
+        if left.reduction is Reduction.SUM and not left.guessed:
             if right.reduction is Reduction.SUM and right.given and not right.guessed:
                 self.shares.add(divisor)
                 return batch.MEAN
@@ -213,16 +190,9 @@ class Losses:
                 return batch.divided(left, batch.COUNT)
         return batch.divided(left, right)
 
-    def _repeated(self, node: cst.BinaryOperation) -> Value | None:
-        """`[start] * batch_size`: one element for each example."""
-        if not isinstance(node.left, cst.List) or self.value(node.right) != batch.COUNT:
-            return None
-        found = batch.elementwise(self.value(e.value) for e in node.left.elements)
-        return batch.GIVEN_ROWS if found is not None and found.reduction is Reduction.CONSTANT else batch.UNKNOWN
-
     # --- parts --------------------------------------------------------------------------------------------------------
 
-    def _part(self, node: cst.CSTNode, path: tuple[int, ...]) -> Value | None:
+    def _part(self, node: cst.CSTNode, path: tuple[int, ...]) -> Value:
         """An element of a tuple, or of what a loop goes over: a dataset's batches, but not a batch's examples."""
         if path.count(ITER) > 1:
             return batch.UNKNOWN
@@ -232,81 +202,71 @@ class Losses:
             return dimension(self.value(of), path[0])
         if path[0] == ITER:
             return self._element(node, path[1:])
-        if (
-            isinstance(node, cst.Call)
-            and ITER not in path
-            and (own := self._calls.of_own_object(node, path)) is not None
-        ):
+        own = self._calls.of_own_object(node, path) if isinstance(node, cst.Call) and ITER not in path else None
+        if own is not None:
             return own
         whole = self._at(Origin(node))
         if ITER in path:
-            return _DATA if whole is None or not whole.deep else batch.UNKNOWN
-        return whole if whole is None or whole.opaque else batch.UNKNOWN
+            return batch.UNKNOWN if whole.deep else _DATA
+        return whole if whole.opaque else batch.UNKNOWN
 
-    def _element(self, node: cst.CSTNode, rest: tuple[int, ...]) -> Value | None:
+    def _element(self, node: cst.CSTNode, rest: tuple[int, ...]) -> Value:
         if isinstance(node, cst.List | cst.Tuple):
             members = self._calls.members(node)
-            return batch.join([self._any(self._origins.of(m, rest)) for m in members]) if members else batch.UNKNOWN
+            return batch.join(self.part(m, rest) for m in members) if members else batch.UNKNOWN
         if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Add):
-            sides = (self._origins.of(side, (ITER, *rest)) for side in (node.left, node.right))
-            return batch.join([self._any(origins) for origins in sides])
-        if isinstance(node, cst.Call) and (inner := self._iterated(node, rest)) is not None:
-            return inner
+            return batch.join(self.part(side, (ITER, *rest)) for side in (node.left, node.right))
         if not isinstance(node, cst.Call | cst.Attribute | cst.Subscript | cst.Name | cst.ImportFrom | cst.Import):
             return batch.UNKNOWN
-        if isinstance(node, cst.Call) and self._calls.is_tensor(node):
-            return batch.UNKNOWN
-        if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value in STAGES:
-            return _DATA
+        if isinstance(node, cst.Call):
+            if (inner := self._iterated(node, rest)) is not None:
+                return inner
+            if self._calls.is_tensor(node):
+                return batch.UNKNOWN
+            if method(node) in STAGES:
+                return _DATA
         whole = self._at(Origin(node))
-        if whole is not None and whole.reduction is Reduction.CONSTANT:
+        if whole.reduction is Reduction.CONSTANT:
             return whole
-        of_a_batch = whole is not None and (whole.deep or batch.flat(whole))
-        return batch.UNKNOWN if of_a_batch else _DATA
+        return batch.UNKNOWN if whole.deep or batch.flat(whole) else _DATA
 
     def _iterated(self, call: cst.Call, rest: tuple[int, ...]) -> Value | None:
         """An element of zip(…), enumerate(…), range(…) and the like."""
-        api, kind = self._origins.names.api(call.func), self._origins.kind(call.func)
-        if api == "builtins.range":
+        api = self._origins.called(call)
+        if api == "builtins.range" or (api == "builtins.enumerate" and rest[:1] == (0,)):
             return batch.NUMBER
         if api in {"builtins.zip", "builtins.enumerate"}:
-            place = rest[0] if rest else len(call.args)
-            if api == "builtins.enumerate" and rest:
-                if place == 0:
-                    return batch.NUMBER
-                place = 0
-            if place >= len(call.args) or any(a.star for a in call.args):
+            place = rest[0] if api == "builtins.zip" and rest else 0
+            if not rest or place >= len(call.args) or any(a.star for a in call.args):
                 return batch.UNKNOWN
-            return self._any(self._origins.of(call.args[place].value, (ITER, *rest[1:])))
-        if (api in _SAME_ELEMENTS or kind is Kind.PROGRESS) and call.args:
-            return self._any(self._origins.of(call.args[0].value, (ITER, *rest)))
+            return self.part(call.args[place].value, (ITER, *rest[1:]))
+        if (api in SAME_ELEMENTS or self._origins.kind(call.func) is Kind.PROGRESS) and call.args:
+            return self.part(call.args[0].value, (ITER, *rest))
         return None
 
     # --- attributes and subscripts ------------------------------------------------------------------------------------
 
-    def _attribute(self, node: cst.Attribute) -> Value | None:
-        api, name = self._origins.names.api(node), node.attr.value
-        if api is not None:
-            return _named(api)
+    def _attribute(self, node: cst.Attribute) -> Value:
+        name = node.attr.value
         if name in VARIABLE_COLLECTIONS:
             return batch.CONSTANT
         if name == "losses" and Kind.MODEL in self._origins.kinds(node.value):
-            return self._calls.of_a_model
-        if name not in _NOT_WEIGHTS and holds_weights(self._origins, node.value):
+            return self.objects.of_a_model
+        if name not in NOT_WEIGHTS and holds_weights(self._origins, node.value):
             return batch.CONSTANT
         if all(_reads_arguments(o) for o in self._origins.of(node.value)):
             return batch.NUMBER
         base = self.value(node.value)
-        return base if base is not None and base.opaque and name not in _NOT_BATCHES else batch.UNKNOWN
+        return base if base.opaque and name not in NOT_BATCHES else batch.UNKNOWN
 
-    def _subscript(self, node: cst.Subscript) -> Value | None:
+    def _subscript(self, node: cst.Subscript) -> Value:
         named = [o.node for o in self._origins.of(node.value) if isinstance(o.node, cst.Dict) and not o.path]
         if len(named) == 1:
             return self._entry(node, named[0])
         if (of := shaped(self._origins, node.value)) is not None:
             return dimension(self.value(of), axis_of(node))
         base = self.value(node.value)
-        if base is None or base.reduction is Reduction.CONSTANT:
+        if base.reduction in batch.FIXED:
             return base
         if base.reduction is not Reduction.PER_EXAMPLE:
             return batch.UNKNOWN
@@ -317,34 +277,38 @@ class Losses:
                 return base if base.opaque else batch.UNKNOWN
             if isinstance(first.value, cst.Integer):
                 component = all(self._is_component_of(o) for o in self._origins.of(node.value))
-                return Value(Reduction.PER_EXAMPLE, opaque=True, given=base.given) if component else batch.UNKNOWN
-        whole = isinstance(first, cst.Slice) and first.lower is None and first.upper is None and first.step is None
+                return replace(_OPAQUE, given=base.given) if component else batch.UNKNOWN
         ellipsis = isinstance(first, cst.Index) and isinstance(first.value, cst.Ellipsis) and base.deep
         spread = not ellipsis and not self._reduced_again(node)
-        return self._within_examples(base, indices[1:], spread) if whole or ellipsis else batch.UNKNOWN
+        return self._within_examples(base, indices[1:], spread) if _is_whole(first) or ellipsis else batch.UNKNOWN
 
     def _reduced_again(self, node: cst.Subscript) -> bool:
         """`y[:, :, None]` where a loss function is given two such values: it takes the mean over the new axis."""
-        arg = self._origins.index.parents[node]
-        call = self._origins.index.parents[arg] if isinstance(arg, cst.Arg) else None
+        parents = self._origins.index.parents
+        call = parents.get(parents[node])
         if not isinstance(call, cst.Call) or self._origins.kind(call.func) is not Kind.LOSS_FUNCTION:
             return False
         beside = [a.value for a in call.args]
-        alike = [b for b in beside if isinstance(b, cst.Subscript) and len(b.slice) == len(node.slice)]
-        slices = [element.slice for b in alike for element in b.slice[:-1]]
-        plain = all(isinstance(s, cst.Slice) and s.lower is s.upper is s.step is None for s in slices)
-        last = [b.slice[-1].slice for b in alike]
-        new = all(isinstance(s, cst.Index) and self._origins.names.api(s.value) in _NEW_AXIS for s in last)
+        alike = [b.slice for b in beside if isinstance(b, cst.Subscript) and len(b.slice) == len(node.slice)]
+        plain = all(_is_whole(element.slice) for each in alike for element in each[:-1])
+        new = all(self._is_new_axis(each[-1].slice) for each in alike)
         return len(beside) == len(alike) == 2 < len(node.slice) and plain and new
 
-    def _entry(self, node: cst.Subscript, made: cst.Dict) -> Value | None:
+    def _is_new_axis(self, index: cst.BaseSlice) -> bool:
+        return isinstance(index, cst.Index) and self._origins.names.api(index.value) in NEW_AXIS
+
+    def _entry(self, node: cst.Subscript, made: cst.Dict) -> Value:
         """An entry of a dict that is written out and not stored into."""
-        stored = {s.value.value for s in self._origins.index.subscript_stores if isinstance(s.value, cst.Name)}
-        one = len(self._origins.of(node.value)) == 1 and isinstance(node.value, cst.Name)
-        if not one or cst.ensure_type(node.value, cst.Name).value in stored:
-            return batch.UNKNOWN
+        held = reaching(self._origins.index, node.value) if isinstance(node.value, cst.Name) else []
         values = [e.value for e in made.elements if isinstance(e, cst.DictElement)]
-        return batch.join([self.value(v) for v in values]) if len(values) == len(made.elements) > 0 else batch.UNKNOWN
+        if len(held) != 1 or len(values) < len(made.elements) or not values:
+            return batch.UNKNOWN
+        later = additions(self._origins, cst.ensure_type(node.value, cst.Name), held)
+        return (
+            batch.UNKNOWN
+            if any(isinstance(a.place, cst.Subscript) for a in later)
+            else batch.join(self.value(v) for v in values)
+        )
 
     def _is_component_of(self, origin: Origin) -> bool:
         """Whether `value[0]` is a member of a tuple: of a dataset's element, of gradients for a list."""
@@ -364,13 +328,12 @@ class Losses:
         for index in indices:
             if not isinstance(index, cst.Index):
                 continue
-            if self._origins.names.api(index.value) in _NEW_AXIS:
+            if self._is_new_axis(index):
                 if base.deep and spread:
                     return batch.UNKNOWN  # spread over other examples
                 deep = True
             else:
-                found = self.value(index.value)
-                if found is None or found.reduction is not Reduction.CONSTANT:
+                if self.value(index.value).reduction is not Reduction.CONSTANT:
                     return batch.UNKNOWN
                 deep = False
         return replace(base, deep=deep, opaque=False)
@@ -383,7 +346,11 @@ def _named(api: str) -> Value:
     return batch.CONSTANT
 
 
+def _is_whole(index: cst.BaseSlice) -> bool:
+    """`:`."""
+    return isinstance(index, cst.Slice) and index.lower is index.upper is index.step is None
+
+
 def _reads_arguments(origin: Origin) -> bool:
     """`parser.parse_args()`."""
-    func = origin.node.func if isinstance(origin.node, cst.Call) and not origin.path else None
-    return isinstance(func, cst.Attribute) and func.attr.value == "parse_args"
+    return not origin.path and method(origin.node) == "parse_args"

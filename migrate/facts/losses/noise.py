@@ -10,10 +10,9 @@ import libcst as cst
 from ..batches import BatchSizes
 from ..data import numpy_draw
 from ..program import Origins, Problem, number
+from . import batch_values as batch
 from .batch_values import Reduction
 from .loss import Losses
-
-_DEALT = "tfdp.runtime.local_rows"
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,8 @@ class Noise:
 
     def _of(self, call: cst.Call) -> NoiseDraw | Problem | None:
         found = numpy_draw(self._origins, call)
-        if found is None or self._dealt(call):
+        parents = self._origins.index.parents
+        if found is None or self._origins.called(parents.get(parents[call], call)) == "tfdp.runtime.local_rows":
             return None
         if not found.known:
             return _problem(call)
@@ -60,15 +60,9 @@ class Noise:
             return None
         if self._sizes.stands(size) or (isinstance(size, cst.Integer) and number(size) in self._sizes.literals):
             return NoiseDraw(call, size, at_hand=False)
-        value = None if self._sizes.may_stand(size) else self._losses.value(size)
-        if value is not None and value.reduction is Reduction.CONSTANT and value.power == 1:
-            return NoiseDraw(call, size, at_hand=True)
-        return _problem(call)
-
-    def _dealt(self, call: cst.Call) -> bool:
-        arg = self._origins.index.parents.get(call)
-        user = self._origins.index.parents.get(arg) if isinstance(arg, cst.Arg) else None
-        return isinstance(user, cst.Call) and self._origins.names.api(user.func) == _DEALT
+        value = batch.UNKNOWN if self._sizes.may_stand(size) else self._losses.value(size)
+        known = value.reduction is Reduction.CONSTANT and value.power == 1
+        return NoiseDraw(call, size, at_hand=True) if known else _problem(call)
 
 
 def _problem(call: cst.Call) -> Problem:

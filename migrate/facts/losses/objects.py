@@ -8,23 +8,20 @@ from functools import cached_property
 
 import libcst as cst
 
-from ..program import Origins, argument, ints, is_off, plain, text, within_itself
+from ..apis import LOSS_OPERANDS, MEAN_REDUCTIONS
+from ..program import Origins, argument, ints, is_off, plain, receiver, text, within_itself
 from . import batch_values as batch
 from .batch_values import Reduction, Value
 from .masks import Masks
 from .tensor_calls import Evaluate
 
-_MEANS = frozenset({"sum_over_batch_size", "auto", "mean"})
-_OPERANDS = frozenset({"y_true", "y_pred", "sample_weight"})
 
-
-def mean_of(value: Value | None) -> Value:
+def mean_of(value: Value) -> Value:
     """What Keras makes of a loss function's result: the mean of one value per example; a number stays what it is."""
-    if value is not None and value.reduction is Reduction.PER_EXAMPLE:
-        known = not value.power and not value.opaque and not value.guessed
-        return batch.MEAN if known else batch.UNKNOWN
-    found = batch.as_loss(value) if value is not None else batch.UNKNOWN
-    return found if found.reduction in {Reduction.MEAN, Reduction.SUM} else batch.UNKNOWN
+    if value.reduction is Reduction.PER_EXAMPLE:
+        return batch.UNKNOWN if value.power or value.opaque or value.guessed else batch.MEAN
+    found = batch.as_loss(value)
+    return found if found.reduction in batch.NUMBERS else batch.UNKNOWN
 
 
 class LossObjects:
@@ -32,44 +29,44 @@ class LossObjects:
 
     def __init__(self, origins: Origins, value: Evaluate) -> None:
         self._origins, self._value = origins, value
-        self._added: Value | None = None
 
-    def of(self, call: cst.Call, made: cst.Call) -> Value | None:
+    def of(self, call: cst.Call, made: cst.Call) -> Value:
         """The result of calling a loss object, given the call that made it."""
         named = {a.keyword.value: a.value for a in call.args if a.keyword is not None}
-        others = [v for name, v in named.items() if name not in _OPERANDS and not is_off(self._origins, v)]
+        others = [v for name, v in named.items() if name not in LOSS_OPERANDS and not is_off(self._origins, v)]
         if others or any(a.star for a in (*call.args, *made.args)):
             return batch.UNKNOWN
         # Weights of examples: Keras divides by the number of examples, not by the sum of the weights.
         given = [a.value for a in call.args[:3] if a.keyword is None]
-        given += [v for name, v in named.items() if name in _OPERANDS and not is_off(self._origins, v)]
+        given += [v for name, v in named.items() if name in LOSS_OPERANDS and not is_off(self._origins, v)]
         over = batch.elementwise(self._value(v) for v in given)
-        if over is None or over.reduction is not Reduction.PER_EXAMPLE:
+        if over.reduction is not Reduction.PER_EXAMPLE:
             return over
         found = self.reduced(made, over)
         # A mask is one more factor of each example's loss; a mean is divided by the number of those that are left.
         return batch.UNKNOWN if self._masks and found.reduction is not Reduction.PER_EXAMPLE else found
 
-    def of_own(self, call: cst.Call, made: cst.Call, owner: cst.ClassDef, inner: Value | None) -> Value | None:
+    def of_own(self, call: cst.Call, made: cst.Call, owner: cst.ClassDef, inner: Value) -> Value:
         """The result of calling an object of a subclass of `tf.keras.losses.Loss`, whose `call` gives `inner`.
 
         Keras takes the mean of one value per example unless told otherwise; of a number, that is the number.
         """
         bases = [self._origins.names.api(b.value) for b in owner.bases]
         plainly_called = len(call.args) == 2 and not any(a.star for a in call.args)
-        if inner is None or bases != ["keras.losses.Loss"] or not plainly_called or self._masks:
-            return batch.UNKNOWN if inner is not None else None
         over = batch.elementwise(self._value(a.value) for a in call.args)
-        if over is None or over.reduction is not Reduction.PER_EXAMPLE:
-            return batch.UNKNOWN if over is not None else None
+        if batch.NOTHING in {inner, over}:
+            return batch.NOTHING
+        known = bases == ["keras.losses.Loss"] and plainly_called and not self._masks
+        if not known or over.reduction is not Reduction.PER_EXAMPLE:
+            return batch.UNKNOWN
         return self.own_reduced(owner, made, inner)
 
-    def own_reduced(self, owner: cst.ClassDef, made: cst.Call, inner: Value | None) -> Value:
+    def own_reduced(self, owner: cst.ClassDef, made: cst.Call, inner: Value) -> Value:
         """What an object of the file's own class makes of what its `call` gives."""
         reduction = self._own_reduction(owner, made)
-        if reduction in _MEANS:
+        if reduction in MEAN_REDUCTIONS:
             return mean_of(inner)
-        if inner is None or reduction is None or inner.opaque or inner.power:
+        if reduction is None or inner.opaque or inner.power:
             return batch.UNKNOWN
         if reduction == "sum" and inner.reduction is Reduction.PER_EXAMPLE:
             return batch.total(inner, 1, inner.given)
@@ -82,9 +79,8 @@ class LossObjects:
             return None  # it may be set later
         if (own := self._origins.method(owner, "__init__")) is None:
             return self._named_reduction(made.args)
-        inside = (c for c in index.calls if index.enclosing_function(c) is own)
-        above = [c for c in inside if isinstance(c.func, cst.Attribute) and c.func.attr.value == "__init__"]
-        if len(above) != 1 or not self._origins.is_super(cst.ensure_type(above[0].func, cst.Attribute).value):
+        above = [c for c in index.methods("__init__") if index.enclosing_function(c) is own]
+        if len(above) != 1 or not self._origins.is_super(receiver(above[0])):
             return None
         passed = [a for a in above[0].args if a.star == "**"]
         given = [a for a in above[0].args if a not in passed]
@@ -114,7 +110,7 @@ class LossObjects:
         given = [a.value for a in made.args if a.keyword is None]
         if ignored is not None and not is_off(self._origins, ignored.value):
             return batch.UNKNOWN
-        sparse = (self._origins.names.api(made.func) or "").endswith(".SparseCategoricalCrossentropy")
+        sparse = self._origins.called(made).endswith(".SparseCategoricalCrossentropy")
         if sparse and len(given) > 1 and not is_off(self._origins, given[1]):
             return batch.UNKNOWN
         if axis is not None and (ints(self._origins, axis.value) or (0,))[0] in {0, -2, -3}:
@@ -124,10 +120,10 @@ class LossObjects:
         reduction = self._text(named.value) if named is not None else next(iter(texts), "auto")
         if reduction is None or None in texts:
             return batch.UNKNOWN
-        if reduction in _MEANS:
+        if reduction in MEAN_REDUCTIONS:
             return batch.MEAN
         # Of values without another axis these losses take the mean over the batch, whatever they are told.
-        each = replace(over, averaged=not over.deep and "ategorical" not in (self._origins.names.api(made.func) or ""))
+        each = replace(over, averaged=not over.deep and "ategorical" not in self._origins.called(made))
         if reduction == "sum":
             return batch.total(each, 1, over.given)
         return replace(each, deep=False, opaque=False) if reduction == "none" else batch.UNKNOWN
@@ -138,37 +134,32 @@ class LossObjects:
         return bool(Masks(self._origins).made)
 
     @cached_property
-    def adds_losses(self) -> bool:
-        """Whether a model's losses may be of the batch: `add_loss`, activity regularisers."""
-        return bool(self._regularized or self._origins.index.attributes["add_loss"])
+    def regularized(self) -> tuple[cst.Call, ...]:
+        """The calls that make activity regularisers: a term whose size depends on Keras' version."""
+
+        def makes(call: cst.Call) -> bool:
+            given = argument(call, "activity_regularizer")
+            named = self._origins.called(call).endswith(".ActivityRegularization")
+            return named or (given is not None and not is_off(self._origins, given.value))
+
+        return tuple(c for c in self._origins.index.calls if makes(c))
 
     @cached_property
-    def _regularized(self) -> bool:
-        for call in self._origins.index.calls:
-            given = argument(call, "activity_regularizer")
-            if given is not None and not is_off(self._origins, given.value):
-                return True
-            if (self._origins.names.api(call.func) or "").endswith(".ActivityRegularization"):
-                return True
-        return False
-
     def of_a_model(self) -> Value:
         """What each of `model.losses` is: a mean over the batch, or a term of the weights."""
-        if self._added is None:
-            self._added = batch.UNKNOWN  # for losses that are added to what the losses are
-            self._added = self._of_added()
-        return self._added
+        return self._of_added()
 
+    @within_itself(batch.UNKNOWN)
     def _of_added(self) -> Value:
-        if not self.adds_losses:
-            return batch.CONSTANT
         calls = [self._origins.index.parents[a] for a in self._origins.index.attributes["add_loss"]]
+        if not calls and not self.regularized:
+            return batch.CONSTANT
         given = [c.args[0].value if isinstance(c, cst.Call) and c.args else None for c in calls]
         if any(node is None or self._origins.names.api(node) is not None for node in given):
             return batch.UNKNOWN  # a term of another file
         found = [v for node in given if node is not None for v in self.added(node)]
         fits = all(v.reduction in {Reduction.MEAN, Reduction.CONSTANT} for v in found)
-        return batch.MEAN if fits and not self._regularized else batch.UNKNOWN
+        return batch.MEAN if fits and not self.regularized else batch.UNKNOWN
 
     @within_itself([batch.UNKNOWN])
     def added(self, node: cst.BaseExpression) -> list[Value]:
@@ -179,7 +170,7 @@ class LossObjects:
                 found += [v for e in origin.node.elements for v in self.added(e.value)]
                 continue
             made = origin.node.body if isinstance(origin.node, cst.Lambda) else node
-            value = self._value(made) or batch.UNKNOWN
+            value = self._value(made)
             unknown = value.guessed or value.power or value.opaque or value.averaged
             summed = value.reduction is Reduction.PER_EXAMPLE
             found.append(batch.UNKNOWN if unknown else batch.SUM if summed else value)

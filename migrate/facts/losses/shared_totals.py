@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 
 import libcst as cst
 
 from ...catalogue import Kind
-from ..program import Origins, Problem, backward, exits_before, last_name, within
+from ..apis import EXCHANGES
+from ..program import Origins, Problem, backward, closure, exits_before, leading, method, within
 from ..sameness import Sameness
 from ..training import Gradient, wrappers
 from .batch_values import Reduction
 from .keras_losses import KerasLosses
 from .loss import Losses
 
-_EXCHANGES = frozenset(f"tfdp.runtime.{name}" for name in ("allreduce", "global_mean", "global_sum"))
-_COMPILES = frozenset({"jit_compile", "experimental_compile"})
 _UNLIKE = "this part of the loss has to be taken over all workers, which must not hang on what differs by worker"
 _TRANSPARENT = frozenset({"register_keras_serializable", "staticmethod", "classmethod", "do_not_convert"})
 _TRACED = (
@@ -64,22 +63,18 @@ class SharedTotals:
     @cached_property
     def found(self) -> tuple[Share, ...]:
         """What has to be exchanged and is not yet."""
-        of_keras = self._keras.totals
-        totals = {**self._losses.totals.shared, **of_keras.shared}
-        nodes: dict[cst.BaseExpression, bool] = {c: r is Reduction.SUM for c, r in totals.items()}
-        nodes |= dict.fromkeys([*self._losses.shares, *self._keras.shares], False)
-        kept = [n for n in nodes if not self._is_exchanged(n)]
+        tape, keras = self._losses, self._keras.losses
+        nodes = {c: r is Reduction.SUM for c, r in {**tape.totals.shared, **keras.totals.shared}.items()}
+        nodes |= dict.fromkeys([*tape.shares, *keras.shares], False)
+        kept = [n for n in nodes if self._origins.called(n) not in EXCHANGES]
         order = self._origins.index.order
         return tuple(Share(n, nodes[n], self._only_trained(n)) for n in sorted(kept, key=lambda n: order.get(n, 0)))
-
-    def _is_exchanged(self, node: cst.BaseExpression) -> bool:
-        return isinstance(node, cst.Call) and self._origins.names.api(node.func) in _EXCHANGES
 
     @cached_property
     def problems(self) -> tuple[Problem, ...]:
         """What cannot be exchanged where it stands."""
-        found = [p for share in self.found if (p := next(self._misplaced(share, share.node, []), None)) is not None]
-        tape, keras = self._losses.totals, self._keras.totals
+        found = [p for share in self.found if (p := self._misplaced(share)) is not None]
+        tape, keras = self._losses.totals, self._keras.losses.totals
         apart = [c for c in tape.shared if c in keras.seen and c not in keras.shared]
         apart += [c for c in keras.shared if c in tape.seen and c not in tape.shared]
         apart += self._keras.reconsidered
@@ -93,35 +88,47 @@ class SharedTotals:
 
     # --- where it stands ----------------------------------------------------------------------------------------------
 
-    def _misplaced(self, share: Share, node: cst.CSTNode, seen: list[cst.CSTNode]) -> Iterator[Problem]:
+    def _misplaced(self, share: Share) -> Problem | None:
         """On the way from the node to where gradients are taken: what keeps ranks apart, or training from the rest."""
-        function = self._origins.index.enclosing_function(node)
-        tests = [self._sameness.differing(n) for n in (node, *exits_before(node, self._origins))]
-        if any(test is not None for test in tests):
-            yield Problem("TFDP090", share.node, _UNLIKE, "compute it at every step, before what it decides")
-        if function is None or function in seen or self._takes_gradient(function):
-            return
-        if self._is_wrapped(function, share):
-            yield Problem("TFDP090", share.node, _TRACED, "take @tf.function off the loss; the step may keep it")
-        for call in self._origins.calls_of(function):
-            around = self._origins.index.enclosing_function(call)
-            step = around is None or self._takes_gradient(around)
-            if not (call in self._sliced if step else around is not None and self._trains(around, ())):
-                continue
-            if step and not share.trained and not self._in_tape(call, around):
-                yield Problem("TFDP090", share.node, _OUTSIDE, "call the loss inside `with tf.GradientTape()`")
-            yield from self._misplaced(share, call, [*seen, function])
+        for node in closure([share.node], lambda place: filter(self._trains, self._callers(place))):
+            function = self._origins.index.enclosing_function(node)
+            step = self._is_step(function)
+            if step and node is not share.node and not share.trained and not self._in_tape(node, function):
+                return Problem("TFDP090", share.node, _OUTSIDE, "call the loss inside `with tf.GradientTape()`")
+            tests = [self._sameness.differing(n) for n in (node, *exits_before(node, self._origins))]
+            if any(test is not None for test in tests):
+                return Problem("TFDP090", share.node, _UNLIKE, "compute it at every step, before what it decides")
+            if function is not None and not step and self._is_wrapped(function, share):
+                return Problem("TFDP090", share.node, _TRACED, "take @tf.function off the loss; the step may keep it")
+        return None
 
-    def _takes_gradient(self, function: cst.FunctionDef) -> bool:
-        return any(within(self._origins.index, g.call, function) for g in self._trained)
+    def _callers(self, place: cst.CSTNode) -> list[cst.Call]:
+        """The calls of the function that holds a place, unless that is a training step itself."""
+        function = self._origins.index.enclosing_function(place)
+        return [] if function is None or self._is_step(function) else self._origins.calls_of(function)
 
-    def _in_tape(self, call: cst.Call, function: cst.FunctionDef | None) -> bool:
+    def _is_step(self, function: cst.FunctionDef | None) -> bool:
+        """Whether a function, or what is in none, takes a trained gradient."""
+        return function is None or any(within(self._origins.index, g.call, function) for g in self._trained)
+
+    def _trains(self, call: cst.Call) -> bool:
+        """Whether a call is part of what a trained gradient is taken of, or in a function that training runs."""
+        around = self._origins.index.enclosing_function
+        if self._is_step(around(call)):
+            return call in self._sliced
+        places = leading(self._origins, [call])
+        return any(p in self._sliced if (f := around(p)) is None else self._runs(f) for p in places)
+
+    def _runs(self, function: cst.FunctionDef) -> bool:
+        return self._is_step(function) or function in self._keras.functions
+
+    def _in_tape(self, call: cst.CSTNode, function: cst.FunctionDef | None) -> bool:
         index = self._origins.index
         mine = [g for g in self._trained if function is None or within(index, g.call, function)]
         if mine and all(g.minimized for g in mine):
             return True
         items = [item.item for above in index.ancestors(call) if isinstance(above, cst.With) for item in above.items]
-        stops = any(isinstance(i, cst.Call) and last_name(i.func) == "stop_recording" for i in items)
+        stops = any(method(i) == "stop_recording" for i in items)
         return not stops and any(Kind.TAPE in self._origins.kinds(i) for i in items)
 
     def _is_wrapped(self, function: cst.FunctionDef, share: Share) -> bool:
@@ -134,24 +141,28 @@ class SharedTotals:
             apis = [self._origins.names.api(m.func if isinstance(m, cst.Call) else m) or "" for m in made]
             return any(api.rpartition(".")[2] not in _TRANSPARENT for api in apis)
         given = [a.keyword.value for m in made if isinstance(m, cst.Call) for a in m.args if a.keyword is not None]
-        return not _COMPILES.isdisjoint(given)
+        return not {"jit_compile", "experimental_compile"}.isdisjoint(given)
 
     # --- who computes it ----------------------------------------------------------------------------------------------
 
     def _only_trained(self, node: cst.BaseExpression) -> bool:
         """Whether every call that leads to the node comes from a training step of the file."""
-        function = self._origins.index.enclosing_function(node)
+        around = self._origins.index.enclosing_function
         if isinstance(self._origins.index.scope_of(node), cst.Lambda):
             return False  # whatever calls it
-        if function is None or self._takes_gradient(function):
-            return True  # in the step itself
-        return self._called_in_steps(function, ()) and not self._of_keras(function, ())
+        if self._is_step(around(node)):
+            return True
+        places = closure([node], self._callers)
+        by_keras = any(around(p) in self._keras.functions for p in leading(self._origins, [node]))
+        return all(self._only_steps(p) for p in places) and not by_keras
 
-    def _called_in_steps(self, function: cst.FunctionDef, seen: tuple[cst.CSTNode, ...]) -> bool:
-        """Whether the function is called, only by training steps, and handed to nothing that may call it elsewhere."""
-        calls = self._origins.calls_of(function)
-        inside = bool(calls) and all(self._leads_to_gradient(c, (*seen, function)) for c in calls)
-        return inside and not self._is_handed_on(function)
+    def _only_steps(self, place: cst.CSTNode) -> bool:
+        """Whether a place is part of a training step, or the function around it is called, and handed to nothing else
+        that may call it."""
+        function = self._origins.index.enclosing_function(place)
+        if function is None or self._is_step(function):
+            return place in self._sliced
+        return bool(self._origins.calls_of(function)) and not self._is_handed_on(function)
 
     def _is_handed_on(self, function: cst.FunctionDef) -> bool:
         index, name = self._origins.index, function.name.value
@@ -161,32 +172,6 @@ class SharedTotals:
         makers = [index.parents[a] for _, a in values if isinstance(a, cst.Arg)]
         compiled = [m for m in makers if isinstance(m, cst.Call) and self._origins.kind(m.func) is Kind.COMPILER]
         return len(compiled) < len(values)
-
-    def _of_keras(self, function: cst.FunctionDef, seen: tuple[cst.CSTNode, ...]) -> bool:
-        """Whether Keras calls the function, or one that calls it, for a compiled loss."""
-        if function in seen:
-            return False
-        callers = [self._origins.index.enclosing_function(c) for c in self._origins.calls_of(function)]
-        above = (self._of_keras(c, (*seen, function)) for c in callers if c is not None)
-        return function in self._keras.functions or any(above)
-
-    def _trains(self, function: cst.FunctionDef, seen: tuple[cst.CSTNode, ...]) -> bool:
-        """Whether a training step runs the function, or is in it."""
-        if function in seen:
-            return False
-        if self._takes_gradient(function) or function in self._keras.functions:
-            return True
-        calls = self._origins.calls_of(function)
-        around = [self._origins.index.enclosing_function(c) for c in calls]
-        above = any(self._trains(a, (*seen, function)) for a in around if a is not None)
-        return above or any(a is None and c in self._sliced for a, c in zip(around, calls, strict=True))
-
-    def _leads_to_gradient(self, node: cst.CSTNode, seen: tuple[cst.CSTNode, ...]) -> bool:
-        """Whether a call is part of what a trained gradient is taken of, or in a function that only such calls call."""
-        function = self._origins.index.enclosing_function(node)
-        if function is None or self._takes_gradient(function):
-            return node in self._sliced
-        return function in seen or self._called_in_steps(function, seen)
 
     @cached_property
     def _sliced(self) -> frozenset[cst.CSTNode]:

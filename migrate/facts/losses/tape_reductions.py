@@ -13,9 +13,9 @@ from .batch_values import Reduction
 from .causes import NOT_KNOWN
 from .loss import Losses
 
-_SUM = "tfdp.runtime.Sum"
-_WRAPPER = "tfdp.runtime.DistributedGradientTape"
 _NEXT = "use tf.reduce_mean over the examples, or a Keras loss object with its default reduction"
+_BOTH = "this optimizer takes gradients of sums and of means over the batch: no one learning rate fits both"
+_DIVIDE = "divide the sum by the number of examples, `tf.reduce_sum(…) / batch_size`"
 
 
 class Reductions:
@@ -52,15 +52,7 @@ class Reductions:
         """Losses for which no way of combining gradients is exact."""
         found = [p for g in self._trained if (p := self._of_loss(g)) is not None]
         both = self._unscaled & self._rates(g for g in self._trained if g not in self.summed)
-        found += [
-            Problem(
-                "TFDP090",
-                place,
-                "this optimizer takes gradients of sums and of means over the batch: no one learning rate fits both",
-                "divide the sum by the number of examples, `tf.reduce_sum(…) / batch_size`",
-            )
-            for place in both
-        ]
+        found += [Problem("TFDP090", place, _BOTH, _DIVIDE) for place in both]
         return tuple(found)
 
     def _of_loss(self, gradient: Gradient) -> Problem | None:
@@ -80,6 +72,12 @@ class Reductions:
     def _adds_up(self, gradient: Gradient) -> bool:
         """Whether a wrapped tape has `op=dp.Sum`."""
         made = [o.node for o in self._origins.of(gradient.tape) if isinstance(o.node, cst.Call)]
-        wraps = [m for m in made if self._origins.names.api(m.func) == _WRAPPER]
-        given = [a.value for m in wraps if (a := argument(m, "op")) is not None]
-        return bool(given) and all(self._origins.names.api(v) == _SUM for v in given)
+        wraps = [m for m in made if self._origins.called(m) == "tfdp.runtime.DistributedGradientTape"]
+        given = [m for m in wraps if argument(m, "op") is not None]
+        return bool(given) and all(adds_up(self._origins, m) for m in given)
+
+
+def adds_up(origins: Origins, wrapper: cst.Call) -> bool:
+    """Whether what averages gradients is told to add them up."""
+    op = argument(wrapper, "op")
+    return op is not None and origins.names.api(op.value) == "tfdp.runtime.Sum"

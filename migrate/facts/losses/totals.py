@@ -15,7 +15,6 @@ from .batch_values import Reduction, Value
 
 Shared = dict[cst.BaseExpression, Reduction]
 
-_TOTALS = frozenset({Reduction.MEAN, Reduction.SUM})
 _OPEN = frozenset({Reduction.UNKNOWN, Reduction.MIXED})
 _MOST = 12  # sums in one loss; real ones have two to four
 _ROUNDS = 3
@@ -29,9 +28,9 @@ class Totals:
         self.shared: Shared = {}
         self._settling = False
 
-    def value(self, node: cst.BaseExpression, found: Value | None) -> Value | None:
+    def value(self, node: cst.BaseExpression, found: Value) -> Value:
         """What a sum or mean of something gives, where it is what is `found` over the local batch."""
-        if found is None or found.reduction not in _TOTALS or found.guessed:
+        if found.reduction not in batch.NUMBERS or found.guessed:
             return found
         self.seen[node] = found.reduction
         if node not in self.shared:

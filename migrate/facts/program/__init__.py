@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .arithmetic import Arithmetic, Atom, Polynomial
-from .asking import closure, within_itself
+from .asking import Answers, closure, within_itself
 from .conditions import controls, exits_before, parses_arguments, tests_around
 from .elsewhere import computes, outside, uncalled, unfollowed
 from .evaluator import Evaluator
@@ -32,6 +32,7 @@ __all__ = [
     "ITER",
     "LAYERS",
     "Addition",
+    "Answers",
     "Arithmetic",
     "Atom",
     "Definition",

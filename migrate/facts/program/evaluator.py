@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 import libcst as cst
 
+from .asking import Answers
 from .flow import reaching
 from .grown import Addition, additions, attribute_additions
 from .index import ITER, Definition
@@ -17,12 +18,10 @@ from .origins import Origins
 V = TypeVar("V")
 _Key = tuple[cst.CSTNode, tuple[int, ...], Frames]
 
-_QUESTIONS = 4000  # asked for one answer; real scripts stay below a few hundred
-_DEPTH = 60  # questions open at once
 _CALLS = 8  # calls entered one in another
 
 
-class Evaluator(ABC, Generic[V]):
+class Evaluator(Answers[_Key, V]):
     """Follows names, bound arguments, returns, unpacking, attributes and what is put into containers.
 
     A domain is a subclass. Its answers form a join-semilattice: `nothing` is what adds nothing, and `unknown` what is
@@ -30,62 +29,28 @@ class Evaluator(ABC, Generic[V]):
     those that were given inside a cycle.
     """
 
-    nothing: V
-    unknown: V
-
     def __init__(self, origins: Origins) -> None:
+        super().__init__()
         self._origins, self._index = origins, origins.index
-        self._answers: dict[_Key, V] = {}
-        self._busy: set[_Key] = set()
         self._earlier: dict[cst.AugAssign, cst.Name] = {}
-        self._asked = self._cuts = 0
 
     def of(self, node: cst.CSTNode, frames: Frames = ()) -> V:
         """The answer for the value of an expression."""
         known = self.known(node, frames)
-        return known if known is not None else self._asked_once(node, (), frames)
+        return known if known is not None else self.ask((node, (), frames))
 
-    def _asked_once(self, node: cst.CSTNode, path: tuple[int, ...], frames: Frames) -> V:
-        """The answer for `path` in a value; nothing where that is being asked already."""
-        if not self._busy:
-            self._asked = 0
-        key = (node, path, frames)
-        if key in self._answers:
-            return self._answers[key]
-        self._asked += 1
-        if key in self._busy:
-            self._cuts += 1
-            return self.nothing
-        if self._asked > _QUESTIONS or len(self._busy) > _DEPTH or max(len(frames), len(path)) > _CALLS:
-            self._cuts += 1
+    def answer(self, question: _Key) -> V:
+        """The answer for a path in a value."""
+        node, path, frames = question
+        if max(len(frames), len(path)) > _CALLS:
             return self.unknown
-        cuts = self._cuts
-        self._busy.add(key)
-        try:
-            found = self._part(node, path, frames) if path else self._of(node, frames)
-        finally:
-            self._busy.discard(key)
-        if not self._busy or cuts == self._cuts:  # an answer that a cycle cut short holds only inside that cycle
-            self._answers[key] = found
-        return found
-
-    def forget(self) -> None:
-        """Start again, after what the domain knows has changed."""
-        self._answers.clear()
-
-    def fresh(self) -> None:
-        """Begin with no answers, as a copy does that knows more."""
-        self._answers, self._busy = {}, set()
+        return self._part(node, path, frames) if path else self._of(node, frames)
 
     def all(self, parts: Iterable[cst.CSTNode], frames: Frames = ()) -> V:
         """The answers for several expressions, as one."""
         return self.join(self.of(part, frames) for part in parts)
 
     # --- what a domain says -------------------------------------------------------------------------------------------
-
-    @abstractmethod
-    def join(self, values: Iterable[V]) -> V:
-        """What several possible values are together."""
 
     @abstractmethod
     def known(self, node: cst.CSTNode, frames: Frames) -> V | None:
@@ -189,7 +154,7 @@ class Evaluator(ABC, Generic[V]):
         if path and written and isinstance(value, cst.Tuple | cst.List) and 0 <= path[0] < len(value.elements):
             return self.component(value.elements[path[0]].value, path[1:], frames)
         if path and isinstance(value, cst.Call) and self.known(value, frames) is None:
-            return self._asked_once(value, path, frames)
+            return self.ask((value, path, frames))
         return self.of(value, frames)
 
     def _part(self, value: cst.CSTNode, path: tuple[int, ...], frames: Frames) -> V:

@@ -82,6 +82,11 @@ class Origins:
         found = self.of(node, path)
         return found[0] if len(found) == 1 else None
 
+    def made(self, node: cst.CSTNode) -> cst.CSTNode:
+        """The one expression that gives the value, as a whole; the node itself where that is not known."""
+        found = self.one(node)
+        return found.node if found is not None and not found.path else node
+
     def _step(self, node: cst.CSTNode, path: tuple[int, ...]) -> Iterable[Origin]:
         if isinstance(node, cst.Name):
             definitions = reaching(self.index, node)

@@ -136,7 +136,7 @@ class StepNumbers(Evaluator[Paced]):
 
     def _carried(self, found: Paced, value: cst.CSTNode | None, frames: Frames) -> Paced:
         """What is made of what it was; where that is being asked already, it is no reason of its own."""
-        return found if (value, (), frames) in self._busy else _grown(found)
+        return found if self.is_open((value, (), frames)) else _grown(found)
 
     def _carries(self, value: cst.CSTNode | None) -> bool:
         """Whether what is assigned at each step is made of what was there before."""
@@ -205,7 +205,7 @@ class StepNumbers(Evaluator[Paced]):
     def _variable(self, made: cst.Call) -> Paced:
         """What is assigned to it at each step; where nothing is, it may be trained, or counted out of sight."""
         changes = self._changes(made)
-        asked = any((value, (), ()) in self._busy for _, value, _ in changes)
+        asked = any(self.is_open((value, (), ())) for _, value, _ in changes)
         return self.join(map(self._change, changes)) or (FIXED if asked else _UNSEEN)
 
     # --- the domain ---------------------------------------------------------------------------------------------------
