@@ -136,7 +136,8 @@ class StepNumbers(Evaluator[Paced]):
 
     def _carried(self, found: Paced, value: cst.CSTNode | None, frames: Frames) -> Paced:
         """What is made of what it was; where that is being asked already, it is no reason of its own."""
-        return found if self.is_open((value, (), frames)) else _grown(found)
+        asked = value is not None and self.is_open((value, (), frames))
+        return found if asked else _grown(found)
 
     def _carries(self, value: cst.CSTNode | None) -> bool:
         """Whether what is assigned at each step is made of what was there before."""
