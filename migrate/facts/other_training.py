@@ -2,36 +2,16 @@
 
 from __future__ import annotations
 
-import re
-
 import libcst as cst
 
 from ..catalogue import Kind
+from .apis import GRAPH_ASSIGNS, GRAPH_GRADIENTS, GRAPH_OPTIMIZERS, GRAPH_TRAINING, OTHER_STARTS, PROBABILITY, SCIPY
 from .program import Problem, argument, method, outside
 from .training_file import TrainingFile
 
 _BY_HAND = "migrate this part by hand with tfdp.runtime; the automatic rule for it does not exist yet"
 _OF_TF1 = "{} is TensorFlow 1 style, which is not migrated yet"
 _BY_TAPE = "write the step with tf.GradientTape and apply_gradients"
-_OTHER_STARTS = re.compile(r"(horovod|smdistributed|byteps)\b.*\.init$")
-_GRAPH_OPTIMIZERS = re.compile(
-    r"tensorflow\.(compat\.v1\.)?(train\.\w*Optimizer|estimator\.(\w*Estimator|\w*Classifier|\w*Regressor))$"
-    r"|keras\.estimator\.model_to_estimator$"
-)
-_GRAPH_TRAINING = re.compile(
-    r"(tf_slim|tensorflow\.contrib\.slim|tensorflow\.contrib)\.(learning|training)\.(train|create_train_op)$"
-    r"|tensorflow\.contrib\.(layers\.optimize_loss|opt\.\w+)$"
-)
-_GRAPH_GRADIENTS = re.compile(r"tensorflow\.(compat\.v1\.)?gradients$")
-_GRAPH_ASSIGNS = re.compile(r"tensorflow\.(compat\.v1\.)?assign(_add|_sub)?$")
-_PROBABILITY = re.compile(
-    r"tensorflow_probability\.(math\.minimize(_stateless)?|vi\.fit_surrogate_posterior(_stateless)?"
-    r"|optimizer\.(\w+_minimize)|sts\.fit_\w+|experimental\.\w+\.fit_\w+)$"
-)
-_SCIPY = re.compile(
-    r"scipy\.optimize\.(minimize|fmin\w*|least_squares|leastsq|root|basinhopping|shgo|dual_annealing"
-    r"|differential_evolution)$"
-)
 _KEPT = ("tensorflow.", "keras.", "builtins.", "tfdp.")  # what they do with an optimizer is known, or seen elsewhere
 
 
@@ -43,14 +23,14 @@ def other_training(script: TrainingFile) -> list[Problem]:
 
 def _named(script: TrainingFile, call: cst.Call) -> Problem | None:
     api = script.origins.called(call)
-    if _GRAPH_OPTIMIZERS.match(api) or _GRAPH_TRAINING.match(api):
+    if GRAPH_OPTIMIZERS.match(api) or GRAPH_TRAINING.match(api):
         return Problem("TFDP075", call, _OF_TF1.format(api), _BY_HAND)
-    if _OTHER_STARTS.match(api):
+    if OTHER_STARTS.match(api):
         reason = f"the script is distributed already, by {api}"
         return Problem("TFDP070", call, reason, "remove that system's calls first")
     if api == "keras.backend.function" and argument(call, "updates", 2) is not None:
         return Problem("TFDP075", call, "a function of Keras' backend with updates is not migrated yet", _BY_HAND)
-    if _PROBABILITY.match(api) or (_SCIPY.match(api) and script.gradients):
+    if PROBABILITY.match(api) or (SCIPY.match(api) and script.gradients):
         return Problem("TFDP031", call, f"what {api} trains is not migrated yet", _BY_TAPE)
     return None
 
@@ -58,10 +38,10 @@ def _named(script: TrainingFile, call: cst.Call) -> Problem | None:
 def _graph_gradients(script: TrainingFile) -> list[Problem]:
     """`tf.gradients` in a file that assigns to variables as well: a step that is written out."""
     apis = {call: script.origins.called(call) for call in script.index.calls}
-    if not any(_GRAPH_ASSIGNS.match(api) for api in apis.values()):
+    if not any(GRAPH_ASSIGNS.match(api) for api in apis.values()):
         return []
     return [
-        Problem("TFDP075", c, _OF_TF1.format(api), _BY_HAND) for c, api in apis.items() if _GRAPH_GRADIENTS.match(api)
+        Problem("TFDP075", c, _OF_TF1.format(api), _BY_HAND) for c, api in apis.items() if GRAPH_GRADIENTS.match(api)
     ]
 
 

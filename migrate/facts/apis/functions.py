@@ -90,3 +90,24 @@ CALLS_IT = frozenset({"tensorflow.function", "absl.app.run", "tensorflow.compat.
 
 RANKS = frozenset({"tfdp.runtime.rank", "tfdp.runtime.local_rank"})
 """Which worker this is."""
+
+OWN = RANKS | {"tfdp.runtime.rank_seed"}
+"""Numbers that each worker has for itself."""
+
+MINIMA = frozenset({"builtins.min", "numpy.minimum"})
+"""The smallest of their arguments."""
+
+ONE_NUMBER = re.compile(r"builtins\.(abs|bool|float|int|len|max|min|round|str|sum)$|numpy\.(mean|sum|median)$|time\.")
+"""A number or a text, into which nothing can be put."""
+
+ARRAYS = re.compile(r"(numpy|keras\.datasets|pandas|sklearn|scipy|glob)\.|os\.listdir$")
+"""Arrays, tables, and lists of files."""
+
+LISTS = re.compile(r"builtins\.(open|range|str)$")
+"""What can be gone over, whatever their arguments are."""
+
+OF_LISTS = re.compile(r"builtins\.(enumerate|filter|list|map|reversed|set|sorted|tuple|zip)$|tqdm\.")
+"""The elements of the lists that they are given."""
+
+FRAMEWORKS = ("tensorflow.", "keras.", "numpy.", "math.", "builtins.")
+"""Libraries that compute by what they are given alone."""

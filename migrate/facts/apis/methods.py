@@ -23,7 +23,13 @@ DESCRIBES = frozenset({"shape", "ndim", "dtype"})
 READS_NUMBER = frozenset({"numpy", "value", "read_value", "item"})
 """Give the number that a tensor or variable holds."""
 
-PUTS_IN = frozenset({"append", "extend", "insert", "add", "update", "appendleft", "setdefault"})
+FILLS_LISTS = frozenset({"append", "extend", "insert"})
+"""Put something into a list."""
+
+NEW_KEYS = frozenset({"add", "setdefault", "update"})
+"""Put something into a set or a dictionary, which is longer only if it was not there."""
+
+PUTS_IN = FILLS_LISTS | NEW_KEYS | {"appendleft"}
 """Put something into a container."""
 
 KERAS_COMPUTES = (".Layer", ".Loss", ".Model", ".Regularizer", ".RNN", ".Sequential", "Cell")
@@ -48,5 +54,13 @@ OF_TEXTS = frozenset({"lower", "upper", "strip", "get", "format", "capitalize", 
 OF_ITEMS = frozenset({"__getitem__", "__len__", "__iter__", "__next__"})
 """Run for single items of data."""
 
-FILLS_LISTS = frozenset({"append", "extend", "insert"})
-"""Put something into a list."""
+LISTS_ELEMENTS = frozenset(
+    {
+        *("glob", "iterdir", "rglob", "items", "keys", "values", "iterrows", "itertuples", "tolist"),
+        *("read", "read_text", "readlines", "split", "splitlines"),
+    }
+)
+"""Give what a list, a table, a folder or a file holds."""
+
+KEEPS_FUNCTION = frozenset({"register_keras_serializable", "staticmethod", "classmethod", "do_not_convert"})
+"""Decorators that give back what they are given."""

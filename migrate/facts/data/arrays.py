@@ -5,8 +5,8 @@ from __future__ import annotations
 import libcst as cst
 
 from ...catalogue import Kind
+from ..apis import ARRAYS
 from ..program import (
-    ARRAYS,
     DEFINES,
     ITER,
     Listed,

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Sequence
 import libcst as cst
 
 from ...catalogue import Kind
-from ..apis import CHANGES_ARRAY
+from ..apis import CHANGES_ARRAY, FRAMEWORKS
 from ..data import numpy_draw
 from ..losses import Losses, Reduction
 from ..program import Origins, Problem, argument, closure, method, parts, reaching, within
 from ..training import TrainingLoop
 
-_KNOWN = ("tensorflow.", "keras.", "numpy.", "builtins.", "math.", "itertools.", "tfdp.runtime.")
+_COMPUTES = (*FRAMEWORKS, "itertools.", "tfdp.runtime.")
 
 
 def fed_otherwise(origins: Origins, losses: Losses, loops: Sequence[TrainingLoop]) -> list[Problem]:
@@ -69,7 +69,7 @@ def _is_drawn(origins: Origins, made: cst.Call) -> bool:
 
 def _unseen(origins: Origins, call: cst.Call) -> bool:
     followed = origins.function(call.func) is not None or origins.constructed(call) is not None
-    return not (followed or origins.called(call).startswith(_KNOWN) or method(call) in CHANGES_ARRAY)
+    return not (followed or origins.called(call).startswith(_COMPUTES) or method(call) in CHANGES_ARRAY)
 
 
 def _reads_rows(origins: Origins, losses: Losses, value: cst.BaseExpression) -> bool:

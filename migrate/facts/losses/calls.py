@@ -7,7 +7,17 @@ from collections.abc import Callable
 import libcst as cst
 
 from ...catalogue import Kind
-from ..apis import EXCHANGES, GIVES_LOSS, KERAS_LOSS, MAKES_WEIGHT, MOVES, OVER_AXES, PUTS_TOGETHER, SAME_COUNT
+from ..apis import (
+    EXCHANGES,
+    FRAMEWORKS,
+    GIVES_LOSS,
+    KERAS_LOSS,
+    MAKES_WEIGHT,
+    MOVES,
+    OVER_AXES,
+    PUTS_TOGETHER,
+    SAME_COUNT,
+)
 from ..data import Draw, numpy_draw
 from ..program import (
     ITER,
@@ -29,7 +39,6 @@ from .batch_values import Reduction, Value
 from .objects import LossObjects
 from .tensor_calls import Evaluate, Quotient, TensorCalls
 
-_FRAMEWORKS = ("tensorflow.", "keras.", "numpy.", "math.", "builtins.")
 _KNOWN = {
     "builtins.next": Value(Reduction.PER_EXAMPLE, opaque=True, given=True),
     "tfdp.runtime.local_batch_size": batch.COUNT,
@@ -137,7 +146,7 @@ class LossCalls:
         if kind is not None and self._tensors.knows(kind):
             return self._tensors.of(call, kind, name)
         if name:
-            return batch.UNKNOWN if name.startswith(_FRAMEWORKS) else self._opaque(call, deep=False)
+            return batch.UNKNOWN if name.startswith(FRAMEWORKS) else self._opaque(call, deep=False)
         return self._called(call)
 
     def _called(self, call: cst.Call) -> Value:
@@ -169,7 +178,7 @@ class LossCalls:
         if name in OVER_AXES and (found := self._of_axes(func.value, call, 0)) is not None:
             return found
         known = [self._origins.called(o.node) for o in self._origins.of(func.value)]
-        framework = any(n.startswith(_FRAMEWORKS) and not n.startswith(LAYERS) for n in known)
+        framework = any(n.startswith(FRAMEWORKS) and not n.startswith(LAYERS) for n in known)
         owned = Kind.MODEL in self._origins.kinds(func.value)
         if name in GIVES_LOSS | PUTS_TOGETHER | MOVES or (framework and not owned):
             return batch.UNKNOWN
@@ -221,7 +230,7 @@ class LossCalls:
                 return batch.MIXED
             scalar = any(map(batch.is_number, values))
             return batch.UNKNOWN if scalar else Value(Reduction.PER_EXAMPLE, deep=True, opaque=True)
-        if api.startswith(_FRAMEWORKS) or ".losses." in api:
+        if api.startswith(FRAMEWORKS) or ".losses." in api:
             return batch.UNKNOWN
         return self._opaque(call, deep=True)
 

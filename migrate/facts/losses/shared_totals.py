@@ -9,7 +9,7 @@ from functools import cached_property
 import libcst as cst
 
 from ...catalogue import Kind
-from ..apis import EXCHANGES
+from ..apis import EXCHANGES, KEEPS_FUNCTION
 from ..program import Origins, Problem, backward, closure, exits_before, leading, method, within
 from ..sameness import Sameness
 from ..training import Gradient, wrappers
@@ -18,7 +18,6 @@ from .keras_losses import KerasLosses
 from .loss import Losses
 
 _UNLIKE = "this part of the loss has to be taken over all workers, which must not hang on what differs by worker"
-_TRANSPARENT = frozenset({"register_keras_serializable", "staticmethod", "classmethod", "do_not_convert"})
 _TRACED = (
     "this part of the loss has to be taken over all workers in training alone, and what is put around its function, as "
     "a tf.function that is traced once for training and evaluation, hides which it is"
@@ -139,7 +138,7 @@ class SharedTotals:
         made = wrappers(self._origins, function)
         if not share.trained:
             apis = [self._origins.names.api(m.func if isinstance(m, cst.Call) else m) or "" for m in made]
-            return any(api.rpartition(".")[2] not in _TRANSPARENT for api in apis)
+            return any(api.rpartition(".")[2] not in KEEPS_FUNCTION for api in apis)
         given = [a.keyword.value for m in made if isinstance(m, cst.Call) for a in m.args if a.keyword is not None]
         return not {"jit_compile", "experimental_compile"}.isdisjoint(given)
 

@@ -11,7 +11,7 @@ from .flow import assigned, bound_once, reaching, uses, within
 from .grown import Addition, additions, attribute_additions
 from .index import ITER, Definition, Index
 from .known_branches import Frames, frame_of, meant, reached
-from .listed import ARRAYS, Listed
+from .listed import Listed
 from .literals import axes, ints, is_none, is_off, number, plain, text
 from .modules import Program, SourceFile
 from .names import Names
@@ -27,7 +27,6 @@ from .unknown import Unknown, quoted, told
 from .variables import Variables
 
 __all__ = [
-    "ARRAYS",
     "DEFINES",
     "ITER",
     "LAYERS",

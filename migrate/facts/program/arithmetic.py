@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from ...catalogue import Kind
-from ..apis import RANGES
+from ..apis import MINIMA, RANGES
 from .flow import reaching
 from .index import ITER, Definition
 from .origins import Origins
@@ -17,8 +17,6 @@ from .unknown import Unknown
 
 Environment = Mapping[cst.FunctionDef, cst.Call]
 Atom = Definition | str  # a binding, or the text of an attribute or call
-_MINIMA = frozenset({"builtins.min", "numpy.minimum"})
-_WHOLE = frozenset({"builtins.int"})
 
 
 @dataclass(frozen=True)
@@ -116,9 +114,9 @@ class Arithmetic:
 
     def _call(self, node: cst.Call, env: Environment) -> Polynomial | Unknown:
         api = self._origins.names.api(node.func)
-        if api in _WHOLE and len(node.args) == 1:
+        if api == "builtins.int" and len(node.args) == 1:
             return self.polynomial(node.args[0].value, env)
-        if api in _MINIMA and len(node.args) == 2:
+        if api in MINIMA and len(node.args) == 2:
             found = [self.polynomial(a.value, env) for a in node.args]
             unread = next((f for f in found if isinstance(f, Unknown)), None)
             counted = [f for f in found if isinstance(f, Polynomial) and f.counters]

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import libcst as cst
 
-from ..apis import ASSIGNS, PUTS_IN
+from ..apis import ASSIGNS, ONE_NUMBER, PUTS_IN
 from .flow import reaching
 from .index import Definition
 from .origins import Origins
 from .spelling import method, receiver
 
 _HOLDERS = (cst.List, cst.Dict, cst.Set, cst.Tuple, cst.Call, cst.ListComp, cst.DictComp)
-_NUMBERS = re.compile(r"builtins\.(abs|bool|float|int|len|max|min|round|str|sum)$|numpy\.(mean|sum|median)$|time\.")
 _DEPTH = 4  # functions that hand a list on to one another
 
 
@@ -41,7 +39,7 @@ def _holds(origins: Origins, definition: Definition) -> bool:
     value = definition.value
     if definition.kind != "assign" or not isinstance(value, _HOLDERS):
         return False
-    return _NUMBERS.match(origins.called(value)) is None
+    return ONE_NUMBER.match(origins.called(value)) is None
 
 
 def attribute_additions(origins: Origins, name: str, depth: int = 0) -> Iterator[Addition]:

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import re
 import sys
 
 import libcst as cst
 
+from ..apis import ARRAYS, LISTS, LISTS_ELEMENTS, OF_LISTS
 from .grown import additions
 from .index import Definition, Scope
 from .origins import Origins
 from .spelling import method, receiver
 
-ARRAYS = re.compile(r"(numpy|keras\.datasets|pandas|sklearn|scipy|glob)\.|os\.listdir$")
-_LISTS = re.compile(r"builtins\.(open|range|str)$")
-_OF_LISTS = re.compile(r"builtins\.(enumerate|filter|list|map|reversed|set|sorted|tuple|zip)$|tqdm\.")
-_METHODS = frozenset({"glob", "iterdir", "rglob", "items", "keys", "values", "iterrows", "itertuples", "tolist"})
-_METHODS |= {"read", "read_text", "readlines", "split", "splitlines"}
 _DISPLAYS = (cst.List, cst.Tuple, cst.Set, cst.Dict, cst.ListComp, cst.SetComp, cst.DictComp, cst.GeneratorExp)
 _STANDARD = sys.stdlib_module_names - {"builtins"}
 _DEPTH = 6  # names and functions on the way; real ones stay below three
@@ -34,14 +29,14 @@ class Listed:
             return True
         if isinstance(node, cst.Call) and self._origins.function(node.func) is None:
             api = self._origins.called(node)
-            if ARRAYS.match(api) or _LISTS.match(api) or api.partition(".")[0] in _STANDARD:
+            if ARRAYS.match(api) or LISTS.match(api) or api.partition(".")[0] in _STANDARD:
                 return True
-            if _OF_LISTS.match(api):
+            if OF_LISTS.match(api):
                 given = [a.value for a in node.args if a.keyword is None and not isinstance(a.value, cst.Lambda)]
                 return all(self._origins.function(g) is not None or self._is_listed(g, depth) for g in given)
             if not method(node) or api:
                 return False
-            return method(node) in _METHODS or self._is_listed(receiver(node), depth)
+            return method(node) in LISTS_ELEMENTS or self._is_listed(receiver(node), depth)
         return not isinstance(node, cst.Param) and self._is_listed(node, depth)
 
     def _is_listed(self, node: cst.CSTNode, depth: int) -> bool:

@@ -6,11 +6,9 @@ from collections.abc import Callable, Iterable
 
 import libcst as cst
 
-from ..apis import AS_LONG, AS_SAID, CHOOSES, CHOOSING_METHODS, OUTSIDE
+from ..apis import AS_LONG, AS_SAID, CHOOSES, CHOOSING_METHODS, NEW_KEYS, OUTSIDE
 from ..program import Addition, Definition, Evaluator, Frames, Origins
 from .marks import SAME, Mark, Marks
-
-_NEW_KEYS = frozenset({"add", "setdefault", "update"})
 
 
 class Lengths(Evaluator[Marks]):
@@ -119,7 +117,7 @@ class Lengths(Evaluator[Marks]):
                 else found.union(*(self._value(v, frames) for v in addition.values[1:]))
             )
         method = place.func.attr.value if isinstance(place, cst.Call) and isinstance(place.func, cst.Attribute) else ""
-        if method in _NEW_KEYS:
+        if method in NEW_KEYS:
             return found.union(*(self._value(v, frames) for v in addition.values))
         return found | self.all(addition.values, frames) if method == "extend" else found
 

@@ -8,19 +8,17 @@ from collections.abc import Callable, Collection, Iterable
 import libcst as cst
 
 from ...catalogue import SAVES, Kind
-from ..apis import CHANCE, COUNTS, DRAWN, ENDINGS, OF_KIND, PURE, UNASKED
+from ..apis import ASSIGNS, CHANCE, COUNTS, DRAWN, ENDINGS, OF_KIND, OWN, PURE, UNASKED
 from ..data import Chain, Datasets, Takings
-from ..program import Definition, Evaluator, Frames, Origins, argument, nodes, parses_arguments, tests_around
+from ..program import Definition, Evaluator, Frames, Origins, argument, nodes, parses_arguments, receiver, tests_around
 from ..training import TrainingLoop
 from .lengths import Lengths
 from .marks import BY_CHANCE, SAME, Mark, Marks
 
 _DP = "tfdp.runtime."
 _DESCRIBES = frozenset({"ndim", "dtype", "name"})
-_ASSIGNS = frozenset({"assign", "assign_add", "assign_sub"})
 _UNKNOWN: Marks = frozenset({Mark.UNKNOWN})
 _LOCAL: Marks = frozenset({Mark.LOCAL})
-_OWN = frozenset({f"{_DP}rank", f"{_DP}local_rank", f"{_DP}rank_seed"})
 
 
 class Sameness(Evaluator[Marks]):
@@ -222,7 +220,7 @@ class Sameness(Evaluator[Marks]):
         """What a function of a library gives, by the tables above."""
         arguments = [a.value for a in call.args]
         if api.startswith(_DP):
-            return _LOCAL if api in _OWN else SAME
+            return _LOCAL if api in OWN else SAME
         if api in OF_KIND:
             return SAME
         if api in COUNTS and arguments:
@@ -243,7 +241,6 @@ class Sameness(Evaluator[Marks]):
         of sight, but it starts as rank 0's."""
         if not arguments or not isinstance(arguments[0], cst.Integer):
             return (self.all(arguments, frames) - BY_CHANCE) | {Mark.CHANCE}
-        methods = [(c, c.func) for c in self._index.calls if isinstance(c.func, cst.Attribute)]
-        changes = [(c, f.value) for c, f in methods if f.attr.value in _ASSIGNS]
-        own = [c for c, variable in changes if any(o.node is made for o in self._origins.of(variable))]
+        changes = self._index.methods(*ASSIGNS)
+        own = [c for c in changes if any(o.node is made for o in self._origins.of(receiver(c)))]
         return self.join(self.all((a.value for a in c.args), frames) | self.reached(c, frames) for c in own)
