@@ -230,9 +230,9 @@ VARIABLE_COLLECTIONS = frozenset({"trainable_variables", "trainable_weights", "v
 
 @dataclass(frozen=True)
 class StageFacts:
-    """How one dataset stage behaves towards the deal of records over ranks (SEMANTICS.md 2)."""
+    """How one dataset stage behaves towards the sharding of records over ranks (SEMANTICS.md 2)."""
 
-    counts: bool  # its output count depends on content or on a number of records: must come before the deal
+    counts: bool  # its output count depends on content or on a number of records: must come before sharding
 
 
 STAGES: dict[str, StageFacts] = {

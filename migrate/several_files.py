@@ -1,4 +1,4 @@
-"""All the files of one command: each is dealt with whatever became of the others, and all have one exit code."""
+"""All the files of one command: each is handled whatever became of the others, and all have one exit code."""
 
 from __future__ import annotations
 

@@ -45,24 +45,24 @@ from collections.abc import Iterator
 import libcst as cst
 
 from ..migrate import build
-from ..migrate.facts.data import Deal
+from ..migrate.facts.data import ShardPoint
 from ..migrate.facts.keras import POSITIONS, FitData, batch_size_of, held_out_by
 from ._base import Context, Edit, Outcome, Parameter, SetArg
 
 
 def outcomes(context: Context) -> Iterator[Outcome]:
     script, dp = context.script, context.dp
-    common = () if script.migrated else script.dealt.common_batches
+    common = () if script.migrated else script.shard_plan.common_batches
     own = script.batches if context.batch == "global" and not script.migrated else ()
     switches = script.switches(context.batch)
-    for deal in script.deals:
-        keywords = {"order_check": "True"} if deal.order_check else {}
-        if deal.batches:
-            keywords = {"split": "True"} if context.batch == "global" or deal.rows else {}
-        shard = f"{dp}.shard_batches" if deal.batches else f"{dp}.shard"
-        change = build.calling(shard, **keywords, **switches.keywords(deal.node))
-        said = f"shard the {_sharded(deal)} over the workers"
-        yield Edit(deal.node, change, said, around=True)
+    for point in script.shard_points:
+        keywords = {"order_check": "True"} if point.order_check else {}
+        if point.batches:
+            keywords = {"split": "True"} if context.batch == "global" or point.rows else {}
+        shard = f"{dp}.shard_batches" if point.batches else f"{dp}.shard"
+        change = build.calling(shard, **keywords, **switches.keywords(point.node))
+        said = f"shard the {_sharded(point)} over the workers"
+        yield Edit(point.node, change, said, around=True)
     for call in (c for c in own if c not in common):
         change = build.calling(f"{dp}.local_batch_size", **switches.keywords(call))
         yield SetArg(call, "batch_size", change, "shard the global batch over the workers", position=0)
@@ -71,7 +71,7 @@ def outcomes(context: Context) -> Iterator[Outcome]:
         yield SetArg(call, "batch_size", change, "take the batch of all workers", position=0)
     yield from _of_arrays(context)
     for fit in script.fitted.data:
-        if not fit.dealt:
+        if not fit.sharded:
             yield from _of_fit(context, fit)
     for call in script.cache_files:
         yield SetArg(call, "filename", build.calling(f"{dp}.rank_path"), "a cache file for each worker", position=0)
@@ -88,16 +88,16 @@ def _of_arrays(context: Context) -> Iterator[Outcome]:
     per_worker = context.batch == "per-worker"
     size = _whole(context)
     for take in batches.open:
-        deal = f"{dp}.local_batches" if take.each else f"{dp}.local_rows"
-        yield Edit(take.node, build.calling(deal), "shard the rows of the batch over the workers")
+        point = f"{dp}.local_batches" if take.each else f"{dp}.local_rows"
+        yield Edit(take.node, build.calling(point), "shard the rows of the batch over the workers")
     for node in (*batches.sizes, *batches.divisors) if per_worker else batches.last_sizes:
         yield Edit(node, build.calling(size), "take the batch of all workers")
     for node in batches.lengths:
-        yield Edit(node, build.calling(f"{dp}.dealt_length"), "end where all workers have equally many records")
+        yield Edit(node, build.calling(f"{dp}.sharded_length"), "end where all workers have equally many records")
 
 
 def _of_fit(context: Context, fit: FitData) -> Iterator[Outcome]:
-    """Arrays that a model is fitted to; what `validation_split` holds out is taken before the deal."""
+    """Arrays that a model is fitted to; what `validation_split` holds out is taken before sharding."""
     call, dp = fit.fit.call, context.dp
     code = cst.Module([]).code_for_node
     split = code(fit.split.value) if fit.split is not None else None
@@ -113,10 +113,10 @@ def _of_fit(context: Context, fit: FitData) -> Iterator[Outcome]:
         yield SetArg(call, "batch_size", _local(dp), "shard the global batch over the workers", position=2)
 
 
-def _sharded(deal: Deal) -> str:
-    if deal.rows:
+def _sharded(point: ShardPoint) -> str:
+    if point.rows:
         return "rows of each batch"
-    return "batches" if deal.batches else "records"
+    return "batches" if point.batches else "records"
 
 
 def _whole(context: Context) -> str:

@@ -47,7 +47,7 @@ def outcomes(context: Context) -> Iterator[Outcome]:
     def change(value: cst.BaseExpression | None) -> cst.BaseExpression:
         return value or cst.parse_expression(f"{context.dp}.shuffle_seed()")
 
-    for call in dict.fromkeys(c for deal in context.script.deals for c in deal.shuffles):
+    for call in dict.fromkeys(c for point in context.script.shard_points for c in point.shuffles):
         if not isinstance(call.func, cst.Attribute):
             continue  # compared by the order check
         if context.script.names.api(call.func) == "tensorflow_datasets.load":

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from .collective import grouped_allreduce as grouped_allreduce
     from .collective import metric_result as metric_result
     from .data import count_examples as count_examples
-    from .data import dealt_length as dealt_length
     from .data import even_batch_size as even_batch_size
     from .data import global_batch_size as global_batch_size
     from .data import held_out as held_out
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from .data import rank_path as rank_path
     from .data import shard as shard
     from .data import shard_batches as shard_batches
+    from .data import sharded_length as sharded_length
     from .foundation import Average as Average
     from .foundation import CollectiveMismatchError as CollectiveMismatchError
     from .foundation import JobAborted as JobAborted
@@ -94,7 +94,7 @@ _ROOMS = {
     ),
     "data": (
         "count_examples",
-        "dealt_length",
+        "sharded_length",
         "even_batch_size",
         "global_batch_size",
         "held_out",

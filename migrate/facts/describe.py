@@ -41,9 +41,9 @@ def _lines(script: Script) -> Iterator[str]:
         source = chain.links[0].call
         assert source is not None
         stages = "".join(f".{link.stage}()" for link in chain.links[1:])
-        yield f"data      {at(source)}: {text(source)}{stages}{' (dealt)' if chain.dealt is not None else ''}"
-    for deal in script.deals:
-        yield f"  deal    {at(deal.node)}: around {text(deal.node)}"
+        yield f"data      {at(source)}: {text(source)}{stages}{' (sharded)' if chain.sharded is not None else ''}"
+    for point in script.shard_points:
+        yield f"  shard    {at(point.node)}: around {text(point.node)}"
     for loop in script.loops:
         head = loop.loop
         runs = (

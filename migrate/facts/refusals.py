@@ -49,15 +49,15 @@ def _written(script: TrainingFile) -> list[Problem]:
 
 
 def _data_problems(script: TrainingFile, steps: Steps, batch: str) -> list[Problem]:
-    """What cannot be dealt, scaled or counted, where all loops are understood."""
-    found = [*script.fitted.unread, *script.dealt.problems, *script.array_batches.problems(batch)]
+    """What cannot be sharded, scaled or counted, where all loops are understood."""
+    found = [*script.fitted.unread, *script.shard_plan.problems, *script.array_batches.problems(batch)]
     found += [*in_loops(script), *(script.rate_problems if batch == "per-worker" else ())]
     if not script.migrated:
-        found += RowLengths(script.origins).problems(script.chains, script.deals, script.loops, batch)
+        found += RowLengths(script.origins).problems(script.chains, script.shard_points, script.loops, batch)
         found += replayed(script.origins, script.fitted.data)
-        found += _mixing(script).problems(script.chains, script.deals)
+        found += _mixing(script).problems(script.chains, script.shard_points)
         found += fed_otherwise(script.origins, script.losses, script.loops)
-        found += script.dealt.problems_of(batch)
+        found += script.shard_plan.problems_of(batch)
         found += _stepwise(script) if batch == "per-worker" else []
     return [*found, *steps.problems(batch), *steps.of_decisions(batch)]
 

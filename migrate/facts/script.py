@@ -45,10 +45,10 @@ class Script(TrainingFile):
 
         For what a migration changes in the data in a batch mode, or what its reference does.
         """
-        changed: list[cst.CSTNode] = [d.node for d in self.deals]
+        changed: list[cst.CSTNode] = [d.node for d in self.shard_points]
         if not self.migrated:
             changed += self.batches if (batch == "global") != reference else ()
-            changed += () if reference else self.dealt.common_batches
+            changed += () if reference else self.shard_plan.common_batches
             changed += self.steps.takes if batch == "per-worker" else ()
         name = next(n for n in _switch_names() if n not in self.index.taken)
         return self.sharing.switches(self.chains, changed, name)

@@ -24,7 +24,7 @@ from .training_file import TrainingFile
 
 
 class Steps:
-    """The facts of a script's steps; none of them where it deals its data already.
+    """The facts of a script's steps; none of them where it shards its data already.
 
     Everything is computed on first use and never changes.
     """
@@ -35,7 +35,7 @@ class Steps:
     @cached_property
     def _numbers(self) -> StepCounts:
         file = self._file
-        return StepCounts(self._origins, self._datasets, file.deals, file.fitted.data, bool(file.loops))
+        return StepCounts(self._origins, self._datasets, file.shard_points, file.fitted.data, bool(file.loops))
 
     # --- where training ends ------------------------------------------------------------------------------------------
 
@@ -66,7 +66,7 @@ class Steps:
     def _fits(self) -> tuple[StepCount | Problem, ...]:
         file = self._file
         calls = () if file.migrated else file.fitted.data
-        found = [steps_of(f, file.deals, self._numbers) for f in calls]
+        found = [steps_of(f, file.shard_points, self._numbers) for f in calls]
         return tuple(f for f in found if f is not None)
 
     @property

@@ -9,9 +9,9 @@ import libcst as cst
 
 from ..catalogue import Kind
 from .agreement import Agreement
-from .batches import ArrayBatches, BatchSizes, Dealing, dealing
+from .batches import ArrayBatches, BatchSizes, ShardPlan, shard_plan
 from .counting import run_by_keras, shown
-from .data import Chain, Datasets, Deal, Sharing, draws_in, seeds
+from .data import Chain, Datasets, ShardPoint, Sharing, draws_in, seeds
 from .keras import Fitted, Xla
 from .losses import BatchUses, KerasLosses, KerasReductions, Losses, Noise, Reductions, SharedTotals
 from .outputs import Effect, Effects
@@ -74,14 +74,14 @@ class TrainingFile:
     @cached_property
     def chains(self) -> tuple[Chain, ...]:
         """The training datasets' chains, each once."""
-        return self.dealt.chains
+        return self.shard_plan.chains
 
     @cached_property
     def migrated(self) -> bool:
-        """Whether the script deals its training data already."""
-        dealt = [*(c.dealt is not None for c in self.chains), *(t.dealt for t in self.array_batches.takes)]
-        dealt += [f.dealt for f in self.fitted.data]
-        done = [*dealt, *(u.given.done for u in self.fitted.averaging.updates)]
+        """Whether the script shards its training data already."""
+        sharded = [*(c.sharded is not None for c in self.chains), *(t.sharded for t in self.array_batches.takes)]
+        sharded += [f.sharded for f in self.fitted.data]
+        done = [*sharded, *(u.given.done for u in self.fitted.averaging.updates)]
         return bool(done) and all(done)
 
     @cached_property
@@ -90,9 +90,9 @@ class TrainingFile:
         return ArrayBatches(self.origins, self.loops)
 
     @cached_property
-    def dealt(self) -> Dealing:
-        """Where the training data are dealt, and what stands in the way."""
-        return dealing(self.sharing, (c for loop in self.loops for c in loop.chains), self.fitted.data)
+    def shard_plan(self) -> ShardPlan:
+        """Where the training data are sharded, and what stands in the way."""
+        return shard_plan(self.sharing, (c for loop in self.loops for c in loop.chains), self.fitted.data)
 
     @cached_property
     def sharing(self) -> Sharing:
@@ -100,9 +100,9 @@ class TrainingFile:
         return Sharing(self.origins)
 
     @property
-    def deals(self) -> tuple[Deal, ...]:
-        """Where each training dataset's records are dealt."""
-        return self.dealt.deals
+    def shard_points(self) -> tuple[ShardPoint, ...]:
+        """Where each training dataset's records are sharded."""
+        return self.shard_plan.shard_points
 
     @cached_property
     def batches(self) -> tuple[cst.Call, ...]:
@@ -179,9 +179,9 @@ class TrainingFile:
     @cached_property
     def agreement(self) -> Agreement:
         """What makes decisions equal on all ranks."""
-        dealt = {d.node for d in self.deals}
+        sharded = {d.node for d in self.shard_points}
         fits = [f.call for f in self.fitted.calls]
-        return Agreement(self.origins, self.datasets, self.loops, self._loops, dealt, fits=fits)
+        return Agreement(self.origins, self.datasets, self.loops, self._loops, sharded, fits=fits)
 
     @cached_property
     def waiting_reads(self) -> tuple[cst.CSTNode, ...]:
@@ -213,7 +213,7 @@ class TrainingFile:
         orders what fit is given, or may order them in another file."""
         if self.data_draws or self.calls("seed_by_rank") or any(c.foreign for c in self.chains):
             return True
-        ordered = [call for deal in self.deals for call in deal.shuffles]
+        ordered = [call for point in self.shard_points for call in point.shuffles]
         if not self.fitted.calls or self.loops or not self.seeds or not ordered:
             return False
         return not any(self._effects.may_follow(f.call, call) for f in self.fitted.calls for call in ordered)

@@ -113,9 +113,9 @@ def half_migrated(script: TrainingFile) -> list[Problem]:
     """A script that initialises the runtime, but does not use it in all places where it must."""
     if not script.calls("init") or not (script.trained or script.fitted.calls):
         return []
-    open_chains = [c for c in script.chains if c.dealt is None and not _left_whole(script, c)]
+    open_chains = [c for c in script.chains if c.sharded is None and not _left_whole(script, c)]
     open_tapes = [g for g in script.trained if not g.wrapped and not script.ignored("TFDP030", g.call)]
-    open_fits = [f for f in script.fitted.data if not f.dealt and not script.ignored("TFDP010", f.fit.call)]
+    open_fits = [f for f in script.fitted.data if not f.sharded and not script.ignored("TFDP010", f.fit.call)]
     if not open_chains and not open_tapes and not open_fits and not script.array_batches.open:
         return []
     reason = "the script is migrated in part: some training data are not sharded, or some gradients not averaged"
@@ -134,7 +134,9 @@ def seeded_orders(script: TrainingFile) -> list[Problem]:
         return []
     reason = "this shuffle needs one order on all workers, but the script's global seed has to differ by worker"
     next_step = "shuffle records, after the stages that change their number, or remove the global seed"
-    return [Problem("TFDP012", shuffle, reason, next_step) for deal in script.deals for shuffle in deal.shuffles]
+    return [
+        Problem("TFDP012", shuffle, reason, next_step) for point in script.shard_points for shuffle in point.shuffles
+    ]
 
 
 def general(script: TrainingFile, batch: str) -> list[Problem]:

@@ -54,7 +54,7 @@ class Outcome:
 
 
 def failed(path: str, failure: Failure) -> Outcome:
-    """The outcome of a file that could not be dealt with."""
+    """The outcome of a file that could not be handled."""
     return Outcome(path, Verdict.FAILED, failure=failure)
 
 

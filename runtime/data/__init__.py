@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from .array_shares import held_out
-from .arrays import dealt_length, even_batch_size, global_batch_size, local_batches, local_rows
-from .batch_streams import DealtBatches
+from .arrays import even_batch_size, global_batch_size, local_batches, local_rows, sharded_length
+from .batch_streams import ShardedBatches
 from .batches import shard_batches
 from .datasets import count_examples, local_batch_size, local_steps, rank_path, shard
 from .file_shares import records_of
 
 __all__ = [
-    "DealtBatches",
+    "ShardedBatches",
     "count_examples",
-    "dealt_length",
     "even_batch_size",
     "global_batch_size",
     "held_out",
@@ -24,4 +23,5 @@ __all__ = [
     "records_of",
     "shard",
     "shard_batches",
+    "sharded_length",
 ]

@@ -18,7 +18,7 @@ def is_batched_source(data: Any) -> bool:
     return hasattr(data, "__next__") or any(cls.__name__ in ("PyDataset", "Sequence") for cls in type(data).__mro__)
 
 
-def dealt_arrays(data: Any, validation_split: float, source_check: bool) -> Any:
+def sharded_arrays(data: Any, validation_split: float, source_check: bool) -> Any:
     """This rank's rows `r::N` of the first `n - n % N` of each array; see `dp.shard`."""
     topology = current().topology
     if validation_split:
@@ -32,7 +32,7 @@ def dealt_arrays(data: Any, validation_split: float, source_check: bool) -> Any:
     if source_check and tf.executing_eagerly():
         _check_same_arrays(parts, rows)
     if rows < topology.size:
-        raise ValueError(f"{rows} row(s) at {call_site()} cannot be dealt to {topology.size} ranks")
+        raise ValueError(f"{rows} row(s) at {call_site()} cannot be sharded over {topology.size} ranks")
     end = rows - rows % topology.size
     if end < rows:
         _say(topology, rows)
@@ -100,7 +100,7 @@ def _check_same_arrays(parts: list[Any], rows: int) -> None:
     others = differing_ranks(said, "arrays of dp.shard")
     if others:
         raise TfdpError(
-            f"the arrays that dp.shard deals at {call_site()} differ on rank(s) {others} from rank 0's: "
+            f"the arrays given to dp.shard at {call_site()} differ on rank(s) {others} from rank 0's: "
             "each rank must hold the same rows in the same order. Draw splits and permutations from a generator seeded "
             "alike on all ranks (dp.shuffle_seed()), or, if they differ on purpose, say dp.shard(…, source_check=False)"
         )

@@ -36,7 +36,7 @@ class _BatchLog(Log):
         mine = current().topology.rank
         raise TfdpError(
             f"one of the first {count} batches at {self.site} differs between rank {mine} and rank {rank}: "
-            "dp.local_rows deals the rows of one batch, which all ranks must take alike. Draw permutations and "
+            "dp.local_rows shards the rows of one batch, which all ranks must take alike. Draw permutations and "
             "indices from a generator seeded alike on all ranks, and let no rank draw alone"
         )
 
@@ -67,7 +67,7 @@ def local_rows(batch: Any) -> Any:
     rows = _rows(parts)
     if not tf.is_tensor(rows):
         if rows < topology.size:
-            raise ValueError(f"a batch of {rows} row(s) at {call_site()} cannot be dealt to {topology.size} ranks")
+            raise ValueError(f"a batch of {rows} row(s) at {call_site()} cannot be sharded over {topology.size} ranks")
         if rows % topology.size:
             _say(topology)
     if tf.executing_eagerly():
@@ -130,7 +130,7 @@ def even_batch_size(batch_size: int, *, only_if: bool = True) -> int:
 
 
 @as_written
-def dealt_length(records: int) -> int:
+def sharded_length(records: int) -> int:
     """How many of `records` all ranks together get in a pass: without the last `n mod N`. Said once on stderr.
 
     Raises:

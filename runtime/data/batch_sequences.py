@@ -45,7 +45,7 @@ class _StateLog(Log):
     def refuse(self, passed: int, count: int, rank: int) -> None:
         mine = self._job.topology.rank
         raise TfdpError(
-            f"the sequence that dp.shard_batches deals at {self.site} differs between rank {mine} and rank {rank} in "
+            f"the sequence given to dp.shard_batches at {self.site} differs between rank {mine} and rank {rank} in "
             f"epoch {passed}: its attribute {self._names[count]!r} holds other values. Its items must be the same in "
             "the same order on all ranks: shuffle with a generator seeded alike on all ranks, which nothing else draws "
             "from, or, if the attribute is a rank's own, say dp.shard_batches(…, order_check=False)"
@@ -77,7 +77,7 @@ class _SizeLog(Log):
         )
 
 
-class _Deal:
+class _Shards:
     """Which items are this rank's. Plain numbers, for the worker processes of Keras that know no job."""
 
     def __init__(self, source: Any, split: bool, topology: Topology, site: str) -> None:
@@ -91,7 +91,7 @@ class _Deal:
         if items is None:
             return None
         if items not in self._known:
-            self._known[items] = self._dealt(items)
+            self._known[items] = self._sharded(items)
         return self._known[items]
 
     def item(self, index: int) -> Any:
@@ -101,7 +101,7 @@ class _Deal:
         with self._draws.own():
             return self.source[index * self.topology.size + self.topology.rank]
 
-    def _dealt(self, items: int) -> int:
+    def _sharded(self, items: int) -> int:
         size = self.topology.size
         whole = items if self.split else items // size
         if self.split:
@@ -109,7 +109,7 @@ class _Deal:
         elif whole and items % size == 0:
             whole -= _last_is_short(self.source, items)
         if whole < 1:
-            raise ValueError(f"{items} batch(es) at {self.site} cannot be dealt to {size} ranks")
+            raise ValueError(f"{items} batch(es) at {self.site} cannot be sharded over {size} ranks")
         left_out = items - (whole if self.split else whole * size)
         if self.topology.rank == 0 and (left_out or self.split):
             rows = f"; up to {size - 1} rows of a batch are, should its size not divide" if self.split else ""
@@ -147,69 +147,69 @@ def _listed(value: Any) -> Any:
     return value if isinstance(value, np.ndarray) else list(value)
 
 
-def dealt_sequence(source: Any, split: bool, check: bool) -> Any:
+def sharded_sequence(source: Any, split: bool, check: bool) -> Any:
     """A sequence of the same kind with this rank's items; see `dp.shard_batches`."""
     site = call_site()
     stream = f"{site}/{_sources.next(site)}"
-    deal = _Deal(source, split, current().topology, site)
+    shards = _Shards(source, split, current().topology, site)
     logs = (_StateLog(site, stream), _SizeLog(site, stream)) if check else None
     if logs:
         logs[0].see(0, source)
-    deal.length()
+    shards.length()
     base: Any = base_of(source)
-    return _class(base)(deal, logs)
+    return _class(base)(shards, logs)
 
 
 def _class(base: Any) -> Any:
-    class DealtSequence(base):  # type: ignore[misc]
+    class ShardedSequence(base):  # type: ignore[misc]
         """This rank's items of another sequence, whose other attributes are its own."""
 
-        def __init__(self, deal: _Deal, logs: tuple[_StateLog, _SizeLog] | None) -> None:
-            self._deal, self._logs, self._epoch = deal, logs, 0
+        def __init__(self, shards: _Shards, logs: tuple[_StateLog, _SizeLog] | None) -> None:
+            self._shards, self._logs, self._epoch = shards, logs, 0
             if hasattr(base, "use_multiprocessing"):  # Keras 3, where these belong to the data
-                source = deal.source
+                source = shards.source
                 super().__init__(source.workers, source.use_multiprocessing, source.max_queue_size)
 
         def __len__(self) -> int:
-            length = self._deal.length()
+            length = self._shards.length()
             if length is None:
                 raise TypeError("the sequence has no end")
             return length
 
         @property
         def num_batches(self) -> int | None:
-            return self._deal.length()
+            return self._shards.length()
 
         def __getitem__(self, index: int) -> Any:
-            item = self._deal.item(index)
-            if self._logs and not self._deal.split:
+            item = self._shards.item(index)
+            if self._logs and not self._shards.split:
                 self._logs[1].see(self._epoch, index, rows_of(item))
             return item
 
         def __iter__(self) -> Any:
-            endless = hasattr(self._deal.source, "__next__")
+            endless = hasattr(self._shards.source, "__next__")
             for number in itertools.count():
                 if number:
                     self.on_epoch_end()
-                length = self._deal.length()
+                length = self._shards.length()
                 for index in itertools.count() if length is None else range(length):
                     yield self[index]
                 if not endless:
                     return
 
         def on_epoch_begin(self) -> None:
-            if hasattr(self._deal.source, "on_epoch_begin"):
-                self._deal.source.on_epoch_begin()
+            if hasattr(self._shards.source, "on_epoch_begin"):
+                self._shards.source.on_epoch_begin()
 
         def on_epoch_end(self) -> None:
-            self._deal.source.on_epoch_end()
+            self._shards.source.on_epoch_end()
             self._epoch += 1
             if self._logs:
-                self._logs[0].see(self._epoch, self._deal.source)
+                self._logs[0].see(self._epoch, self._shards.source)
 
         def __getattr__(self, name: str) -> Any:
-            if name.startswith("_") or "_deal" not in self.__dict__:
+            if name.startswith("_") or "_shards" not in self.__dict__:
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-            return getattr(self._deal.source, name)
+            return getattr(self._shards.source, name)
 
-    return DealtSequence
+    return ShardedSequence

@@ -48,7 +48,7 @@ class Stream:
                 self._end.leave(place)
 
     def _next_group(self, source: Iterator[Any], place: Place, running: int) -> tuple[list[Any], Place, int]:
-        """The next batches that can be dealt, none at the end; how many were read, and the hash of them all."""
+        """The next batches that can be sharded, none at the end; how many were read, and the hash of them all."""
         width = 1 if self._split else current().topology.size
         while True:
             group = list(itertools.islice(source, width))
@@ -70,7 +70,7 @@ class Stream:
         return running
 
     def _left_out(self, group: list[Any], read: int) -> bool:
-        """Whether the group cannot be dealt equally, which is said the first time."""
+        """Whether the group cannot be sharded equally, which is said the first time."""
         rows = [rows_of(batch) for batch in group]
         size = current().topology.size
         if self._split:
@@ -108,7 +108,7 @@ def rows_of(batch: Any) -> int:
     return int(length(parts[0]))
 
 
-class DealtBatches(tf.data.Dataset):  # type: ignore[misc]
+class ShardedBatches(tf.data.Dataset):  # type: ignore[misc]
     """A stream's batches: a `tf.data.Dataset` for Keras and `tf.function`s; in a Python loop what the source yields.
 
     Without a prefetch: a batch is read when a step needs it, on all ranks at the same step, so that no thread waits for
@@ -222,9 +222,9 @@ def of_each_call(function: Callable[..., Iterable[Any]], split: bool, check: boo
     """A generator function whose generators yield this rank's batches."""
     site = call_site()
 
-    def dealt(*arguments: Any, **named: Any) -> Iterator[Any]:
+    def sharded(*arguments: Any, **named: Any) -> Iterator[Any]:
         stream = Stream(function(*arguments, **named), split, check)
         stream.site = site
         return stream.batches()
 
-    return dealt
+    return sharded

@@ -10,8 +10,8 @@ from .. import collective as collectives
 from ..foundation import TfdpError, Topology, call_site, say_once
 from ..framework import as_written
 from ..job import current
-from .batch_sequences import base_of, dealt_sequence
-from .batch_streams import DealtBatches, Stream, of_each_call
+from .batch_sequences import base_of, sharded_sequence
+from .batch_streams import ShardedBatches, Stream, of_each_call
 from .order import Log, checked
 
 _EVERY = 512  # as `Log` has it
@@ -22,7 +22,7 @@ class _BatchLog(Log):
     def refuse(self, passed: int, count: int, rank: int) -> None:
         mine = self._job.topology.rank
         raise TfdpError(
-            f"the batches that dp.shard_batches deals at {self.site} differ between rank {mine} and rank {rank}, first "
+            f"the batches given to dp.shard_batches at {self.site} differ between rank {mine} and rank {rank}, first "
             f"among batches {count // 2 if count < _EVERY else count - _EVERY} to {count - 1} of pass {passed}. Each "
             "rank must read the same batches in the same order: shuffle with seed=dp.shuffle_seed(), and let no rank "
             "read the data alone"
@@ -64,12 +64,12 @@ def shard_batches(source: Any, *, split: bool = False, order_check: bool = True,
     if topology.size == 1 or not only_if:
         return source
     if isinstance(source, tf.data.Dataset):
-        dealt = _dealt_dataset(source, split, order_check, topology)
+        sharded = _sharded_dataset(source, split, order_check, topology)
         # What `image_dataset_from_directory` has put there: class_names, file_paths.
-        vars(dealt).update({name: value for name, value in vars(source).items() if not name.startswith("_")})
-        return dealt
+        vars(sharded).update({name: value for name, value in vars(source).items() if not name.startswith("_")})
+        return sharded
     if base_of(source) is not None:
-        return dealt_sequence(source, split, order_check)
+        return sharded_sequence(source, split, order_check)
     if callable(source) and not isinstance(source, Iterable):
         return of_each_call(source, split, order_check)
     if not isinstance(source, Iterable) or isinstance(source, (str, bytes, dict, np.ndarray)) or tf.is_tensor(source):
@@ -77,19 +77,19 @@ def shard_batches(source: Any, *, split: bool = False, order_check: bool = True,
             f"dp.shard_batches at {call_site()} takes what yields batches, not a {type(source).__name__}: use dp.shard "
             "for arrays"
         )
-    return DealtBatches(Stream(source, split, order_check))
+    return ShardedBatches(Stream(source, split, order_check))
 
 
-def _dealt_dataset(dataset: Any, split: bool, check: bool, topology: Topology) -> Any:
+def _sharded_dataset(dataset: Any, split: bool, check: bool, topology: Topology) -> Any:
     first = [_batch_size(spec) for spec in tf.nest.flatten(dataset.element_spec)]
     count = tf.get_static_value(dataset.cardinality())
     count = int(tf.data.UNKNOWN_CARDINALITY if count is None else count)
     if tf.executing_eagerly():
         if count == tf.data.UNKNOWN_CARDINALITY:
-            return DealtBatches(Stream(dataset, split, check), _any_size(dataset.element_spec))
+            return ShardedBatches(Stream(dataset, split, check), _any_size(dataset.element_spec))
         _check_same_count(count)
     if 0 <= count < (1 if split else topology.size):
-        raise ValueError(f"{count} batch(es) at {call_site()} cannot be dealt to {topology.size} ranks")
+        raise ValueError(f"{count} batch(es) at {call_site()} cannot be sharded over {topology.size} ranks")
     if check:
         dataset = checked(dataset, _BatchLog, _SAMPLED)
     equal = all(size is not None for size in first)
@@ -103,7 +103,7 @@ def _dealt_dataset(dataset: Any, split: bool, check: bool, topology: Topology) -
 def _batch_size(spec: Any) -> int | None:
     shape = spec.shape
     if shape.rank == 0:
-        raise ValueError(f"dp.shard_batches at {call_site()} needs batches: dp.shard deals records")
+        raise ValueError(f"dp.shard_batches at {call_site()} needs batches: dp.shard shards records")
     size: int | None = None if shape.rank is None else shape[0]
     return size
 
@@ -167,13 +167,13 @@ def _rows(batch: Any) -> Any:
 
 def _split(dataset: Any, size: int | None, topology: Topology) -> Any:
     if any(isinstance(spec, tf.SparseTensorSpec) for spec in tf.nest.flatten(dataset.element_spec)):
-        raise ValueError(f"sparse batches at {call_site()} cannot be split by rows: deal records before .batch(…)")
+        raise ValueError(f"sparse batches at {call_site()} cannot be split by rows: shard records before .batch(…)")
     if size is None or size % topology.size:
         _say(topology, f"up to {topology.size - 1} rows of a batch are left out, should its size not divide")
     if size is None:
         dataset = dataset.filter(as_written(lambda *batch: _rows(batch) >= topology.size))
     elif size < topology.size:
-        raise ValueError(f"batches of {size} row(s) at {call_site()} cannot be dealt to {topology.size} ranks")
+        raise ValueError(f"batches of {size} row(s) at {call_site()} cannot be sharded over {topology.size} ranks")
 
     @as_written
     def part(*batch: Any) -> Any:

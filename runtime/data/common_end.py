@@ -78,7 +78,7 @@ class CommonEnd:
     def _refuse(self, place: Place, differ: list[int]) -> None:
         ranks = ", ".join(map(str, differ))
         raise TfdpError(
-            f"the batches that dp.shard_batches deals at {self._site} differ on rank(s) {ranks} from rank 0's: batch "
+            f"the batches given to dp.shard_batches at {self._site} differ on rank(s) {ranks} from rank 0's: batch "
             f"{place.batches - 1} of pass {place.passed}, or one since the group before. Each rank must read the same "
             "batches in the same order: draw shuffles and augmentation from generators seeded alike on all ranks "
             "(dp.shuffle_seed()), or, if they differ on purpose, say dp.shard_batches(…, order_check=False)"

@@ -11,8 +11,8 @@ from .. import collective as collectives
 from ..foundation import Max, Topology, call_site, say_once
 from ..framework import as_written
 from ..job import current
-from .array_shares import dealt_arrays
-from .file_shares import dealt_files, records_of
+from .array_shares import sharded_arrays
+from .file_shares import records_of, sharded_files
 from .order import check_same_source, checked
 
 # TensorFlow ships no types.
@@ -33,19 +33,19 @@ def shard(
 ) -> Dataset:
     """This rank's records: record `i` of the stream, or row `i` of the arrays, goes to rank `i mod N`.
 
-    Deal records, not batches, before an unseeded shuffle and after a leading `repeat`: then the ranks' `k`-th batches
+    Shard records, not batches, before an unseeded shuffle and after a leading `repeat`: then the ranks' `k`-th batches
     together are the `k`-th batch of one process with N times the batch size.
 
     Args:
         dataset: the same stream of records on every rank, of any structure; or whole arrays, as `fit` takes them
             (tuples, lists and dictionaries of them too; None stays None). What yields batches: `dp.shard_batches`.
-        by: "file" deals whole files, `r::N` in the order of their names: `dataset` is then a list or dataset of paths.
+        by: "file" shards whole files, `r::N` in the order of their names: `dataset` is then a list or dataset of paths.
             The records come in another order than in one process; and all ranks get as many as the rank with the
             fewest, for which they are counted by reading them once, unless their cardinality is known.
         read: the records of a dataset of paths, for "file": `tf.data.TFRecordDataset`, or a function of one's own,
             which drops what is not trained on. Records, not batches.
         remainder: "drop" leaves out the last `n mod N` records of a pass, so that all ranks get equally many, and says
-            so on stderr. "weight" deals them too; for `count_examples` and `DistributedGradientTape(batch_size=…)`.
+            so on stderr. "weight" shards them too; for `count_examples` and `DistributedGradientTape(batch_size=…)`.
         order_check: compare the content of the stream over the ranks as it is read (records 1, 2, 4, 8, … and every
             512th of each pass), for streams whose order could differ by rank. It costs a Python call for each record,
             and cannot see that one rank has begun a pass that the others have not.
@@ -53,7 +53,7 @@ def shard(
             once, now (outside `tf.function`s, and where `order_check` does not compare more). Set it to False for
             records that are made different on purpose.
         only_if: False returns all records: for functions that make training data and others. The same on every rank.
-        validation_split: of arrays, the part that `dp.held_out` gives to validation; only the rows before it are dealt.
+        validation_split: of arrays, the part that `dp.held_out` gives to validation; the rows before it are sharded.
 
     Returns:
         A dataset of the same structure; with one worker all records. Of arrays the same structure with `n // N` rows,
@@ -68,13 +68,13 @@ def shard(
     """
     arrays = by == "record" and not isinstance(dataset, tf.data.Dataset)
     _check_options(arrays=arrays, by=by, read=read, remainder=remainder, order=order_check, split=validation_split)
-    dealt = only_if and current().topology.size > 1
+    sharded = only_if and current().topology.size > 1
     if by == "file":
         whole = remainder == "weight"
-        return dealt_files(dataset, read, whole, source_check) if dealt else records_of(dataset, read)
+        return sharded_files(dataset, read, whole, source_check) if sharded else records_of(dataset, read)
     if arrays:
-        return dealt_arrays(dataset, validation_split, source_check) if only_if else dataset
-    return _shard_records(dataset, remainder, order_check, source_check) if dealt else dataset
+        return sharded_arrays(dataset, validation_split, source_check) if only_if else dataset
+    return _shard_records(dataset, remainder, order_check, source_check) if sharded else dataset
 
 
 def _check_options(*, arrays: bool, by: str, read: Any, remainder: str, order: bool, split: float) -> None:
@@ -100,12 +100,12 @@ def _shard_records(dataset: Dataset, remainder: str, order_check: bool, source_c
     elif source_check and tf.executing_eagerly():
         check_same_source(dataset)
     if 0 < records < topology.size:
-        raise ValueError(f"{records} record(s) at {call_site()} cannot be dealt to {topology.size} ranks")
+        raise ValueError(f"{records} record(s) at {call_site()} cannot be sharded over {topology.size} ranks")
     if remainder == "weight" or records == tf.data.INFINITE_CARDINALITY:
         return dataset.shard(topology.size, topology.rank)
     if records == tf.data.UNKNOWN_CARDINALITY:
-        return _deal_whole_groups(dataset, topology)
-    return _deal_known(dataset, records, topology)
+        return _shard_whole_groups(dataset, topology)
+    return _sharding_known(dataset, records, topology)
 
 
 def _cardinality(dataset: Dataset) -> int:
@@ -114,14 +114,14 @@ def _cardinality(dataset: Dataset) -> int:
     return int(tf.data.UNKNOWN_CARDINALITY if value is None else value)
 
 
-def _deal_known(dataset: Dataset, records: int, topology: Topology) -> Dataset:
+def _sharding_known(dataset: Dataset, records: int, topology: Topology) -> Dataset:
     left_out = records % topology.size
     if left_out:
         _say(topology, f"the last {left_out} of {records} records are left out of each pass")
     return dataset.take(records - left_out).shard(topology.size, topology.rank)
 
 
-def _deal_whole_groups(dataset: Dataset, topology: Topology) -> Dataset:
+def _shard_whole_groups(dataset: Dataset, topology: Topology) -> Dataset:
     """Windows keep ragged shapes apart, where batches could not be made; an incomplete one is dropped."""
     _say(topology, f"up to {topology.size - 1} records at the end of each pass are left out, should they not divide")
 

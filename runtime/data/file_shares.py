@@ -40,7 +40,7 @@ def records_of(files: Any, read: Read | None) -> Dataset:
     return records
 
 
-def dealt_files(files: Any, read: Read | None, keep_all: bool, source_check: bool) -> Dataset:
+def sharded_files(files: Any, read: Read | None, keep_all: bool, source_check: bool) -> Dataset:
     """The records of this rank's files `r::N`, in the order of their names; see `dp.shard`. Every rank calls it.
 
     Args:
@@ -56,14 +56,14 @@ def dealt_files(files: Any, read: Read | None, keep_all: bool, source_check: boo
     paths = sorted(_paths(files))
     if source_check and (others := differing_ranks(b"\0".join(paths), "files of dp.shard")):
         raise TfdpError(
-            f"the {len(paths)} files that dp.shard deals at {call_site()} are others on rank(s) {others} than on rank "
+            f"the {len(paths)} files given to dp.shard at {call_site()} are others on rank(s) {others} than on rank "
             "0: every rank must be given the same paths. If each has files of its own on purpose, say "
             "dp.shard(…, source_check=False)"
         )
     if len(paths) < topology.size:
         raise ValueError(
-            f"{len(paths)} file(s) at {call_site()} cannot be dealt to {topology.size} ranks: write the records to "
-            "more files, or deal them one by one, dp.shard(records)"
+            f"{len(paths)} file(s) at {call_site()} cannot be sharded over {topology.size} ranks: write the records to "
+            "more files, or shard them one by one, dp.shard(records)"
         )
     records = records_of(paths[topology.rank :: topology.size], read)
     counts = _counts(records)
@@ -128,6 +128,6 @@ def _say(files: int, left_out: str) -> None:
     topology = current().topology
     if topology.rank == 0:
         say_once(
-            f"{call_site()}: {files} whole files are dealt to {topology.size} ranks, so the records come in another "
+            f"{call_site()}: {files} whole files are sharded over {topology.size} ranks, so records come in another "
             f"order than in one process{left_out}"
         )

@@ -73,9 +73,9 @@ class Log:
         """Raise the error for a difference to `rank`."""
         begin = count - _EVERY if count > _EVERY else count // 2
         raise TfdpError(
-            f"the records that dp.shard deals at {self.site} differ between rank {self._job.topology.rank} and rank "
+            f"the records given to dp.shard at {self.site} differ between rank {self._job.topology.rank} and rank "
             f"{rank}, first among records {begin} to {count - 1} of pass {passed}: records would be missed and others "
-            "seen twice. Deal before the shuffle, or shuffle with seed=dp.shuffle_seed(), and let no rank read the "
+            "seen twice. Shard before the shuffle, or shuffle with seed=dp.shuffle_seed(), and let no rank read the "
             "data alone"
         )
 
@@ -129,7 +129,7 @@ def check_same_source(dataset: Any) -> None:
     others = differing_ranks("\n".join(said).encode(), "source of dp.shard")
     if others:
         raise TfdpError(
-            f"the records that dp.shard deals at {call_site()} differ on rank(s) {others} from rank 0's: "
+            f"the records given to dp.shard at {call_site()} differ on rank(s) {others} from rank 0's: "
             "each rank must read the same records in the same order. Draw splits and permutations from a generator "
             "seeded alike on all ranks (dp.shuffle_seed()), or, if the records differ on purpose, say "
             "dp.shard(…, source_check=False)"

@@ -22,7 +22,7 @@ def example_rows():
 
 
 def own(array):
-    """This rank's part of each step, with the records dealt one by one."""
+    """This rank's part of each step, with the records sharded one by one."""
     return array[dp.rank() :: dp.size()]
 
 

@@ -103,7 +103,7 @@ def case_arrays_that_differ_by_rank():
     assert len(dp.shard(np.random.permutation(50))) == 50 // dp.size()
 
 
-def case_what_cannot_be_dealt():
+def case_what_cannot_be_sharded():
     x = np.arange(11)
     raises(ValueError, "[10, 11] rows", lambda: dp.shard((x, x[:10])))
     raises(ValueError, "1 row(s)", lambda: dp.shard(x[:1]))

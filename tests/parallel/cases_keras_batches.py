@@ -285,7 +285,7 @@ def case_sequences_that_shuffle():
     messages = [each for each in by_rank(found) if each]
     assert messages
     assert "'order'" in messages[0]
-    raises(ValueError, "cannot be dealt", lambda: dp.shard_batches(Items(32)))
+    raises(ValueError, "cannot be sharded", lambda: dp.shard_batches(Items(32)))
 
 
 class Drawn(SEQUENCE):
@@ -382,10 +382,10 @@ def case_structures():
     assert len(list(iter(whole))) == 6 // dp.size()
 
 
-def case_what_cannot_be_dealt():
+def case_what_cannot_be_sharded():
     raises(TypeError, "use dp.shard for arrays", lambda: dp.shard_batches(np.ones((3, 2))))
     raises(TypeError, "use dp.shard for arrays", lambda: dp.shard_batches(3))
-    raises(ValueError, "dp.shard deals records", lambda: dp.shard_batches(tf.data.Dataset.range(4)))
+    raises(ValueError, "dp.shard shards records", lambda: dp.shard_batches(tf.data.Dataset.range(4)))
     raises(ValueError, "1 batch(es)", lambda: dp.shard_batches(dataset(32)))
     raises(ValueError, "no batch for every rank", lambda: dp.shard_batches(batches(32)).element_spec)
     source = batches(3)

@@ -72,7 +72,7 @@ def case_a_rank_that_draws_alone_is_noticed():
     assert all("let no rank draw alone" in text for _, text in said)
 
 
-def case_what_has_no_rows_to_deal():
+def case_what_has_no_rows_to_shard():
     raises(ValueError, f"a batch of {dp.size() - 1} row(s)", lambda: dp.local_rows(np.zeros(dp.size() - 1)))
     raises(ValueError, "have [6, 8] rows", lambda: dp.local_rows((np.zeros(6), np.zeros(8))))
     raises(TypeError, "a single", lambda: dp.local_rows(np.float32(3)))
@@ -82,13 +82,13 @@ def case_what_has_no_rows_to_deal():
 
 def case_batches_of_an_iterable():
     whole = [np.arange(12), np.arange(7), np.arange(1)]
-    dealt = list(dp.local_batches(iter(whole)))
-    assert [part.tolist() for part in dealt] == [mine(12).tolist(), mine(7).tolist()]
+    sharded = list(dp.local_batches(iter(whole)))
+    assert [part.tolist() for part in sharded] == [mine(12).tolist(), mine(7).tolist()]
 
 
 def case_sizes():
     assert dp.global_batch_size(8) == 8 * dp.size()
     assert dp.even_batch_size(12) == 12
     raises(ValueError, f"the batch size 7 at {__file__}", lambda: dp.even_batch_size(7))
-    assert [dp.dealt_length(n) for n in (12, 13, 1)] == [12, 13 - 13 % dp.size(), 0]
+    assert [dp.sharded_length(n) for n in (12, 13, 1)] == [12, 13 - 13 % dp.size(), 0]
     raises(TypeError, "the batch size is 1.5", lambda: dp.global_batch_size(1.5))

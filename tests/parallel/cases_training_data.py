@@ -1,4 +1,4 @@
-"""Dealing data, counting examples, work on rank 0 alone, seeds: on real ranks."""
+"""Sharding data, counting examples, work on rank 0 alone, seeds: on real ranks."""
 
 import itertools
 import pathlib
@@ -24,7 +24,7 @@ def numbers(dataset):
     return [int(each) for each in dataset.as_numpy_iterator()]
 
 
-def dealt(stream):
+def sharded(stream):
     whole = len(stream) - len(stream) % dp.size()
     return list(stream[:whole][dp.rank() :: dp.size()])
 
@@ -41,14 +41,14 @@ def case_record_i_goes_to_rank_i_mod_n():
         unknown = dp.shard(tf.data.Dataset.range(1000).filter(lambda x, count=count: x < count))
         for dataset in (known, unknown):
             for _ in range(2):
-                assert numbers(dataset) == dealt(stream), (count, numbers(dataset))
+                assert numbers(dataset) == sharded(stream), (count, numbers(dataset))
     assert known.cardinality().numpy() == 100 // dp.size()
 
 
 def case_over_epochs_and_after_a_leading_repeat():
     stream = [*range(10)] * 3
-    assert numbers(dp.shard(tf.data.Dataset.range(10)).repeat(3)) == dealt(range(10)) * 3
-    assert numbers(dp.shard(tf.data.Dataset.range(10).repeat(3))) == dealt(stream)
+    assert numbers(dp.shard(tf.data.Dataset.range(10)).repeat(3)) == sharded(range(10)) * 3
+    assert numbers(dp.shard(tf.data.Dataset.range(10).repeat(3))) == sharded(stream)
 
 
 def case_sources_that_differ_by_rank():
@@ -57,7 +57,7 @@ def case_sources_that_differ_by_rank():
     raises(dp.TfdpError, "from rank 0's", lambda: dp.shard(tf.data.Dataset.range(50 + dp.rank())))
     assert len(numbers(dp.shard(tf.data.Dataset.from_tensor_slices(other), source_check=False))) == 50 // dp.size()
     same = np.random.permutation(50)  # NumPy's own generator is seeded alike by init
-    assert numbers(dp.shard(tf.data.Dataset.from_tensor_slices(same))) == dealt(list(same))
+    assert numbers(dp.shard(tf.data.Dataset.from_tensor_slices(same))) == sharded(list(same))
 
 
 def case_infinite_streams():
@@ -80,7 +80,7 @@ def case_generators_with_shapes_that_differ():
     assert share.element_spec == dataset.element_spec
     for _ in range(2):
         found = list(share.as_numpy_iterator())
-        assert [int(each["y"][0]) for each in found] == dealt(range(11))
+        assert [int(each["y"][0]) for each in found] == sharded(range(11))
         assert all(each["x"].tolist() == [each["y"][0]] * (each["y"][0] % 4) for each in found)
         assert all(each["y"][1] == b"s" * each["y"][0] for each in found)
 
@@ -93,14 +93,14 @@ def case_structures_of_known_and_unknown_length():
             share = dp.shard(dataset)
             assert share.element_spec == dataset.element_spec
             last = [tf.nest.flatten(each)[-1] for each in share]
-            assert [int(each) for each in last] == dealt(range(11))
+            assert [int(each) for each in last] == sharded(range(11))
 
 
 def case_ragged_and_sparse_records():
     ragged = tf.data.Dataset.from_tensor_slices(tf.ragged.constant([[[1], [2, 3]], [[4]], [[]], [[5, 6]], [[7]]] * 2))
     sparse = tf.data.Dataset.from_tensor_slices(tf.sparse.eye(10, 4))
     for source in (ragged, sparse):
-        want = dealt([str(each) for each in source])
+        want = sharded([str(each) for each in source])
         for dataset in (source, source.filter(lambda *_: True)):
             assert [str(each) for each in dp.shard(dataset)] == want
 
@@ -113,16 +113,16 @@ def case_inside_a_function():
             result += each
         return result
 
-    assert total().numpy() == sum(dealt(range(10)))
+    assert total().numpy() == sum(sharded(range(10)))
 
 
-def case_an_unseeded_shuffle_after_the_deal_covers_everything():
+def case_an_unseeded_shuffle_after_sharding_covers_everything():
     share = dp.shard(tf.data.Dataset.range(12 * dp.size())).shuffle(100).batch(4)
     seen = itertools.chain(*by_rank(numbers(share.unbatch())))
     assert sorted(seen) == list(range(12 * dp.size()))
 
 
-def case_remainder_weight_deals_all():
+def case_remainder_weight_shards_all():
     for count in (dp.size(), 10, 11):
         for dataset in (tf.data.Dataset.range(count), tf.data.Dataset.range(50).filter(lambda x, n=count: x < n)):
             share = dp.shard(dataset, remainder="weight")
@@ -164,7 +164,7 @@ def case_data_that_cannot_be_counted():
     raises(ValueError, "too few records", lambda: dp.count_examples(few))
 
 
-def case_what_cannot_be_dealt():
+def case_what_cannot_be_sharded():
     whole = tf.data.Dataset.range(9)
     assert dp.shard(whole, only_if=False) is whole
     assert dp.local_batch_size(9, only_if=False) == dp.local_steps(9, only_if=False) == 9
@@ -280,7 +280,7 @@ def case_files_of_which_all_records_are_kept():
     assert list(map(sum, counts)) == by_rank(len(mine))
 
 
-def case_files_that_cannot_be_dealt():
+def case_files_that_cannot_be_sharded():
     paths, _ = record_files([2] * dp.size())
     read = tf.data.TFRecordDataset
     mine = [*paths, paths[dp.rank()]]

@@ -210,7 +210,7 @@ def case_counts_weigh_sparse_gradients():
 
 
 def whole_data_gradients(examples, batch, steps):
-    """Each rank's batches of all the data, dealt; the weighted gradient of each step and the reference's."""
+    """Each rank's batches of all the data, sharded; the weighted gradient of each step and the reference's."""
     random = np.random.default_rng(8)
     x, y = random.normal(size=(examples, 5)), random.normal(size=(examples, 1))
     hidden, out = tf.Variable(random.normal(size=(5, 4))), tf.Variable(random.normal(size=(4, 1)))
@@ -225,13 +225,13 @@ def whole_data_gradients(examples, batch, steps):
         return gradient(features, labels, lambda tape: dp.DistributedGradientTape(tape, batch_size=count))
 
     source = tf.data.Dataset.from_tensor_slices((x, y))
-    dealt = dp.count_examples(dp.shard(source, remainder="weight").batch(batch))
+    sharded = dp.count_examples(dp.shard(source, remainder="weight").batch(batch))
     wholes = source.batch(batch * dp.size())
     found = 0
-    for ((features, labels), count), whole in zip(dealt, wholes, strict=True):
+    for ((features, labels), count), whole in zip(sharded, wholes, strict=True):
         close(step(features, labels, count), gradient(*whole, lambda tape: tape), 1e-12)
         found += 1
-    assert found == steps == dealt.cardinality().numpy(), found
+    assert found == steps == sharded.cardinality().numpy(), found
 
 
 def case_all_data_counts_exactly():

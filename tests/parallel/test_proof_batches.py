@@ -57,7 +57,7 @@ dataset = dataset.map(lambda x, y: (x[:, 0], y))
 """
 
 
-def test_what_another_file_batches_is_dealt_in_one_order(tmp_path: Path) -> None:
+def test_what_another_file_batches_is_sharded_in_one_order(tmp_path: Path) -> None:
     path = tmp_path / "train.py"
     path.write_text(ELSEWHERE + STEP)
     (tmp_path / "records.py").write_text(RECORDS)
@@ -71,7 +71,7 @@ def test_what_another_file_batches_is_dealt_in_one_order(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("batch", ["per-worker", "global"])
-def test_what_its_maker_batches_is_dealt_by_batches_or_rows(
+def test_what_its_maker_batches_is_sharded_by_batches_or_rows(
     tmp_path: Path, batch: Literal["per-worker", "global"]
 ) -> None:
     path = tmp_path / "train.py"

@@ -37,21 +37,21 @@ for step, (i, x, y) in enumerate(data):
     table.scatter_sub(tf.IndexedSlices(0.1 * grads["table"].values, grads["table"].indices))
 """
 STEPS, WRAPPED = 5, "DistributedGradientTape"
-DEAL = "dp.shard(data.shuffle(48, seed=3), source_check=False)"
+SHARD = "dp.shard(data.shuffle(48, seed=3), source_check=False)"
 
 
 def alone() -> bytes:
     return REFERENCE.replace("BATCH", "24").replace("GRADIENT", "tape.gradient").encode()
 
 
-def dealt(*changes: tuple[str, str]) -> bytes:
-    """The script for several workers, after `changes`. Its shuffle comes before the deal, and has a seed.
+def sharded(*changes: tuple[str, str]) -> bytes:
+    """The script for several workers, after `changes`. Its shuffle comes before sharding, and has a seed.
 
     The runtime's own check of the source is off: it would stop what the proof is to see.
     """
     text = REFERENCE.replace("# INIT", "import tfdp.runtime as dp; dp.init()")
     text = text.replace("BATCH", "dp.local_batch_size(24)").replace("GRADIENT", f"dp.{WRAPPED}(tape).gradient")
-    for old, new in (("data.shuffle(48, seed=3)", DEAL), *changes):
+    for old, new in (("data.shuffle(48, seed=3)", SHARD), *changes):
         assert text.count(old) == 1, old
         text = text.replace(old, new)
     return text.encode()
@@ -66,7 +66,7 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recording]:
 
 
 def test_eager_steps_with_sparse_gradients_and_slots_that_start_elsewhere(recording: Recording) -> None:
-    proof = recording.prove(dealt())
+    proof = recording.prove(sharded())
     assert proof.proved, proof.reason
     assert [row.variable for row in proof.table] == ["table (48x3)", "w (5x1)", "m (5x1)"]
 
@@ -74,26 +74,26 @@ def test_eager_steps_with_sparse_gradients_and_slots_that_start_elsewhere(record
 def test_one_process_is_equal_bit_for_bit(tmp_path: Path) -> None:
     path = tmp_path / "train.py"
     path.write_bytes(alone())
-    proof = prove(path, 1, STEPS, batch="global", migrated=dealt(), reference=alone())
+    proof = prove(path, 1, STEPS, batch="global", migrated=sharded(), reference=alone())
     assert proof.proved, proof.reason
     assert (proof.loss, proof.gradient, proof.update) == (0, 0, 0)
 
 
 def test_a_rank_that_crashes_is_the_reason(recording: Recording) -> None:
-    proof = recording.prove(dealt(("# STEP", "if dp.rank() == 1 and step == 2: raise OSError('the disk is gone')")))
+    proof = recording.prove(sharded(("# STEP", "if dp.rank() == 1 and step == 2: raise OSError('the disk is gone')")))
     assert_crashed(proof, "the disk is gone")
     assert proof.table, "the steps before the crash are compared"
 
 
 def test_a_rank_that_ends_early_fails(recording: Recording) -> None:
-    proof = recording.prove(dealt(("# STEP", "if step == 3: break")))
+    proof = recording.prove(sharded(("# STEP", "if step == 3: break")))
     assert proof.failure is not None
     assert (proof.failure.kind, proof.failure.step) == ("steps", 3)
     assert not proof.proved
 
 
 def test_a_variable_left_out_of_training_fails(recording: Recording) -> None:
-    proof = recording.prove(dealt(("w.assign_sub(0.1 * m)", "w.assign_sub(0.1 * m * (step != 1))")))
+    proof = recording.prove(sharded(("w.assign_sub(0.1 * m)", "w.assign_sub(0.1 * m * (step != 1))")))
     assert proof.failure is not None
     assert (proof.failure.kind, proof.failure.step, proof.failure.variable) == ("update", 1, "w (5x1)")
 
@@ -114,7 +114,7 @@ HAZARDS = {
 
 @pytest.mark.parametrize("name", HAZARDS)
 def test_an_order_that_differs_by_rank_fails(name: str, recording: Recording) -> None:
-    proof = recording.prove(dealt(HAZARDS[name]))
+    proof = recording.prove(sharded(HAZARDS[name]))
     assert proof.failure is not None
     assert (proof.failure.kind, proof.failure.step) == ("loss", 0)
 
@@ -125,8 +125,8 @@ WRITES = """if step == 1:
         dp.on_root(lambda: [tf.train.Checkpoint(w=w).save("ckpt/c"), None][1])"""
 
 
-def test_any_shuffle_after_the_deal_passes(recording: Recording) -> None:
-    proof = recording.prove(dealt((DEAL, "dp.shard(data).shuffle(24)"), ("# STEP", WRITES)))
+def test_any_shuffle_after_sharding_passes(recording: Recording) -> None:
+    proof = recording.prove(sharded((SHARD, "dp.shard(data).shuffle(24)"), ("# STEP", WRITES)))
     assert proof.proved, proof.reason
     assert proof.data is not None
     assert (proof.data.outcome, proof.data.examples) == ("shared", ((12 * STEPS, 12 * STEPS),))
@@ -142,7 +142,7 @@ def test_any_shuffle_after_the_deal_passes(recording: Recording) -> None:
 
 def test_all_examples_for_every_rank_are_no_share(recording: Recording) -> None:
     """In the global mode each rank then computes the same gradient as the reference, and the numbers are equal."""
-    proof = recording.prove(dealt((DEAL, "data"), ("dp.local_batch_size(24)", "24")))
+    proof = recording.prove(sharded((SHARD, "data"), ("dp.local_batch_size(24)", "24")))
     assert not proof.proved
     assert proof.failure is not None
     assert (proof.failure.kind, proof.failure.step) == ("data", 0)
@@ -159,7 +159,7 @@ FILES = {
 @pytest.mark.parametrize("name", FILES)
 def test_files_that_another_rank_writes_fail(name: str, recording: Recording) -> None:
     statement, path = FILES[name]
-    proof = recording.prove(dealt(("# STEP", f"if step == 1: {statement}")))
+    proof = recording.prove(sharded(("# STEP", f"if step == 1: {statement}")))
     assert not proof.proved
     assert proof.failure is not None
     assert (proof.failure.kind, proof.failure.rank) == ("files", 1)

@@ -90,7 +90,7 @@ def cases() -> Iterator[Case]:
     slices = "tf.data.Dataset.from_tensor_slices((images[:train_size], labels[:train_size]))"
     tests = "tf.data.Dataset.from_tensor_slices((images[train_size:], labels[train_size:]))"
     other = ((f"dp.shard({slices})", slices), (tests, f"dp.shard({tests})"))
-    yield Case("dtensor_mlp", "test set dealt instead", other, "loss", cause=Cause.NOT_DEALT)
+    yield Case("dtensor_mlp", "test set sharded instead", other, "loss", cause=Cause.NOT_SHARDED)
     tape = "dp.DistributedGradientTape(tape).gradient(batch_loss, model.trainable_variables)\n"
     again = (tape, f"{tape}    grads = dp.grouped_allreduce(grads, op=dp.Sum)\n")
     yield Case("dtensor_mlp", "averaged, then summed", (again,), "update", cause=Cause.SUMMED)
@@ -100,7 +100,7 @@ def cases() -> Iterator[Case]:
         ("dp.init()", "order = np.random.permutation(1440)\ndp.init()"),
         (slices, slices.replace(":train_size", "order")),
     )
-    yield Case("dtensor_mlp", "order drawn too early", drawn, "the records that dp.shard deals", cause=Cause.ORDERS)
+    yield Case("dtensor_mlp", "order drawn too early", drawn, "the records given to dp.shard", cause=Cause.ORDERS)
 
 
 @pytest.mark.parametrize("case", list(cases()), ids=str)
@@ -146,7 +146,7 @@ def test_an_uneven_tail_counts_by_examples(references: References) -> None:
     assert proof.cause == Cause.TAIL.value
 
 
-def test_whole_files_are_dealt_by_record_and_named(references: References) -> None:
+def test_whole_files_are_sharded_by_record_and_named(references: References) -> None:
     before = path("smddp_mnist").read_text()
     slices = "tf.data.Dataset.from_tensor_slices((images, labels))"
     by_file = f"dp.shard(['a', 'b'], by='file', read=lambda _: {slices})"

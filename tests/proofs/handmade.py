@@ -31,8 +31,8 @@ def _averaged(tape: str) -> str:
     return f"dp.DistributedGradientTape({tape})"
 
 
-def _weighted(few: tuple[Change, ...], script: str, deal: str) -> Handmade:
-    tail = (deal, f"{deal[:-1]}, remainder='weight')")
+def _weighted(few: tuple[Change, ...], script: str, shards: str) -> Handmade:
+    tail = (shards, f"{shards[:-1]}, remainder='weight')")
     return Handmade(script, "uneven tail unweighted", Cause.TAIL, (tail,), few)
 
 
@@ -72,7 +72,7 @@ def handmade() -> Iterator[Handmade]:
     yield Handmade("class_trainer", "keep a sum-reduced loss", Cause.LOSS_SUM, (kept,), summed)
 
     few = (("images[:1500], labels[:1500]", "images[:301], labels[:301]"),)
-    deal = "dp.shard(tf.data.Dataset.from_tensor_slices((images[:301], labels[:301])))"
-    yield _weighted(few, "adversarial_training", deal)
+    shards = "dp.shard(tf.data.Dataset.from_tensor_slices((images[:301], labels[:301])))"
+    yield _weighted(few, "adversarial_training", shards)
     few = (("images[:1437], labels[:1437]", "images[:301], labels[:301]"),)
-    yield _weighted(few, "class_trainer", deal)
+    yield _weighted(few, "class_trainer", shards)

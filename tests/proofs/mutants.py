@@ -68,18 +68,18 @@ def _shuffled(call: cst.Call) -> cst.BaseExpression:
     return _without_check(call.with_changes(args=[call.args[0].with_changes(value=source), *call.args[1:]]))
 
 
-def _array_deals(module: cst.Module) -> list[cst.BaseExpression]:
-    """The deals of arrays: a fit has several, its targets' too."""
+def _array_shards(module: cst.Module) -> list[cst.BaseExpression]:
+    """The shards of arrays: a fit has several, its targets' too."""
     fits = m.findall(module, m.Call(func=m.Attribute(attr=m.Name("fit"))))
-    dealt = [[a.value for a in cst.ensure_type(f, cst.Call).args if m.matches(a.value, _dp("shard"))] for f in fits]
-    return [deal for deals in dealt if len(deals) > 1 for deal in deals]
+    sharded = [[a.value for a in cst.ensure_type(f, cst.Call).args if m.matches(a.value, _dp("shard"))] for f in fits]
+    return [shards for shards in sharded if len(shards) > 1 for shards in shards]
 
 
-def deals(change: Callable[[cst.Call], cst.BaseExpression], *, arrays: bool) -> Callable[[cst.Module], cst.Module]:
-    """Change the deals of arrays that are fitted, or all others."""
+def shards(change: Callable[[cst.Call], cst.BaseExpression], *, arrays: bool) -> Callable[[cst.Module], cst.Module]:
+    """Change the shards of arrays that are fitted, or all others."""
 
     def changed(module: cst.Module) -> cst.Module:
-        found = _array_deals(module)
+        found = _array_shards(module)
 
         class Change(cst.CSTTransformer):
             def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:  # noqa: N802
@@ -244,14 +244,14 @@ def _own_totals(module: cst.Module) -> cst.Module:
 
 
 _CHANGES: tuple[tuple[str, Callable[[cst.Module], cst.Module], Cause], ...] = (
-    ("drop the shard", calls("shard", argument), Cause.NOT_DEALT),
+    ("drop the shard", calls("shard", argument), Cause.NOT_SHARDED),
     (
         "shard twice",
         calls("shard", lambda call: _wrapped("dp.shard", source_check="False")(_without_check(call))),
-        Cause.DEALT_TWICE,
+        Cause.SHARDED_TWICE,
     ),
-    ("deal after an unseeded shuffle", deals(_shuffled, arrays=False), Cause.ORDERS),
-    ("arrays in an order of each rank", deals(_reordered, arrays=True), Cause.EXAMPLES),
+    ("shard after an unseeded shuffle", shards(_shuffled, arrays=False), Cause.ORDERS),
+    ("arrays in an order of each rank", shards(_reordered, arrays=True), Cause.EXAMPLES),
     ("drop the broadcast", _own_starts, Cause.START),
     ("sum for mean, or mean for sum", calls(_TAPE, _other_reduction), Cause.SUMMED),
     ("tapes not wrapped", calls(_TAPE, argument), Cause.NOT_AVERAGED),
@@ -263,14 +263,14 @@ _CHANGES: tuple[tuple[str, Callable[[cst.Module], cst.Module], Cause], ...] = (
     ("skip the learning-rate scale", calls("scale_lr", argument), Cause.RATE),
     ("scale twice", calls("scale_lr", _wrapped("dp.scale_lr")), Cause.RATE),
     ("batch not divided", calls("local_batch_size", argument), Cause.BATCH),
-    ("rows of a batch dealt twice", calls("local_rows", _wrapped("dp.local_rows")), Cause.DEALT_TWICE),
-    ("the same rows for all", calls("local_rows", _first_rows), Cause.NOT_DEALT),
+    ("rows of a batch sharded twice", calls("local_rows", _wrapped("dp.local_rows")), Cause.SHARDED_TWICE),
+    ("the same rows for all", calls("local_rows", _first_rows), Cause.NOT_SHARDED),
     ("rows of batches that differ by rank", calls("local_rows", _rolled), Cause.ORDERS),
-    ("batches not dealt", calls("shard_batches", argument), Cause.NOT_DEALT),
+    ("batches not sharded", calls("shard_batches", argument), Cause.NOT_SHARDED),
     ("optimizers not averaged", calls(_OPTIMIZER, argument), None),
     ("sum for mean in optimizers", calls(_OPTIMIZER, _other_reduction), Cause.SUMMED),
     ("skip the scale of optimizers", calls("scale_optimizer", argument), Cause.RATE),
     ("scale optimizers twice", calls("scale_optimizer", _wrapped("dp.scale_optimizer")), Cause.RATE),
     ("callbacks of rank 0 on all", calls("fit_callbacks", _with_own_callbacks), None),
-    ("batch of one worker dealt", calls("global_batch_size", argument), Cause.EXAMPLES),
+    ("batch of one worker sharded", calls("global_batch_size", argument), Cause.EXAMPLES),
 )

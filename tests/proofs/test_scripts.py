@@ -34,9 +34,9 @@ SAMPLE = {
     ("adversarial_training", "drop the shard"),
     ("adversarial_training", "tapes not wrapped"),
     ("adversarial_training", "other names in the module"),
-    ("adversarial_training", "dealt from a common order"),
+    ("adversarial_training", "sharded from a common order"),
     ("class_trainer", "uneven tail unweighted"),
-    ("dcgan", "deal after an unseeded shuffle"),
+    ("dcgan", "shard after an unseeded shuffle"),
     ("dcgan", "drop the broadcast"),
     ("dcgan", "forget tape 2 of 2"),
     ("dcgan", "extra prints"),
@@ -64,10 +64,10 @@ HIDDEN = {
     ("fit_gan", "optimizers not averaged"): Cause.NOT_AVERAGED,
     # Labels of one size meet images of another.
     ("train_on_batch_gan", "batch not divided"): None,
-    ("train_on_batch_gan", "batch of one worker dealt"): None,
+    ("train_on_batch_gan", "batch of one worker sharded"): None,
 }
 
-DATA = {Cause.NOT_DEALT, Cause.ORDERS, Cause.DEALT_TWICE}
+DATA = {Cause.NOT_SHARDED, Cause.ORDERS, Cause.SHARDED_TWICE}
 
 
 @cache

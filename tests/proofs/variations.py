@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import libcst as cst
 import libcst.matchers as m
-from mutants import argument, calls, deals, dense, divided_by_all, filled, gradients, own
+from mutants import argument, calls, dense, divided_by_all, filled, gradients, own, shards
 
 Change = Callable[[cst.Module], cst.Module]
 
@@ -223,14 +223,14 @@ _MIGRATED: tuple[tuple[str, Change], ...] = (
     ("gradients twice, halved", dense(gradients(_result("tf.nest.map_structure(lambda g: (g + g) / 2, CALL)")))),
     ("mean as a sum over its size, backwards", lambda module: module.visit(_MeanAsSum())),
     ("rate times the number of ranks", calls("scale_lr", _times_size)),
-    ("dealt by TensorFlow", deals(_written("(IT).shard(dp.size(), dp.rank())"), arrays=False)),
-    ("dealt from a common order", deals(_of("(IT).shuffle(64, seed=dp.shuffle_seed())"), arrays=False)),
+    ("sharded by TensorFlow", shards(_written("(IT).shard(dp.size(), dp.rank())"), arrays=False)),
+    ("sharded from a common order", shards(_of("(IT).shuffle(64, seed=dp.shuffle_seed())"), arrays=False)),
     (
-        "dealt from a cache",
-        deals(_of("(IT).cache().map(lambda *parts: parts if parts[1:] else parts[0])"), arrays=False),
+        "sharded from a cache",
+        shards(_of("(IT).cache().map(lambda *parts: parts if parts[1:] else parts[0])"), arrays=False),
     ),
-    ("dealt by slices", calls("shard", _by_slices)),
-    ("shuffled once more after the deal", deals(_result("CALL.shuffle(32)"), arrays=False)),
+    ("sharded by slices", calls("shard", _by_slices)),
+    ("shuffled once more after sharding", shards(_result("CALL.shuffle(32)"), arrays=False)),
     ("explicit broadcast left out", calls("broadcast_state", lambda _: cst.Name("None"))),
     ("ranks meet, and talk", _after_state("dp.barrier()", "print(dp.rank(), dp.average_value(1.0))")),
     ("a variable that nothing uses", _after_state("spare = __import__('tensorflow').Variable(1.0, name='spare')")),

@@ -26,7 +26,7 @@ def test_the_gradient_is_the_tapes_own():
 def test_a_step_is_bit_identical():
     x = tf.constant(np.random.default_rng(1).normal(size=(8, 3)), tf.float32)
 
-    def trained(wrap, scale, deal):
+    def trained(wrap, scale, shards):
         weights = tf.Variable(np.random.default_rng(2).normal(size=(3, 1)).astype(np.float32))
         optimizer = tf.keras.optimizers.Adam(scale(0.01))
 
@@ -37,7 +37,7 @@ def test_a_step_is_bit_identical():
             (gradient,) = wrap(tape).gradient(loss, [weights])
             optimizer.apply_gradients([(gradient, weights)])
 
-        for rows in deal(tf.data.Dataset.from_tensor_slices(x)).batch(4).repeat(5):
+        for rows in shards(tf.data.Dataset.from_tensor_slices(x)).batch(4).repeat(5):
             step(rows)
         return weights.numpy().tobytes()
 

@@ -6,7 +6,7 @@ import libcst as cst
 import pytest
 
 from tfdp.migrate.facts import Script, read
-from tfdp.migrate.facts.data import Deal
+from tfdp.migrate.facts.data import ShardPoint
 from tfdp.migrate.facts.program import reaching
 
 
@@ -117,12 +117,12 @@ def test_gradients_are_followed_to_their_update(between: str) -> None:
         (".batch(8).unbatch().batch(4)", "from_tensor_slices(arrays).batch(8).unbatch()"),
     ],
 )
-def test_where_the_records_are_dealt(stages: str, around: str) -> None:
+def test_where_the_records_are_sharded(stages: str, around: str) -> None:
     script = train(stages=stages)
-    (deal,) = script.deals
-    assert isinstance(deal, Deal)
-    assert script.index.code(deal.node).endswith(around)
-    assert bool(deal.shuffles) == ("shuffle" in around)
+    (point,) = script.shard_points
+    assert isinstance(point, ShardPoint)
+    assert script.index.code(point.node).endswith(around)
+    assert bool(point.shuffles) == ("shuffle" in around)
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_where_the_records_are_dealt(stages: str, around: str) -> None:
         ".window(4).batch(8)",
     ],
 )
-def test_data_that_cannot_be_dealt_is_a_problem(stages: str) -> None:
+def test_data_that_cannot_be_sharded_is_a_problem(stages: str) -> None:
     assert {p.code for p in train(stages=stages).problems("per-worker")} == {"TFDP010"}
 
 

@@ -45,15 +45,15 @@ def only(source: str) -> FitData:
 def test_kinds_of_data(source: str, kind: str) -> None:
     found = only(source)
     assert [name for name in ("arrays", "chains", "batches") if getattr(found, name)] == [kind]
-    assert not found.dealt
+    assert not found.sharded
 
 
 @pytest.mark.parametrize(
     "source", ["model.fit(dp.shard(x), dp.shard(y))", "model.fit(dp.shard_batches(loader.get()))", "model.fit(data)"]
 )
-def test_data_that_are_dealt_already(source: str) -> None:
+def test_data_that_are_sharded_already(source: str) -> None:
     dataset = "data = dp.shard(tf.data.Dataset.from_tensor_slices((x, y))).batch(8)\n"
-    assert only("import tfdp.runtime as dp\n" + dataset + source).dealt
+    assert only("import tfdp.runtime as dp\n" + dataset + source).sharded
 
 
 def test_what_is_given_as_arrays_is_whole_elsewhere() -> None:

@@ -103,7 +103,7 @@ def test_a_number_of_the_one_process_script_is_divided(steps: str) -> None:
 
 
 @pytest.mark.parametrize("steps", SHARE)
-def test_a_number_in_proportion_to_the_dealt_dataset_is_left(steps: str) -> None:
+def test_a_number_in_proportion_to_the_sharded_dataset_is_left(steps: str) -> None:
     schedule = train(SCHEDULE, steps=steps)
     assert not schedule.steps.of_schedules
     assert not codes(schedule)
@@ -130,7 +130,7 @@ def test_an_uncertain_number_of_steps_is_refused(steps: str) -> None:
         ("steps = 1000", False),
     ],
 )
-def test_in_global_mode_only_a_number_of_dealt_records_shrinks(steps: str, refused: bool) -> None:
+def test_in_global_mode_only_a_number_of_sharded_records_shrinks(steps: str, refused: bool) -> None:
     for script in (train(SCHEDULE, steps=steps), train(loop="data.take(steps)", steps=steps)):
         assert ("TFDP011" in {p.code for p in script.problems("global")}) == refused
 
@@ -141,7 +141,7 @@ def test_a_repeated_dataset_taken_by_its_own_length() -> None:
     assert not codes(script)
 
 
-def test_a_take_of_batches_before_the_deal_counts_no_steps() -> None:
+def test_a_take_of_batches_before_sharding_counts_no_steps() -> None:
     script = train(loop="records.batch(8).take(5).unbatch().batch(4)")
     assert not script.steps.takes
 

@@ -14,7 +14,9 @@ def test_the_list_has_a_line_for_each_rule() -> None:
 
 
 def test_first_sentence_is_one_line() -> None:
-    assert first_sentence("Deal `a.b` to\nthe workers. More.\n\nWhat it does\n    x\n") == "Deal `a.b` to the workers."
+    assert (
+        first_sentence("Shard `a.b` to\nthe workers. More.\n\nWhat it does\n    x\n") == "Shard `a.b` to the workers."
+    )
 
 
 @pytest.mark.parametrize("asked", ["TFDP010", "tfdp010", " shard-dataset "])

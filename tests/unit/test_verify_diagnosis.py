@@ -177,13 +177,13 @@ def other_examples(index: int, share: float) -> Step:
 
 def test_equal_losses_are_of_the_same_examples(traces: Traces) -> None:
     traces.all(lambda i, _: step(i, loss=2.7 + i, gradients=gradients(i, 1.9)))
-    assert traces.cause() is Cause.NOT_DEALT
+    assert traces.cause() is Cause.NOT_SHARDED
 
 
 def test_equal_losses_may_be_of_sums_over_all_ranks(traces: Traces) -> None:
     """Then other things that are known of the data say more."""
     traces.all(lambda i, _: step(i, loss=2.7 + i, gradients=gradients(i, 1.9)))
-    traces.note(Note(facts.DEALT, SITE), Note(facts.SAME_BATCH, "96"))
+    traces.note(Note(facts.SHARDED, SITE), Note(facts.SAME_BATCH, "96"))
     traces.reference.write_header(Header("complete", notes=(Note(facts.SAME_BATCH, "96"),)))
     assert traces.cause("global") is Cause.BATCH
 
@@ -191,10 +191,10 @@ def test_equal_losses_may_be_of_sums_over_all_ranks(traces: Traces) -> None:
 @pytest.mark.parametrize(
     ("notes", "cause"),
     [
-        ((facts.DEALT,), Cause.EXAMPLES),
-        ((facts.DEALT, facts.DEALT_AGAIN), Cause.DEALT_TWICE),
-        ((facts.DEALT, facts.ORDERS_DIFFER), Cause.ORDERS),
-        ((), Cause.NOT_DEALT),
+        ((facts.SHARDED,), Cause.EXAMPLES),
+        ((facts.SHARDED, facts.SHARDED_AGAIN), Cause.SHARDED_TWICE),
+        ((facts.SHARDED, facts.ORDERS_DIFFER), Cause.ORDERS),
+        ((), Cause.NOT_SHARDED),
     ],
 )
 def test_other_examples_are_explained_by_what_was_done_to_the_data(
@@ -207,7 +207,7 @@ def test_other_examples_are_explained_by_what_was_done_to_the_data(
 
 def test_whole_files_that_are_read_in_another_order(traces: Traces) -> None:
     traces.all(other_examples)
-    traces.note(Note(facts.DEALT, SITE), Note(facts.BY_FILE, "train.py:7"))
+    traces.note(Note(facts.SHARDED, SITE), Note(facts.BY_FILE, "train.py:7"))
     found = traces.diagnosis()
     assert found is not None
     assert (found.cause, "read= of dp.shard at train.py:7" in found.text) == (Cause.EXAMPLES, True)
@@ -215,7 +215,7 @@ def test_whole_files_that_are_read_in_another_order(traces: Traces) -> None:
 
 def test_batches_as_large_as_the_reference_s(traces: Traces) -> None:
     traces.all(other_examples)
-    traces.note(Note(facts.DEALT, SITE), Note(facts.SAME_BATCH, "96"))
+    traces.note(Note(facts.SHARDED, SITE), Note(facts.SAME_BATCH, "96"))
     header = Header("complete", notes=(Note(facts.SAME_BATCH, "96"), Note(facts.SAME_BATCH, "500")))
     traces.reference.write_header(header)
     assert traces.cause("global") is Cause.BATCH
@@ -224,7 +224,7 @@ def test_batches_as_large_as_the_reference_s(traces: Traces) -> None:
 
 
 def test_a_tail_is_wrong_alone_and_a_lag_to_the_end(traces: Traces) -> None:
-    traces.note(Note(facts.DEALT, SITE))
+    traces.note(Note(facts.SHARDED, SITE))
     traces.change(2, [other_examples(2, share) for share in SHARES])
     found = traces.diagnosis()
     assert found is not None

@@ -28,10 +28,10 @@ def traces(tmp_path: Path) -> Traces:
 # --- the update -------------------------------------------------------------------------------------------------------
 
 
-def test_examples_that_every_rank_reads_all_are_not_dealt(traces: Traces) -> None:
+def test_examples_that_every_rank_reads_all_are_not_sharded(traces: Traces) -> None:
     """The gradients are right then, and an optimizer may make much of their last digits."""
     traces.all(lambda i, share: at_rate(i, share, 0.83))
-    assert traces.cause(data=Data("broken", "", 0, (0, 1), (), whole=True)) is Cause.NOT_DEALT
+    assert traces.cause(data=Data("broken", "", 0, (0, 1), (), whole=True)) is Cause.NOT_SHARDED
     assert traces.cause(data=Data("broken", "", 0, (0, 1), ())) is Cause.RATE
 
 
@@ -92,7 +92,7 @@ def test_ranks_that_update_otherwise_than_each_other(traces: Traces) -> None:
     ("output", "cause"),
     [
         ("TfdpError: w differ on rank(s) 1 from rank 0's before the first gradient at train.py:1: …", Cause.START),
-        ("the records that dp.shard deals at train.py:1 differ on rank(s) 1 from rank 0's: …", Cause.ORDERS),
+        ("the records given to dp.shard at train.py:1 differ on rank(s) 1 from rank 0's: …", Cause.ORDERS),
         ("TypeError: … is a DistributedGradientTape already: wrap a tape once", Cause.AVERAGED_TWICE),
         (
             "tfdp.runtime.foundation.errors.RankFinishedError: rank 0 waits in allreduce for rank 1, which has ended",
@@ -106,11 +106,11 @@ def test_what_the_runtime_says_itself(traces: Traces, output: str, cause: Cause)
     assert found.cause is cause
 
 
-def test_a_second_deal_finds_the_first_one_s_shares_different(traces: Traces) -> None:
-    traces.note(Note(facts.DEALT, SITE), Note(facts.DEALT_AGAIN, SITE))
-    found = traces.diagnosis(reason="TfdpError: the records that dp.shard deals at train.py:1 differ on rank(s) 1")
+def test_a_second_sharding_finds_the_first_one_s_shares_different(traces: Traces) -> None:
+    traces.note(Note(facts.SHARDED, SITE), Note(facts.SHARDED_AGAIN, SITE))
+    found = traces.diagnosis(reason="TfdpError: the records given to dp.shard at train.py:1 differ on rank(s) 1")
     assert found is not None
-    assert found.cause is Cause.DEALT_TWICE
+    assert found.cause is Cause.SHARDED_TWICE
 
 
 def test_the_script_s_own_error_speaks_for_itself(traces: Traces) -> None:

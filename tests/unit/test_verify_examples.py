@@ -29,7 +29,7 @@ def reference(**about: object) -> list[Delivery]:
     return [element(step, range(step * BATCH, (step + 1) * BATCH), **about) for step in range(STEPS)]
 
 
-def dealt(size: int = 2, **about: object) -> list[list[Delivery]]:
+def sharded(size: int = 2, **about: object) -> list[list[Delivery]]:
     return [
         [element(step, range(step * BATCH + rank, (step + 1) * BATCH, size), **about) for step in range(STEPS)]
         for rank in range(size)
@@ -41,7 +41,7 @@ def numbers(first: int, count: int) -> range:
 
 
 def test_a_partition_is_shared_and_counted() -> None:
-    found = examples.judge_examples(reference(), dealt(3), STEPS)
+    found = examples.judge_examples(reference(), sharded(3), STEPS)
     assert (found.outcome, found.examples) == ("shared", ((8, 8, 8),))
     of = "each of the reference's 24 examples, in the first pass over them,"
     assert found.text == f"{of} was read by one rank, in the same step (rank 0 8, rank 1 8, rank 2 8)"
@@ -59,12 +59,12 @@ def test_which_rank_has_which_and_in_what_order_does_not_matter() -> None:
     assert examples.judge_examples(reference(), ranks, STEPS).outcome == "shared"
 
 
-def undealt() -> list[list[Delivery]]:
+def unsharded() -> list[list[Delivery]]:
     return [[element(step, numbers(step * 3, 3)) for step in range(STEPS)] for _ in range(2)]
 
 
 def test_the_same_share_for_all_is_broken_at_the_first_step() -> None:
-    found = examples.judge_examples(reference(), undealt(), STEPS)
+    found = examples.judge_examples(reference(), unsharded(), STEPS)
     assert (found.outcome, found.step, found.ranks) == ("broken", 0, (0, 1))
     assert found.text == (
         "step 0, ranks 0 and 1: 3 of the reference's 6 examples were read by no rank; "
@@ -73,7 +73,7 @@ def test_the_same_share_for_all_is_broken_at_the_first_step() -> None:
 
 
 def test_a_rank_that_goes_astray_later_is_named_with_its_step() -> None:
-    ranks = dealt()
+    ranks = sharded()
     ranks[1][2] = element(2, [0, 1, 2])
     found = examples.judge_examples(reference(), ranks, STEPS)
     assert (found.outcome, found.step, found.ranks) == ("broken", 2, (1,))
@@ -81,7 +81,7 @@ def test_a_rank_that_goes_astray_later_is_named_with_its_step() -> None:
 
 
 def test_a_smaller_share_is_said() -> None:
-    ranks = dealt()
+    ranks = sharded()
     ranks[1][3] = element(3, [19, 21])
     found = examples.judge_examples(reference(), ranks, STEPS)
     assert (found.step, found.ranks) == (3, (0, 1))
@@ -95,7 +95,7 @@ def test_all_examples_for_every_rank_are_not_shared_out() -> None:
 
 
 def test_a_rank_whose_gradient_counts_for_nothing_may_read_anything() -> None:
-    ranks = dealt()
+    ranks = sharded()
     ranks[0][3] = element(3, numbers(18, 6))
     ranks[1][3] = element(3, [0, 1])
     assert examples.judge_examples(reference(), ranks, STEPS).outcome == "broken"
@@ -108,7 +108,7 @@ def test_a_part_that_differs_by_rank_beside_one_that_is_shared_is_no_alarm() -> 
         made = (np.array([next(count) for _ in one.parts[0]], np.uint64) for one in deliveries)
         return [Delivery(**{**vars(one), "parts": (next(made), *one.parts)}) for one in deliveries]
 
-    found = examples.judge_examples(numbered(reference()), [numbered(one) for one in dealt()], STEPS)
+    found = examples.judge_examples(numbered(reference()), [numbered(one) for one in sharded()], STEPS)
     assert found.outcome == "shared"
 
 
@@ -117,7 +117,7 @@ def test_evaluation_in_between_is_not_training() -> None:
         tests = element(2, numbers(500, 30), site="train.py:9", last=False)
         return [*deliveries[:2], tests, *deliveries[2:]]
 
-    found = examples.judge_examples(evaluated(reference()), [evaluated(one) for one in dealt()], STEPS)
+    found = examples.judge_examples(evaluated(reference()), [evaluated(one) for one in sharded()], STEPS)
     assert (found.outcome, found.examples) == ("shared", ((12, 12),))
 
 
@@ -126,17 +126,17 @@ def test_a_second_place_that_all_ranks_read_alike_is_no_alarm() -> None:
         pairs = ((Delivery(**{**vars(e), "last": False}), element(e.step, [7], site="train.py:8")) for e in deliveries)
         return [one for pair in pairs for one in pair]
 
-    found = examples.judge_examples(with_style(reference()), [with_style(one) for one in dealt()], STEPS)
+    found = examples.judge_examples(with_style(reference()), [with_style(one) for one in sharded()], STEPS)
     assert (found.outcome, found.examples) == ("shared", ((12, 12),))
-    found = examples.judge_examples(with_style(reference()), [with_style(one) for one in undealt()], STEPS)
+    found = examples.judge_examples(with_style(reference()), [with_style(one) for one in unsharded()], STEPS)
     assert (found.outcome, found.step) == ("broken", 0)
 
 
 UNFOLLOWED = {
     "examples of their own": [[element(s, numbers(9000 * (1 + r) + 3 * s, 3)) for s in range(STEPS)] for r in range(2)],
-    "drawn in the pipeline": dealt(drawn=True),
+    "drawn in the pipeline": sharded(drawn=True),
     "nothing seen": [[], []],
-    "another number of places": [[*dealt()[0], element(3, [1], site="train.py:8")], dealt()[1]],
+    "another number of places": [[*sharded()[0], element(3, [1], site="train.py:8")], sharded()[1]],
 }
 
 
@@ -148,31 +148,31 @@ def test_what_cannot_be_told_apart_is_not_followed(name: str) -> None:
 
 
 def test_one_batch_read_before_the_training_is_not_followed() -> None:
-    assert examples.judge_examples(reference()[:1], [one[:1] for one in dealt()], STEPS).outcome == "unfollowed"
-    assert examples.judge_examples(reference()[:1], [one[:1] for one in dealt()], 1).outcome == "shared"
+    assert examples.judge_examples(reference()[:1], [one[:1] for one in sharded()], STEPS).outcome == "unfollowed"
+    assert examples.judge_examples(reference()[:1], [one[:1] for one in sharded()], 1).outcome == "shared"
 
 
 def test_arguments_are_compared_where_there_is_no_stream() -> None:
     alone = reference(kind="argument")
-    assert examples.judge_examples(alone, dealt(kind="argument"), STEPS).outcome == "shared"
+    assert examples.judge_examples(alone, sharded(kind="argument"), STEPS).outcome == "shared"
     assert examples.judge_examples(alone, [alone, alone], STEPS).outcome == "unfollowed"
-    assert examples.judge_examples(alone, undealt(), STEPS).outcome == "unfollowed"
+    assert examples.judge_examples(alone, unsharded(), STEPS).outcome == "unfollowed"
 
 
 def test_what_keras_reads_is_followed_too() -> None:
     site = "train.py:7>fit>one_step_on_iterator"
-    assert examples.judge_examples(reference(site=site), dealt(site=site), STEPS).outcome == "shared"
+    assert examples.judge_examples(reference(site=site), sharded(site=site), STEPS).outcome == "shared"
     undivided = [reference(site=site), reference(site=site)]
     assert examples.judge_examples(reference(site=site), undivided, STEPS).outcome == "broken"
 
 
 def test_no_step_is_nothing_to_judge() -> None:
-    assert examples.judge_examples(reference(), dealt(), 0).outcome == "unfollowed"
+    assert examples.judge_examples(reference(), sharded(), 0).outcome == "unfollowed"
 
 
 def test_what_is_written_is_read_without_a_broken_last_line(tmp_path: Path) -> None:
     assert examples.read_examples(tmp_path) == []
-    given = dealt()[1]
+    given = sharded()[1]
     examples.write_examples(tmp_path, given[:1])
     examples.write_examples(tmp_path, given[1:])
     with (tmp_path / examples.EXAMPLES_FILE).open("a") as file:
@@ -220,6 +220,6 @@ def test_equal_rows_are_equal(array: "np.ndarray") -> None:
 
 def test_the_first_step_that_is_wrong_is_named_whichever_loop_it_is_of() -> None:
     last = [element(STEPS, range(900, 906), site="train.py:30")]
-    ranks = [[*own, *last] for own in undealt()]
+    ranks = [[*own, *last] for own in unsharded()]
     found = examples.judge_examples([*reference(), *last], ranks, STEPS + 1)
     assert (found.outcome, found.step) == ("broken", 0)

@@ -20,7 +20,7 @@ _METRICS = "keras.metrics."
 class Seen(Enum):
     """Which examples a metric is updated with between two resets."""
 
-    DEALT = "each worker's own"
+    SHARDED = "each worker's own"
     WHOLE = "all, on every worker"
     BOTH = "both in turn"
 
@@ -43,9 +43,9 @@ class Metrics:
         datasets: Datasets,
         loops: tuple[TrainingLoop, ...],
         finder: Loops,
-        dealt: Collection[cst.CSTNode],
+        sharded: Collection[cst.CSTNode],
     ) -> None:
-        self._origins, self._datasets, self._finder, self._dealt = origins, datasets, finder, dealt
+        self._origins, self._datasets, self._finder, self._sharded = origins, datasets, finder, sharded
         self._index, self._loops = origins.index, {loop.loop for loop in loops}
 
     def result(self, call: cst.Call) -> Result | None:
@@ -57,7 +57,7 @@ class Metrics:
         seen = {s for u in updates for s in self._seen(u, ())}
         which = seen.pop() if len(seen) == 1 else Seen.BOTH if seen else Seen.WHOLE
         names = {self._class(m) for m in made}
-        exact = names <= METRIC_RATIOS or (names <= METRIC_RATIOS | METRIC_COUNTS and which is Seen.DEALT)
+        exact = names <= METRIC_RATIOS or (names <= METRIC_RATIOS | METRIC_COUNTS and which is Seen.SHARDED)
         return Result(call, which, exact and which is not Seen.WHOLE and not self.in_graph(call))
 
     def in_graph(self, node: cst.CSTNode) -> bool:
@@ -105,12 +105,12 @@ class Metrics:
             return
         for loop in self._index.loops_around(node):
             if loop in self._loops:
-                yield Seen.DEALT
+                yield Seen.SHARDED
                 return
             if isinstance(loop, cst.For) and (chains := self._datasets.chains(self._datasets.unwrap(loop.iter))):
                 nodes = {n for c in chains for n in c.nodes}
-                dealt = any(c.dealt is not None for c in chains) or any(n in self._dealt for n in nodes)
-                yield Seen.DEALT if dealt else Seen.WHOLE
+                sharded = any(c.sharded is not None for c in chains) or any(n in self._sharded for n in nodes)
+                yield Seen.SHARDED if sharded else Seen.WHOLE
                 return
         callers = self._origins.calls_into(node)
         for caller in callers:

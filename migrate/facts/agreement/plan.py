@@ -50,15 +50,15 @@ class Agreement:
         datasets: Datasets,
         loops: tuple[TrainingLoop, ...],
         finder: Loops,
-        dealt: Collection[cst.CSTNode],
+        sharded: Collection[cst.CSTNode],
         *,
         fits: Collection[cst.CSTNode] = (),
     ) -> None:
         """`fits` are calls of Keras' fit: all ranks make them together."""
         self._origins, self._index, self._loops, self._fits = origins, origins.index, loops, fits
-        self._metrics = Metrics(origins, datasets, loops, finder, dealt)
+        self._metrics = Metrics(origins, datasets, loops, finder, sharded)
         shared = Hooks(origins).shared()
-        self._sameness = Sameness(origins, datasets, loops, dealt, metric=self._of_metric, shared=shared)
+        self._sameness = Sameness(origins, datasets, loops, sharded, metric=self._of_metric, shared=shared)
         self._linear = Linear(origins, self._sameness)
         self._writers = Writers(origins)
         self._presence = Presence(origins, self._writers)

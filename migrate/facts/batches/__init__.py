@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .array_batches import ArrayBatches
-from .sharding import Dealing, dealing
+from .sharding import ShardPlan, shard_plan
 from .sizes import BatchSizes, is_part
 
-__all__ = ["ArrayBatches", "BatchSizes", "Dealing", "dealing", "is_part"]
+__all__ = ["ArrayBatches", "BatchSizes", "ShardPlan", "is_part", "shard_plan"]

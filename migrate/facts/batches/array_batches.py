@@ -23,7 +23,7 @@ class ArrayBatches:
 
     @cached_property
     def takes(self) -> tuple[Take, ...]:
-        """Each batch once; also those that are dealt already."""
+        """Each batch once; also those that are sharded already."""
         found = {t.node: t for loop in self.loops for t in loop.takes}
         lifted = {n: self._lifted(t) for n, t in found.items()}
         return tuple({t.node: t for n, inside in found.items() for t in lifted[n] or [inside]}.values())
@@ -41,7 +41,7 @@ class ArrayBatches:
         """Of a function that makes batches for others too: what its training calls give, in place of the batch."""
         index = self.origins.index
         function = index.enclosing_function(take.node)
-        if take.dealt or function is None or not self._others(function) or not isinstance(take.size, Definition):
+        if take.sharded or function is None or not self._others(function) or not isinstance(take.size, Definition):
             return []
         if take.size.kind != "param" or take.size.scope is not function or not self._gives_rows(function):
             return []
@@ -74,8 +74,8 @@ class ArrayBatches:
 
     @property
     def open(self) -> tuple[Take, ...]:
-        """The batches that are not dealt yet."""
-        return tuple(t for t in self.takes if not t.dealt)
+        """The batches that are not sharded yet."""
+        return tuple(t for t in self.takes if not t.sharded)
 
     @property
     def rows(self) -> frozenset[cst.CSTNode]:
@@ -159,7 +159,7 @@ class ArrayBatches:
     # --- problems -----------------------------------------------------------------------------------------------------
 
     def problems(self, batch: str) -> list[Problem]:
-        """What keeps the batches from being dealt."""
+        """What keeps the batches from being sharded."""
         found = [*self._shared(), *self._without_training(), *self._drawn_by_rank()]
         next_step = "take batches of whole examples, whose first axis is the batch's all the way to the model"
         for node in dict.fromkeys(n for loop in self.loops for n in loop.turned if self.open):
@@ -197,7 +197,7 @@ class ArrayBatches:
         reason = "TensorFlow draws here which examples come next, and its draws differ by worker"
         next_step = "draw permutations and indices with NumPy, whose generator all workers share"
         for loop in self.loops:
-            made = [n for take in loop.takes if not take.dealt for n in (take.node, *loop.arrays)]
+            made = [n for take in loop.takes if not take.sharded for n in (take.node, *loop.arrays)]
             drawn = [n for m in made for n in parts(self.origins, m) if DRAWN.match(self.origins.called(n))]
             inside = [n for n in drawn if {loop.loop, *loop.outer}.intersection(self.origins.index.ancestors(n))]
             yield from (Problem("TFDP012", node, reason, next_step) for node in inside)

@@ -10,7 +10,7 @@ import libcst as cst
 
 from ...catalogue import BATCHING, STAGES
 from ..apis import COMPUTES, COUNTS_EXAMPLES, GIVEN_OUTSIDE, LOCAL_STEPS, ROUNDS, SAME_COUNT, SIZES_OF_FLOWS
-from ..data import Arrays, Chain, Datasets, Deal
+from ..data import Arrays, Chain, Datasets, ShardPoint
 from ..keras import FitData
 from ..program import (
     ITER,
@@ -35,7 +35,7 @@ class Extent(Enum):
     """What a number of steps covers."""
 
     WHOLE = "the one-process script's number: to be divided"
-    SHARE = "proportional to the length of a dealt dataset: divided already"
+    SHARE = "proportional to the length of a sharded dataset: divided already"
     DIVIDED = "divided by dp.local_steps already"
     UNKNOWN = "not certain"
 
@@ -66,18 +66,18 @@ class StepCounts:
         self,
         origins: Origins,
         datasets: Datasets,
-        deals: Iterable[Deal],
+        shard_points: Iterable[ShardPoint],
         fitted: Iterable[FitData] = (),
         looped: bool = False,
     ) -> None:
-        """fitted: data of Keras' fit, which are dealt where they are given to it, and stay whole elsewhere; looped:
+        """fitted: data of Keras' fit, which are sharded where they are given to it, and stay whole elsewhere; looped:
         whether there are training loops besides."""
         self._origins, self._datasets = origins, datasets
         self._arrays = Arrays(origins, datasets)
-        self._dealt = {d.node: d.batches for d in deals}
+        self._sharded = {d.node: d.batches for d in shard_points}
         fitted = tuple(fitted)
-        # Where all data are dealt as fit is given them, nothing else in the file knows of the workers.
-        self._all_at_fit = bool(fitted) and set(self._dealt) <= {f.data for f in fitted} and not looped
+        # Where all data are sharded as fit is given them, nothing else in the file knows of the workers.
+        self._all_at_fit = bool(fitted) and set(self._sharded) <= {f.data for f in fitted} and not looped
         given = [v for f in fitted for v in (*(value for _, value in f.arrays), f.batches) if v is not None]
         self._whole = {o.node for value in given for o in origins.of(value)}
 
@@ -105,11 +105,11 @@ class StepCounts:
         return _uncertain(bound.node, "this counts steps, and its value may already shrink with a worker's share")
 
     def counts_records(self, node: cst.CSTNode) -> bool:
-        """Whether a number holds the length of dealt records before they are batched, a share in every batch mode."""
+        """Whether a number holds the length of sharded records before they are batched, a share in every batch mode."""
         calls = (n for n in parts(self._origins, node) if isinstance(n, cst.Call))
         sized = (data for call in calls if (data := self._sized(call)) is not None)
         chains = (chain for data in sized for chain in self._datasets.chains(data))
-        return any(self._dealt.keys() & set(c.nodes) and not self._deals_batches(c) for c in chains)
+        return any(self._sharded.keys() & set(c.nodes) and not self._shards_batches(c) for c in chains)
 
     def _sized(self, call: cst.Call) -> cst.BaseExpression | None:
         """`data` of `len(data)`, `data.cardinality()`, `tf.data.experimental.cardinality(data)`."""
@@ -161,7 +161,7 @@ class StepCounts:
             case cst.ListComp():
                 return self.extent(node.elt)
             case cst.Integer() | cst.Float() | cst.SimpleString() | cst.ImportFrom():
-                return Extent.WHOLE  # what another file holds, no deal of this one has made smaller
+                return Extent.WHOLE  # what another file holds, no sharding of this one has made smaller
             case cst.UnaryOperation():
                 return self.extent(node.expression)
             case cst.BinaryOperation():
@@ -202,24 +202,24 @@ class StepCounts:
         return self.extent(receiver(call)) if reads else Extent.UNKNOWN
 
     def _length(self, node: cst.BaseExpression) -> Extent:
-        """A dataset's length follows the workers where its batches hold dealt records; an array's never does."""
+        """A dataset's length follows the workers where its batches hold sharded records; an array's never does."""
         chains = self._datasets.chains(node)
         if chains:
-            return Extent.SHARE if all(self._deals_batches(c) for c in chains) else self._undealt(chains)
+            return Extent.SHARE if all(self._shards_batches(c) for c in chains) else self._unsharded(chains)
         fitted = {o.node for o in self._origins.of(node)}
         whole = self._arrays.is_array(node) or (bool(fitted) and fitted <= self._whole)
         whole = whole and self._arrays.independent(node)
         return Extent.WHOLE if whole else Extent.UNKNOWN
 
-    def _undealt(self, chains: tuple[Chain, ...]) -> Extent:
-        """A dataset that `fit` is given, and that is dealt there only."""
-        fitted = any(self._dealt.values()) and not any(self._places(c) for c in chains)
+    def _unsharded(self, chains: tuple[Chain, ...]) -> Extent:
+        """A dataset that `fit` is given, and that is sharded there only."""
+        fitted = any(self._sharded.values()) and not any(self._places(c) for c in chains)
         return Extent.WHOLE if fitted else Extent.UNKNOWN
 
     def _places(self, chain: Chain) -> list[tuple[int, bool]]:
-        return [(i, self._dealt[n]) for i, link in enumerate(chain.links) for n in link.nodes if n in self._dealt]
+        return [(i, self._sharded[n]) for i, link in enumerate(chain.links) for n in link.nodes if n in self._sharded]
 
-    def _deals_batches(self, chain: Chain) -> bool:
+    def _shards_batches(self, chain: Chain) -> bool:
         places = self._places(chain)
         if len(places) != 1:
             return False
@@ -279,7 +279,7 @@ class StepCounts:
 
 
 def _takes(chain: Chain) -> list[cst.Call]:
-    """The `.take(k)` of batches after the last stage that the deal has to follow."""
+    """The `.take(k)` of batches after the last stage that the sharding has to follow."""
     takes: list[cst.Call] = []
     batched = False
     for link, of_batches in chain.stages:

@@ -8,7 +8,7 @@ import libcst as cst
 
 from ...catalogue import Kind
 from ..apis import KERAS_COMPUTES, RANKS
-from ..data import Deal, drops_remainder
+from ..data import ShardPoint, drops_remainder
 from ..keras import Fit, FitData
 from ..program import Origins, Problem, argument, backward, closure, is_off, method, nodes, number, receiver
 from .counts import StepCount, StepCounts
@@ -16,7 +16,7 @@ from .counts import StepCount, StepCounts
 # --- steps ------------------------------------------------------------------------------------------------------------
 
 
-def steps_of(fit: FitData, deals: Iterable[Deal], counts: StepCounts) -> StepCount | Problem | None:
+def steps_of(fit: FitData, shard_points: Iterable[ShardPoint], counts: StepCounts) -> StepCount | Problem | None:
     """`steps_per_epoch`, where it is to be divided; rounded down where the data end by themselves."""
     call = fit.fit.call
     found = counts.count(call, "steps_per_epoch", 12, "fit()")
@@ -26,7 +26,7 @@ def steps_of(fit: FitData, deals: Iterable[Deal], counts: StepCounts) -> StepCou
     if fit.arrays:
         return _unneeded(given, "the arrays' own length")
     own = {n for chain in fit.chains for n in chain.nodes} | {fit.data}
-    by_batches = fit.batches is not None or any(d.batches for d in deals if d.node in own)
+    by_batches = fit.batches is not None or any(d.batches for d in shard_points if d.node in own)
     if by_batches or not fit.chains:
         return StepCount(call, found.keyword, found.position, given, down=True)
     endless = [chain.endless or any(link.stage == "repeat" for link in chain.links) for chain in fit.chains]

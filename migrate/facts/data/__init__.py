@@ -5,39 +5,38 @@ from __future__ import annotations
 from .arrays import Arrays
 from .chains import Chain, draws, drops_remainder
 from .datasets import Datasets
-from .deals import Deal, find_batch_deal, find_deal, of_lengths, of_padded
 from .drawing import Draw, numpy_draw
 from .misses import Sought
+from .next_batches import NextBatch, NextBatches, endless
 from .seeding import draws_in, seeds, unseeded
+from .shard_points import ShardPoint, find_batch_shard_point, find_shard_point, of_lengths, of_padded
 from .sharing import Sharing, Switches
 from .shuffles import shuffles_of
-from .take import Missed, Sureness, Take
-from .take import Taken as ArrayTaken
-from .taken import Taken, Takings, endless
+from .take import Missed, StepRows, Sureness, Take
 from .takes import Takes
 
 __all__ = [
-    "ArrayTaken",
     "Arrays",
     "Chain",
     "Datasets",
-    "Deal",
     "Draw",
     "Missed",
+    "NextBatch",
+    "NextBatches",
+    "ShardPoint",
     "Sharing",
     "Sought",
+    "StepRows",
     "Sureness",
     "Switches",
     "Take",
-    "Taken",
     "Takes",
-    "Takings",
     "draws",
     "draws_in",
     "drops_remainder",
     "endless",
-    "find_batch_deal",
-    "find_deal",
+    "find_batch_shard_point",
+    "find_shard_point",
     "numpy_draw",
     "of_lengths",
     "of_padded",

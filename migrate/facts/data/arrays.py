@@ -1,4 +1,4 @@
-"""Arrays, whose lengths no deal of records to the workers changes."""
+"""Arrays, whose lengths no sharding of records to the workers changes."""
 
 from __future__ import annotations
 

@@ -27,11 +27,11 @@ class Link:
 class Chain:
     """A record stream and its stages.
 
-    `dealt` is the number of links before `dp.shard(…)`, where the script has that already.
+    `sharded` is the number of links before `dp.shard(…)`, where the script has that already.
     """
 
     links: tuple[Link, ...]
-    dealt: int | None = None
+    sharded: int | None = None
     batched_source: bool = False
     drawn: tuple[cst.Call, ...] = ()  # what draws the order of the source: `list_files(…)`, shuffles of its parts
     endless: bool = False  # the source itself: datasets that repeat for ever, put together

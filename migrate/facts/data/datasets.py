@@ -204,9 +204,11 @@ class Datasets:
             return self._chains(inside, path, calls)
         if origins.called(node) in SHARDS_DATASET and node.args:
             if argument(node, "read") is not None:  # by="file": what is given are paths, what comes out are records
-                return [Chain((_source(node, path),), dealt=1)]
+                return [Chain((_source(node, path),), sharded=1)]
             given = self._chains(node.args[0].value, (), calls)
-            return given if isinstance(given, Unknown) else [replace(c.named(node), dealt=len(c.links)) for c in given]
+            return (
+                given if isinstance(given, Unknown) else [replace(c.named(node), sharded=len(c.links)) for c in given]
+            )
         if method(node) and origins.function(node.func) is None:
             before = self._chains(receiver(node), (), calls)
             if isinstance(before, Unknown):
@@ -256,7 +258,7 @@ class Datasets:
         zips, mixes = api.endswith(".zip"), MIXES_DATASETS.match(api) is not None
         parts = self._parts(node) if mixes else []
         if zips and parts and all(c.batches for c in parts):
-            return parts  # each is dealt by itself, and batch goes with batch
+            return parts  # each is sharded by itself, and batch goes with batch
         size, batched = argument(node, "batch_size"), self._kind(node) is Kind.BATCHED_DATASET
         if size is not None:
             batched = self._origins.names.api(size.value) != "builtins.None"

@@ -54,7 +54,7 @@ class Sharing:
         return any(self._asks_length(use) for each in later for use in (*self._uses_of(each), each))
 
     def drawn_before(self, chains: Iterable[Chain]) -> Problem | None:
-        """Where a dataset is dealt at its end, TensorFlow must draw nothing on the way: its draws differ by rank."""
+        """Where a dataset is sharded at its end, TensorFlow must draw nothing on the way: its draws differ by rank."""
         stages = [call for c in chains for call in c.calls("map", "flat_map", "interleave") if call.args]
         for call in stages:
             function = self._origins.function(call.args[0].value)

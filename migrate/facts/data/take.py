@@ -16,7 +16,7 @@ Loop = cst.For | cst.While
 class Take:
     """An expression that takes a batch.
 
-    node: what its rows are dealt of. size: what says how many rows, where that is one thing; sizes: the places that say
+    node: whose rows are sharded. size: what says how many rows, where that is one thing; sizes: the places that say
     it within the batch; header: those in its loop's range. steps: a number of steps, in which the size has no part;
     lengths: numbers of records up to which the loop runs. loops: the loops around it, from the innermost outwards,
     through the calls on the way. counted: a counter chooses the rows, else a draw. array: what it is taken from. each:
@@ -31,7 +31,7 @@ class Take:
     steps: tuple[cst.BaseExpression, ...] = ()
     lengths: tuple[cst.BaseExpression, ...] = ()
     counted: bool = False
-    dealt: bool = False
+    sharded: bool = False
     array: cst.BaseExpression | None = None
     each: bool = False
 
@@ -72,7 +72,7 @@ class Missed:
 
 
 @dataclass
-class Taken:
+class StepRows:
     """What a step takes.
 
     rows: expressions whose first axis is the batch's; calls: calls of the file's own functions in which it is taken;

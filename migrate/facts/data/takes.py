@@ -13,7 +13,7 @@ from .datasets import Datasets
 from .misses import Misses, Sought
 from .row_axes import keeps_rows, turns
 from .rows import Rows
-from .take import Take, Taken, Way
+from .take import StepRows, Take, Way
 
 
 class Takes:
@@ -23,7 +23,7 @@ class Takes:
         self._origins, self._datasets = origins, datasets
         self._rows = Rows(origins)
 
-    def of(self, sought: Sought, calls: dict[cst.FunctionDef, cst.Call]) -> Taken:
+    def of(self, sought: Sought, calls: dict[cst.FunctionDef, cst.Call]) -> StepRows:
         """The batches in a training step's expressions, which are reached by `calls`."""
         walk = _Walk(self._origins, self._rows, Misses(self._origins, self._datasets, self._rows, sought))
         for expression in sought.expressions:
@@ -31,7 +31,7 @@ class Takes:
         walk.found.missed = walk.misses.found
         return walk.found
 
-    def others(self, taken: Taken, calls: dict[cst.FunctionDef, cst.Call]) -> Taken:
+    def others(self, taken: StepRows, calls: dict[cst.FunctionDef, cst.Call]) -> StepRows:
         """Further slices by the counters of those taken already, as those for a metric are."""
         bodies = {t.loops[0] for t in taken.takes.values() if t.counted and isinstance(t.loops[0], cst.For)}
         sliced = [(loop, n) for loop in bodies for n in nodes(loop.body) if isinstance(n, cst.Subscript)]
@@ -48,7 +48,7 @@ class _Walk:
 
     def __init__(self, origins: Origins, rows: Rows, misses: Misses) -> None:
         self._origins, self._rows, self.misses = origins, rows, misses
-        self.found = Taken()
+        self.found = StepRows()
         self._known: dict[tuple[cst.CSTNode, bool], bool] = {}
 
     def follow(self, node: cst.CSTNode, way: Way) -> bool:
@@ -81,7 +81,7 @@ class _Walk:
             around = self._rows.loops(node, way)
             if way.consumer is not None and way.consumer not in around:
                 around = (way.consumer, *self._rows.loops(way.consumer, way))
-            return Take(node, around, dealt=True) if around else None
+            return Take(node, around, sharded=True) if around else None
         sliced = self._rows.slice(node, way) if isinstance(node, cst.Subscript) else None
         if isinstance(sliced, Take):
             return sliced

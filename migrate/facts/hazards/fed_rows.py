@@ -1,4 +1,4 @@
-"""Whether what `train_on_batch` is given comes from the batches of its loop, or from somewhere that no rule deals."""
+"""Whether what `train_on_batch` is given comes from the batches of its loop, or from somewhere that no rule shards."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _COMPUTES = (*FRAMEWORKS, "itertools.", "tfdp.runtime.")
 
 def fed_otherwise(origins: Origins, losses: Losses, loops: Sequence[TrainingLoop]) -> list[Problem]:
     """What steps are given that is not a worker's share of it."""
-    return [*_undealt(origins, losses, loops), *_weighted(origins, losses, loops)]
+    return [*_unsharded(origins, losses, loops), *_weighted(origins, losses, loops)]
 
 
-def _undealt(origins: Origins, losses: Losses, loops: Iterable[TrainingLoop]) -> list[Problem]:
-    """Examples that code outside the file gives, of nothing that is dealt: all workers may get the same."""
+def _unsharded(origins: Origins, losses: Losses, loops: Iterable[TrainingLoop]) -> list[Problem]:
+    """Examples that code outside the file gives, of nothing that is sharded: all workers may get the same."""
     reason = "cannot tell where these examples come from: all workers may train on the same ones"
     next_step = "read the data in this file: slice arrays, index them by a NumPy draw, or iterate a tf.data.Dataset"
     given = ((v, loop) for loop in loops if not loop.gradient.wrapped for v in _given(loop))
@@ -62,7 +62,7 @@ def _is_opaque(origins: Origins, losses: Losses, value: cst.BaseExpression, loop
 
 
 def _is_drawn(origins: Origins, made: cst.Call) -> bool:
-    """Whether random numbers say what a call gives: those are dealt themselves."""
+    """Whether random numbers say what a call gives: those are sharded themselves."""
     calls = [n for n in parts(origins, made) if isinstance(n, cst.Call)]
     return any(numpy_draw(origins, c) is not None or origins.kind(c.func) is Kind.DRAW for c in calls)
 

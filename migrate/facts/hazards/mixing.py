@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 import libcst as cst
 
 from ..apis import CALLED
-from ..data import Chain, Deal
+from ..data import Chain, ShardPoint
 from ..keras import methods_below
 from ..losses import Losses
 from ..program import Origins, Problem
@@ -31,9 +31,9 @@ class Mixing:
         """`losses` has to know nothing of who calls a function."""
         self._origins, self._losses = origins, losses
 
-    def problems(self, chains: Iterable[Chain], deals: Iterable[Deal]) -> list[Problem]:
+    def problems(self, chains: Iterable[Chain], shard_points: Iterable[ShardPoint]) -> list[Problem]:
         """Each place once."""
-        whole = {d.node for d in deals if d.batches}
+        whole = {d.node for d in shard_points if d.batches}
         own = (c for c in chains if whole.isdisjoint(c.nodes))
         given = [c.args[0].value for c in self._origins.calls_to("keras.layers.Lambda") if c.args]
         given += [value for chain in own for value in chain.mapped_over_batches]

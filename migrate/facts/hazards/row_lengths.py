@@ -1,4 +1,4 @@
-"""Batches as long as their longest row, made after the rows were dealt: each worker's has a length of its own."""
+"""Batches as long as their longest row, made after the rows were sharded: each worker's has a length of its own."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import libcst as cst
 
-from ..data import Chain, Deal
+from ..data import Chain, ShardPoint
 from ..program import Origins, Problem, argument, method, nodes
 from ..training import TrainingLoop
 
@@ -21,10 +21,10 @@ class RowLengths:
         self._origins = origins
 
     def problems(
-        self, chains: Iterable[Chain], deals: Iterable[Deal], loops: Iterable[TrainingLoop], batch: str
+        self, chains: Iterable[Chain], shard_points: Iterable[ShardPoint], loops: Iterable[TrainingLoop], batch: str
     ) -> list[Problem]:
         """In the stages of training chains after the batches, and in the steps of training loops."""
-        whole = {d.node for d in deals if d.batches and (d.rows or batch == "global")}
+        whole = {d.node for d in shard_points if d.batches and (d.rows or batch == "global")}
         own = [c for c in chains if whole.isdisjoint(c.nodes)]
         places = [*(p for chain in own for p in self._mapped(chain)), *(p for loop in loops for p in self._step(loop))]
         found = dict.fromkeys(call for place in places for call in nodes(place) if isinstance(call, cst.Call))

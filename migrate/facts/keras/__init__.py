@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..apis import POSITIONS
 from .averaged import Given
-from .averaging import KerasAveraging, Update
+from .averaging import FittedOptimizer, KerasAveraging
 from .fit_data import FitData, batch_size_of, given_to, has_callbacks, held_out_by
 from .fits import Compile, Fit
 from .fitted import Fitted
@@ -19,11 +19,11 @@ __all__ = [
     "Fit",
     "FitData",
     "Fitted",
+    "FittedOptimizer",
     "Given",
     "Hooks",
     "KerasAveraging",
     "KerasStepping",
-    "Update",
     "Xla",
     "batch_size_of",
     "callback_functions",

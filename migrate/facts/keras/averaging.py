@@ -18,7 +18,7 @@ _COMPILED = "compile the model in this file, with an optimizer that is made in t
 
 
 @dataclass(frozen=True)
-class Update:
+class FittedOptimizer:
     """An optimizer of a fitted model: where it takes the averaging, and the gradients of the file that it is given.
 
     `compiled` is the call whose loss Keras' own step takes gradients of; None for a model's own step. `taped`: it is
@@ -51,22 +51,22 @@ class KerasAveraging:
         return tuple(dict.fromkeys(gradient for step in changed for gradient in self._steps.of(step)))
 
     @cached_property
-    def _found(self) -> tuple[Update | Problem, ...]:
-        found: dict[Update | Problem, None] = {}
+    def _found(self) -> tuple[FittedOptimizer | Problem, ...]:
+        found: dict[FittedOptimizer | Problem, None] = {}
         for fit in self._fits:
             found.update(dict.fromkeys(self._of_fit(fit)))
         for gradient in self._minimized:
             for given in self._optimizers.made(gradient.tape):
-                found[given if isinstance(given, Problem) else Update(given, None, (gradient,))] = None
+                found[given if isinstance(given, Problem) else FittedOptimizer(given, None, (gradient,))] = None
         return tuple(found)
 
     @property
-    def optimizers(self) -> tuple[Update, ...]:
+    def optimizers(self) -> tuple[FittedOptimizer, ...]:
         """All optimizers of fitted models, and those that `minimize`: each once for every model that it trains."""
-        return tuple(f for f in self._found if isinstance(f, Update))
+        return tuple(f for f in self._found if isinstance(f, FittedOptimizer))
 
     @property
-    def updates(self) -> tuple[Update, ...]:
+    def updates(self) -> tuple[FittedOptimizer, ...]:
         """Those that take the averaging."""
         return tuple(u for u in self.optimizers if not u.taped)
 
@@ -79,7 +79,7 @@ class KerasAveraging:
         found = [f for f in self._found if isinstance(f, Problem)]
         return (*found, *self._steps.problems, *(Problem("TFDP031", g.call, reason, next_step) for g in mixed))
 
-    def _of_fit(self, fit: Fit) -> list[Update | Problem]:
+    def _of_fit(self, fit: Fit) -> list[FittedOptimizer | Problem]:
         if not fit.compiles:
             reason = f"cannot tell which optimizer {fit.method}() trains this model with"
             why = unfollowed(self._origins, fit.model, lambda made: self._is_model(made.node))
@@ -87,9 +87,9 @@ class KerasAveraging:
             return [Problem.since(self._origins.index, "TFDP031", fit.call, reason, why, _COMPILED)]
         if fit.step is None or self._steps.ends_with_keras(fit.step):
             bases = [(c, g) for c in fit.compiles for g in self._optimizers.base(c)]
-            return [g if isinstance(g, Problem) else Update(g, c) for c, g in bases]
+            return [g if isinstance(g, Problem) else FittedOptimizer(g, c) for c, g in bases]
         mine: dict[Given, list[Gradient]] = {}
-        problems: list[Update | Problem] = []
+        problems: list[FittedOptimizer | Problem] = []
         for gradient in self._steps.of(fit.step):
             for update in gradient.updates:
                 if update.kind == "assign":
@@ -103,4 +103,4 @@ class KerasAveraging:
                         mine.setdefault(given, []).append(gradient)
         taped = set(self.taped)
         found = [(g, tuple(dict.fromkeys(of))) for g, of in mine.items()]
-        return [*problems, *(Update(given, None, of, not taped.isdisjoint(of)) for given, of in found)]
+        return [*problems, *(FittedOptimizer(given, None, of, not taped.isdisjoint(of)) for given, of in found)]

@@ -19,7 +19,7 @@ _ORDERED = "tfdp.runtime.fit_callbacks"
 class FitData:
     """The data of one `fit`, of which one of the three is not empty.
 
-    `arrays` are the arguments whose rows are dealt, by keyword; `chains` what a tf.data dataset may be; `batches` an
+    `arrays` are the arguments whose rows are sharded, by keyword; `chains` what a tf.data dataset may be; `batches` an
     object that gives one batch after the other. `split` is the `validation_split` that is in force, `drawn` what draws
     the order of the data where they come in batches.
     """
@@ -29,7 +29,7 @@ class FitData:
     chains: tuple[Chain, ...] = ()
     batches: cst.BaseExpression | None = None
     split: cst.Arg | None = None
-    dealt: bool = False
+    sharded: bool = False
     drawn: tuple[cst.Call, ...] = ()
 
     @property
@@ -81,7 +81,7 @@ class FitCalls:
         self._arrays = Arrays(origins, datasets)
 
     def of(self, fit: Fit) -> FitData | Problem:
-        """What the model is fitted to; a Problem where that cannot be told, or not be dealt."""
+        """What the model is fitted to; a Problem where that cannot be told, or not be sharded."""
         call = fit.call
         if fit.method != "fit":
             next_step = "write model.fit(generator, …), with the same arguments"
@@ -91,8 +91,8 @@ class FitCalls:
         x = given_to(call, "x")
         if x is None or is_none(self._origins, x):
             return _problem(call, "fit is called without data", "give the training data as the first argument")
-        if self._dealt(x):
-            return FitData(fit, dealt=True)
+        if self._sharded(x):
+            return FitData(fit, sharded=True)
         chains = self._datasets.chains(x)
         if self._whole(fit, x, chains):
             return self._of_arrays(fit)
@@ -100,9 +100,9 @@ class FitCalls:
             return _problem(call, "fit is given both a dataset and y", "put the targets into the dataset")
         if chains and len(chains) < len(self._origins.of(x)):
             return _problem(call, "these data are not the same each time, nor always understood", "call fit twice")
-        dealt = bool(chains) and all(c.dealt is not None for c in chains)
+        sharded = bool(chains) and all(c.sharded is not None for c in chains)
         drawn = shuffles_of(self._origins, x)
-        return FitData(fit, chains=chains, batches=None if chains else x, dealt=dealt, drawn=drawn)
+        return FitData(fit, chains=chains, batches=None if chains else x, sharded=sharded, drawn=drawn)
 
     # --- kinds of data ------------------------------------------------------------------------------------------------
 
@@ -149,7 +149,7 @@ class FitCalls:
 
     # --- values -------------------------------------------------------------------------------------------------------
 
-    def _dealt(self, node: cst.BaseExpression) -> bool:
+    def _sharded(self, node: cst.BaseExpression) -> bool:
         calls = [node] if isinstance(node, cst.Call) else [o.node for o in self._origins.of(node)]
         shards = {"tfdp.runtime.shard", "tfdp.runtime.shard_batches"}
         return bool(calls) and all(self._origins.called(c) in shards and not self._datasets.chains(c) for c in calls)

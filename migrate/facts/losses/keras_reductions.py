@@ -6,7 +6,7 @@ from functools import cached_property
 
 import libcst as cst
 
-from ..keras import Given, KerasAveraging, Update
+from ..keras import FittedOptimizer, Given, KerasAveraging
 from ..program import Origins, Problem
 from ..rates import Rate, Rates
 from .batch_values import Reduction
@@ -39,7 +39,7 @@ class KerasReductions:
         found = [f for given in self.summed for f in rates.of_given(given)]
         return {f.place for f in found if isinstance(f, Rate)}
 
-    def _sums(self, update: Update) -> bool:
+    def _sums(self, update: FittedOptimizer) -> bool:
         if update.compiled is not None:
             return self.losses.of(update.compiled).reduction is Reduction.SUM
         return any(g in self._reductions.summed for g in update.gradients)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .arithmetic import Arithmetic, Atom, Polynomial
 from .asking import Answers, closure, within_itself
+from .backward import Slice, backward
 from .conditions import controls, exits_before, parses_arguments, tests_around
 from .elsewhere import computes, outside, uncalled, unfollowed
 from .evaluator import Evaluator
@@ -21,7 +22,6 @@ from .pace import Later, StepNumbers
 from .pieces import DEFINES, nodes, parts
 from .problem import Problem
 from .running import entered, leading
-from .slices import Slice, backward
 from .spelling import body_functions, changed_by, last_name, method, receiver
 from .unknown import Unknown, quoted, told
 from .variables import Variables

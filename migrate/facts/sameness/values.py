@@ -9,7 +9,7 @@ import libcst as cst
 
 from ...catalogue import SAVES, Kind
 from ..apis import ASSIGNS, CHANCE, COUNTS, DRAWN, ENDINGS, OF_KIND, OWN, PURE, UNASKED
-from ..data import Chain, Datasets, Takings
+from ..data import Chain, Datasets, NextBatches
 from ..program import Definition, Evaluator, Frames, Origins, argument, nodes, parses_arguments, receiver, tests_around
 from ..training import TrainingLoop
 from .lengths import Lengths
@@ -32,19 +32,19 @@ class Sameness(Evaluator[Marks]):
         origins: Origins,
         datasets: Datasets,
         loops: tuple[TrainingLoop, ...],
-        dealt: Collection[cst.CSTNode],
+        sharded: Collection[cst.CSTNode],
         *,
         metric: Callable[[cst.Call], Marks | None],
         shared: Collection[cst.Param] = frozenset(),
     ) -> None:
-        """`dealt` are the places of training data that are dealt; `metric` the marks of `metric.result()`, None for
+        """`sharded` are the places of training data that are sharded; `metric` the marks of `metric.result()`, None for
         any other call; `shared` parameters that Keras gives the same value on all workers."""
         super().__init__(origins)
-        self._datasets, self._dealt, self._metric, self._shared = datasets, dealt, metric, shared
+        self._datasets, self._sharded, self._metric, self._shared = datasets, sharded, metric, shared
         self._loops = {loop.loop for loop in loops}
         self._averaged = {loop.gradient.call for loop in loops if not loop.gradient.fed}
         self._stepping = {call for loop in loops for call in loop.calls} - self._averaged
-        self._taken = {t.call: t.chains for t in Takings(origins, datasets.read).all}
+        self._taken = {t.call: t.chains for t in NextBatches(origins, datasets.read).all}
         targets = [loop.gradient.target for loop in loops if loop.gradient.target is not None]
         self._losses = {o.node for target in targets for o in origins.of(target)}
         self._lengths = Lengths(origins, self._is_data, self.of, self.reached)
@@ -104,7 +104,7 @@ class Sameness(Evaluator[Marks]):
         return node in self._stepping and not (isinstance(node, cst.Call) and self._origins.function(node.func))
 
     def _slices(self, node: cst.CSTNode) -> bool:
-        """`x[i : i + batch]` in a training loop over numbers: its rows are dealt there."""
+        """`x[i : i + batch]` in a training loop over numbers: its rows are sharded there."""
         if not isinstance(node, cst.Subscript) or not any(isinstance(e.slice, cst.Slice) for e in node.slice):
             return False
         return any(loop in self._loops for loop in self._index.loops_around(node))
@@ -120,7 +120,7 @@ class Sameness(Evaluator[Marks]):
         return self.all(node.children, frames)
 
     def iterated(self, iterable: cst.BaseExpression, path: tuple[int, ...], frames: Frames) -> Marks:
-        """What iterating gives: of a dataset that is dealt, this worker's examples."""
+        """What iterating gives: of a dataset that is sharded, this worker's examples."""
         if isinstance(iterable, cst.Call) and self._origins.names.api(iterable.func) == "builtins.range":
             # All workers take as many steps: in a training loop only where counting starts, and by what, can differ.
             steps = self._index.parents.get(iterable) in self._loops
@@ -149,8 +149,8 @@ class Sameness(Evaluator[Marks]):
 
     def _batch(self, chains: tuple[Chain, ...]) -> Marks:
         nodes_of = {n for c in chains for n in c.nodes}
-        dealt = any(c.dealt is not None for c in chains) or any(n in self._dealt for n in nodes_of)
-        return frozenset({Mark.LOCAL if dealt else Mark.CHANCE})
+        sharded = any(c.sharded is not None for c in chains) or any(n in self._sharded for n in nodes_of)
+        return frozenset({Mark.LOCAL if sharded else Mark.CHANCE})
 
     def reached(self, place: cst.CSTNode, frames: Frames) -> Marks:
         """What decides whether a statement runs; chance alone is settled by asking rank 0 there."""

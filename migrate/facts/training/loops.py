@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import libcst as cst
 
 from ...catalogue import VARIABLE_COLLECTIONS, Kind
-from ..data import ArrayTaken, Chain, Datasets, Missed, Sought, Sureness, Take, Taken, Takes, Takings
+from ..data import Chain, Datasets, Missed, NextBatch, NextBatches, Sought, StepRows, Sureness, Take, Takes
 from ..program import Origins, Problem, Unknown, backward, reaching, uncalled, within
 from .tapes import Gradient, reaches_update
 from .ways import frames, leads_to_no_update
@@ -69,8 +69,8 @@ class Loops:
 
     def __init__(self, origins: Origins, datasets: Datasets) -> None:
         self._origins, self._index, self._datasets = origins, origins.index, datasets
-        self._takings = Takings(origins, datasets.chains)
-        self._foreign = Takings(origins, datasets.foreign)
+        self._takings = NextBatches(origins, datasets.chains)
+        self._foreign = NextBatches(origins, datasets.foreign)
         self._takes = Takes(origins, datasets)
 
     def of_all(self, gradients: Iterable[Gradient]) -> tuple[TrainingLoop | Problem, ...]:
@@ -139,7 +139,12 @@ class Loops:
         return unfed
 
     def _fed(
-        self, step: _Unfed, place: int, over: tuple[Chain, ...], taken: tuple[Taken, ...], fed: tuple[Chain, ...] = ()
+        self,
+        step: _Unfed,
+        place: int,
+        over: tuple[Chain, ...],
+        taken: tuple[NextBatch, ...],
+        fed: tuple[Chain, ...] = (),
     ) -> TrainingLoop | None:
         """The loop at a place around a step, should it go over datasets or a batch be taken in it; `fed` are datasets
         of which batches are taken further in."""
@@ -208,7 +213,7 @@ class Loops:
         aside = [c for c in callers if leads_to_no_update(self._origins, step.gradient, (*step.calls, c))]
         return tuple(aside) if len(aside) < len(callers) else ()
 
-    def _taken(self, step: _Unfed, why: bool = False) -> ArrayTaken:
+    def _taken(self, step: _Unfed, why: bool = False) -> StepRows:
         """The batches that a step takes out of arrays."""
         path = tuple(loop for call in step.calls for loop in self._index.loops_around(call))
         sought = Sought(step.gradient.made_of, path, tuple(_roots(step.gradient.sources)), why)

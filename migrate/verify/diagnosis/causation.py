@@ -63,8 +63,8 @@ def _stopped(seen: Scene) -> Diagnosis | None:
     """The runtime itself has noticed, and says so in the output."""
     for pattern, cause, text in _STOPS:
         if re.search(pattern, seen.reason):
-            # What is dealt twice is another thing on each rank the second time.
-            again = diagnosis_data.dealt_twice(seen) if cause is Cause.ORDERS else None
+            # What is sharded twice is another thing on each rank the second time.
+            again = diagnosis_data.sharded_twice(seen) if cause is Cause.ORDERS else None
             return again or Diagnosis(cause, text)
     return None
 
@@ -76,7 +76,7 @@ _STOPS = (
         "the ranks start from different variables; the runtime has stopped them",
     ),
     (
-        "the records that dp.shard deals|of the first .* batches at",
+        "the records given to dp.shard|of the first .* batches at",
         Cause.ORDERS,
         "the ranks read the data in different orders before they share it out; the runtime has stopped them",
     ),

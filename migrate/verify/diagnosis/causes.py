@@ -11,8 +11,8 @@ class Cause(str, Enum):
     """What is wrong; the value is its name in reports."""
 
     START = "start not shared"
-    NOT_DEALT = "data not dealt"
-    DEALT_TWICE = "data dealt twice"
+    NOT_SHARDED = "data not sharded"
+    SHARDED_TWICE = "data sharded twice"
     ORDERS = "orders differ by rank"
     BATCH = "batch size"
     EXAMPLES = "other examples"

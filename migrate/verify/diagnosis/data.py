@@ -1,6 +1,6 @@
 """Losses that are wrong because the ranks' examples are not, together, those of the reference."""
 
-from ..record import BY_FILE, DEALT, DEALT_AGAIN, ORDERS_DIFFER, SAME_BATCH
+from ..record import BY_FILE, ORDERS_DIFFER, SAME_BATCH, SHARDED, SHARDED_AGAIN
 from .causes import Cause, Diagnosis, place, places
 from .gradient import first_wrong
 from .patterns import Scene
@@ -15,7 +15,7 @@ def read_otherwise(seen: Scene) -> Diagnosis | None:
     if taken is None or seen.failure is None or not (seen.failure.kind == "loss" or seen.apart):
         return None
     if any(seen.headers):
-        found = dealt_twice(seen) or _dealt(seen, same_losses=taken.same_losses) or _batch(seen)
+        found = sharded_twice(seen) or _sharded(seen, same_losses=taken.same_losses) or _batch(seen)
         if found:
             return found
     if seen.failure.step and seen.failure.kind == "loss":
@@ -34,30 +34,30 @@ def read_otherwise(seen: Scene) -> Diagnosis | None:
     return Diagnosis(Cause.EXAMPLES, text)
 
 
-def dealt_twice(seen: Scene) -> Diagnosis | None:
+def sharded_twice(seen: Scene) -> Diagnosis | None:
     """Records or rows of which a rank had its share already."""
-    if again := seen.noted(DEALT_AGAIN):
-        text = f"what is dealt at {places(again)} is a rank's own share already: most examples are never seen"
-        return Diagnosis(Cause.DEALT_TWICE, text)
+    if again := seen.noted(SHARDED_AGAIN):
+        text = f"what is sharded at {places(again)} is a rank's own share already: most examples are never seen"
+        return Diagnosis(Cause.SHARDED_TWICE, text)
     return None
 
 
-def _dealt(seen: Scene, *, same_losses: bool) -> Diagnosis | None:
-    """Records dealt not at all, or of different orders."""
-    apart, dealt = (seen.noted(what) for what in (ORDERS_DIFFER, DEALT))
+def _sharded(seen: Scene, *, same_losses: bool) -> Diagnosis | None:
+    """Records sharded not at all, or of different orders."""
+    apart, sharded = (seen.noted(what) for what in (ORDERS_DIFFER, SHARDED))
     if apart:
-        text = f"each rank has shuffled for itself before the deal at {places(apart)}: examples are seen twice or never"
+        text = f"each rank has shuffled for itself before sharding at {places(apart)}: examples are seen twice or never"
         return Diagnosis(Cause.ORDERS, text)
     # A loss of sums over all ranks is one number, whatever they read.
-    known = seen.shared_out or (dealt and _batch(seen) is not None)
+    known = seen.shared_out or (sharded and _batch(seen) is not None)
     if same_losses and not known and seen.failure is not None and seen.failure.kind == "loss":
-        but = f", though {places(dealt)} deals records" if dealt else ""
-        return Diagnosis(Cause.NOT_DEALT, f"all ranks have the same loss: they train on the same examples{but}")
+        but = f", though {places(sharded)} shards records" if sharded else ""
+        return Diagnosis(Cause.NOT_SHARDED, f"all ranks have the same loss: they train on the same examples{but}")
     # Draws and shuffles that differ by rank make losses differ on the same examples too.
-    if not dealt:
+    if not sharded:
         called = "neither dp.shard, dp.shard_batches nor dp.local_rows is called"
-        text = f"{called}: all ranks read all, unless the script deals by hand"
-        return Diagnosis(Cause.NOT_DEALT, text)
+        text = f"{called}: all ranks read all, unless the script shards by hand"
+        return Diagnosis(Cause.NOT_SHARDED, text)
     return None
 
 

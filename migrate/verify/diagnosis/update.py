@@ -16,7 +16,7 @@ def updated_otherwise(seen: Scene) -> Diagnosis | None:
     # The gradients are right for that, but for the last digits, of which an optimizer may make much.
     if seen.data is not None and seen.data.whole:
         text = "every rank trains on all examples of the reference's step: they are not sharded"
-        return Diagnosis(Cause.NOT_DEALT, text)
+        return Diagnosis(Cause.NOT_SHARDED, text)
     by_hand = any(not taken.combined and not taken.same_gradients for taken in seen.taken)
     if not seen.same_states():
         text = "the ranks make different updates of the same gradients: each goes on by itself from there"

@@ -22,13 +22,13 @@ from .settings import SLACK, STEPS, Optimizer, Settings, judge_settings, read_se
 from .spec import DIVERGED, TRACER_FAILED, TRACER_LOG, Spec
 from .trace import (
     BY_FILE,
-    DEALT,
-    DEALT_AGAIN,
     INPUT_AVERAGED,
     ORDERS_DIFFER,
     RATE_SCALED,
     RATE_SCALED_AGAIN,
     SAME_BATCH,
+    SHARDED,
+    SHARDED_AGAIN,
     Array,
     Arrays,
     Call,
@@ -42,8 +42,6 @@ from .trace import (
 
 __all__ = [
     "BY_FILE",
-    "DEALT",
-    "DEALT_AGAIN",
     "DIVERGED",
     "DRAWN",
     "EFFECTS_FILE",
@@ -55,6 +53,8 @@ __all__ = [
     "RATE_SCALED_AGAIN",
     "SAME_BATCH",
     "SEEDED",
+    "SHARDED",
+    "SHARDED_AGAIN",
     "SHUFFLED",
     "SLACK",
     "STEPS",

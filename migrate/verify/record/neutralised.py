@@ -9,7 +9,7 @@ NORMALIZED = "batch statistics: BatchNormalization uses its moving ones, in the 
 SHUFFLED = "order: shuffle keeps the order of the records that a rank has"
 DRAWN = "draws in the model: each rank takes its rows of what the reference draws"
 FILES = (
-    "whole files (by='file'): here their records are dealt one by one, so that the other order in life, and what is "
+    "whole files (by='file'): here their records are sharded one by one, so that the other order in life, and what is "
     "left out there, is not compared"
 )
 # Of the layers that one line makes, as a ready-made network does.

@@ -48,10 +48,10 @@ class Note:
     site: str
 
 
-DEALT = "dealt"  # records or rows were sharded over the ranks
-DEALT_AGAIN = "dealt again"  # ... of which a rank had its share already
+SHARDED = "sharded"  # records or rows were sharded over the ranks
+SHARDED_AGAIN = "sharded again"  # ... of which a rank had its share already
 ORDERS_DIFFER = "orders differ"  # ... after a shuffle that gave each rank another order
-BY_FILE = "dealt by file"  # whole files, in life: the proof deals their records
+BY_FILE = "sharded by file"  # whole files, in life: the proof shards their records
 SAME_BATCH = "batch"  # each of a rank's batches has this many records: the site is the number
 RATE_SCALED = "rate scaled"
 RATE_SCALED_AGAIN = "rate scaled again"

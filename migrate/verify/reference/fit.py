@@ -134,13 +134,13 @@ def tfdp_batches_of_all(source, split=False, only_if=True):
 def helpers(script: Script) -> list[str]:
     """What the reference needs above it: format strings of `size`."""
     parts = [_ARRAYS] if any(f.arrays for f in script.fitted.data) else []
-    if any(d.batches for d in script.deals):
+    if any(d.batches for d in script.shard_points):
         parts += ["import numpy as tfdp_np\n", _SOURCES]
     return parts
 
 
 def outcomes(script: Script, size: int, per_worker: bool) -> Iterator[Outcome]:
-    """Arrays, batch sizes and numbers of steps; what deals batches is edited with the other deals."""
+    """Arrays, batch sizes and numbers of steps; what shards batches is edited with the other shard points."""
     for fit in script.fitted.data:
         yield from _arrays(script, fit)
         if per_worker and fit.arrays:

@@ -92,7 +92,7 @@ def _made(  # noqa: PLR0917
         raise NoReferenceError(f"{path}: {reason}")
     if script.migrated:
         raise NoReferenceError(f"{path}: this script is migrated already; name its original: --against ORIGINAL")
-    if problems := [*script.problems(batch), *script.dealt.starred]:
+    if problems := [*script.problems(batch), *script.shard_plan.starred]:
         first = problems[0]
         raise NoReferenceError(
             f"{path}:{script.position(first.node)[0]}: {first.code} {first.reason}; {first.next_step}"
@@ -133,11 +133,11 @@ def _outcomes(context: Context, size: int) -> Iterator[Outcome]:
         place.anchor, "before" if place.first else "after", header.format(size=size), "helpers of the reference"
     )
     switches = script.switches(context.batch, reference=True)
-    for deal in script.deals:
-        shared = "tfdp_batches_of_all" if deal.batches else "tfdp_shared"
-        keywords = {"split": "True"} if deal.batches and (deal.rows or not per_worker) else {}
-        change = build.calling(shared, **keywords, **switches.keywords(deal.node))
-        yield Edit(deal.node, change, "drop what the workers drop")
+    for point in script.shard_points:
+        shared = "tfdp_batches_of_all" if point.batches else "tfdp_shared"
+        keywords = {"split": "True"} if point.batches and (point.rows or not per_worker) else {}
+        change = build.calling(shared, **keywords, **switches.keywords(point.node))
+        yield Edit(point.node, change, "drop what the workers drop")
     for function in switches.functions:
         yield Parameter(function, switches.name, "False", "tell training data from others, which stay whole")
     for call, value in switches.calls.items():

@@ -110,14 +110,14 @@ class Session:
         if self.spec.reference:
             os.environ[local.SEED] = str(self.spec.seed % 2**32)
             _replace("init", self.seeds.keeping)
-            _replace("shard", self.order.dealing)
-            _replace("shard_batches", self.order.dealing_batches)
+            _replace("shard", self.order.sharding)
+            _replace("shard_batches", self.order.sharding_batches)
             _replace("shuffle_seed", self.order.agreed)
             _replace("common_seed", self.seeds.sharing)
             _replace("local_rows", self.notes.rows)
             _replace("scale_lr", self.notes.rates)
             _replace("scale_optimizer", self.notes.rates)
-            self.examples.watch_dealt_batches()
+            self.examples.watch_sharded_batches()
             self._watch_tape()
             _keras.Optimizers(self.recorder, self.registry, self.guard).install()
 

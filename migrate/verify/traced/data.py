@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tensorflow as tf
 
-from ..record import BY_FILE, DEALT, DEALT_AGAIN, ORDERS_DIFFER, SAME_BATCH, SEEDED, SHUFFLED, Header, hashes
+from ..record import BY_FILE, ORDERS_DIFFER, SAME_BATCH, SEEDED, SHARDED, SHARDED_AGAIN, SHUFFLED, Header, hashes
 from .notes import Notes
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ class RecordOrder:
         self._notes = notes
         self._rank = rank
         self._reference = reference
-        self._dealt: list[Any] = []
+        self._sharded: list[Any] = []
         self._disordered: list[Any] = []
         # Arrays that the reference does not have are shares already, taken by hand (`x[dp.rank() :: dp.size()]`).
         self._shares: list[Any] = []
@@ -137,7 +137,7 @@ class RecordOrder:
         tf.data.Dataset.shuffle = ordered
         for name in ("batch", "padded_batch"):
             setattr(tf.data.Dataset, name, self._batching(getattr(tf.data.Dataset, name)))
-        tf.data.Dataset.shard = self.dealing(tf.data.Dataset.shard)
+        tf.data.Dataset.shard = self.sharding(tf.data.Dataset.shard)
         tf.data.Dataset.from_tensor_slices = staticmethod(self._slicing(tf.data.Dataset.from_tensor_slices))
 
     def _slicing(self, slices: Callable[..., Any]) -> Callable[..., Any]:
@@ -154,33 +154,33 @@ class RecordOrder:
 
         return sliced
 
-    def dealing(self, shard: Callable[..., Any]) -> Callable[..., Any]:
+    def sharding(self, shard: Callable[..., Any]) -> Callable[..., Any]:
         """`shard`, remembering the datasets it returns."""
 
-        def dealt(source: Any, *args: Any, **options: Any) -> Any:
+        def sharded(source: Any, *args: Any, **options: Any) -> Any:
             if options.get("by") == "file" and self._changed is not None:
                 source, options = self._by_record(source, options)
             dataset = shard(source, *args, **options)
             if dataset is not source:
                 self._note(source)
-                self._dealt.append(dataset)
+                self._sharded.append(dataset)
             return dataset
 
-        return dealt
+        return sharded
 
-    def dealing_batches(self, shard_batches: Callable[..., Any]) -> Callable[..., Any]:
-        """`dp.shard_batches`, noting where it deals."""
+    def sharding_batches(self, shard_batches: Callable[..., Any]) -> Callable[..., Any]:
+        """`dp.shard_batches`, noting where it shards."""
 
-        def dealt(source: Any, *args: Any, **options: Any) -> Any:
+        def sharded(source: Any, *args: Any, **options: Any) -> Any:
             share = shard_batches(source, *args, **options)
             if share is not source:
-                self._notes.add(DEALT)
+                self._notes.add(SHARDED)
             return share
 
-        return dealt
+        return sharded
 
     def _by_record(self, files: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        """Whole files come in another order than in the reference, as after a shuffle: their records are dealt here."""
+        """Whole files come in another order than in the reference, as after a shuffle: here records are sharded."""
         # Not at the top: all instruments are in place before anything of the runtime is imported.
         from ....runtime.data import records_of
 
@@ -195,8 +195,8 @@ class RecordOrder:
             self._reading = False
 
     def _note(self, source: Any) -> None:
-        again = _descends(source, self._dealt)
-        self._notes.add(DEALT_AGAIN if again else DEALT)
+        again = _descends(source, self._sharded)
+        self._notes.add(SHARDED_AGAIN if again else SHARDED)
         if _descends(source, self._disordered) and not again:
             self._notes.add(ORDERS_DIFFER)
 
@@ -206,7 +206,7 @@ class RecordOrder:
 
         def batched(this: Any, *args: Any, **options: Any) -> Any:
             size = signature.bind(this, *args, **options).arguments["batch_size"]
-            if isinstance(size, (int, np.integer)) and (self._reference is None or _descends(this, self._dealt)):
+            if isinstance(size, (int, np.integer)) and (self._reference is None or _descends(this, self._sharded)):
                 self._notes.add(SAME_BATCH, str(size))
             return batch(this, *args, **options)
 
@@ -227,7 +227,7 @@ class RecordOrder:
         """The seed of a shuffle of `dataset`, None to keep the order."""
         if seed is not None:
             self.given.append(int(seed))
-        if self._reference is None or self._reading or _descends(dataset, self._dealt + self._shares):
+        if self._reference is None or self._reading or _descends(dataset, self._sharded + self._shares):
             return None
         last = self._seeds.given[-1] if self._seeds.given else None
         if seed is None:
@@ -264,6 +264,6 @@ def _descends(dataset: Any, ancestors: list[Any]) -> bool:
         one = pending.pop()
         if id(one) in known:
             return True
-        # What is dealt may also be an array, or batches from Python.
+        # What is sharded may also be an array, or batches from Python.
         pending.extend(one._inputs() if isinstance(one, tf.data.Dataset) else ())
     return False

@@ -58,12 +58,12 @@ class Examples:
         tf.data.Dataset.__iter__ = tf.autograph.experimental.do_not_convert(__iter__)
         self._watch_calls()
 
-    def watch_dealt_batches(self) -> None:
-        """Wrap Python loops over batches of a dataset that the runtime deals; the reference's are over a dataset."""
+    def watch_sharded_batches(self) -> None:
+        """Wrap Python loops over batches of a dataset that the runtime shards; the reference's are over a dataset."""
         # Not at the top: all instruments are in place before anything of the runtime is imported.
-        from ....runtime.data import DealtBatches
+        from ....runtime.data import ShardedBatches
 
-        elements = DealtBatches._elements
+        elements = ShardedBatches._elements
 
         def _elements(this: Any) -> Iterator[Any]:
             loop, source = sys._getframe(1), this._stream._source
@@ -74,7 +74,7 @@ class Examples:
             turn, drawn = self._turn(made, site), self._draws(source)
             return (self._deliver(site, turn, drawn, element) for element in made)
 
-        DealtBatches._elements = _elements  # type: ignore[assignment,method-assign]
+        ShardedBatches._elements = _elements  # type: ignore[assignment,method-assign]
 
     def entered(self, step: int) -> None:
         """The outermost tape of a step is entered: what was delivered since the last time is what it computes."""

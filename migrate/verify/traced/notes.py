@@ -7,7 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 from ....runtime.foundation import call_site
-from ..record import DEALT, DEALT_AGAIN, RATE_SCALED, RATE_SCALED_AGAIN, Note
+from ..record import RATE_SCALED, RATE_SCALED_AGAIN, SHARDED, SHARDED_AGAIN, Note
 
 # A result that is handed to the same function again is handed to it at once.
 _REMEMBERED = 8
@@ -30,7 +30,7 @@ class Notes:
 
     def rows(self, local_rows: Callable[..., Any]) -> Callable[..., Any]:
         """`dp.local_rows`, noted."""
-        return self._watched(local_rows, DEALT, DEALT_AGAIN)
+        return self._watched(local_rows, SHARDED, SHARDED_AGAIN)
 
     def rates(self, scale_lr: Callable[..., Any]) -> Callable[..., Any]:
         """`dp.scale_lr`, noted."""

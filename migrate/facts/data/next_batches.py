@@ -13,14 +13,14 @@ from .chains import Chain, never_ends
 
 
 @dataclass(frozen=True)
-class Taken:
+class NextBatch:
     """A call whose value is the next batch: `next(iterator)`, or of a function of the file that returns one."""
 
     call: cst.Call
     chains: tuple[Chain, ...]
 
 
-class Takings:
+class NextBatches:
     """Finds such calls, and tells which of them a training step is fed by."""
 
     def __init__(self, origins: Origins, chains: Callable[[cst.CSTNode], tuple[Chain, ...]]) -> None:
@@ -28,23 +28,23 @@ class Takings:
         self._origins, self._chains, self._index = origins, chains, origins.index
 
     @cached_property
-    def all(self) -> tuple[Taken, ...]:
+    def all(self) -> tuple[NextBatch, ...]:
         """Every taking call over a dataset, and every call of a function that returns what it takes."""
         takes = self._origins.calls_to("builtins.next")
         iterators = [(c, c.args[0].value) for c in takes if c.args]
         iterators += [(c, receiver(c)) for c in self._index.methods("get_next", "next", "__next__") if not c.args]
-        taken = (Taken(call, self._chains(iterator)) for call, iterator in iterators)
+        taken = (NextBatch(call, self._chains(iterator)) for call, iterator in iterators)
         found = closure((t for t in taken if t.chains), self._returned)
         return tuple({t.call: t for t in found}.values())
 
-    def _returned(self, taken: Taken) -> list[Taken]:
+    def _returned(self, taken: NextBatch) -> list[NextBatch]:
         """The calls of the function around a taking call, where that returns what it takes."""
         function = self._index.enclosing_function(taken.call)
         if function is None or not self._reaches(taken.call, self._index.returns[function]):
             return []
-        return [Taken(c, taken.chains) for c in self._origins.calls_of(function)]
+        return [NextBatch(c, taken.chains) for c in self._origins.calls_of(function)]
 
-    def feeding(self, node: cst.CSTNode) -> tuple[Taken, ...]:
+    def feeding(self, node: cst.CSTNode) -> tuple[NextBatch, ...]:
         """The taking calls in the same function whose batches a training call is made of."""
         function = self._index.enclosing_function(node)
         own = [t for t in self.all if self._index.enclosing_function(t.call) is function]

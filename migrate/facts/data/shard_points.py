@@ -1,4 +1,4 @@
-"""Where the records of a training chain are dealt to the workers."""
+"""Where the records of a training chain are sharded over the workers."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ IsNumber: TypeAlias = Callable[[cst.BaseExpression], bool]
 
 
 @dataclass(frozen=True)
-class Deal:
-    """Where the records of one chain are dealt to the ranks, and the shuffles that all ranks must then draw alike.
+class ShardPoint:
+    """Where the records of one chain are sharded over the ranks, and the shuffles that all ranks must then draw alike.
 
-    Those before the deal, for which there is an order check, and those of batches after it. With `batches` whole
-    batches are dealt there, and not records; with `rows` too the rows of each, which is one of all ranks.
+    Those before sharding, for which there is an order check, and those of batches after it. With `batches` whole
+    batches are sharded there, and not records; with `rows` too the rows of each, which is one of all ranks.
     """
 
     node: cst.BaseExpression
@@ -31,11 +31,11 @@ class Deal:
     rows: bool = False
 
 
-def find_deal(chain: Chain, shared: frozenset[cst.BaseExpression], is_number: IsNumber) -> Deal | Problem:
-    """Where the records are dealt: as early as possible, but after a leading repeat and after every stage whose output
-    count depends on content (shared semantics, rule 2).
+def find_shard_point(chain: Chain, shared: frozenset[cst.BaseExpression], is_number: IsNumber) -> ShardPoint | Problem:
+    """Where the records are sharded: as early as possible, but after a leading repeat and after every stage whose
+    number of outputs depends on content (shared semantics, rule 2).
 
-    `shared` holds the expressions of the chain that other code reads too: the deal must not change what that code sees.
+    `shared` holds the expressions of the chain that other code reads too: sharding must not change what it sees.
     `is_number` tells whether a name certainly stands for a whole number that is written out.
     """
     if chain.batched_source and not chain.calls("unbatch"):
@@ -69,11 +69,11 @@ def find_deal(chain: Chain, shared: frozenset[cst.BaseExpression], is_number: Is
         return Problem("TFDP010", chain.source, reason, "make it of single records, and add .batch(…) to the dataset")
     if (padded := padded_to_longest(chain, is_number)) is None:
         return _place(chain, position, shared)
-    return _deal_of_rows(chain, shared) if padded is chain.batches[-1] else of_padded(padded)
+    return _shard_point_of_rows(chain, shared) if padded is chain.batches[-1] else of_padded(padded)
 
 
-def find_batch_deal(chain: Chain, shared: frozenset[cst.BaseExpression]) -> Deal | Problem:
-    """Where the batches are dealt that a chain's source gives: by the same rules, with batches for records."""
+def find_batch_shard_point(chain: Chain, shared: frozenset[cst.BaseExpression]) -> ShardPoint | Problem:
+    """Where the batches are sharded that a chain's source gives: by the same rules, with batches for records."""
     if (unknown := _of_several(chain)) is not None:
         return unknown
     position = _after_repeats(chain)
@@ -84,7 +84,7 @@ def find_batch_deal(chain: Chain, shared: frozenset[cst.BaseExpression]) -> Deal
             return Problem("TFDP010", link.call, reason, "shard the batches where they are used")
         position = i if facts.counts else position
     found = _place(chain, position, shared)
-    return replace(found, order_check=True, batches=True) if isinstance(found, Deal) else found
+    return replace(found, order_check=True, batches=True) if isinstance(found, ShardPoint) else found
 
 
 def _of_several(chain: Chain) -> Problem | None:
@@ -105,13 +105,13 @@ def padded_to_longest(chain: Chain, is_number: IsNumber) -> cst.Call | None:
 
 
 def of_padded(padded: cst.Call) -> Problem:
-    """Why the batches of a call that pads them cannot be dealt."""
+    """Why the batches of a call that pads them cannot be sharded."""
     reason = "this pads each batch to its longest record, and the longest differs by worker"
     return Problem("TFDP010", padded, reason, "give padded_shapes= with the lengths written out")
 
 
 def of_lengths(chain: Chain, is_number: IsNumber) -> Problem | None:
-    """What gives batches of many lengths, where they are dealt whole."""
+    """What gives batches of many lengths, where they are sharded whole."""
     by_length = (link.call for link in chain.links if _sorts_by_length(link))
     made = padded_to_longest(chain, is_number) or next(by_length, None)
     if made is None:
@@ -127,7 +127,7 @@ def _sorts_by_length(link: Link) -> bool:
     return "bucket_by_sequence_length" in {link.stage, applied}
 
 
-def _deal_of_rows(chain: Chain, shared: frozenset[cst.BaseExpression]) -> Deal | Problem:
+def _shard_point_of_rows(chain: Chain, shared: frozenset[cst.BaseExpression]) -> ShardPoint | Problem:
     """Every rank makes the same batches, of all ranks' records: each is as long as in one process."""
     (made,) = chain.batches
     if any(arg.star for arg in made.args):
@@ -138,10 +138,10 @@ def _deal_of_rows(chain: Chain, shared: frozenset[cst.BaseExpression]) -> Deal |
     if last < padded or any(link.stage == "enumerate" for link in chain.links[padded : last + 1]):
         return of_padded(made)  # numbers of batches have no rows
     found = _read_outside(chain.links[padded:], shared) or _place(chain, last, shared)
-    return replace(found, order_check=True, batches=True, rows=True) if isinstance(found, Deal) else found
+    return replace(found, order_check=True, batches=True, rows=True) if isinstance(found, ShardPoint) else found
 
 
-def _place(chain: Chain, position: int, shared: frozenset[cst.BaseExpression]) -> Deal | Problem:
+def _place(chain: Chain, position: int, shared: frozenset[cst.BaseExpression]) -> ShardPoint | Problem:
     before = replace(chain, links=chain.links[: position + 1])
     if (outside := _read_outside(chain.links[position + 1 :], shared)) is not None:
         return outside
@@ -156,7 +156,7 @@ def _place(chain: Chain, position: int, shared: frozenset[cst.BaseExpression]) -
         return Problem("TFDP010", chain.source, reason, "give the training dataset a name of its own")
     shuffles = draws(before)
     check = bool(shuffles) or chain.generated or bool(before.calls("apply", "rejection_resample"))
-    return Deal(nodes[0], position, tuple(dict.fromkeys([*shuffles, *_of_unequal(chain, position)])), check)
+    return ShardPoint(nodes[0], position, tuple(dict.fromkeys([*shuffles, *_of_unequal(chain, position)])), check)
 
 
 def _read_outside(links: Iterable[Link], shared: frozenset[cst.BaseExpression]) -> Problem | None:
@@ -169,7 +169,7 @@ def _read_outside(links: Iterable[Link], shared: frozenset[cst.BaseExpression]) 
 
 
 def _of_unequal(chain: Chain, position: int) -> list[cst.Call]:
-    """Shuffles of batches after the deal: ranks that differ in where a short last batch comes would each give its
+    """Shuffles of batches after sharding: ranks that differ in where a short last batch comes would each give its
     examples the weight of a full batch's."""
     made = next((i for i, link in enumerate(chain.links) if link.call in chain.batches), 0)
     if not made and not chain.batched_source:
