@@ -30,7 +30,7 @@ step, patience, best, previous = 0, 0, 1e9, None
 class Meter:
     def __init__(self):
         self.total, self.n = 0.0, 0
-    def update(self, value):
+    def push(self, value):
         self.total += value
         self.n += 1
     @property
@@ -44,7 +44,25 @@ class Config:
     def __init__(self, depth):
         self.depth = depth
 
-meter, config = Meter(), Config(3)
+class History:
+    def __init__(self):
+        self.kept = []
+    def push(self, value):
+        self.kept.append(value)
+    def __getitem__(self, place):
+        return self.kept[place]
+    def __lt__(self, other):
+        return self.kept[-1] < other
+    def __call__(self):
+        return self.kept[-1]
+
+class Clock:
+    def __enter__(self):
+        return time.time()
+    def __exit__(self, *_):
+        pass
+
+meter, history, config = Meter(), History(), Config(3)
 
 class Schedule:
     def __init__(self, function, foreign_function):
@@ -82,11 +100,15 @@ for epoch in range(3):
         counter.assign_add(1)
         losses.append(float(loss))
         seen[int(labels[0])] = 1
-        meter.update(float(loss))
+        meter.push(float(loss))
+        history.push(float(loss))
     rate *= 0.5
     total = 0.0
     for images_of_test, labels_of_test in test:
         total += float(tf.reduce_mean(model(images_of_test) - labels_of_test))
+    first, *others = 1, 2, os.getpid()
+    with Clock() as started:
+        pass
     probed = {expression}
 """
 
@@ -131,6 +153,8 @@ _SAME = (
     "'model-%d' % epoch",
     "f'{epoch:03d}'",
     "previous is None",
+    "config == 3",
+    "first",
     "np.arange(10)[epoch]",
 )
 _CHANCE = (
@@ -148,6 +172,8 @@ _CHANCE = (
     "double(time.time())",
     "by_the_clock(time.time())",
     "best if os.path.exists('stop') else 0",
+    "others[1]",
+    "started",
 )
 _LOCAL = (
     "loss",
@@ -158,6 +184,11 @@ _LOCAL = (
     "max(losses)",
     "np.mean(losses)",
     "meter.mean",
+    "history[-1]",
+    "history < 0.1",
+    "history()",
+    "min(history)",
+    "float(meter)",
     "len(seen)",
     "len(images[images > 0.5])",
     "tf.boolean_mask(images, images > 0.5).shape[0]",

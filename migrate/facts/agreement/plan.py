@@ -141,7 +141,7 @@ class Agreement:
             return
         if isinstance(node, cst.Name | cst.Attribute | cst.Call):
             yield node
-        if node in self._sameness.equal:
+        if node in self._sameness.equal or _asks_identity(node):
             return
         named = node.target if isinstance(node, cst.NamedExpr | cst.CompFor) else None
         for child in node.children:
@@ -366,3 +366,9 @@ class Agreement:
 def _guarded(effects: Iterable[Effect]) -> set[cst.CSTNode]:
     """What rank 0 alone will do."""
     return {e.guard for e in effects if e.guard is not None and not e.shared}
+
+
+def _asks_identity(node: cst.CSTNode) -> bool:
+    """`best is None`: what a value is, and not how large."""
+    operators = [c.operator for c in node.comparisons] if isinstance(node, cst.Comparison) else []
+    return any(isinstance(o, cst.Is | cst.IsNot) for o in operators)

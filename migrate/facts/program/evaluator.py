@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections import defaultdict
 from collections.abc import Iterable
+from functools import cached_property
 from typing import TypeVar
 
 import libcst as cst
@@ -14,6 +16,7 @@ from .grown import Addition, additions, attribute_additions
 from .index import ITER, Definition
 from .known_branches import Frames, frame_of
 from .origins import Origins
+from .spelling import last_name
 
 V = TypeVar("V")
 _Key = tuple[cst.CSTNode, tuple[int, ...], Frames]
@@ -134,9 +137,18 @@ class Evaluator(Answers[_Key, V]):
             found = self.changed(value, self.earlier(definition.name, value), frames)
         elif definition.kind in {"for", "comp"}:
             found = self.element(value, definition.path[1:], frames)
+        elif definition.kind == "other":  # `first, *others = …`, `except Error as error`
+            found = self.of(value, frames) if isinstance(value, cst.BaseExpression) else self.unknown
+        elif definition.kind == "with" and (entry := self._entry(value)) is not None:
+            found = self.all(self._index.given_back(entry))
         else:
             found = self.component(value, definition.path, frames)
         return self.join((found, self.reached(definition.statement, frames)))
+
+    def _entry(self, context: cst.CSTNode) -> cst.FunctionDef | None:
+        """What gives the value of `with context as name:`, where the file defines it."""
+        owner = self._origins.class_of(context)
+        return self._origins.method(owner, "__enter__") if owner is not None else None
 
     def earlier(self, name: str, statement: cst.AugAssign) -> cst.Name:
         """A name as it is before a statement changes it: one node for each, so that cycles are seen."""
@@ -213,7 +225,33 @@ class Evaluator(Answers[_Key, V]):
         if self._origins.names.api(node) is not None:
             return self.nothing
         stored = self._origins.stored(node)
-        return self.stores(node, stored, frames) if stored else self.plain_attribute(node, frames)
+        if stored:
+            return self.stores(node, stored, frames)
+        owner = self._origins.class_of(node.value) if node.attr.value in self._properties else None
+        read = self._origins.method(owner, node.attr.value) if owner is not None else None
+        if read is not None:
+            return self.all(self._index.given_back(read))
+        unknown = (v for f in self._properties.get(node.attr.value, ()) for v in self._index.given_back(f))
+        return self.join((self.plain_attribute(node, frames), self.all(unknown)))
+
+    @cached_property
+    def _properties(self) -> dict[str, list[cst.FunctionDef]]:
+        """The methods of the file that are read as attributes are."""
+        found = defaultdict[str, list[cst.FunctionDef]](list)
+        for function in self._index.functions:
+            if any((last_name(d.decorator) or "") in {"property", "cached_property"} for d in function.decorators):
+                found[function.name.value].append(function)
+        return dict(found)
+
+    def state(self, owner: cst.ClassDef) -> V:
+        """All that an object of a class of the file holds: what operators and calls make of it is made of that."""
+        found: list[V] = []
+        for name, stores in self._index.attribute_stores.items():
+            holders = [(self._origins.class_of(target.value), value, path) for target, value, path in stores]
+            own = [(v, path) for holder, v, path in holders if holder and self._origins.descends(owner, holder)]
+            found += [self._stored(value, path, ()) for value, path in own]
+            found += [self.added(a, ()) for a in attribute_additions(self._origins, name)] if own else []
+        return self.join(found)
 
     def stores(self, node: cst.Attribute, stored: list[tuple[cst.CSTNode, tuple[int, ...]]], frames: Frames) -> V:
         """What is stored in an attribute, and put into it later."""

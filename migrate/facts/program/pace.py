@@ -146,8 +146,12 @@ class StepNumbers(Evaluator[Paced]):
         if isinstance(value, cst.AugAssign):
             return True
         targets = changed_by(self._index.statement_of(value))
-        reads = [n for n in nodes(value) if isinstance(n, cst.Name | cst.Attribute)]
+        reads = [n for n in nodes(value) if isinstance(n, cst.Attribute) or self._is_read(n)]
         return any(read.deep_equals(target) for read in reads for target in targets)
+
+    def _is_read(self, node: cst.CSTNode) -> bool:
+        """Whether a node is the name of a value, and not of an attribute or an argument."""
+        return isinstance(node, cst.Name) and not self._index.is_label(node)
 
     def _keeps(self, definition: Definition) -> bool:
         """Whether a name that is made of what it was is not begun anew at each step."""
@@ -258,6 +262,8 @@ class StepNumbers(Evaluator[Paced]):
         function = definition.scope
         if not isinstance(function, cst.FunctionDef):
             return _OTHER
+        if function in self._functions:
+            return _OTHER  # the batch, whatever else calls it
         if self._origins.calls_of(function):
             return None
         return _OTHER if self.in_step(function.body) else FIXED

@@ -197,7 +197,7 @@ class Sameness(Evaluator[Marks]):
         made_of = self._origins.constructed(call)
         if made_of is not None:  # what `__init__` keeps is asked attribute by attribute
             kept = self._origins.method(made_of, "__init__") is not None
-            return SAME if kept else self.all(arguments, frames)
+            return self.state(made_of) if kept else self.state(made_of) | self.all(arguments, frames)
         return self._callee(call.func, frames) | self.all(arguments, frames)
 
     def _callee(self, func: cst.BaseExpression, frames: Frames) -> Marks:
