@@ -14,7 +14,7 @@ from .report.outcome import Failure, Verdict, exit_code, failed, summary
 from .report.progress import Progress
 from .report.streams import give, say
 
-_LINE = re.compile(r"(.+):([1-9]\d*)")  # a file, and a line in it
+_LINE = re.compile(r"(.+?):([1-9]\d*)(:\d+)?")  # a file, a line in it, and the column that messages give
 
 
 class SeveralInputs(Exception):  # noqa: N818 - names what was given, for the command to call a usage error

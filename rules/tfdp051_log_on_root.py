@@ -76,12 +76,10 @@ def _read(context: Context, node: cst.BaseExpression) -> Iterator[Refuse]:
         return
     said = context.script.index.code(node.func if isinstance(node, cst.Call) else node)
     if isinstance(node, cst.Call):
-        reason = (
-            f"rank 0 alone has the run, and what `{said}` gives, or the runs that it starts, would be every worker's"
-        )
-        step = "keep the run under a name, `run = wandb.init(…)`, and values in the script; start sweeps outside it"
+        reason = f"only rank 0 has the tracker's run, and every worker would need what `{said}` returns or starts"
+        step = "compute this in the script, or before the job starts (downloads, sweeps), and only log to the run"
     else:
-        reason = f"`{said}` is taken from the run, which rank 0 alone has"
+        reason = f"`{said}` is read from the tracker's run, which only rank 0 has"
         step = "keep the value in a variable of the script and give it to the run, or use a statement that only logs"
     yield Refuse(node, reason, step)
 

@@ -1,4 +1,4 @@
-"""Where the values on a line come from, for a person: `tfdp facts PATH --at LINE`."""
+"""Where the values on a line come from, for a person: `tfdp facts PATH:LINE`."""
 
 from __future__ import annotations
 
@@ -158,6 +158,10 @@ class _Trace:
         if (api := self._origins.names.api(node)) is not None:
             return [_Place(node, f"is {api}")]
         stored = self._origins.stored(node)
+        owner = self._origins.class_of(node.value)
+        if (method := self._origins.method(owner, node.attr.value) if owner is not None else None) is not None:
+            given = tuple((v, path) for v in self._script.index.given_back(method))
+            return [_Place(node, f"is {method.name.value}() of this file's class", given)]
         if stored:
             return [_Place(node, "is set in this file", tuple((v, (*p, *path)) for v, p in stored))]
         return [_Place(node, "is an attribute that no class of this file sets", ((node.value, ()),))]

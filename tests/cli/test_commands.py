@@ -52,6 +52,7 @@ def test_facts_of_one_line(here, tmp_path: Path, original: bytes) -> None:
     assert (done.code, done.err) == (0, "")
     assert b"gradient tape" in done.out
     assert here("facts", f"train.py:{line}").out == done.out
+    assert here("facts", f"train.py:{line}:5").out == done.out  # as messages name places
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Which values and decisions are the same on all workers."""
+"""The plan by which decisions become equal on all workers: what is averaged, summed, or asked of rank 0."""
 
 from __future__ import annotations
 

@@ -230,7 +230,7 @@ class Datasets:
         if function is None:
             return self._foreign(node, path)
         if function in self._origins.index.generators:
-            return Unknown(node, "is a generator of this file, and no tf.data dataset")
+            return Unknown(node, "calls a generator of this file, which is no tf.data dataset")
         inside = (*calls, (function, node))
         values = self._origins.index.given_back(function)
         found = _all([self._chains(v, path, inside) for v in values], node, "returns no value")
@@ -243,7 +243,7 @@ class Datasets:
         """What a function of another file returns: a dataset, should it be batched here. Its order is not known."""
         api = self._origins.names.api(node.func)
         if self._origins.constructed(node) is not None:
-            return Unknown(node, "is an object of a class of this file, and no tf.data dataset")
+            return Unknown(node, "makes an object of a class of this file, which is not followed when it is iterated")
         if api is None:
             return before or Unknown(node, _NO_DATASET)
         if NO_DATASETS.match(api):

@@ -1,4 +1,4 @@
-"""What is only refused."""
+"""What would train another model and has no rewrite: rows mixed, steps counted, models that drift, files unguarded."""
 
 from __future__ import annotations
 
