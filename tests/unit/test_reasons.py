@@ -117,7 +117,7 @@ _LOOPS = {
             a, b = next(made)
             step(a, b)
         """,
-        ["`next(made)` takes the next batch", "`batches()` calls a generator of this file"],
+        ["`next(made)` takes the next batch", "`batches()` is a generator of this file"],
     ),
     "a loop over no dataset": (
         """

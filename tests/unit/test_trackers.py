@@ -101,34 +101,34 @@ def test_one_run(imports: str, given: dict[str, str], becomes: str) -> None:
 
 
 _REFUSED = {
-    "a value": ("wandb", {"before": "wandb.init()", "rate": "wandb.config.rate"}, "`wandb.config.rate` is taken"),
+    "a value": ("wandb", {"before": "wandb.init()", "rate": "wandb.config.rate"}, "`wandb.config.rate` is read"),
     "a value of a run": ("wandb", {"before": "run = wandb.init()", "rate": "run.config.rate"}, "`run.config.rate`"),
-    "an entry": ("wandb", {"before": "run = wandb.init()", "rate": "run.config['rate']"}, "`run.config` is taken"),
+    "an entry": ("wandb", {"before": "run = wandb.init()", "rate": "run.config['rate']"}, "`run.config` is read"),
     "the settings of a run that has no name": (
         "wandb",
         {"before": "c = wandb.init().config"},
-        "what `wandb.init` gives",
+        "what `wandb.init` returns",
     ),
-    "the settings under a name": ("wandb", {"before": "c = wandb.config", "rate": "c.rate"}, "`wandb.config` is taken"),
+    "the settings under a name": ("wandb", {"before": "c = wandb.config", "rate": "c.rate"}, "`wandb.config` is read"),
     "a number": (
         "mlflow",
         {"before": "run = mlflow.start_run()\nname = run.info.run_id"},
-        "`run.info.run_id` is taken",
+        "`run.info.run_id` is read",
     ),
-    "a sweep": ("wandb", {"before": "wandb.agent(wandb.sweep({}), print)"}, "what `wandb.agent` gives"),
-    "what is not known": ("mlflow", {"before": "run = mlflow.active_run()"}, "what `mlflow.active_run` gives"),
-    "what is stored": ("wandb", {"before": "wandb.init()\nwandb.config.a = 1"}, "`wandb.config.a` is taken"),
-    "a function that is handed on": ("wandb", {"before": "log = wandb.log"}, "`wandb.log` is taken"),
+    "a sweep": ("wandb", {"before": "wandb.agent(wandb.sweep({}), print)"}, "what `wandb.agent` returns"),
+    "what is not known": ("mlflow", {"before": "run = mlflow.active_run()"}, "what `mlflow.active_run` returns"),
+    "what is stored": ("wandb", {"before": "wandb.init()\nwandb.config.a = 1"}, "`wandb.config.a` is read"),
+    "a function that is handed on": ("wandb", {"before": "log = wandb.log"}, "`wandb.log` is read"),
     "a class of its own": (
         "wandb",
         {"before": "class Log(wandb.keras.WandbCallback):\n    pass", "callback": "Log()"},
-        "`wandb.keras.WandbCallback` is taken",
+        "`wandb.keras.WandbCallback` is read",
     ),
-    "a condition": ("wandb", {"before": "if wandb.init() == 1:\n    pass"}, "what `wandb.init` gives"),
+    "a condition": ("wandb", {"before": "if wandb.init() == 1:\n    pass"}, "what `wandb.init` returns"),
     "a file of a run": (
         "wandb",
         {"before": "run = wandb.init()\nx = np.load(run.use_artifact('a').download())"},
-        "what `run.use_artifact` gives",
+        "what `run.use_artifact` returns",
     ),
 }
 

@@ -230,7 +230,7 @@ class Datasets:
         if function is None:
             return self._foreign(node, path)
         if function in self._origins.index.generators:
-            return Unknown(node, "calls a generator of this file, which is no tf.data dataset")
+            return Unknown(node, "is a generator of this file, and no tf.data dataset")
         inside = (*calls, (function, node))
         values = self._origins.index.given_back(function)
         found = _all([self._chains(v, path, inside) for v in values], node, "returns no value")

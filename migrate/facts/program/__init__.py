@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from .arithmetic import Arithmetic, Atom, Polynomial
 from .asking import Answers, closure, within_itself
-from .backward import Slice, backward
 from .conditions import controls, exits_before, parses_arguments, tests_around
+from .dependence import Slice, backward
 from .elsewhere import computes, outside, uncalled, unfollowed
 from .evaluator import Evaluator
 from .flow import assigned, bound_once, reaching, uses, within
