@@ -273,6 +273,7 @@ PRESENCE = frozenset(
 )
 PATH_PRESENCE = frozenset({"exists", "is_dir", "is_file", "is_symlink", "stat", *_FOLDER_READERS})
 
+ALL_OPENS = {**OPENS, **OPENS_FORMAT}
 FUNCTIONS: dict[str, EffectKind] = {
     **dict.fromkeys(PRINTS, EffectKind.PRINT),
     **dict.fromkeys(SHOWS, EffectKind.SHOW),

@@ -24,7 +24,7 @@ class SeveralInputs(Exception):  # noqa: N818 - names what was given, for the co
 def migrate_files(paths: Sequence[str], options: MigrateOptions, verbose: bool = False) -> int:
     """Migrate what the paths lead to, say what became of each file, and return the exit code.
 
-    Raises SeveralInputs, before anything is read, if the options names an output file for more than one input.
+    Raises SeveralInputs, before anything is read, if the options name an output file for more than one input.
     """
     found: Iterable[Input | Unusable] = inputs.expand(paths)
     if options.output is not None:

@@ -88,8 +88,8 @@ def _of_arrays(context: Context) -> Iterator[Outcome]:
     per_worker = context.batch == "per-worker"
     size = _whole(context)
     for take in batches.open:
-        point = f"{dp}.local_batches" if take.each else f"{dp}.local_rows"
-        yield Edit(take.node, build.calling(point), "shard the rows of the batch over the workers")
+        local = f"{dp}.local_batches" if take.each else f"{dp}.local_rows"
+        yield Edit(take.node, build.calling(local), "shard the rows of the batch over the workers")
     for node in (*batches.sizes, *batches.divisors) if per_worker else batches.last_sizes:
         yield Edit(node, build.calling(size), "take the batch of all workers")
     for node in batches.lengths:

@@ -139,7 +139,7 @@ class _Trace:
     def _of_call(self, node: cst.Call, path: _Path) -> list[_Place]:
         function = self._origins.function(node.func)
         if function is not None:
-            returned = [r.value for r in self._script.index.returns[function] if r.value is not None]
+            returned = self._script.index.returned(function)
             said = f"calls {function.name.value}(), which {'yields it' if not returned else 'returns it'}"
             return [_Place(node, said, tuple((r, path) for r in returned))]
         if (owner := self._origins.constructed(node)) is not None:

@@ -95,10 +95,8 @@ def escaped(script: TrainingFile) -> list[Problem]:
 
 def unwrapped(script: TrainingFile) -> list[Problem]:
     """Gradients of trained variables whose tape cannot be wrapped where they are taken."""
-    reason, next_step = (
-        "cannot tell which of several tapes this is",
-        "take the gradient from a tape that has a name of its own",
-    )
+    reason = "cannot tell which of several tapes this is"
+    next_step = "take the gradient from a tape that has a name of its own"
     found = (g for g in script.trained if not g.fed and any(o.path for o in script.origins.of(g.tape)))
     return [Problem("TFDP030", g.call, reason, next_step) for g in found]
 

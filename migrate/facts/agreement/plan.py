@@ -23,8 +23,8 @@ from ..program import (
     Problem,
     StepNumbers,
     changed_by,
-    closure,
     exits_before,
+    leading,
     nodes,
     reaching,
     tests_around,
@@ -310,7 +310,7 @@ class Agreement:
         asked = {EffectKind.SAVE, EffectKind.FETCH}
         found.update(e.call for e in effects if e.kind is EffectKind.LATEST or (e.guard is None and e.kind in asked))
         found.update(node for loop in self._loops for node in (loop.loop, *loop.calls))
-        return set(closure(found, self._origins.calls_into))
+        return set(leading(self._origins, found))
 
     def _decides(self, statement: cst.If | cst.While, effects: tuple[Effect, ...], shared: set[cst.CSTNode]) -> bool:
         guarded = _guarded(effects)

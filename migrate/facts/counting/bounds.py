@@ -9,7 +9,7 @@ import libcst as cst
 
 from ..apis import SPANS
 from ..data import Datasets, endless
-from ..program import ITER, Definition, Origins, Problem, argument, reaching, within
+from ..program import ITER, Origins, Problem, argument, before, reaching, within
 from ..training import TrainingLoop, loop_exits
 
 _BELOW = (cst.LessThan, cst.NotEqual)
@@ -147,7 +147,7 @@ class StepBounds:
             start = self._first(loop.iter, found[0].path)
             return _Counter(loop, start, None) if start is not None else None
         growing = [d for d in found if isinstance(d.statement, cst.AugAssign)]
-        found = list(dict.fromkeys([*found, *(b for d in growing for b in self._before(d))]))
+        found = list(dict.fromkeys([*found, *(b for d in growing for b in before(index, d))]))
         growths = [d.statement for d in found if isinstance(d.statement, cst.AugAssign)]
         starts = [_number(d.value) for d in found if d.kind == "assign" and not d.path]
         if len(found) != 2 or len({d.scope for d in found}) != 1 or len(growths) != 1 or len(starts) != 1:
@@ -160,9 +160,6 @@ class StepBounds:
             return None
         alone = [within(index, d.statement, around[0]) for d in every].count(True) == 1
         return _Counter(around[0], start, growth) if alone else None
-
-    def _before(self, definition: Definition) -> list[Definition]:
-        return reaching(self._index, self._index.probe(definition.name, definition.statement))
 
     def _holder(self, statement: cst.CSTNode) -> cst.CSTNode | None:
         """The body that a simple statement stands in."""

@@ -18,6 +18,7 @@ from ..program import (
     Origins,
     Problem,
     argument,
+    is_none,
     method,
     nodes,
     parses_arguments,
@@ -122,7 +123,7 @@ class StepCounts:
     def count(self, call: cst.Call, keyword: str, position: int, name: str) -> StepCount | Problem | None:
         """An argument that counts steps, if it is to be divided; None where it is omitted or needs nothing."""
         given = argument(call, keyword, position)
-        if given is None or self._origins.names.api(given.value) == "builtins.None":
+        if given is None or is_none(self._origins, given.value):
             return None
         if keyword == "boundaries" and any(self._origins.called(n) == LOCAL_STEPS for n in nodes(given.value)):
             return None

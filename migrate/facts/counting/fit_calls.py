@@ -10,7 +10,7 @@ from ...catalogue import Kind
 from ..apis import KERAS_COMPUTES, RANKS
 from ..data import ShardPoint, drops_remainder
 from ..keras import Fit, FitData
-from ..program import Origins, Problem, argument, backward, closure, is_off, method, nodes, number, receiver
+from ..program import Origins, Problem, argument, backward, is_off, leading, method, nodes, number, receiver
 from .counts import StepCount, StepCounts
 
 # --- steps ------------------------------------------------------------------------------------------------------------
@@ -96,4 +96,4 @@ def _shows(origins: Origins, call: cst.Call, place: int) -> bool:
 
 def around(origins: Origins, node: cst.CSTNode) -> list[cst.CSTNode]:
     """The loops in which a model is fitted again and again, also through the calls that lead there."""
-    return [loop for way in closure([node], origins.calls_into) for loop in origins.index.loops_around(way)]
+    return [loop for way in leading(origins, [node]) for loop in origins.index.loops_around(way)]

@@ -18,6 +18,7 @@ from ..program import (
     assigned,
     closure,
     frame_of,
+    is_none,
     last_name,
     meant,
     method,
@@ -206,9 +207,9 @@ class Datasets:
             if argument(node, "read") is not None:  # by="file": what is given are paths, what comes out are records
                 return [Chain((_source(node, path),), sharded=1)]
             given = self._chains(node.args[0].value, (), calls)
-            return (
-                given if isinstance(given, Unknown) else [replace(c.named(node), sharded=len(c.links)) for c in given]
-            )
+            if isinstance(given, Unknown):
+                return given
+            return [replace(c.named(node), sharded=len(c.links)) for c in given]
         if method(node) and origins.function(node.func) is None:
             before = self._chains(receiver(node), (), calls)
             if isinstance(before, Unknown):
@@ -261,7 +262,7 @@ class Datasets:
             return parts  # each is sharded by itself, and batch goes with batch
         size, batched = argument(node, "batch_size"), self._kind(node) is Kind.BATCHED_DATASET
         if size is not None:
-            batched = self._origins.names.api(size.value) != "builtins.None"
+            batched = not is_none(self._origins, size.value)
         shuffled = shuffles_itself(self._origins, node)
         own = [node] if shuffled or (mixes and not zips) else []
         from_files = shuffled and self._origins.kind(node.func) is Kind.BATCHED_DATASET

@@ -8,7 +8,7 @@ import libcst as cst
 
 from ...catalogue import Kind
 from ..apis import DRAW_SIZES
-from ..program import Origins, argument, method, receiver
+from ..program import Origins, argument, is_none, method, receiver
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ def numpy_draw(origins: Origins, call: cst.Call) -> Draw | None:
     if takes_axes:
         return Draw(call.args[0].value if call.args else None)
     given = argument(call, "size", DRAW_SIZES[name])
-    if given is None or origins.names.api(given.value) == "builtins.None":
+    if given is None or is_none(origins, given.value):
         return Draw(None)
     if not isinstance(given.value, cst.Tuple | cst.List):
         return Draw(given.value)

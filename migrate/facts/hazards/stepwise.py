@@ -18,7 +18,7 @@ from ..program import (
     StepNumbers,
     backward,
     changed_by,
-    closure,
+    leading,
     method,
     nodes,
     reaching,
@@ -54,7 +54,7 @@ class Stepwise:
         applied = [a.value for call in calls if method(call) in {"apply_gradients", "apply"} for a in call.args[:1]]
         computed = dict.fromkeys([*losses, *backward(self._origins, applied)])
         counters = (node for node in computed if not self._is_exempt(node) and self._steps.begins(node))
-        ways = list(closure(calls, self._origins.calls_into))
+        ways = list(leading(self._origins, calls))
         found = dict.fromkeys([*counters, *self._turning(computed, ways), *self._deeds(set(losses), ways)])
         reason = "what is trained here depends on the number of the step, and steps are fewer here"
         next_step = "let it depend on the epoch, or use --batch global"

@@ -9,7 +9,7 @@ from functools import cached_property
 import libcst as cst
 
 from ..apis import LOSS_OPERANDS, MEAN_REDUCTIONS
-from ..program import Origins, argument, ints, is_off, plain, receiver, text, within_itself
+from ..program import Origins, argument, ints, is_none, is_off, plain, receiver, text, within_itself
 from . import batch_values as batch
 from .batch_values import Reduction, Value
 from .masks import Masks
@@ -102,7 +102,7 @@ class LossObjects:
 
     def _text(self, reduction: cst.BaseExpression) -> str | None:
         """Keras 3 takes None for "none"."""
-        return "none" if self._origins.names.api(reduction) == "builtins.None" else text(self._origins, reduction)
+        return "none" if is_none(self._origins, reduction) else text(self._origins, reduction)
 
     def reduced(self, made: cst.Call, over: Value) -> Value:
         """The reduction with which a loss object is made, named or at any position."""

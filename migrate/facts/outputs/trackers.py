@@ -9,6 +9,7 @@ from functools import cached_property
 import libcst as cst
 
 from ... import outputs
+from ..apis import FILLS_LISTS
 from ..program import Origins, method, reaching
 
 _HOLDS = (cst.Assign, cst.AnnAssign, cst.WithItem, cst.Element, cst.Return, cst.Lambda, cst.If, cst.UnaryOperation)
@@ -125,4 +126,4 @@ class Trackers:
         if any(above in found for above in (call, *self._index.ancestors(call))):
             return True
         own = isinstance(call, cst.Call) and (self._origins.function(call.func) or self._origins.constructed(call))
-        return bool(own) or method(call) in {"append", "extend", "insert", "fit", "CallbackList"}
+        return bool(own) or method(call) in FILLS_LISTS | {"fit", "CallbackList"}

@@ -54,7 +54,7 @@ class Writers:
 
     def _modes(self, call: cst.Call) -> list[str | None]:
         """The modes in which a function, or the method of a path, may open a file; None for an unknown one."""
-        position, default = {**outputs.OPENS, **outputs.OPENS_FORMAT}.get(self._origins.called(call), (0, "r"))
+        position, default = outputs.ALL_OPENS.get(self._origins.called(call), (0, "r"))
         given = argument(call, "mode", position) if position is not None else None
         texts = [o.node for o in self._origins.of(given.value)] if given is not None else []
         said = [str(t.evaluated_value) if isinstance(t, cst.SimpleString) else None for t in texts]
@@ -127,7 +127,7 @@ class Writers:
         api, name = self._origins.called(call), method(call)
         if api in outputs.READERS or name == outputs.READS_FOLDER:
             return True
-        if api in outputs.OPENS or api in outputs.OPENS_FORMAT:
+        if api in outputs.ALL_OPENS:
             return self.kind(call) is None
         if name in outputs.PATH_READS:
             return self.is_path(receiver(call)) and self.kind(call) is None

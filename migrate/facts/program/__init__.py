@@ -8,7 +8,7 @@ from .conditions import controls, exits_before, parses_arguments, tests_around
 from .dependence import Slice, backward
 from .elsewhere import computes, outside, uncalled, unfollowed
 from .evaluator import Evaluator
-from .flow import assigned, bound_once, reaching, uses, within
+from .flow import assigned, before, bound_once, reaching, uses, within
 from .grown import Addition, additions, attribute_additions
 from .index import ITER, Definition, Index
 from .known_branches import Frames, frame_of, meant, reached
@@ -57,6 +57,7 @@ __all__ = [
     "attribute_additions",
     "axes",
     "backward",
+    "before",
     "body_functions",
     "bound_once",
     "changed_by",

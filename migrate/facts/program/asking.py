@@ -108,8 +108,10 @@ class Answers(ABC, Generic[H, R]):
 
     def is_open(self, question: H) -> bool:
         """Whether a question is being asked; the present answer hangs on that."""
-        self._used.update([question] if question in self._open else [])
-        return question in self._open
+        if question not in self._open:
+            return False
+        self._used.add(question)
+        return True
 
     def _settled(self, question: H) -> R:
         self._open[question] = self.nothing

@@ -28,8 +28,7 @@ class Evaluator(Answers[_Key, V]):
     """Follows names, bound arguments, returns, unpacking, attributes and what is put into containers.
 
     A domain is a subclass. Its answers form a join-semilattice: `nothing` is what adds nothing, and `unknown` what is
-    answered where following ends. A value that is defined by itself adds nothing of its own. Answers are kept, but for
-    those that were given inside a cycle.
+    answered where following ends.
     """
 
     def __init__(self, origins: Origins) -> None:
@@ -227,12 +226,15 @@ class Evaluator(Answers[_Key, V]):
         stored = self._origins.stored(node)
         if stored:
             return self.stores(node, stored, frames)
-        owner = self._origins.class_of(node.value) if node.attr.value in self._properties else None
-        read = self._origins.method(owner, node.attr.value) if owner is not None else None
-        if read is not None:
-            return self.all(self._index.given_back(read))
-        unknown = (v for f in self._properties.get(node.attr.value, ()) for v in self._index.given_back(f))
-        return self.join((self.plain_attribute(node, frames), self.all(unknown)))
+        properties = self._properties.get(node.attr.value)
+        if properties is None:
+            return self.plain_attribute(node, frames)
+        owner = self._origins.class_of(node.value)
+        own = self._origins.method(owner, node.attr.value) if owner is not None else None
+        if own is not None:
+            return self.all(self._index.given_back(own))
+        given = (value for function in properties for value in self._index.given_back(function))
+        return self.join((self.plain_attribute(node, frames), self.all(given)))
 
     @cached_property
     def _properties(self) -> dict[str, list[cst.FunctionDef]]:

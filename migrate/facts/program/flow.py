@@ -17,6 +17,11 @@ def reaching(index: Index, use: cst.Name) -> list[Definition]:
     return index.reaching[use]
 
 
+def before(index: Index, definition: Definition) -> list[Definition]:
+    """Bindings that may give a name the value that it has before one of its bindings is made."""
+    return reaching(index, index.probe(definition.name, definition.statement))
+
+
 def bound_once(index: Index, use: cst.CSTNode) -> Definition | None:
     """The binding that gives a name its value, where there is but one."""
     found = reaching(index, use) if isinstance(use, cst.Name) else []

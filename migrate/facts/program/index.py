@@ -219,8 +219,9 @@ class Index(_Nodes):
 
     def given_back(self, function: Scope) -> list[cst.BaseExpression]:
         """What a function returns, or yields."""
-        values = [each.value for each in (*self.returns[function], *self.generators.get(function, ()))]
-        return [v.item if isinstance(v, cst.From) else v for v in values if v is not None]
+        values = [each.value for each in self.generators.get(function, ())]
+        yields = [v.item if isinstance(v, cst.From) else v for v in values if v is not None]
+        return [*self.returned(function), *yields]
 
     def root(self, node: cst.CSTNode) -> cst.Module:
         """The module that holds a node; of a node that is in no module, the one that is run."""

@@ -25,12 +25,13 @@ from ..apis import (
 )
 from .asking import closure
 from .evaluator import Evaluator
-from .flow import reaching
+from .flow import before, reaching
 from .grown import Addition
 from .index import Definition
 from .known_branches import Frames
 from .origins import Origins
 from .pieces import nodes, parts
+from .running import leading
 from .spelling import changed_by, last_name, method, receiver
 
 _HOLDS_STATE = frozenset({Kind.MODEL, Kind.OPTIMIZER, Kind.DATASET, Kind.BATCHED_DATASET, Kind.GENERATOR})
@@ -81,7 +82,7 @@ class StepNumbers(Evaluator[Paced]):
     def in_step(self, node: cst.CSTNode) -> bool:
         """Whether a place is reached at every step: in a loop of steps, or in a function called in one or by Keras."""
         if node not in self._in_step:
-            ways = closure([node], self._origins.calls_into)
+            ways = leading(self._origins, [node])
             looped = any(loop in self._loops for way in ways for loop in self._index.loops_around(way))
             called = any(above in self._functions for way in ways for above in self._index.ancestors(way))
             self._in_step[node] = looped or called
@@ -157,11 +158,9 @@ class StepNumbers(Evaluator[Paced]):
         """Whether a name that is made of what it was is not begun anew at each step."""
         if definition.kind not in {"assign", "other"} or not self._carries(definition.value):
             return False
-        earlier = closure(self._before(definition), lambda d: self._before(d) if self._carries(d.value) else ())
+        index = self._index
+        earlier = closure(before(index, definition), lambda d: before(index, d) if self._carries(d.value) else ())
         return definition in earlier and not any(self._begins_anew(d) for d in earlier)
-
-    def _before(self, definition: Definition) -> list[Definition]:
-        return reaching(self._index, self._index.probe(definition.name, definition.statement))
 
     def _begins_anew(self, definition: Definition) -> bool:
         """Whether a binding is made at every step, not only at some of them."""

@@ -207,7 +207,7 @@ class OwnOptimizers:
         owner = self._origins.index.class_around(call)
         if method(call) != "__init__" or not self._origins.is_super(receiver(call)) or owner not in optimizer.family:
             return False
-        bases = self._classes.bases(owner) if owner is not None else []
+        bases = self._origins.own_bases(owner) if owner is not None else []
         return any(self._origins.method(base, "__init__") is init for base in bases)
 
 

@@ -9,7 +9,7 @@ import libcst as cst
 
 from ...catalogue import VARIABLE_COLLECTIONS, Kind
 from ..data import Chain, Datasets, Missed, NextBatch, NextBatches, Sought, StepRows, Sureness, Take, Takes
-from ..program import Origins, Problem, Unknown, backward, reaching, uncalled, within
+from ..program import Origins, Problem, Unknown, backward, is_none, reaching, uncalled, within
 from .tapes import Gradient, reaches_update
 from .ways import frames, leads_to_no_update
 
@@ -304,7 +304,7 @@ class Loops:
         if isinstance(node, cst.Param):
             owner = self._owner(node)
             return owner is not None and Kind.MODEL in self._origins.base_kinds(owner)
-        if any(self._origins.names.api(o.node) == "builtins.None" for o in self._origins.of(node)):
+        if any(is_none(self._origins, o.node) for o in self._origins.of(node)):
             return False
         kinds = self._origins.kinds(node)
         return bool(kinds) and kinds <= {Kind.MODEL, Kind.OPTIMIZER}
@@ -331,8 +331,7 @@ class Loops:
 
     def _owner(self, param: cst.Param) -> cst.ClassDef | None:
         """The class whose method has the parameter."""
-        function = self._index.enclosing_function(param)
-        return self._index.enclosing_class(function) if function is not None else None
+        return self._index.class_around(param)
 
 
 _CALL = "call the training step in a `for batch in dataset:` loop of this file"

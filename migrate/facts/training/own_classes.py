@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from ..apis import CHANGES_VARIABLE, FILLS_LISTS
-from ..program import Origin, Origins, closure, reaching, receiver, within
+from ..program import Origin, Origins, bound_once, closure, is_none, receiver, within
 
 
 @dataclass(frozen=True)
@@ -26,15 +26,10 @@ class OwnClasses:
 
     # --- the class ----------------------------------------------------------------------------------------------------
 
-    def bases(self, owner: cst.ClassDef) -> list[cst.ClassDef]:
-        """The classes of this file that a class names as its bases."""
-        found = [o.node for base in owner.bases for o in self._origins.of(base.value)]
-        return [n for n in found if isinstance(n, cst.ClassDef) and n is not owner]
-
     def optimizer(self, owner: cst.ClassDef) -> Optimizer:
         """The class with its family."""
-        classes = self._origins.index.classes
-        related = {c: [*self.bases(c), *(d for d in classes if c in self.bases(d))] for c in classes}
+        above = {c: self._origins.own_bases(c) for c in self._origins.index.classes}
+        related = {c: [*bases, *(d for d in above if c in above[d])] for c, bases in above.items()}
         return Optimizer(owner, tuple(closure([owner], related.__getitem__)))
 
     def is_self(self, node: cst.Attribute, optimizer: Optimizer) -> bool:
@@ -68,10 +63,10 @@ class OwnClasses:
 
     def is_iterated_slot(self, node: cst.Name, optimizer: Optimizer) -> bool:
         """`m` in `for v, m in zip(variables, self.m):`, with or without `enumerate`."""
-        definitions = reaching(self._origins.index, node)
-        if len(definitions) != 1 or definitions[0].kind not in {"for", "comp"} or definitions[0].value is None:
+        definition = bound_once(self._origins.index, node)
+        if definition is None or definition.kind not in {"for", "comp"} or definition.value is None:
             return False
-        value, path = definitions[0].value, definitions[0].path[1:]
+        value, path = definition.value, definition.path[1:]
         while isinstance(value, cst.Call) and path:
             api = self._origins.names.api(value.func)
             place = 0 if api == "builtins.enumerate" and path[0] == 1 else path[0] if api == "builtins.zip" else -1
@@ -104,4 +99,4 @@ class OwnClasses:
             element = node.elt if isinstance(node, cst.ListComp) else node.value
             return all(map(self._makes_variables, self._origins.of(element)))
         empty = isinstance(node, cst.Dict) and not node.elements
-        return empty or self._origins.names.api(node) == "builtins.None"
+        return empty or is_none(self._origins, node)
