@@ -4,9 +4,9 @@ That each rank has a gradient for the same variables, and of the same kind, come
 without a gradient, or with a sparse one, is an empty tensor there.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import tensorflow as tf
 
@@ -33,6 +33,16 @@ def exchanges() -> int:
     return _Count.exchanges
 
 
+class Passenger(Protocol):
+    """What travels with dense gradients: a vector that each rank adds to."""
+
+    def sent(self, dtype: tf.DType) -> Any:
+        """This rank's vector."""
+
+    def received(self, total: Any, ranks: int) -> None:
+        """Take all ranks' sum, or their average over `ranks` (1 for a sum)."""
+
+
 @dataclass(frozen=True)
 class Exchange:
     """How gradients are combined; the fields are the arguments of `DistributedGradientTape`."""
@@ -50,21 +60,29 @@ class Exchange:
         """Whether there is something to do with one worker too."""
         return self.count is not None or self.sparse_as_dense or self.deduplicate
 
+    def sparse_of(self, pairs: Iterable[tuple[Any, Gradient]]) -> list[Any]:
+        """The variables, of pairs of a variable and its gradient, that are updated by slices."""
+        slices_of = [each for each, gradient in pairs if isinstance(gradient, tf.IndexedSlices)]
+        return [] if self.sparse_as_dense else slices_of
+
     def alone(self, gradients: Sequence[Gradient]) -> list[Gradient]:
         """The gradients of the only worker."""
         given = [_dense(each) if self.sparse_as_dense else each for each in gradients]
         kept = given if self.count is None else [_kept(each, self.count) for each in given]
         return [self._deduplicated(each) for each in kept]
 
-    def combined(self, gradients: Sequence[Gradient], names: Sequence[str], site: str) -> list[Gradient]:
+    def combined(
+        self, gradients: Sequence[Gradient], names: Sequence[str], site: str, passenger: Passenger | None = None
+    ) -> list[Gradient]:
         """The gradients of several ranks. `names` are those of the sources, for messages."""
         _Count.exchanges += 1
         given = [_dense(each) if self.sparse_as_dense else each for each in gradients]
         if self.count is not None:
-            return self._weighted(given, names, site)
+            return self._weighted(given, names, site, passenger)
         scaled = [self._scaled(each, 1 / self.predivide) for each in given]
         op = self.op if self.predivide == 1 else Sum
-        dense, divisor = self._reduced(scaled, op, names, site), self.job.topology.size if self.op is Average else 1
+        dense = self._reduced(scaled, op, names, site, passenger)
+        divisor = self.job.topology.size if self.op is Average else 1
         found = [self._scaled(each, self.predivide / divisor) for each in dense]
         return self._with_sparse(found, given, names, site, lambda values: _divided(values, divisor))
 
@@ -73,20 +91,34 @@ class Exchange:
             return gradient
         return gradient * tf.constant(factor, gradient.dtype)
 
-    def _weighted(self, given: Sequence[Gradient], names: Sequence[str], site: str) -> list[Gradient]:
+    def _weighted(
+        self, given: Sequence[Gradient], names: Sequence[str], site: str, passenger: Passenger | None
+    ) -> list[Gradient]:
         """The mean over all examples: the number of them comes with the gradients, which saves an exchange."""
         weighted = [_times(each, self.count) for each in given]
-        *sums, total = self._reduced([*weighted, self.count], Sum, [*names, "batch_size"], site)
+        *sums, total = self._reduced([*weighted, self.count], Sum, [*names, "batch_size"], site, passenger)
         means = [_divided(each, total) if _is_dense(each) else each for each in sums]
         found = self._with_sparse(means, weighted, names, site, lambda values: _divided(values, total))
         return [_as_dtype(mean, each) for mean, each in zip(found, given, strict=True)]
 
-    def _reduced(self, gradients: Sequence[Gradient], op: ReduceOp, names: Sequence[str], site: str) -> list[Gradient]:
+    def _reduced(
+        self,
+        gradients: Sequence[Gradient],
+        op: ReduceOp,
+        names: Sequence[str],
+        site: str,
+        passenger: Passenger | None,
+    ) -> list[Gradient]:
         """The dense ones combined, the others as they are."""
         sent = [self.compression.compress(_in_exchange(each)) for each in gradients]
         said = [_said(each, name) for each, name in zip(gradients, names, strict=True)]
         tensors = [collectives.reducible(tensor) for tensor, _ in sent]
+        if passenger is not None:  # in the dtype of a gradient: of another it would be a message of its own
+            dtype = next((t.dtype for t, each in zip(tensors, gradients, strict=True) if _is_dense(each)), tf.float32)
+            tensors, said = [*tensors, passenger.sent(dtype)], [*said, "fingerprint of the variables"]
         received = collectives.exchanged(self.job, tensors, op, Label("gradients", site, tuple(said)))
+        if passenger is not None:
+            passenger.received(received.pop(), self.job.topology.size if op is Average else 1)
         return [
             self.compression.decompress(tensor, context) if _is_dense(each) else each
             for tensor, (_, context), each in zip(received, sent, gradients, strict=True)

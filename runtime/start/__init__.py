@@ -1,8 +1,8 @@
-"""All workers start with the variables of rank 0."""
+"""All workers start with the variables of rank 0, and are seen to keep them equal."""
 
 from __future__ import annotations
 
-from .same_start import check_same_start
+from .same_variables import watched
 from .state import broadcast_state, follow_root
 
-__all__ = ["broadcast_state", "check_same_start", "follow_root"]
+__all__ = ["broadcast_state", "follow_root", "watched"]

@@ -1,8 +1,4 @@
-"""The first time that gradients go through a distributed tape: do all ranks hold the same variables?
-
-Averaged gradients of different models train nothing, and nobody notices. The check costs one small exchange at the
-first execution and a test of a flag at the others.
-"""
+"""Before the first exchange of gradients: do all ranks hold the same variables, in the same order?"""
 
 import hashlib
 import itertools
@@ -26,10 +22,8 @@ class _Lists:
     def __init__(self) -> None:
         self._numbers = itertools.count()
         self._known: dict[tuple[int, ...], tuple[int, tuple[weakref.ref[Variable], ...]]] = {}
-        self.compared_eagerly: set[int] = set()
 
     def number(self, variables: Sequence[Variable]) -> int:
-        """The number of this list of variables, the same each time."""
         identity = tuple(map(id, variables))
         number, references = self._known.get(identity, (-1, ()))
         # An id is used again once its object is gone.
@@ -42,68 +36,37 @@ class _Lists:
 _lists = _Lists()
 
 
-def check_same_start(variables: Sequence[Variable], job: Job) -> list[Any]:
-    """Compare the variables over the ranks, the first time that gradients for just this list are executed.
+def list_number(variables: Sequence[Variable]) -> int:
+    """The number of this list of variables in this process, the same each time."""
+    return _lists.number(variables)
 
-    Which execution is the first does not depend on tracing: ranks whose batches have different shapes trace at
-    different steps.
+
+def compare(variables: Sequence[Variable], job: Job) -> Any:
+    """Compare all values and the order of the variables over the ranks, in one small exchange.
 
     Returns:
-        What later operations must wait for in a graph.
+        A bool tensor, which later operations of a graph must wait for.
 
     Raises:
         TfdpError: a variable differs; on every rank.
     """
-    if not variables:
-        return []
-    number = _lists.number(variables)
-    if not tf.executing_eagerly():
-        return [_first_time(f"tfdp/compared/{number}", lambda: _compare(variables, job))]
-    if number not in _lists.compared_eagerly:
-        _lists.compared_eagerly.add(number)
-        _compare(variables, job)
-    return []
-
-
-def _first_time(flag: str, action: Callable[[], Any]) -> Any:
-    """In a graph: `action()`, a bool tensor, at the first execution in this process of any graph with this flag.
-
-    The flag is a TensorFlow variable known by name alone. A `tf.Variable` would be captured by the user's function,
-    which could then not be saved; a Python flag would cost a call into Python at each step.
-    """
-    with tf.device("CPU:0"):
-        # TensorFlow keeps stateful operations in order that are given no variable: this one and the collectives before
-        # it. The `If` is given the handle, so it comes after them too; what comes after it must wait for its result.
-        handle = tf.raw_ops.VarHandleOp(dtype=tf.bool, shape=[], shared_name=flag)
-        done = tf.raw_ops.VarIsInitializedOp(resource=handle)
-
-    def first() -> Any:
-        result = action()
-        with tf.device("CPU:0"), tf.control_dependencies([result]):
-            tf.raw_ops.AssignVariableOp(resource=handle, value=tf.constant(True))
-        return result
-
-    return tf.cond(done, lambda: tf.constant(True), first)
-
-
-def _compare(variables: Sequence[Variable], job: Job) -> Any:
     names, site, places = [name_of(each) for each in variables], call_site(), _places(variables)
 
-    def compare(all_numbers: Any, counts: Any) -> Any:
+    def look(all_numbers: Any, counts: Any) -> Any:
         if (counts != counts[0]).any():
             raise TfdpError(_other_number(names, job.topology.rank, site))
         numbers = np.reshape(all_numbers, (job.topology.size, 2, len(names)))
         _refuse_other_order(names, numbers[:, 0], job.topology.rank, site)
         by_rank = numbers[:, 1]
-        differs = (by_rank != by_rank[0]).any(axis=0)
+        differs = by_rank != by_rank[0]
         if differs.any():
-            raise TfdpError(_message(names, by_rank, differs, site))
+            raise TfdpError(_message(names, differs, site))
         return np.True_
 
-    digests = _in_python(_digests, [tf.convert_to_tensor(each) for each in variables], tf.int64, [len(names)])
-    digests = tf.concat([tf.constant(places, tf.int64), digests], 0)
-    gathered, counts = job.transport.allgather(digests, Label("values of variables before their first gradient", site))
-    return _in_python(compare, [gathered, counts], tf.bool, [])
+    said = in_python(digests, [tf.convert_to_tensor(each) for each in variables], tf.int64, [len(names)])
+    said = tf.concat([tf.constant(places, tf.int64), said], 0)
+    gathered, counts = job.transport.allgather(said, Label("values of variables before their first gradient", site))
+    return in_python(look, [gathered, counts], tf.bool, [])
 
 
 def _other_number(names: Sequence[str], rank: int, site: str) -> str:
@@ -139,18 +102,25 @@ def _refuse_other_order(names: Sequence[str], by_rank: Any, rank: int, site: str
     )
 
 
-def _message(names: Sequence[str], by_rank: Any, differs: Any, site: str) -> str:
-    column = int(np.argmax(differs))
-    ranks = np.flatnonzero(by_rank[:, column] != by_rank[0, column]).tolist()
-    more = f" and {int(differs.sum()) - 1} more variables" if differs.sum() > 1 else ""
+def ranks_and_names(names: Sequence[str], differs: Any) -> str:
+    """Which variables differ where, for messages. `differs`: bools by rank and name, from rank 0's."""
+    columns = differs.any(axis=0)
+    column = int(np.argmax(columns))
+    ranks = np.flatnonzero(differs[:, column]).tolist()
+    more = f" and {int(columns.sum()) - 1} more variables" if columns.sum() > 1 else ""
+    return f"{names[column]}{more} differ on rank(s) {', '.join(map(str, ranks))} from rank 0's"
+
+
+def _message(names: Sequence[str], differs: Any, site: str) -> str:
     return (
-        f"{names[column]}{more} differ on rank(s) {', '.join(map(str, ranks))} from rank 0's before the first gradient "
-        f"at {site}: the ranks would train different models. Call dp.broadcast_state(model, optimizer) before the "
-        "training loop and after restoring a checkpoint, and build the same models in the same order on all ranks"
+        f"{ranks_and_names(names, differs)} before the first gradient at {site}: the ranks would train different "
+        "models. Call dp.broadcast_state(model, optimizer) before the training loop and after restoring a checkpoint, "
+        "and build the same models in the same order on all ranks"
     )
 
 
-def _in_python(function: Callable[..., Any], tensors: Sequence[Any], dtype: Any, shape: Sequence[int]) -> Any:
+def in_python(function: Callable[..., Any], tensors: Sequence[Any], dtype: Any, shape: Sequence[int]) -> Any:
+    """`function` of the tensors' arrays: now, or where a graph comes to it."""
     if tf.executing_eagerly():
         return tf.constant(function(*(tensor.numpy() for tensor in tensors)), dtype)
     result = tf.numpy_function(function, tensors, dtype)
@@ -158,6 +128,7 @@ def _in_python(function: Callable[..., Any], tensors: Sequence[Any], dtype: Any,
     return result
 
 
-def _digests(*arrays: Any) -> Any:
+def digests(*arrays: Any) -> Any:
+    """64 bits of each array's bytes, as int64."""
     hashed = (hashlib.blake2b(np.ascontiguousarray(array).tobytes(), digest_size=8).digest() for array in arrays)
     return np.array([int.from_bytes(digest, "little", signed=True) for digest in hashed], np.int64)

@@ -22,7 +22,7 @@ from ..foundation import call_site
 from ..framework import as_written, is_variable, name_of, stream_element
 from ..gradients import Accumulation, Exchange, Gradient, check_kinds, forget_marks, refuse_marked
 from ..keras import KEY, PACKAGES, averaging_of, inner_of, road_of, variables_of
-from ..start import check_same_start
+from ..start import watched
 
 _ORIGINAL = "_tfdp_original"
 
@@ -74,10 +74,11 @@ class Averaging:
         if job.topology.size == 1:
             return self.exchange.alone(given)
         with tf.name_scope("distributed_optimizer"):
-            compared = check_same_start(self._held(optimizer, variables), job)
+            sparse = self.exchange.sparse_of(zip(variables, given, strict=False))
+            watch = watched(self._held(optimizer, variables), sparse, job)
             # Also what is sent for a gradient that is none, and depends on nothing, comes after the comparison.
-            with tf.control_dependencies(compared):
-                return self.exchange.combined(given, names, site)
+            with tf.control_dependencies(watch.compared() if watch else []):
+                return self.exchange.combined(given, names, site, watch)
 
 
 def put_on(optimizer: Any, averaging: Averaging) -> None:

@@ -9,7 +9,7 @@ from ..foundation import Average, ReduceOp, call_site
 from ..framework import as_written, is_variable, name_of
 from ..gradients import Compression, Exchange, check_kinds, check_options, mark
 from ..job import current
-from ..start import check_same_start
+from ..start import watched
 
 
 class DistributedGradientTape:
@@ -119,10 +119,11 @@ class DistributedGradientTape:
         check_kinds(flat, names, site)
         mark(given)
         with tf.name_scope("distributed_gradient"):
-            compared = check_same_start([each for each in given if is_variable(each)], self._job)
+            held = [(each, gradient) for each, gradient in zip(given, flat, strict=True) if is_variable(each)]
+            watch = watched([each for each, _ in held], self._exchange.sparse_of(held), self._job)
             # Also what is sent for a gradient that is none, and depends on nothing, comes after the comparison.
-            with tf.control_dependencies(compared):
-                return tf.nest.pack_sequence_as(local, self._exchange.combined(flat, names, site))
+            with tf.control_dependencies(watch.compared() if watch else []):
+                return tf.nest.pack_sequence_as(local, self._exchange.combined(flat, names, site, watch))
 
     def jacobian(self, *_: Any, **__: Any) -> Any:
         """Refused: rows of a Jacobian belong to single examples or outputs, and ranks hold different examples."""
