@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from .accumulation import Accumulation
 from .compression import Compression
-from .exchange import Exchange, Gradient, exchanges
+from .exchange import FINGERPRINT, Exchange, Gradient, exchanges
 from .options import check_kinds, check_options
 from .tape_marks import forget_marks, mark, refuse_marked
 
 __all__ = [
+    "FINGERPRINT",
     "Accumulation",
     "Compression",
     "Exchange",

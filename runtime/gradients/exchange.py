@@ -16,6 +16,9 @@ from ..job import Job
 from ..transports import Label
 from . import slices
 
+# What the vector is called that travels with the gradients.
+FINGERPRINT = "fingerprint of the variables"
+
 _HALF = (tf.float16, tf.bfloat16)
 
 # A tensor, tf.IndexedSlices, or None where the target does not depend on the source.
@@ -34,7 +37,7 @@ def exchanges() -> int:
 
 
 class Passenger(Protocol):
-    """What travels with dense gradients: a vector that each rank adds to."""
+    """What travels with dense gradients: a vector, to which each rank adds something."""
 
     def sent(self, dtype: tf.DType) -> Any:
         """This rank's vector."""
@@ -115,7 +118,7 @@ class Exchange:
         tensors = [collectives.reducible(tensor) for tensor, _ in sent]
         if passenger is not None:  # in the dtype of a gradient: of another it would be a message of its own
             dtype = next((t.dtype for t, each in zip(tensors, gradients, strict=True) if _is_dense(each)), tf.float32)
-            tensors, said = [*tensors, passenger.sent(dtype)], [*said, "fingerprint of the variables"]
+            tensors, said = [*tensors, passenger.sent(dtype)], [*said, FINGERPRINT]
         received = collectives.exchanged(self.job, tensors, op, Label("gradients", site, tuple(said)))
         if passenger is not None:
             passenger.received(received.pop(), self.job.topology.size if op is Average else 1)

@@ -52,7 +52,7 @@ def test_one_exchange_for_all_dense_gradients(be_rank):
     dp.DistributedGradientTape(tape).gradient(loss, variables)
     dp.DistributedGradientTape(tape, batch_size=3).gradient(loss, variables)
     reductions = [call for call in job.transport.calls if call[0] == "allreduce"]
-    assert [(op, count) for _, op, count, _ in reductions] == [(dp.Average, 3), (dp.Sum, 4)]
+    assert [(op, count) for _, op, count, _ in reductions] == [(dp.Average, 4), (dp.Sum, 5)]  # with the fingerprint
     # The values were compared once, for both.
     assert len(job.transport.calls) == 3
     assert "test_training_graphs.py" in job.transport.calls[0][-1].site
@@ -73,6 +73,10 @@ def test_the_first_check_comes_before_an_exchange_that_depends_on_nothing(be_ran
     exchanges = [each for each in operations if each.type == "PyFunc"]
     assert len(exchanges) == 2
     assert all(check.name in before(each) for each in exchanges)
+    # The look at what has come is over before the second exchange begins: an error would cut that one off.
+    looks = [each for each in operations if each.type in ("If", "StatelessIf")]
+    assert len(looks) == 4
+    assert all(look.name in before(exchanges[1]) for look in looks)
 
 
 def test_two_exchanges_with_any_number_of_sparse_gradients(be_rank):
