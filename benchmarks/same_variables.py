@@ -15,9 +15,9 @@ import time
 from typing import Any
 
 MARK = "TFDP-BENCHMARK "
-BLOCK, BLOCKS = 128, 24
+BLOCK, BLOCKS = 128, 10
 # Units of the hidden layers, and rows of a batch.
-SIZES = {"small": (64, 32), "1.1 M parameters": (1024, 64)}
+SIZES = {"small": (64, 32), "0.5 M parameters": (512, 64)}
 
 
 def main() -> None:

@@ -107,8 +107,9 @@ def ranks_and_names(names: Sequence[str], differs: Any) -> str:
     columns = differs.any(axis=0)
     column = int(np.argmax(columns))
     ranks = np.flatnonzero(differs[:, column]).tolist()
-    more = f" and {int(columns.sum()) - 1} more variables" if columns.sum() > 1 else ""
-    return f"{names[column]}{more} differ on rank(s) {', '.join(map(str, ranks))} from rank 0's"
+    others = int(columns.sum()) - 1
+    more = f" and {others} more variable{'s' if others > 1 else ''} differ" if others else " differs"
+    return f"{names[column]}{more} on rank(s) {', '.join(map(str, ranks))} from rank 0's"
 
 
 def _message(names: Sequence[str], differs: Any, site: str) -> str:

@@ -272,7 +272,7 @@ def spoiled(name):
 
 
 def assert_named(step, error_type, name):
-    said = rf"{name}.* differ on rank\(s\) {dp.size() - 1} .*cases_training_tape\.py"
+    said = rf"{name}.* differs? on rank\(s\) {dp.size() - 1} .*cases_training_tape\.py"
     with pytest.raises(error_type, match=said):
         step()
 
@@ -313,7 +313,7 @@ def case_the_first_check_runs_once_and_whatever_is_traced():
     assert len(traces) == (1 if dp.rank() == 0 else 4)
     # Ranks that have traced at different steps count the same ones.
     variable.assign([dp.rank() + 1.0, 0.0])
-    with pytest.raises(tf.errors.UnknownError, match=r"differ on rank\(s\) 1.* after 4 exchange"):
+    with pytest.raises(tf.errors.UnknownError, match=r"differs on rank\(s\) 1.* after 4 exchange"):
         step(tf.ones([3]))
 
 

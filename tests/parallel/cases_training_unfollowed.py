@@ -38,7 +38,7 @@ def case_the_ranks_start_differently():
 
 def case_the_first_gradient_says_so():
     _, step = model_and_gradient()
-    with pytest.raises(tf.errors.UnknownError, match=r"kernel.* and 1 more variables differ on rank\(s\) 1"):
+    with pytest.raises(tf.errors.UnknownError, match=r"kernel.* and 1 more variable differ on rank\(s\) 1"):
         step(tf.ones([2, 4]))
 
 

@@ -8,7 +8,7 @@ import tfdp.runtime as dp
 
 RANKS = (3,)
 DEVICE_RANKS = (2,)
-APART = r"differ on rank\(s\) 1 from rank 0's in the exchange"
+APART = r"differs on rank\(s\) 1 from rank 0's in the exchange"
 
 
 def rows(rank=None, columns=4):

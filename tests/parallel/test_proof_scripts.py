@@ -83,7 +83,7 @@ def cases() -> Iterator[Case]:
     adam = "Adam(dp.scale_lr(0.001))"
     apart = ("dp.init()", "dp.init(same_start=False)")
     # The model is built by its first call, after the broadcast; the runtime notices at the first gradient.
-    yield Case("smddp_mnist", "broadcast too early", (apart,), "differ on rank(s) 1", cause=Cause.START)
+    yield Case("smddp_mnist", "broadcast too early", (apart,), "on rank(s) 1", cause=Cause.START)
     scaled = ("Adam(0.001)", adam)
     yield Case("smddp_mnist", "rate scaled in global mode", (scaled,), "update", "global", Cause.RATE)
 

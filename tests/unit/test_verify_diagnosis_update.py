@@ -91,7 +91,8 @@ def test_ranks_that_update_otherwise_than_each_other(traces: Traces) -> None:
 @pytest.mark.parametrize(
     ("output", "cause"),
     [
-        ("TfdpError: w differ on rank(s) 1 from rank 0's before the first gradient at train.py:1: …", Cause.START),
+        ("TfdpError: w differs on rank(s) 1 from rank 0's before the first gradient at train.py:1: …", Cause.START),
+        ("TfdpError: w differs on rank(s) 1 from rank 0's in the exchange of gradients at train.py:1", Cause.UPDATE),
         ("the records given to dp.shard at train.py:1 differ on rank(s) 1 from rank 0's: …", Cause.ORDERS),
         ("TypeError: … is a DistributedGradientTape already: wrap a tape once", Cause.AVERAGED_TWICE),
         (

@@ -76,6 +76,11 @@ _STOPS = (
         "the ranks start from different variables; the runtime has stopped them",
     ),
     (
+        "in the exchange of gradients at",
+        Cause.UPDATE,
+        "one rank gives a variable another value than the others do; the runtime has stopped them",
+    ),
+    (
         "the records given to dp.shard|of the first .* batches at",
         Cause.ORDERS,
         "the ranks read the data in different orders before they share it out; the runtime has stopped them",
