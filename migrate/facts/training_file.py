@@ -18,7 +18,7 @@ from .outputs import Effect, Effects
 from .program import Index, Names, Origins, Problem, Program, argument, backward, nodes
 from .rates import Changes, Rate, RateChanges, Rates
 from .sameness import Seeding, Seedings
-from .training import Devices, Entry, Gradient, Loops, TrainingLoop, entry, gradients, reached
+from .training import Devices, Entry, Gradient, Loops, State, TrainingLoop, entry, gradients, reached
 
 DP = "tfdp.runtime."
 
@@ -66,9 +66,11 @@ class TrainingFile:
         """The training loops, one for each way from a gradient to a dataset."""
         return tuple(f for f in self._found_loops if isinstance(f, TrainingLoop))
 
-    def state_names(self, loop: TrainingLoop) -> list[str] | None:
-        """Names of models and optimizers at the place before the loop; None where they have none there."""
-        return self._loops.state_names(loop)
+    def state(self, loop: TrainingLoop) -> tuple[cst.CSTNode, list[str] | None]:
+        """The statement before which what a loop trains is brought into step on all workers, and the names that models
+        and optimizers have there; None where one has none."""
+        places = list(State(self.origins, self._loops).places(loop))
+        return next((p for p in places[:-1] if self.agreement.certain(p[0])), places[-1])
 
     # --- data ---------------------------------------------------------------------------------------------------------
 
