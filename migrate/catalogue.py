@@ -113,6 +113,8 @@ _LOSS_FUNCTIONS = (
 )
 
 # What tensor functions do with the examples of a batch: names below `tensorflow.`.
+_BIT_GENERATORS = ("Generator", "MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64", "SeedSequence")
+
 _TENSORS: dict[Kind, str] = {
     Kind.VARIABLE: "Variable",
     Kind.LITERAL: "zeros ones",
@@ -180,6 +182,7 @@ KINDS: dict[str, Kind] = {
     "numpy.random.default_rng": Kind.GENERATOR,
     "numpy.random.RandomState": Kind.GENERATOR,
     "random.Random": Kind.GENERATOR,
+    **{f"numpy.random.{name}": Kind.GENERATOR for name in _BIT_GENERATORS},
     **{f"keras.random.{name}": Kind.DRAW for name in ("normal", "uniform", "truncated_normal")},
     "keras.mixed_precision.LossScaleOptimizer": Kind.LOSS_SCALE,
     "tqdm.tqdm": Kind.PROGRESS,

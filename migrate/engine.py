@@ -11,7 +11,7 @@ import libcst as cst
 
 from ..rules import RULES
 from ..rules._base import LINEAR, Batch, Context, Insert, Outcome, Refuse, Rule, Scaling, place
-from . import files, imports, nesting
+from . import files, imports, nesting, sequence
 from .applying import EngineError, changed
 from .facts import Script
 from .facts.program import Program, SourceFile
@@ -93,7 +93,7 @@ def _migrated(  # noqa: PLR0917
     path: str, text: files.Text, script: Script, batch: Batch, partial: bool, scaling: Scaling
 ) -> tuple[bytes | None, tuple[Finding, ...]]:
     """The text after the change, None where there is none, and what is said of it."""
-    plan = make_plan(script, batch, RULES, partial, scaling)
+    plan = in_order(make_plan(script, batch, RULES, partial, scaling))
     if (plan.refused and not partial) or not (plan.outcomes or plan.refusals):
         return None, plan.findings
     after = files.encode(text, apply(script, plan))
@@ -161,6 +161,14 @@ def make_plan(
                 plan.refusals.append((rule, outcome))
             else:
                 plan.outcomes.append((rule, outcome))
+    return plan
+
+
+def in_order(plan: Plan) -> Plan:
+    """A plan, with refusals for what it would write where a name has no value yet, or the runtime has not started."""
+    if plan.partial or not plan.refused:
+        context = plan.context
+        plan.refusals += sequence.out_of_place(context.script, context.dp, plan.imported, plan.outcomes)
     return plan
 
 

@@ -35,7 +35,8 @@ When it refuses
     is used outside training as well. Where batches are padded to their longest record, and changed at random or counted
     besides; where a step, or what is mapped over batches, makes rows as long as the longest of a worker's batch. Where
     more than a loop's counter, a NumPy permutation or a NumPy draw chooses the rows of a batch taken out of arrays, or
-    a function that makes training batches makes others too.
+    a function that makes training batches makes others too. Where the data depend on what each process has for itself:
+    `secrets`, `random.SystemRandom()`, a clock.
 """
 
 from __future__ import annotations

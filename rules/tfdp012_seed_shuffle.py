@@ -5,8 +5,10 @@ What it does
     That shuffle gets `seed=dp.shuffle_seed()`, and `dp.shard` gets `order_check=True`, which compares the order with
     rank 0's; so do shuffles of data that come in batches. Shuffles of batches after sharding get the seed alone, unless
     all batches are certainly of one size (`drop_remainder=True`). A generator of the script's own without a seed,
-    `np.random.default_rng()`, gets that seed too. (NumPy's and Python's global generators are seeded alike by
-    `dp.init()`.)
+    `np.random.default_rng()`, gets that seed too, and so does `np.random.seed()`, which would undo that `dp.init()`
+    seeds NumPy's and Python's global generators alike. A seed that may be None is taken where it is a number:
+    `np.random.default_rng(dp.shuffle_seed(args.seed))`. One that each process makes for itself is rank 0's:
+    `random.seed(dp.broadcast_object(time.time()))`.
 
 Why
     Workers that shard different orders see some examples twice and others never. Workers that come to a short last
@@ -19,20 +21,23 @@ Example
 
 When it refuses
     Where the script also sets TensorFlow's global seed, which has to differ by worker and changes the shuffle's order.
+    Where a seed that each process makes for itself is made where not all workers certainly come together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import libcst as cst
 
-from ..migrate.facts.data import unseeded
+from ..migrate import build
+from ..migrate.facts.data import seed_place
 from ..migrate.facts.program import argument
+from ..migrate.facts.sameness import Seeding
 from ._base import Context, Edit, Outcome, SetArg
 
-_SEED_POSITION = {"shuffle": 1, "list_files": 2, "sample_from_datasets": 2}
-_SEED_KEYWORD = {"make_csv_dataset": "shuffle_seed"}
+_ORDER = "shuffle in one order on all workers"
+_ALIKE = "draw alike on all workers"
 
 
 def _of_files(context: Context, call: cst.Call) -> Iterator[Outcome]:
@@ -43,24 +48,35 @@ def _of_files(context: Context, call: cst.Call) -> Iterator[Outcome]:
         yield SetArg(call, "read_config", lambda _: cst.parse_expression(seeded), "read files in one order")
 
 
-def outcomes(context: Context) -> Iterator[Outcome]:
-    def change(value: cst.BaseExpression | None) -> cst.BaseExpression:
-        return value or cst.parse_expression(f"{context.dp}.shuffle_seed()")
+def _common(dp: str, seeding: Seeding) -> Callable[[cst.BaseExpression], cst.BaseExpression]:
+    """One seed on all workers: rank 0's where each has its own, the job's where there is none."""
 
-    for call in dict.fromkeys(c for point in context.script.shard_points for c in point.shuffles):
+    def change(value: cst.BaseExpression) -> cst.BaseExpression:
+        if isinstance(value, cst.Name) and value.value == "None":
+            return cst.parse_expression(f"{dp}.shuffle_seed()")
+        seed = build.call(f"{dp}.broadcast_object", value) if seeding.own else value
+        return build.call(f"{dp}.shuffle_seed", seed) if seeding.absent else seed
+
+    return change
+
+
+def outcomes(context: Context) -> Iterator[Outcome]:
+    script, unseeded = context.script, cst.parse_expression(f"{context.dp}.shuffle_seed()")
+    for call in dict.fromkeys(c for point in script.shard_points for c in point.shuffles):
         if not isinstance(call.func, cst.Attribute):
             continue  # compared by the order check
-        if context.script.names.api(call.func) == "tensorflow_datasets.load":
+        if script.names.api(call.func) == "tensorflow_datasets.load":
             yield from _of_files(context, call)
             continue
-        position = _SEED_POSITION.get(call.func.attr.value)
-        keyword = _SEED_KEYWORD.get(call.func.attr.value)
-        if keyword is not None:
-            yield SetArg(call, keyword, change, "shuffle in one order on all workers")
-        if position is None:
-            continue
-        if argument(call, "seed", position) is None:
-            yield SetArg(call, "seed", change, "shuffle in one order on all workers", position=position)
-    for call in unseeded(context.script.origins) if context.script.trained or context.script.fitted.calls else ():
-        seed = cst.Arg(cst.parse_expression(f"{context.dp}.shuffle_seed()"))
-        yield Edit(call, lambda n, seed=seed: n.with_changes(args=[seed]), "draw alike on all workers")  # type: ignore[misc]
+        place = seed_place(call)
+        if place is not None and argument(call, *place) is None:
+            yield SetArg(call, place[0], lambda _: unseeded, _ORDER, position=place[1])
+    for call, seed in script.order_seeds:
+        if (seeding := script.seeding(call, seed)) is not None:
+            yield Edit(seed, _common(context.dp, seeding), _ORDER)
+    for seeding in script.seedings:
+        if seeding.seed is not None:
+            yield Edit(seeding.seed, _common(context.dp, seeding), _ALIKE)
+        else:
+            first = cst.Arg(unseeded)
+            yield Edit(seeding.call, lambda n, first=first: n.with_changes(args=[first, *n.args]), _ALIKE)  # type: ignore[misc]

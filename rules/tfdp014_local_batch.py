@@ -15,7 +15,7 @@ Example
 
 When it refuses
     Where the size is used in a training step in a way that is not understood, and where noise is drawn for a number of
-    examples that is not the batch size.
+    examples that is not the batch size. Where the number of the examples at hand is compared with another number.
 """
 
 from __future__ import annotations

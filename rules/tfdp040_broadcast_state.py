@@ -1,8 +1,9 @@
 """Start all workers from rank 0's variables.
 
 What it does
-    Calls `dp.broadcast_state(model, optimizer)` before the outermost training loop: whatever variables exist then, new
-    or restored from a checkpoint, take rank 0's values. Variables that a model makes later, on its first call, take
+    Calls `dp.broadcast_state(model, optimizer)` before the outermost training loop, or, where that makes the model
+    itself, as a loop over folds does, before the loop in it: whatever variables exist then, new or restored from a
+    checkpoint, take rank 0's values. Variables that a model makes later, on its first call, take
     them at creation, from `dp.init()` on.
 
 Why
@@ -36,8 +37,9 @@ def outcomes(context: Context) -> Iterator[Outcome]:
         return
     places: dict[cst.CSTNode, list[str] | None] = {}
     for loop in script.loops:
-        names, earlier = script.state_names(loop), places.get(loop.before, [])
-        places[loop.before] = None if names is None or earlier is None else list(dict.fromkeys([*earlier, *names]))
+        place, names = script.state(loop)
+        earlier = places.get(place, [])
+        places[place] = None if names is None or earlier is None else list(dict.fromkeys([*earlier, *names]))
     for before, names in places.items():
         call = f"{context.dp}.broadcast_state({', '.join(names or ())})"
         code = f"{call}  # tfdp: every worker starts from rank 0's variables"

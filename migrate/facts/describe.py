@@ -50,8 +50,8 @@ def _lines(script: Script) -> Iterator[str]:
             f"for {text(head.target)} in {text(head.iter)}" if isinstance(head, cst.For) else f"while {text(head.test)}"
         )
         yield f"loop      {at(head)}: {runs}"
-        names = script.state_names(loop)
-        yield f"  state   {at(loop.before)}: {', '.join(names) if names else 'all variables'} before this"
+        place, names = script.state(loop)
+        yield f"  state   {at(place)}: {', '.join(names) if names else 'all variables'} before this"
     for effect in script.effects:
         yield f"{effect.kind:<9} {at(effect.call)}: {text(effect.call)}"
     for problem in script.problems("per-worker"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from .counting import uncertain
-from .hazards import Mixing, RowLengths, Stepwise, drifting, fed_otherwise, replayed, unplaced
+from .hazards import Mixing, OwnValues, RowLengths, Stepwise, drifting, fed_otherwise, replayed, unplaced
 from .keras import KerasStepping
 from .losses import Losses
 from .program import Origins, Problem
@@ -24,7 +24,8 @@ def refusals(script: TrainingFile, steps: Steps, batch: str) -> tuple[Problem, .
     if not unknown:  # else the batches are not known
         found += [*script.reductions.problems(), *script.shared_totals.problems, *_drifting(script)]
     found += [*(() if script.migrated else script.noise.problems), *general(script, batch)]
-    found += [] if script.migrated else uncertain(script.fitted.data, script.agreement.certain)
+    if not script.migrated:
+        found += [*uncertain(script.fitted.data, script.agreement.certain), *script.unlike_seeds]
     named = {p.node for p in found}
     decisions = [p for p in script.agreement.problems(script.effects) if p.node not in named]
     found = [*(p for p in found if not _follows(script, p, decisions)), *decisions, *_written(script)]
@@ -54,6 +55,8 @@ def _data_problems(script: TrainingFile, steps: Steps, batch: str) -> list[Probl
     found += [*in_loops(script), *(script.rate_problems if batch == "per-worker" else ())]
     if not script.migrated:
         found += RowLengths(script.origins).problems(script.chains, script.shard_points, script.loops, batch)
+        own = OwnValues(script.origins, script.agreement.sameness.beneath(script.made_common))
+        found += own.problems(script.chains, script.fitted.calls, script.loops)
         found += replayed(script.origins, script.fitted.data)
         found += _mixing(script).problems(script.chains, script.shard_points)
         found += fed_otherwise(script.origins, script.losses, script.loops)

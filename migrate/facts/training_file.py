@@ -11,13 +11,14 @@ from ..catalogue import Kind
 from .agreement import Agreement
 from .batches import ArrayBatches, BatchSizes, ShardPlan, shard_plan
 from .counting import run_by_keras, shown
-from .data import Chain, Datasets, ShardPoint, Sharing, draws_in, seeds
+from .data import Chain, Datasets, ShardPoint, Sharing, draws_in, seed_place, seeds
 from .keras import Fitted, Xla
 from .losses import BatchUses, KerasLosses, KerasReductions, Losses, Noise, Reductions, SharedTotals
 from .outputs import Effect, Effects
-from .program import Index, Names, Origins, Problem, Program, backward, nodes
+from .program import Index, Names, Origins, Problem, Program, argument, backward, nodes
 from .rates import Changes, Rate, RateChanges, Rates
-from .training import Devices, Entry, Gradient, Loops, TrainingLoop, entry, gradients, reached
+from .sameness import Seeding, Seedings
+from .training import Devices, Entry, Gradient, Loops, State, TrainingLoop, entry, gradients, reached
 
 DP = "tfdp.runtime."
 
@@ -65,9 +66,11 @@ class TrainingFile:
         """The training loops, one for each way from a gradient to a dataset."""
         return tuple(f for f in self._found_loops if isinstance(f, TrainingLoop))
 
-    def state_names(self, loop: TrainingLoop) -> list[str] | None:
-        """Names of models and optimizers at the place before the loop; None where they have none there."""
-        return self._loops.state_names(loop)
+    def state(self, loop: TrainingLoop) -> tuple[cst.CSTNode, list[str] | None]:
+        """The statement before which what a loop trains is brought into step on all workers, and the names that models
+        and optimizers have there; None where one has none."""
+        places = list(State(self.origins, self._loops).places(loop))
+        return next((p for p in places[:-1] if self.agreement.certain(p[0])), places[-1])
 
     # --- data ---------------------------------------------------------------------------------------------------------
 
@@ -217,6 +220,40 @@ class TrainingFile:
         if not self.fitted.calls or self.loops or not self.seeds or not ordered:
             return False
         return not any(self._effects.may_follow(f.call, call) for f in self.fitted.calls for call in ordered)
+
+    @cached_property
+    def seedings(self) -> tuple[Seeding, ...]:
+        """What seeds NumPy's and Python's generators otherwise than alike on all workers."""
+        return self._seedings.all() if self.trained or self.fitted.calls else ()
+
+    @cached_property
+    def _seedings(self) -> Seedings:
+        return Seedings(self.origins, self.agreement.sameness, self.agreement.certain)
+
+    def seeding(self, call: cst.Call, seed: cst.BaseExpression | None) -> Seeding | None:
+        """The same of a call that needs a common seed."""
+        return self._seedings.of(call, seed)
+
+    @cached_property
+    def order_seeds(self) -> tuple[tuple[cst.Call, cst.BaseExpression], ...]:
+        """Seeds of draws that all workers need alike: of shuffles, and global ones that Python and NumPy get, too, or
+        by which TensorFlow draws the training data."""
+        shuffles = dict.fromkeys(c for point in self.shard_points for c in point.shuffles)
+        given = [(c, argument(c, *place)) for c in shuffles if (place := seed_place(c)) is not None]
+        common = self.common_until_training
+        given += [(c, argument(c, "seed", 0)) for c, kind in self.seeds if common or kind is Kind.SEED_ALL]
+        return tuple((call, arg.value) for call, arg in given if arg is not None)
+
+    @property
+    def made_common(self) -> frozenset[cst.CSTNode]:
+        """Seeds of generators that the migration makes one on all workers."""
+        return frozenset(s.seed for s in self.seedings if s.seed is not None)
+
+    @cached_property
+    def unlike_seeds(self) -> tuple[Problem, ...]:
+        """Seeds that cannot be made the same on all workers."""
+        ordering = (self.seeding(c, seed) for c, seed in self.order_seeds)
+        return tuple(self._seedings.problems([*self.seedings, *(s for s in ordering if s is not None)]))
 
     @cached_property
     def seeds(self) -> tuple[tuple[cst.Call, Kind], ...]:

@@ -4,7 +4,7 @@ import hashlib
 import operator
 import random
 import sys
-from typing import SupportsIndex
+from typing import Any, SupportsIndex
 
 from ..foundation import Ordinals, call_site
 from .membership import current
@@ -18,18 +18,21 @@ def mix(*parts: object) -> int:
     return int.from_bytes(hashlib.blake2b(repr(parts).encode(), digest_size=8).digest(), "little")
 
 
-def shuffle_seed() -> int | None:
+def shuffle_seed(seed: Any = None) -> Any:
     """A seed for `dataset.shuffle(n, seed=dp.shuffle_seed())` that is the same on all ranks of this job.
 
     Each call, by its place in the script, gets a seed of its own. Every job has other seeds, as an unseeded shuffle
     would have another order.
 
+    Args:
+        seed: what the script seeds with, the same on all ranks; given back as it is, unless it is None.
+
     Returns:
         0 to 2**31 - 1; None with one worker, whose shuffle stays as it was.
     """
     job = current()
-    if job.topology.size == 1:
-        return None
+    if seed is not None or job.topology.size == 1:
+        return seed
     site = call_site()
     return mix("shuffle", job.seed, site, _shuffles.next(site)) % _SEEDS
 

@@ -350,6 +350,10 @@ def case_seeds():
     seeds = [dp.shuffle_seed() for _ in range(3)] + [dp.shuffle_seed()]
     assert len(set(seeds)) == 4
     assert len({tuple(each) for each in by_rank(seeds)}) == 1
+    assert by_rank(dp.shuffle_seed(7)) == [7] * dp.size()
+    assert len(set(by_rank(dp.shuffle_seed(None)))) == 1
+    np.random.seed(dp.shuffle_seed(None))
+    assert len(set(by_rank(np.random.random()))) == 1
     ours = by_rank(dp.rank_seed(42))
     assert ours[0] == 42
     assert len(set(ours)) == dp.size()

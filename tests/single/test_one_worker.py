@@ -64,6 +64,7 @@ def test_what_is_given_comes_back():
         assert dp.local_steps(steps) is steps
     assert dp.local_batch_size(7) == 7
     assert dp.shuffle_seed() is None
+    assert dp.shuffle_seed(7) == 7
     assert dp.rank_seed(42) == 42
     assert dp.rank_seed(None) is None
     value = object()

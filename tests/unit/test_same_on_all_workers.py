@@ -87,6 +87,11 @@ def called_elsewhere(value):
 def by_the_clock(value):
     return value if time.time() % 2 > 1 else 0
 
+def shuffled_by_chance():
+    order = list(range(9))
+    random.SystemRandom().shuffle(order)
+    return order
+
 schedule, network = Schedule(double, foreign), foreign.build()
 late = Schedule(by_the_clock, foreign)
 
@@ -157,9 +162,19 @@ _SAME = (
     "first",
     "np.arange(10)[epoch]",
 )
-_CHANCE = (
+_PROCESS = (
     "time.time()",
     "os.getpid()",
+    "double(time.time())",
+    "by_the_clock(time.time())",
+    "random.SystemRandom().random()",
+    "[random.SystemRandom().random() for _ in range(3)][0]",
+    "int.from_bytes(os.urandom(4), 'little')",
+    "shuffled_by_chance()[0]",
+    "others[1]",
+    "started",
+)
+_CHANCE = (
     "os.path.exists('stop')",
     "os.environ.get('STOP')",
     "json.load(open('settings.json'))['lr']",
@@ -169,11 +184,7 @@ _CHANCE = (
     "random.random()",
     "total",
     "float(model.evaluate(test))",
-    "double(time.time())",
-    "by_the_clock(time.time())",
     "best if os.path.exists('stop') else 0",
-    "others[1]",
-    "started",
 )
 _LOCAL = (
     "loss",
@@ -231,6 +242,11 @@ def test_what_is_the_same_on_all_workers(expression: str) -> None:
 @pytest.mark.parametrize("expression", _CHANCE)
 def test_what_is_the_same_but_for_chance(expression: str) -> None:
     assert marks(expression) == {Mark.CHANCE}
+
+
+@pytest.mark.parametrize("expression", _PROCESS)
+def test_what_each_process_makes_for_itself(expression: str) -> None:
+    assert marks(expression) == {Mark.PROCESS}
 
 
 @pytest.mark.parametrize("expression", ["tf.random.uniform(())", "tf.keras.random.normal((3,))[0]"])

@@ -14,5 +14,14 @@ DRAW_SIZES = {
 DRAWS_INDICES = frozenset({"randint", "choice", "integers", "sample"})
 """May draw which examples come next."""
 
+RESEEDS = frozenset({"numpy.random.seed", "random.seed"})
+"""Seed the generator of a module: with None by the system's chance, other for each process."""
+
+DEFINES_FLAG = tuple(f"absl.flags.DEFINE_{kind}" for kind in ("integer", "float", "string"))
+"""Define a flag of absl: its name, its default."""
+
+SEED_KEYWORDS = ("seed", "entropy", "a", "x", "random_state")
+"""Under which a seed is given, where it is the first argument or given by keyword."""
+
 DRAWS_BY_SEED = re.compile(r"(tensorflow|keras)\.random\.(?!set_seed|Generator|experimental|stateless_)")
 """Draw from TensorFlow's one generator, by its global seed."""

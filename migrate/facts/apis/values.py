@@ -18,6 +18,13 @@ CHANCE = re.compile(
 )
 """Clocks, processes, files, and draws of generators with one seed on all workers: a worker may be a moment late."""
 
+PROCESS = re.compile(
+    r"time\.|datetime\.(datetime|date)\.(now|utcnow|today)$|uuid\.uuid[14]$|secrets\.|random\.SystemRandom$"
+    r"|os\.(getpid|getppid|urandom|getrandom|times)$|tensorflow\.(timestamp|random\.(Generator|get_global_generator))"
+    r"|builtins\.id$"
+)
+"""Of those, clocks, numbers of processes, and chance that no seed decides: each process has its own for sure."""
+
 DRAWN = re.compile(r"tensorflow\.random\.(?!stateless_)|keras\.random\.|keras\.backend\.random")
 """Draws of generators that differ by worker."""
 

@@ -8,10 +8,10 @@ from .datasets import Datasets
 from .drawing import Draw, numpy_draw
 from .misses import Sought
 from .next_batches import NextBatch, NextBatches, endless
-from .seeding import draws_in, seeds, unseeded
+from .seeding import draws_in, seeds
 from .shard_points import ShardPoint, find_batch_shard_point, find_shard_point, of_lengths, of_padded
 from .sharing import Sharing, Switches
-from .shuffles import shuffles_of
+from .shuffles import seed_place, shuffles_of
 from .take import Missed, StepRows, Sureness, Take
 from .takes import Takes
 
@@ -40,7 +40,7 @@ __all__ = [
     "numpy_draw",
     "of_lengths",
     "of_padded",
+    "seed_place",
     "seeds",
     "shuffles_of",
-    "unseeded",
 ]

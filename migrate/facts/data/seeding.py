@@ -24,11 +24,6 @@ def seeds(origins: Origins) -> tuple[tuple[cst.Call, Kind], ...]:
     return tuple(found)
 
 
-def unseeded(origins: Origins) -> tuple[cst.Call, ...]:
-    """NumPy's and Python's generators that are made without a seed, hence different on each rank."""
-    return tuple(c for c in origins.index.calls if not c.args and origins.kind(c.func) is Kind.GENERATOR)
-
-
 def draws_in(origins: Origins, made: Iterable[cst.CSTNode]) -> tuple[cst.Call, ...]:
     """Draws of TensorFlow's generators that expressions are made of."""
     calls = [n for m in made for n in parts(origins, m) if isinstance(n, cst.Call)]

@@ -1,10 +1,12 @@
-"""What would train another model and has no rewrite: rows mixed, steps counted, models that drift, files unguarded."""
+"""What would train another model and has no rewrite: rows mixed, steps counted, models that drift, files unguarded,
+what each process makes for itself."""
 
 from __future__ import annotations
 
 from .drift import drifting
 from .fed_rows import fed_otherwise
 from .mixing import Mixing
+from .own_values import OwnValues
 from .placing import unplaced
 from .replay import replayed
 from .row_lengths import RowLengths
@@ -12,6 +14,7 @@ from .stepwise import Stepwise
 
 __all__ = [
     "Mixing",
+    "OwnValues",
     "RowLengths",
     "Stepwise",
     "drifting",

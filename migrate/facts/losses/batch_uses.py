@@ -8,15 +8,18 @@ from enum import Enum
 import libcst as cst
 
 from ...catalogue import BATCHING, Kind
-from ..apis import SAME_COUNT, SHAPE_ARGUMENTS, SIZE_ARGUMENTS, TAKES_SHAPE
+from ..apis import OF_KIND, SAME_COUNT, SHAPE_ARGUMENTS, SIZE_ARGUMENTS, TAKES_SHAPE
 from ..batches import BatchSizes, is_part
 from ..data import numpy_draw
-from ..program import Origins, Problem, argument, method, nodes, number, quoted, reaching
+from ..program import Origins, Problem, argument, entered, method, nodes, number, quoted, reaching, uses
 from .batch_values import Reduction
 from .loss import Losses
 
 _DATA_STAGES = BATCHING | {"shuffle", "prefetch", "take", "skip", "repeat"}
 _DECIDES = "a condition around the training step depends on the batch size, which the workers share"
+
+_COMPARED = "this is compared with the number of examples at hand, and each worker has only its share of the batch"
+_DROP = "leave short batches out by drop_remainder=True, or migrate with --batch per-worker"
 
 
 class Use(Enum):
@@ -84,23 +87,42 @@ class BatchUses:
         """Conditions, beside what is sliced, on the batch size: the number of examples at hand is another one."""
         index = self._origins.index
         places = {index.enclosing_function(n) for n in self._sliced if isinstance(n, cst.Call)}
-        deciding = (n for n in index.order if isinstance(n, cst.If | cst.While))
-        for node in (n for d in deciding if index.enclosing_function(d) in places for n in nodes(d.test)):
+        deciding = [n for n in index.order if isinstance(n, cst.If | cst.While | cst.IfExp)]
+        tests = [d.test for d in deciding if index.enclosing_function(d) in places]
+        asked = entered(self._origins, tests)  # also by functions: `if enough(batch):`
+        for node in dict.fromkeys(n for each in asked for n in nodes(each)):
             if isinstance(node, cst.Comparison):
                 self._compared(node)
-            elif isinstance(node, cst.Name) and self._read(node):
+        for node in (n for test in tests for n in nodes(test)):
+            if isinstance(node, cst.Name) and self._read(node):
                 parent = index.parents[node]
                 read = parent if isinstance(parent, cst.Attribute | cst.Subscript) and parent.value is node else node
                 if self._sizes.may_stand(read):
                     self._refuse(read, _DECIDES)
 
     def _compared(self, comparison: cst.Comparison) -> None:
-        """`if len(x) < 32:` beside `.batch(32)`."""
+        """`if len(x) < 32:`: the number of a worker's examples beside any other number but that of other examples."""
         sides = [comparison.left, *(c.comparator for c in comparison.comparisons)]
-        counts = any(self._losses.value(side).power for side in sides)
-        for side in sides:
-            if counts and isinstance(side, cst.Integer) and number(side) in self._sizes.literals:
-                self._refuse(side, _DECIDES)
+        others = [side for side in sides if not self._losses.value(side).power or self._counts_parts(side)]
+        if 0 < len(others) < len(sides) and not _asks_for_any(comparison):
+            self._problems[Problem("TFDP014", others[0], _COMPARED, _DROP)] = None
+
+    def _counts_parts(self, node: cst.BaseExpression) -> bool:
+        """`len(data)` of what is unpacked, or asked whether it is a tuple: it says of how many parts a batch is."""
+        if self._origins.called(node) != "builtins.len" or not isinstance(node, cst.Call) or not node.args:
+            return False
+        held = node.args[0].value
+        index = self._origins.index
+        definitions = reaching(index, held) if isinstance(held, cst.Name) else []
+        return any(self._has_parts(use) for definition in definitions for use in uses(index, definition))
+
+    def _has_parts(self, use: cst.Name) -> bool:
+        parent = self._origins.index.parents.get(use)
+        if isinstance(parent, cst.Assign):
+            return any(isinstance(t.target, cst.Tuple | cst.List) for t in parent.targets)
+        if isinstance(parent, cst.Arg):
+            return bool(parent.star) or self._origins.called(self._origins.index.parents[parent]) in OF_KIND
+        return isinstance(parent, cst.StarredElement)
 
     # --- one use ------------------------------------------------------------------------------------------------------
 
@@ -238,3 +260,13 @@ class BatchUses:
 
 def _shape(call: cst.Call) -> cst.Arg | None:
     return argument(call, "shape", 0) or argument(call, "dims", 0)
+
+
+def _asks_for_any(comparison: cst.Comparison) -> bool:
+    """Whether a comparison asks if there are examples at all: where the whole batch has none, no worker has any."""
+    if len(comparison.comparisons) != 1:
+        return False
+    left, (target,) = comparison.left, comparison.comparisons
+    if number(target.comparator) == 1:
+        return isinstance(target.operator, cst.LessThan | cst.GreaterThanEqual)
+    return 0 in {number(left), number(target.comparator)} or isinstance(target.operator, cst.Is | cst.IsNot)

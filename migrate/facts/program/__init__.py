@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .arithmetic import Arithmetic, Atom, Polynomial
 from .asking import Answers, closure, within_itself
+from .boundness import certainly_bound
 from .conditions import controls, exits_before, parses_arguments, tests_around
 from .dependence import Slice, backward
 from .elsewhere import computes, outside, uncalled, unfollowed
@@ -60,6 +61,7 @@ __all__ = [
     "before",
     "body_functions",
     "bound_once",
+    "certainly_bound",
     "changed_by",
     "closure",
     "computes",

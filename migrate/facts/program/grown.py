@@ -53,6 +53,7 @@ def _at(origins: Origins, use: cst.CSTNode, depth: int) -> Iterator[Addition]:
     holder = index.parents.get(use)
     if isinstance(holder, cst.Arg):
         yield from _handed_on(origins, holder, depth)
+        yield from _shuffled(index.parents[holder], holder)
     while isinstance(holder, cst.Subscript) and holder.value is use:  # `table["losses"].append(loss)`
         if holder in index.subscript_stores:
             yield Addition(holder, (index.subscript_stores[holder], *(e.slice for e in holder.slice)))
@@ -73,6 +74,12 @@ def _handed_on(origins: Origins, arg: cst.Arg, depth: int) -> Iterator[Addition]
     inner = [u for name in bound for u in index.names[name] if _is_parameter(origins, u, function)]
     if depth > _DEPTH or not bound or any(_grows(origins, u, depth + 1) for u in inner):
         yield Addition(call, None)
+
+
+def _shuffled(call: cst.CSTNode, arg: cst.Arg) -> Iterator[Addition]:
+    """`generator.shuffle(values)`: what they are is from now on the generator's choice, too."""
+    if isinstance(call, cst.Call) and method(call) == "shuffle" and call.args[:1] == (arg,):
+        yield Addition(call, (receiver(call),))
 
 
 def _is_parameter(origins: Origins, use: cst.Name, function: cst.FunctionDef) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .decisions import local_decisions
 from .marks import BY_CHANCE, Mark, Marks
+from .seeding import Seeding, Seedings, own_maker
 from .values import Sameness
 
-__all__ = ["BY_CHANCE", "Mark", "Marks", "Sameness", "local_decisions"]
+__all__ = ["BY_CHANCE", "Mark", "Marks", "Sameness", "Seeding", "Seedings", "local_decisions", "own_maker"]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable
 import libcst as cst
 
 from ...catalogue import SAVES, Kind
-from ..apis import ASSIGNS, CHANCE, COUNTS, DRAWN, ENDINGS, OF_KIND, OWN, PURE, UNASKED
+from ..apis import ASSIGNS, CHANCE, COUNTS, DRAWN, ENDINGS, OF_KIND, OWN, PROCESS, PURE, UNASKED
 from ..data import Chain, Datasets, NextBatches
 from ..program import Definition, Evaluator, Frames, Origins, argument, nodes, parses_arguments, receiver, tests_around
 from ..training import TrainingLoop
@@ -66,6 +66,12 @@ class Sameness(Evaluator[Marks]):
         later.fresh()
         later._lengths = Lengths(self._origins, self._is_data, later.of, later.reached)
         return later
+
+    def beneath(self, made_equal: Collection[cst.CSTNode]) -> Sameness:
+        """The same after more has been made equal; of batches and losses, what else they are made of is told, too."""
+        deeper = self.after(made_equal)
+        deeper._loops, deeper._losses = set(), set()
+        return deeper
 
     def differing(self, place: cst.CSTNode) -> cst.CSTNode | None:
         """The first test around a place, in its own function, that is not the same on all workers."""
@@ -230,6 +236,8 @@ class Sameness(Evaluator[Marks]):
         if api in UNASKED:
             return _UNKNOWN
         found = self.all(arguments, frames)
+        if PROCESS.match(api):
+            return found | {Mark.PROCESS, *([Mark.DRAWN] if DRAWN.match(api) else [])}
         if DRAWN.match(api):
             return found | {Mark.DRAWN}
         if CHANCE.match(api):

@@ -8,6 +8,7 @@ from .loops import Loops, TrainingLoop, loop_exits, wrappers
 from .own_classes import Optimizer, OwnClasses
 from .plain_updates import PlainRate, PlainUpdates
 from .reach import reached
+from .state import State
 from .tapes import Gradient, Update, changes_its_sources, gradients, is_averaged
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "OwnClasses",
     "PlainRate",
     "PlainUpdates",
+    "State",
     "TrainingLoop",
     "Update",
     "changes_its_sources",

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 import libcst as cst
 
-from ...catalogue import VARIABLE_COLLECTIONS, Kind
+from ...catalogue import Kind
 from ..data import Chain, Datasets, Missed, NextBatch, NextBatches, Sought, StepRows, Sureness, Take, Takes
-from ..program import Origins, Problem, Unknown, backward, is_none, reaching, uncalled, within
-from .tapes import Gradient, reaches_update
+from ..program import Origins, Problem, Unknown, backward, reaching, uncalled, within
+from .tapes import Gradient, reaches_update, roots
 from .ways import frames, leads_to_no_update
 
 
@@ -216,7 +216,7 @@ class Loops:
     def _taken(self, step: _Unfed, why: bool = False) -> StepRows:
         """The batches that a step takes out of arrays."""
         path = tuple(loop for call in step.calls for loop in self._index.loops_around(call))
-        sought = Sought(step.gradient.made_of, path, tuple(_roots(step.gradient.sources)), why)
+        sought = Sought(step.gradient.made_of, path, tuple(roots(step.gradient.sources)), why)
         return self._takes.of(sought, dict(frames(self._origins, step.calls)))
 
     def _over_arrays(self, step: _Unfed) -> TrainingLoop | None:
@@ -275,64 +275,6 @@ class Loops:
         made = wrappers(self._origins, function)
         return any(self._origins.kind(m.func if isinstance(m, cst.Call) else m) is Kind.COMPILER for m in made)
 
-    # --- what else is in a training loop ------------------------------------------------------------------------------
-
-    def state_names(self, loop: TrainingLoop) -> list[str] | None:
-        """Names, visible where the loop starts, of the models and optimizers that it trains.
-
-        None where one has no name there.
-        """
-        wanted: list[cst.CSTNode] = list(_roots(loop.gradient.sources))
-        if not wanted:
-            return None
-        for update in loop.gradient.updates:
-            if update.kind == "keras":
-                wanted.append(update.receiver)
-                continue
-            function = self._index.enclosing_function(update.call)
-            if function is not None and self._index.enclosing_class(function) is not None:
-                wanted.append(function.params.params[0])
-        if not all(self._holds_variables(node) for node in wanted):
-            return None
-        names = [self._name_at(loop.before, node) for node in wanted]
-        if any(n is None for n in names):
-            return None
-        return list(dict.fromkeys(n for n in names if n is not None))
-
-    def _holds_variables(self, node: cst.CSTNode) -> bool:
-        """Whether the object is certainly a model, an optimizer or a tf.Module, and not None."""
-        if isinstance(node, cst.Param):
-            owner = self._owner(node)
-            return owner is not None and Kind.MODEL in self._origins.base_kinds(owner)
-        if any(is_none(self._origins, o.node) for o in self._origins.of(node)):
-            return False
-        kinds = self._origins.kinds(node)
-        return bool(kinds) and kinds <= {Kind.MODEL, Kind.OPTIMIZER}
-
-    def _name_at(self, statement: cst.CSTNode, node: cst.CSTNode) -> str | None:
-        target = self._made(node)
-        if not target:
-            return None
-        scope = self._index.scope_of(statement)
-        scopes = [scope] if isinstance(scope, cst.Module) else [scope, self._index.root(scope)]
-        for candidate in scopes:
-            named = self._index.definitions[candidate]
-            for name in (n for n, found in named.items() if all(d.kind in {"assign", "param", "with"} for d in found)):
-                probe = self._index.probe(name, statement)
-                if {o.node for o in self._origins.of(probe)} == target and reaching(self._index, probe):
-                    return name
-        return None
-
-    def _made(self, node: cst.CSTNode) -> set[cst.CSTNode]:
-        if isinstance(node, cst.Param):  # `self` of an optimizer written by hand: the calls that make it
-            owner = self._owner(node)
-            return {c for c in self._index.calls if owner is not None and self._origins.constructed(c) is owner}
-        return {o.node for o in self._origins.of(node) if not isinstance(o.node, cst.Param)}
-
-    def _owner(self, param: cst.Param) -> cst.ClassDef | None:
-        """The class whose method has the parameter."""
-        return self._index.class_around(param)
-
 
 _CALL = "call the training step in a `for batch in dataset:` loop of this file"
 _NO_LOOP = "this training step is outside of any loop over data"
@@ -347,16 +289,6 @@ _DATA = (
     "iterate a tf.data.Dataset: `for batch in dataset:`, take its batches by `next(iterator)`, or slice arrays by the "
     "loop's counter: `x[i:i + size]`"
 )
-
-
-def _roots(sources: cst.BaseExpression | None) -> list[cst.BaseExpression]:
-    """`model` in `model.trainable_variables`; of sums and lists of such, each; an empty list for anything else."""
-    if isinstance(sources, cst.Attribute) and sources.attr.value in VARIABLE_COLLECTIONS:
-        return [sources.value]
-    if isinstance(sources, cst.BinaryOperation) and isinstance(sources.operator, cst.Add):
-        left, right = _roots(sources.left), _roots(sources.right)
-        return [*left, *right] if left and right else []
-    return []
 
 
 def loop_exits(loop: TrainingLoop) -> list[cst.CSTNode]:

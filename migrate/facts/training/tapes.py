@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from ...catalogue import UPDATES, Kind
+from ...catalogue import UPDATES, VARIABLE_COLLECTIONS, Kind
 from ..apis import CHANGES_VARIABLE, FILLS_LISTS, UPDATES_NOTHING
 from ..program import (
     Definition,
@@ -285,3 +285,13 @@ class _Flow:
             if definition not in self._seen:
                 self._seen.add(definition)
                 self._follow_new(uses(self._index, definition))
+
+
+def roots(sources: cst.BaseExpression | None) -> list[cst.BaseExpression]:
+    """`model` in `model.trainable_variables`; of sums and lists of such, each; an empty list for anything else."""
+    if isinstance(sources, cst.Attribute) and sources.attr.value in VARIABLE_COLLECTIONS:
+        return [sources.value]
+    if isinstance(sources, cst.BinaryOperation) and isinstance(sources.operator, cst.Add):
+        left, right = roots(sources.left), roots(sources.right)
+        return [*left, *right] if left and right else []
+    return []

@@ -49,16 +49,36 @@ class Seeds:
             set_seed(seed)
 
         def generator(seed: Any = None) -> np.random.Generator:
-            agreed = isinstance(seed, int) and seed in self.agreed
-            if seed is not None and not agreed:
-                return default_rng(seed)
-            # As in life: nothing makes unseeded generators of two ranks alike, but a seed that all ranks share.
-            self._unseeded += 1
-            self._changed(SEEDED)
-            return default_rng([self._seed, self._unseeded, 0 if agreed else self._rank])
+            start = self._start(seed)
+            return default_rng(seed) if start is None else default_rng(start)
 
         tf.random.set_seed = watched
         np.random.default_rng = generator
+        random.seed, np.random.seed = self._seeding(random.seed), self._seeding(np.random.seed)
+
+    def _start(self, seed: Any) -> list[int] | None:
+        """What a generator without a seed, or with one of the job's, starts from in a proof; None for other seeds.
+
+        As in life nothing makes unseeded generators of two ranks alike, but a seed that all ranks share.
+        """
+        agreed = isinstance(seed, int) and seed in self.agreed
+        if seed is not None and not agreed:
+            return None
+        self._unseeded += 1
+        self._changed(SEEDED)
+        return [self._seed, self._unseeded, 0 if agreed else self._rank]
+
+    def _seeding(self, seed_all: Callable[..., None]) -> Callable[..., None]:
+        """`random.seed` or `np.random.seed`."""
+
+        def seeded(*args: Any, **options: Any) -> None:
+            start = self._start(args[0] if args else next(iter(options.values()), None))
+            if start is None:
+                seed_all(*args, **options)
+            else:
+                seed_all(sum(number * 7919**place for place, number in enumerate(start)) % 2**32)
+
+        return seeded
 
     def sharing(self, common_seed: Callable[[], None]) -> Callable[[], None]:
         """`dp.common_seed`, remembering that what it gives to TensorFlow is the same on all ranks."""
@@ -215,7 +235,9 @@ class RecordOrder:
     def agreed(self, shuffle_seed: Callable[[], int | None]) -> Callable[[], int | None]:
         """`dp.shuffle_seed`, remembering the seeds it gives to all ranks alike."""
 
-        def remembered() -> int | None:
+        def remembered(given: Any = None) -> Any:
+            if given is not None:
+                return given
             seed = shuffle_seed()
             self._common |= set() if seed is None else {seed}
             self._seeds.agreed |= set() if seed is None else {seed}
