@@ -57,8 +57,10 @@ class Agreement:
         """`fits` are calls of Keras' fit: all ranks make them together."""
         self._origins, self._index, self._loops, self._fits = origins, origins.index, loops, fits
         self._metrics = Metrics(origins, datasets, loops, finder, sharded)
-        shared = Hooks(origins).shared()
-        self._sameness = Sameness(origins, datasets, loops, sharded, metric=self._of_metric, shared=shared)
+        hooks = Hooks(origins)
+        self._sameness = Sameness(
+            origins, datasets, loops, sharded, metric=self._of_metric, shared=hooks.shared(), own=hooks.own()
+        )
         self._linear = Linear(origins, self._sameness)
         self._writers = Writers(origins)
         self._presence = Presence(origins, self._writers)

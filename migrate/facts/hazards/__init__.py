@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from .drift import drifting
+from .drift import Drift
 from .fed_rows import fed_otherwise
+from .inputs import Inputs
 from .mixing import Mixing
 from .placing import unplaced
 from .replay import replayed
@@ -11,10 +12,11 @@ from .row_lengths import RowLengths
 from .stepwise import Stepwise
 
 __all__ = [
+    "Drift",
+    "Inputs",
     "Mixing",
     "RowLengths",
     "Stepwise",
-    "drifting",
     "fed_otherwise",
     "replayed",
     "unplaced",
