@@ -96,4 +96,5 @@ def _drifting(script: TrainingFile) -> list[Problem]:
 
 def _inputs(script: TrainingFile) -> list[Problem]:
     """What training steps read besides their examples, and differs by worker."""
-    return Inputs(script.origins, script.agreement.sameness, script.loops).problems(script.sliced)
+    inputs = Inputs(script.origins, script.agreement.sameness, script.losses, script.loops)
+    return inputs.problems(script.sliced)

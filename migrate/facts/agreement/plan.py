@@ -201,6 +201,8 @@ class Agreement:
                 return False
             if isinstance(parent, cst.IfExp) and child is not parent.test and self._sameness.of(parent.test):
                 return False
+            if isinstance(parent, cst.Match) and child is not parent.subject and self._sameness.of(parent.subject):
+                return False
             if isinstance(parent, cst.BooleanOperation) and child is parent.right and self._sameness.of(parent.left):
                 return False
             if isinstance(parent, cst.BaseComp) and child is not parent.for_in and self._chooses(parent):

@@ -116,10 +116,10 @@ class Drift:
         repeats = not self._running.isdisjoint(self._index.ancestors(change.place))
         return found & (_WAYS.keys() if repeats else {Mark.LOCAL})
 
-    def _decided_by(self, place: cst.CSTNode) -> cst.BaseExpression | None:
-        """The test of this worker's examples that decides whether a place is reached."""
-        tests = tests_around(place, self._origins)
-        return next((test for test in tests if Mark.LOCAL in self._sameness.of(test)), None)
+    def _decided_by(self, place: cst.CSTNode) -> cst.CSTNode | None:
+        """The test, or exception, of this worker's examples that decides whether a place is reached."""
+        tests = (test for test in tests_around(place, self._origins) if Mark.LOCAL in self._sameness.of(test))
+        return next(tests, next(self._sameness.raising(place), None))
 
     # --- what a change comes before -----------------------------------------------------------------------------------
 

@@ -132,6 +132,7 @@ class _Walk:
                     return (
                         result if isinstance(earlier, cst.If) else [inside[-1], *(d for d in result if d not in inside)]
                     )
+            result += [d for d in self._tried(parent, node) if d not in result]
             header = self._header(parent, node)
             result += [d for d in header if d not in result]
             if header and not isinstance(parent, cst.While):
@@ -173,6 +174,13 @@ class _Walk:
     def _within(self, node: cst.CSTNode, holder: cst.CSTNode) -> bool:
         return within(self.index, node, holder)
 
+    def _tried(self, parent: cst.CSTNode, node: cst.CSTNode) -> list[Definition]:
+        """Bindings in the other parts of a `try` that may have run before a handler, or what it does at last."""
+        if not isinstance(parent, cst.Try) or node is parent.body or node is parent.orelse:
+            return []
+        others = [parent.body, *((*parent.handlers, parent.orelse) if node is parent.finalbody else ())]
+        return [d for d in self.found if any(part is not None and self._within(d.statement, part) for part in others)]
+
     def _header(self, parent: cst.CSTNode, node: cst.CSTNode) -> list[Definition]:
         """Bindings that the owner of a body makes before it: loop targets, `with … as`, parameters."""
         if isinstance(parent, cst.For) and node is not parent.body:
@@ -208,6 +216,8 @@ def _comprehension_holds(index: Index, definition: Definition, use: cst.Name) ->
 
 
 def _before(parent: cst.CSTNode, node: cst.CSTNode) -> list[cst.CSTNode]:
+    if isinstance(parent, cst.Try) and node is parent.orelse:
+        return [parent.body]
     body = getattr(parent, "body", None)
     if not isinstance(body, list | tuple) or node not in body:
         return []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .decisions import local_decisions
-from .marks import BY_CHANCE, Mark, Marks
+from .marks import BY_CHANCE, SAME, Mark, Marks
 from .values import Sameness
 
-__all__ = ["BY_CHANCE", "Mark", "Marks", "Sameness", "local_decisions"]
+__all__ = ["BY_CHANCE", "SAME", "Mark", "Marks", "Sameness", "local_decisions"]

@@ -182,6 +182,8 @@ class Sameness(Evaluator[Marks]):
                 break
             if isinstance(parent, cst.If | cst.While) and child is not parent.test:
                 found |= self.of(parent.test, frames) - BY_CHANCE
+            elif isinstance(parent, cst.Match) and child is not parent.subject:
+                found |= self.of(parent.subject, frames) - BY_CHANCE
             elif isinstance(parent, cst.For) and child is parent.body and parent not in self._loops:
                 found |= self.length(parent.iter, frames) - _UNKNOWN
             elif isinstance(parent, cst.ExceptHandler) and not self._ends(parent):
