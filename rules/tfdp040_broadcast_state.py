@@ -18,8 +18,9 @@ Example
         train(model, optimizer)
 
 When it refuses
-    Where training assigns to a variable that the loss reads what each worker draws itself or makes from its own
-    examples: running statistics, codebooks, noise on weights.
+    Where a variable that the loss reads, or one of a model, is assigned what each worker makes from its own examples:
+    running statistics, codebooks, a bias from an epoch's residuals, a first batch, the loss of a batch in a callback.
+    Where training assigns to one what each worker draws itself: noise on weights.
 """
 
 from __future__ import annotations

@@ -21,7 +21,8 @@ Example
 When it refuses
     Where a decision that matters is taken from one worker's examples by a value of which the average is not the value
     over all examples: a maximum, a median, a product; a sum over the worker's own steps that is divided by a number of
-    all workers' steps or examples.
+    all workers' steps or examples. Where a training step goes by a number that is kept from the step before and made
+    from one worker's examples (a weight by the last loss, a running mean), or decides by its batch what it computes.
 """
 
 from __future__ import annotations

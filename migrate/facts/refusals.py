@@ -5,7 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from .counting import uncertain
-from .hazards import Mixing, OwnValues, RowLengths, Stepwise, drifting, fed_otherwise, replayed, unplaced
+from .hazards import Drift, Inputs, Mixing, OwnValues, RowLengths, Stepwise, fed_otherwise, replayed, unplaced
 from .keras import KerasStepping
 from .losses import Losses
 from .program import Origins, Problem
@@ -22,7 +22,7 @@ def refusals(script: TrainingFile, steps: Steps, batch: str) -> tuple[Problem, .
     found += [*loops, *untaught(script), *escaped(script), *unwrapped(script)]
     found += [*script.fitted.averaging.problems, *script.keras_reductions.problems]
     if not unknown:  # else the batches are not known
-        found += [*script.reductions.problems(), *script.shared_totals.problems, *_drifting(script)]
+        found += [*script.reductions.problems(), *script.shared_totals.problems, *_drifting(script), *_inputs(script)]
     found += [*(() if script.migrated else script.noise.problems), *general(script, batch)]
     if not script.migrated:
         found += [*uncertain(script.fitted.data, script.agreement.certain), *script.unlike_seeds]
@@ -80,7 +80,24 @@ def _stepwise(script: TrainingFile) -> list[Problem]:
 
 
 def _drifting(script: TrainingFile) -> list[Problem]:
-    """What training steps change besides trained variables, and differs by rank."""
+    """What is changed besides trained variables, and differs by rank."""
     running: set[cst.CSTNode] = {loop.loop for loop in script.loops}
     running |= {f for call in script.reached if (f := script.index.enclosing_function(call)) is not None}
-    return drifting(script.origins, script.agreement.sameness, script.trained, running, script.sliced)
+    keras = KerasStepping(script.origins, script.fitted.by_keras)
+    running |= keras.functions
+    steps = [*(loop.loop for loop in script.loops), *(f.call for f in script.fitted.by_keras)]
+    drift = Drift(
+        script.origins,
+        script.agreement.sameness,
+        running=running,
+        steps=steps,
+        read=script.sliced | keras.computed,
+        settled=script.rate_changes.places,
+    )
+    return drift.problems(script.trained)
+
+
+def _inputs(script: TrainingFile) -> list[Problem]:
+    """What training steps read besides their examples, and differs by worker."""
+    inputs = Inputs(script.origins, script.agreement.sameness, script.losses, script.loops)
+    return inputs.problems(script.sliced)

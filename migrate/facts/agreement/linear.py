@@ -101,6 +101,10 @@ class Linear(Evaluator[bool]):
         """Nor that of other objects."""
         return False
 
+    def reached(self, place: cst.CSTNode, frames: Frames) -> bool:
+        """What one worker may have chosen by itself, a flag that an exception sets, has no average."""
+        return not any(self._sameness.raising(place, frames))
+
     def added(self, addition: Addition, frames: Frames) -> bool:
         """What is appended to a list has to be linear, too."""
         appended = method(addition.place) in {"append", "appendleft"}

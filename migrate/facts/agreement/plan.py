@@ -57,8 +57,10 @@ class Agreement:
         """`fits` are calls of Keras' fit: all ranks make them together."""
         self._origins, self._index, self._loops, self._fits = origins, origins.index, loops, fits
         self._metrics = Metrics(origins, datasets, loops, finder, sharded)
-        shared = Hooks(origins).shared()
-        self._sameness = Sameness(origins, datasets, loops, sharded, metric=self._of_metric, shared=shared)
+        hooks = Hooks(origins)
+        self._sameness = Sameness(
+            origins, datasets, loops, sharded, metric=self._of_metric, shared=hooks.shared(), own=hooks.own()
+        )
         self._linear = Linear(origins, self._sameness)
         self._writers = Writers(origins)
         self._presence = Presence(origins, self._writers)
@@ -198,6 +200,8 @@ class Agreement:
             if isinstance(parent, cst.If | cst.While) and child is not parent.test and not self._will_be_equal(parent):
                 return False
             if isinstance(parent, cst.IfExp) and child is not parent.test and self._sameness.of(parent.test):
+                return False
+            if isinstance(parent, cst.Match) and child is not parent.subject and self._sameness.of(parent.subject):
                 return False
             if isinstance(parent, cst.BooleanOperation) and child is parent.right and self._sameness.of(parent.left):
                 return False

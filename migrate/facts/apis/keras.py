@@ -34,3 +34,6 @@ EACH_EPOCH = re.compile(r"on_(epoch|train)_(begin|end)$")
 
 RATES = frozenset({"learning_rate", "lr", "_learning_rate", "_lr"})
 """Attributes of optimizers that are their learning rate."""
+
+ENDS_FIT = "stop_training"
+"""The attribute of models that ends fit."""

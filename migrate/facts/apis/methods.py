@@ -35,6 +35,12 @@ PUTS_IN = FILLS_LISTS | NEW_KEYS | {"appendleft"}
 KERAS_COMPUTES = (".Layer", ".Loss", ".Model", ".Regularizer", ".RNN", ".Sequential", "Cell")
 """How the names of Keras' classes end of which an object is called at each step."""
 
+COMPUTES_EXAMPLES = (".Layer", ".Loss", ".Model", ".RNN", ".Sequential")
+"""Those of which the methods are given examples."""
+
+OF_CALLS = frozenset({"self", "training", "mask"})
+"""Parameters of these methods that hold no examples."""
+
 KERAS_LOSS = frozenset({"compiled_loss", "compute_loss"})
 """Keras' own loss, in a training step of a model."""
 

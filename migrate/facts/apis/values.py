@@ -41,3 +41,9 @@ UNASKED = frozenset({"builtins.input", "builtins.next", "builtins.iter"})
 
 ENDINGS = frozenset({"KeyboardInterrupt", "StopIteration", "OutOfRangeError", "ImportError", "ModuleNotFoundError"})
 """Exceptions that say there is no more, or that somebody stopped the script."""
+
+EXITS = frozenset({"sys.exit", "os._exit", "builtins.exit", "builtins.quit"})
+"""End the process."""
+
+SUPPRESSES = "contextlib.suppress"
+"""Ends a `with` statement at an exception, as if all were well."""

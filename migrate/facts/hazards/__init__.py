@@ -3,8 +3,9 @@ what each process makes for itself."""
 
 from __future__ import annotations
 
-from .drift import drifting
+from .drift import Drift
 from .fed_rows import fed_otherwise
+from .inputs import Inputs
 from .mixing import Mixing
 from .own_values import OwnValues
 from .placing import unplaced
@@ -13,11 +14,12 @@ from .row_lengths import RowLengths
 from .stepwise import Stepwise
 
 __all__ = [
+    "Drift",
+    "Inputs",
     "Mixing",
     "OwnValues",
     "RowLengths",
     "Stepwise",
-    "drifting",
     "fed_otherwise",
     "replayed",
     "unplaced",

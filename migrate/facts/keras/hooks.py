@@ -7,7 +7,16 @@ from collections.abc import Collection, Iterator
 
 import libcst as cst
 
-from ..apis import CALLBACKS, EACH_EPOCH, EACH_STEP, OF_FUNCTIONS, SCHEDULER
+from ..apis import (
+    CALLBACKS,
+    CALLED,
+    COMPUTES_EXAMPLES,
+    EACH_EPOCH,
+    EACH_STEP,
+    OF_CALLS,
+    OF_FUNCTIONS,
+    SCHEDULER,
+)
 from ..program import Origins, argument
 
 
@@ -26,6 +35,14 @@ class Hooks:
         """Parameters that are the same on all ranks: the epoch, its averaged logs, the rate."""
         hooks = [p for f in self._methods(EACH_EPOCH) for p in params_of(f)[1:]]
         return frozenset([*hooks, *(p for schedule in self.schedules() for p in self.given(schedule))])
+
+    def own(self) -> frozenset[cst.Param]:
+        """Parameters that Keras makes of a worker's own examples: the logs of a batch, what layers and losses are
+        given."""
+        logs = [p for f in self.at_each_step() for p in params_of(f) if p not in self.given(f)[:1]]
+        methods = methods_below(self._origins, (*CALLED, "train_step"), COMPUTES_EXAMPLES)
+        rows = [p for f in methods for p in params_of(f) if p.name.value not in OF_CALLS]
+        return frozenset([*logs, *rows])
 
     def each_step(self, node: cst.CSTNode) -> bool:
         """Whether a place is in a method that Keras calls at each step."""

@@ -9,7 +9,7 @@ from .conditions import controls, exits_before, parses_arguments, tests_around
 from .dependence import Slice, backward
 from .elsewhere import computes, outside, uncalled, unfollowed
 from .evaluator import Evaluator
-from .flow import assigned, before, bound_once, reaching, uses, within
+from .flow import assigned, before, bound_once, from_before, reaching, uses, within
 from .grown import Addition, additions, attribute_additions
 from .index import ITER, Definition, Index
 from .known_branches import Frames, frame_of, meant, reached
@@ -69,6 +69,7 @@ __all__ = [
     "entered",
     "exits_before",
     "frame_of",
+    "from_before",
     "holds_weights",
     "ints",
     "is_network",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from .origins import Origins
+from .pieces import nodes
 from .running import leading
 from .spelling import method, receiver
 
@@ -40,10 +41,22 @@ def tests_around(node: cst.CSTNode, origins: Origins) -> list[cst.BaseExpression
     for parent in origins.index.ancestors(node):
         if isinstance(parent, cst.FunctionDef | cst.Lambda | cst.ClassDef):
             break
-        if isinstance(parent, cst.While | cst.If | cst.IfExp) and child is not parent.test:
-            found.append(parent.test)
+        found += _tests_of(parent, child)
         child = parent
     return found
+
+
+def _tests_of(parent: cst.CSTNode, child: cst.CSTNode) -> list[cst.BaseExpression]:
+    """What decides in a node whether one of its parts is reached."""
+    if isinstance(parent, cst.While | cst.If | cst.IfExp):
+        return [parent.test] if child is not parent.test else []
+    if isinstance(parent, cst.Match):
+        return [parent.subject] if child is not parent.subject else []
+    if isinstance(parent, cst.BooleanOperation):
+        return [parent.left] if child is parent.right else []
+    if isinstance(parent, cst.BaseComp) and child is not parent.for_in:
+        return [test.test for loop in nodes(parent.for_in) if isinstance(loop, cst.CompFor) for test in loop.ifs]
+    return []
 
 
 def parses_arguments(call: cst.Call, origins: Origins) -> bool:

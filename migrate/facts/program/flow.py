@@ -22,6 +22,19 @@ def before(index: Index, definition: Definition) -> list[Definition]:
     return reaching(index, index.probe(definition.name, definition.statement))
 
 
+def from_before(index: Index, name: str, place: cst.CSTNode, loop: cst.For | cst.While) -> list[Definition]:
+    """Bindings made before the present turn of a loop by which a name may have its value at a place in the loop.
+
+    A loop further in is taken to turn at least once.
+    """
+    found = [d for d in index.lookup(name, index.scope_of(place))[1] if d.kind != "comp"]
+    walk = _Walk(index, name, found)
+    if walk.begins_anew(place, loop):
+        return []
+    own = [d for d in found if d.statement is not loop and within(index, d.statement, loop.body)]
+    return [*own, *(d for d in reaching(index, index.probe(name, loop)) if d not in own and d.statement is not loop)]
+
+
 def bound_once(index: Index, use: cst.CSTNode) -> Definition | None:
     """The binding that gives a name its value, where there is but one."""
     found = reaching(index, use) if isinstance(use, cst.Name) else []
@@ -119,6 +132,7 @@ class _Walk:
                     return (
                         result if isinstance(earlier, cst.If) else [inside[-1], *(d for d in result if d not in inside)]
                     )
+            result += [d for d in self._tried(parent, node) if d not in result]
             header = self._header(parent, node)
             result += [d for d in header if d not in result]
             if header and not isinstance(parent, cst.While):
@@ -130,8 +144,42 @@ class _Walk:
             node = parent
         return result
 
+    def begins_anew(self, place: cst.CSTNode, loop: cst.For | cst.While) -> bool:
+        """Whether each turn of a loop binds the name before it comes to a place."""
+        node: cst.CSTNode = self.index.statement_of(place)
+        while node is not loop.body and not isinstance(node, cst.Module):
+            parent = self.index.parents[node]
+            if self._header(parent, node) or any(map(self._binds, _before(parent, node))):
+                return True
+            node = parent
+        return any(d.statement is loop for d in self.found)
+
+    def _binds(self, node: cst.CSTNode | None) -> bool:
+        """Whether a run of a statement or body binds the name, or does not come to its end."""
+        if isinstance(node, cst.IndentedBlock | cst.SimpleStatementSuite | cst.SimpleStatementLine | cst.Else):
+            parts = [node.body] if isinstance(node, cst.Else) else node.body
+            return any(map(self._binds, parts))
+        if isinstance(node, cst.Return | cst.Break | cst.Continue | cst.Raise):
+            return True
+        if any(d.statement is node for d in self.found):
+            return True
+        if isinstance(node, cst.If):
+            return self._binds(node.body) and self._binds(node.orelse)
+        if isinstance(node, cst.Try):
+            tried = self._binds(node.body) or self._binds(node.orelse)
+            handled = all(self._binds(handler.body) for handler in node.handlers)
+            return (tried and handled) or (node.finalbody is not None and self._binds(node.finalbody.body))
+        return isinstance(node, cst.With | cst.For | cst.While) and self._binds(node.body)
+
     def _within(self, node: cst.CSTNode, holder: cst.CSTNode) -> bool:
         return within(self.index, node, holder)
+
+    def _tried(self, parent: cst.CSTNode, node: cst.CSTNode) -> list[Definition]:
+        """Bindings in the other parts of a `try` that may have run before a handler, or what it does at last."""
+        if not isinstance(parent, cst.Try) or node is parent.body or node is parent.orelse:
+            return []
+        others = [parent.body, *((*parent.handlers, parent.orelse) if node is parent.finalbody else ())]
+        return [d for d in self.found if any(part is not None and self._within(d.statement, part) for part in others)]
 
     def _header(self, parent: cst.CSTNode, node: cst.CSTNode) -> list[Definition]:
         """Bindings that the owner of a body makes before it: loop targets, `with … as`, parameters."""
@@ -168,6 +216,8 @@ def _comprehension_holds(index: Index, definition: Definition, use: cst.Name) ->
 
 
 def _before(parent: cst.CSTNode, node: cst.CSTNode) -> list[cst.CSTNode]:
+    if isinstance(parent, cst.Try) and node is parent.orelse:
+        return [parent.body]
     body = getattr(parent, "body", None)
     if not isinstance(body, list | tuple) or node not in body:
         return []

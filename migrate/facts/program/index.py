@@ -63,6 +63,7 @@ class Index(_Nodes):
     parents: dict[cst.CSTNode, cst.CSTNode] = field(default_factory=dict)
     definitions: dict[Scope, dict[str, list[Definition]]] = field(default_factory=lambda: defaultdict(dict))
     globals_declared: dict[Scope, set[str]] = field(default_factory=lambda: defaultdict(set))
+    nonlocals_declared: dict[Scope, set[str]] = field(default_factory=lambda: defaultdict(set))
     calls: list[cst.Call] = field(default_factory=list)
     functions: list[cst.FunctionDef] = field(default_factory=list)
     classes: list[cst.ClassDef] = field(default_factory=list)
@@ -106,6 +107,8 @@ class Index(_Nodes):
         scope = self.scope_of(at)
         if name in self.globals_declared[scope]:
             scope = self.root(at)
+        elif name in self.nonlocals_declared[scope]:
+            scope = self.lookup(name, self.scope_of(scope))[0]
         statement = self.statement_of(at)
         definition = Definition(name, kind, value, statement, scope, path, api)
         self.definitions[scope].setdefault(name, []).append(definition)
@@ -155,6 +158,9 @@ class Index(_Nodes):
 
     def visit_Global(self, node: cst.Global) -> None:
         self.globals_declared[self.scope_of(node)].update(item.name.value for item in node.names)
+
+    def visit_Nonlocal(self, node: cst.Nonlocal) -> None:
+        self.nonlocals_declared[self.scope_of(node)].update(item.name.value for item in node.names)
 
     def visit_Import(self, node: cst.Import) -> None:
         for alias in node.names:

@@ -74,7 +74,7 @@ class RateChanges:
         return [side for c in mentioned for side in (c.left, *(target.comparator for target in c.comparisons))]
 
     def _differing(self, change: Change, reasons: list[cst.CSTNode]) -> Iterator[Problem]:
-        if any(self._sameness.of(node) for node in reasons):
+        if any(self._sameness.of(node) for node in reasons) or any(self._sameness.raising(change.place)):
             reason = "the learning rate is assigned here by something that may differ by worker"
             next_step = "decide by the number of the epoch, or by a value that all workers share"
             yield Problem("TFDP020", change.place, reason, next_step)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from .decisions import local_decisions
-from .marks import BY_CHANCE, Mark, Marks
+from .marks import BY_CHANCE, SAME, Mark, Marks
 from .seeding import Seeding, Seedings, own_maker
 from .values import Sameness
 
-__all__ = ["BY_CHANCE", "Mark", "Marks", "Sameness", "Seeding", "Seedings", "local_decisions", "own_maker"]
+__all__ = ["BY_CHANCE", "SAME", "Mark", "Marks", "Sameness", "Seeding", "Seedings", "local_decisions", "own_maker"]

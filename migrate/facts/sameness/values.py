@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 import libcst as cst
 
 from ...catalogue import SAVES, Kind
-from ..apis import ASSIGNS, CHANCE, COUNTS, DRAWN, ENDINGS, OF_KIND, OWN, PROCESS, PURE, UNASKED
+from ..apis import ASSIGNS, CHANCE, COUNTS, DRAWN, ENDINGS, EXITS, OF_KIND, OWN, PROCESS, PURE, SUPPRESSES, UNASKED
 from ..data import Chain, Datasets, NextBatches
-from ..program import Definition, Evaluator, Frames, Origins, argument, nodes, parses_arguments, receiver, tests_around
+from ..program import (
+    Definition,
+    Evaluator,
+    Frames,
+    Origins,
+    argument,
+    is_none,
+    nodes,
+    parses_arguments,
+    receiver,
+    tests_around,
+)
 from ..training import TrainingLoop
 from .lengths import Lengths
 from .marks import BY_CHANCE, SAME, Mark, Marks
@@ -36,17 +47,20 @@ class Sameness(Evaluator[Marks]):
         *,
         metric: Callable[[cst.Call], Marks | None],
         shared: Collection[cst.Param] = frozenset(),
+        own: Collection[cst.Param] = frozenset(),
     ) -> None:
         """`sharded` are the places of training data that are sharded; `metric` the marks of `metric.result()`, None for
-        any other call; `shared` parameters that Keras gives the same value on all workers."""
+        any other call; `shared` parameters that Keras gives the same value on all workers, `own` those that it gives
+        what a worker's own examples make."""
         super().__init__(origins)
         self._datasets, self._sharded, self._metric, self._shared = datasets, sharded, metric, shared
+        self._own = own
         self._loops = {loop.loop for loop in loops}
         self._averaged = {loop.gradient.call for loop in loops if not loop.gradient.fed}
         self._stepping = {call for loop in loops for call in loop.calls} - self._averaged
         self._taken = {t.call: t.chains for t in NextBatches(origins, datasets.read).all}
         targets = [loop.gradient.target for loop in loops if loop.gradient.target is not None]
-        self._losses = {o.node for target in targets for o in origins.of(target)}
+        self._losses = {o.node for t in targets for o in origins.of(t) if not is_none(origins, o.node)}
         self._lengths = Lengths(origins, self._is_data, self.of, self.reached)
         self.equal: set[cst.CSTNode] = set()  # expressions that the migration makes equal
 
@@ -116,13 +130,21 @@ class Sameness(Evaluator[Marks]):
         return any(loop in self._loops for loop in self._index.loops_around(node))
 
     def parameter(self, definition: Definition, frames: Frames) -> Marks | None:  # noqa: ARG002
-        """The epoch, its averaged logs, the present learning rate."""
-        return SAME if definition.value in self._shared else None
+        """The epoch, its averaged logs, the present learning rate; the logs of a batch, and examples, where Keras gives
+        them."""
+        if definition.value in self._shared:
+            return SAME
+        function = definition.scope
+        called = isinstance(function, cst.FunctionDef) and self._origins.calls_of(function)
+        return _LOCAL if definition.value in self._own and not called else None
 
     # --- what operations do -------------------------------------------------------------------------------------------
 
     def compound(self, node: cst.CSTNode, frames: Frames) -> Marks:
-        """What is made of values differs as they do."""
+        """What is made of values differs as they do; whether one is None, or has a key, as what decides that it is."""
+        if isinstance(node, cst.Comparison) and _asks_what_there_is(node):
+            sides = (node.left, *(c.comparator for c in node.comparisons))
+            return SAME.union(*(self.length(side, frames) for side in sides))
         return self.all(node.children, frames)
 
     def iterated(self, iterable: cst.BaseExpression, path: tuple[int, ...], frames: Frames) -> Marks:
@@ -166,13 +188,54 @@ class Sameness(Evaluator[Marks]):
                 break
             if isinstance(parent, cst.If | cst.While) and child is not parent.test:
                 found |= self.of(parent.test, frames) - BY_CHANCE
+            elif isinstance(parent, cst.Match) and child is not parent.subject:
+                found |= self.of(parent.subject, frames) - BY_CHANCE
             elif isinstance(parent, cst.For) and child is parent.body and parent not in self._loops:
                 found |= self.length(parent.iter, frames) - _UNKNOWN
             elif isinstance(parent, cst.ExceptHandler) and not self._ends(parent):
                 tried = cst.ensure_type(self._index.parents[parent], cst.Try).body
                 found |= self.all([n for n in nodes(tried) if isinstance(n, cst.Call | cst.Assert)], frames)
             child = parent
-        return found
+        raising = any(self._index.loops_around(call) for call in self.raising(place, frames))
+        return found | _LOCAL if raising else found
+
+    def raising(self, place: cst.CSTNode, frames: Frames = ()) -> Iterator[cst.CSTNode]:
+        """Calls, before a place in its own function or at it, that may raise by this worker's examples, where the
+        function goes on after that."""
+        child = place
+        for parent in self._index.ancestors(place):
+            if isinstance(parent, cst.FunctionDef | cst.Lambda | cst.ClassDef):
+                return
+            tried: cst.CSTNode | None = None
+            if isinstance(parent, cst.ExceptHandler) and not self._ends(parent):
+                tried = cst.ensure_type(self._index.parents[parent], cst.Try).body
+            elif isinstance(parent, cst.Try) and child in {parent.body, parent.orelse}:
+                tried = parent.body if any(self._goes_on(handler) for handler in parent.handlers) else None
+            elif isinstance(parent, cst.With) and child is parent.body and self._suppresses(parent):
+                tried = parent.body
+            earlier = nodes(tried) if tried is not None else ()
+            last = self._index.order[place]
+            yield from (n for n in earlier if self._index.order[n] <= last and self._may_raise(n, frames))
+            child = parent
+
+    def _may_raise(self, node: cst.CSTNode, frames: Frames) -> bool:
+        """Whether a worker's own examples may decide that an exception is raised here."""
+        if isinstance(node, cst.Call):
+            return any(Mark.LOCAL in self.of(a.value, frames) for a in node.args)
+        return isinstance(node, cst.Assert) and Mark.LOCAL in self.of(node.test, frames)
+
+    def _goes_on(self, handler: cst.ExceptHandler) -> bool:
+        """Whether training goes on after an exception."""
+        last = handler.body.body[-1] if isinstance(handler.body, cst.IndentedBlock) and handler.body.body else None
+        leaving = last.body[-1] if isinstance(last, cst.SimpleStatementLine) else None
+        called = self._origins.called(leaving.value) if isinstance(leaving, cst.Expr) else ""
+        return not (self._ends(handler) or isinstance(leaving, cst.Raise | cst.Break) or called in EXITS)
+
+    def _suppresses(self, block: cst.With) -> bool:
+        """Whether `with suppress(Error):` lets its statements end by an exception."""
+        items = [i.item for i in block.items if self._origins.called(i.item) == SUPPRESSES]
+        named = [n for item in items for n in nodes(item) if isinstance(n, cst.Name)]
+        return bool(items) and not any(n.value in ENDINGS for n in named)
 
     def _ends(self, handler: cst.ExceptHandler) -> bool:
         """Whether the exception says that there is no more, or that somebody stopped the script."""
@@ -252,3 +315,10 @@ class Sameness(Evaluator[Marks]):
         changes = self._index.methods(*ASSIGNS)
         own = [c for c in changes if any(o.node is made for o in self._origins.of(receiver(c)))]
         return self.join(self.all((a.value for a in c.args), frames) | self.reached(c, frames) for c in own)
+
+
+def _asks_what_there_is(test: cst.Comparison) -> bool:
+    """`mask is not None`, `"labels" in batch`."""
+    kinds = {type(c.operator) for c in test.comparisons}
+    named = kinds <= {cst.In, cst.NotIn} and isinstance(test.left, cst.SimpleString)
+    return named or kinds <= {cst.Is, cst.IsNot}
