@@ -188,7 +188,10 @@ def case_what_the_optimizer_holds_is_compared():
         model.step(ids())
     if dp.rank() == 1:
         model.optimizer.learning_rate.assign(0.06)
-    assert ended_after(lambda: model.step(ids()), 64, rf"rate\S* {APART}") == 0
+    if hasattr(tf.keras, "ops"):  # Keras 3
+        assert ended_after(lambda: model.step(ids()), 64, rf"rate\S* {APART}") == 0
+    else:  # Keras 2 does not count the rate among an optimizer's variables: found by what it does
+        assert ended_after(lambda: model.step(ids()), 64, r"dense\S* and .* differ on rank\(s\) 1") < 8
 
 
 def case_fit_says_which_variable():
