@@ -112,9 +112,9 @@ _LOSS_FUNCTIONS = (
     "squared_hinge",
 )
 
-# What tensor functions do with the examples of a batch: names below `tensorflow.`.
 _BIT_GENERATORS = ("Generator", "MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64", "SeedSequence")
 
+# What tensor functions do with the examples of a batch: names below `tensorflow.`.
 _TENSORS: dict[Kind, str] = {
     Kind.VARIABLE: "Variable",
     Kind.LITERAL: "zeros ones",

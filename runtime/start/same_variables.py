@@ -198,8 +198,6 @@ def _is(value: Any, number: int) -> Any:
 
 
 def _where(condition: Any, then: Callable[[], Any], other: Callable[[], Any]) -> Any:
-    if isinstance(condition, bool):
-        return then() if condition else other()
     if tf.executing_eagerly():
         return then() if bool(condition) else other()
     return tf.cond(condition, then, other)

@@ -26,3 +26,14 @@ DRAWS_IN_MAP = re.compile(
     r"tensorflow\.(random\.|image\.(random_|stateless_random))|keras\.(layers\.(\w+\.)*Random|random\.)"
 )
 """Change records at random."""
+
+SEED_PLACES = {
+    "shuffle": ("seed", 1),
+    "list_files": ("seed", 2),
+    "sample_from_datasets": ("seed", 2),
+    "make_csv_dataset": ("shuffle_seed", None),
+}
+"""Shuffle, and take their seed by this keyword and at this position."""
+
+COUNTED_STAGES = frozenset({"batch", "padded_batch", "repeat", "skip", "take", "window"})
+"""Stages that are given a number of records."""

@@ -37,3 +37,6 @@ RATES = frozenset({"learning_rate", "lr", "_learning_rate", "_lr"})
 
 ENDS_FIT = "stop_training"
 """The attribute of models that ends fit."""
+
+BESIDE_TRAINING = frozenset({"callbacks", "verbose", "validation_data", "initial_epoch"})
+"""Arguments of `fit` that are shown, written, or brought into step."""

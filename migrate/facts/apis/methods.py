@@ -32,11 +32,11 @@ NEW_KEYS = frozenset({"add", "setdefault", "update"})
 PUTS_IN = FILLS_LISTS | NEW_KEYS | {"appendleft"}
 """Put something into a container."""
 
-KERAS_COMPUTES = (".Layer", ".Loss", ".Model", ".Regularizer", ".RNN", ".Sequential", "Cell")
-"""How the names of Keras' classes end of which an object is called at each step."""
-
 COMPUTES_EXAMPLES = (".Layer", ".Loss", ".Model", ".RNN", ".Sequential")
-"""Those of which the methods are given examples."""
+"""How the names of Keras' classes end of which the methods are given examples."""
+
+KERAS_COMPUTES = (*COMPUTES_EXAMPLES, ".Regularizer", "Cell")
+"""Those, and the others of which an object is called at each step."""
 
 OF_CALLS = frozenset({"self", "training", "mask"})
 """Parameters of these methods that hold no examples."""

@@ -5,20 +5,13 @@ from __future__ import annotations
 import libcst as cst
 
 from ...catalogue import Kind
-from ..apis import SHUFFLES_FILES
+from ..apis import SEED_PLACES, SHUFFLES_FILES
 from ..program import Origins, argument, closure, method, receiver
-
-_SEEDS = {
-    "shuffle": ("seed", 1),
-    "list_files": ("seed", 2),
-    "sample_from_datasets": ("seed", 2),
-    "make_csv_dataset": ("shuffle_seed", None),
-}
 
 
 def seed_place(call: cst.Call) -> tuple[str, int | None] | None:
     """Where a call that shuffles takes its seed: keyword and position; None where it takes none by itself."""
-    return _SEEDS.get(method(call))
+    return SEED_PLACES.get(method(call))
 
 
 def shuffles_itself(origins: Origins, call: cst.Call) -> bool:

@@ -7,14 +7,13 @@ from collections.abc import Iterable, Iterator
 import libcst as cst
 
 from ...catalogue import Kind
+from ..apis import BESIDE_TRAINING, COUNTED_STAGES
 from ..data import Chain
 from ..keras import Fit
 from ..program import Origins, Problem, leading
 from ..sameness import Mark, Sameness, own_maker
 from ..training import TrainingLoop
 
-_COUNTS = frozenset({"batch", "padded_batch", "repeat", "skip", "take", "window"})
-_APART = frozenset({"callbacks", "verbose", "validation_data", "initial_epoch"})  # shown, written, or brought into step
 _DATA = "the training data depend on what each process makes for itself: the workers' shares would not fit together"
 _STEPS = "how often this loop runs depends on what each process makes for itself: workers would take unequal steps"
 _RATE = "the optimizer depends on what each process makes for itself: the workers' models would drift apart"
@@ -56,12 +55,12 @@ class OwnValues:
 
     def _of_chains(self, chains: Iterable[Chain]) -> Iterator[cst.BaseExpression]:
         for link in (link for chain in chains for link in chain.links):
-            if link.stage is None or link.stage in _COUNTS:
+            if link.stage is None or link.stage in COUNTED_STAGES:
                 yield from (a.value for a in link.call.args if a.keyword is None or a.keyword.value != "seed")
 
     def _of_fits(self, fits: Iterable[Fit]) -> Iterator[cst.BaseExpression]:
         for fit in fits:
-            yield from (a.value for a in fit.call.args if a.keyword is None or a.keyword.value not in _APART)
+            yield from (a.value for a in fit.call.args if a.keyword is None or a.keyword.value not in BESIDE_TRAINING)
 
     def _of_loops(self, loops: Iterable[TrainingLoop]) -> Iterator[cst.BaseExpression]:
         for loop in loops:
