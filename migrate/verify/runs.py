@@ -16,8 +16,9 @@ from .record import Spec, last_words, real_path, show, steps_in
 
 # Without the working directory in front of the path, where a file may have the name of any module.
 CHILD = "import sys; sys.path.remove(''); from tfdp.migrate.verify.traced.child import main; main()"
-# A rank that waits this long for the others inside a proof will not be joined any more.
-STALL_SECONDS = "120"
+# A rank that waits this long for the others inside a proof will not be joined any more. TensorFlow itself may hold a
+# rank for a minute and more where it lets go of datasets' iterators (its autotuner sleeps through its own end).
+STALL_SECONDS = "300"
 GRACE_SECONDS = 15.0
 TAIL_BYTES = 2**16
 LOOK_SECONDS = 0.2
