@@ -5,6 +5,7 @@ import random
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from .. import transports
 from ..clusters import local
@@ -14,6 +15,13 @@ from ..transports import Place, Transport
 
 STALL = "TFDP_STALL_SECONDS"
 DEFAULT_STALL_SECONDS = 600.0
+
+
+class Options(NamedTuple):
+    """What `dp.init` was called with."""
+
+    same_start: bool = True
+    row_check: bool = True
 
 
 @dataclass(frozen=True)
@@ -33,27 +41,28 @@ class _Process:
         self.lock = threading.RLock()
         self.job: Job | None = None
         self.pid = 0
-        self.same_start = True
+        self.options = Options()
         self.closed = False
 
 
 _process = _Process()
 
 
-def join(same_start: bool, follow: Callable[[], None]) -> None:
+def join(options: Options, follow: Callable[[], None]) -> None:
     """What `dp.init` does; `follow` sees to it that variables start with rank 0's values, once the job is joined."""
     with _process.lock:
         if _process.job is not None and _process.pid == os.getpid():
-            if same_start != _process.same_start:
-                raise TfdpError(f"dp.init() has run with same_start={_process.same_start}; it cannot change afterwards")
+            for name, value in _process.options._asdict().items():
+                if getattr(options, name) != value:
+                    raise TfdpError(f"dp.init() has run with {name}={value}; it cannot change afterwards")
             return
         if _process.closed:
             raise TfdpError("dp.init() after dp.shutdown(): a process joins its job once. Remove the shutdown")
         job = _join(os.environ)
-        _process.job, _process.pid, _process.same_start = job, os.getpid(), same_start
+        _process.job, _process.pid, _process.options = job, os.getpid(), options
         if job.topology.size > 1:
             _seed_common(job.seed)
-            if same_start:
+            if options.same_start:
                 _follow_root(follow)
 
 

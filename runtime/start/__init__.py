@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from .row_independence import refuse_mixing
 from .same_variables import watched
 from .state import broadcast_state, follow_root
 
-__all__ = ["broadcast_state", "follow_root", "watched"]
+__all__ = ["broadcast_state", "follow_root", "refuse_mixing", "watched"]

@@ -14,6 +14,7 @@ from ..foundation import TfdpError, call_site, say_once
 from ..gradients import exchanges
 from ..job import current, is_initialized
 from ..keras import PACKAGES, is_averaged
+from .row_independence import watch_calls
 
 _LOOKS = frozenset({"get_attr_skipset", "_walk_saveable"})
 
@@ -22,8 +23,11 @@ _watched: set[str] = set()
 _averaging: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
-def watch_keras() -> None:
-    """Look at every Keras model before it is trained. Keras may be imported at any time: call it now and then."""
+def watch_keras(row_check: bool) -> None:
+    """Look at every Keras model before it is trained, and with `row_check` before it is called.
+
+    Keras may be imported at any time: call it now and then.
+    """
     for package in PACKAGES:
         model = getattr(sys.modules.get(package), "Model", None)
         if model is None or package in _watched:
@@ -31,6 +35,8 @@ def watch_keras() -> None:
         _watched.add(package)
         cls: Any = next(cls for cls in model.__mro__ if "make_train_function" in vars(cls))
         cls.make_train_function = _watched_method(vars(cls)["make_train_function"])
+        if row_check:
+            watch_calls(model)
 
 
 def made_to_be_looked_at() -> bool:

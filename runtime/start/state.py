@@ -23,8 +23,8 @@ from .keras_models import made_to_be_looked_at, watch_keras
 class _Following:
     """What is installed in a process whose variables start with rank 0's values."""
 
-    def __init__(self, job: Job) -> None:
-        self._job = job
+    def __init__(self, job: Job, row_check: bool) -> None:
+        self._job, self._row_check = job, row_check
         self._keys = Keys()
         self._lock = threading.Lock()
         self._created: dict[Key, weakref.ref[Variable]] = {}
@@ -45,7 +45,7 @@ class _Following:
     def create(self, next_creator: Callable[..., Variable], **arguments: Any) -> Variable:
         """A link in TensorFlow's chain of variable creators."""
         initial, name = arguments.get("initial_value"), arguments.get("name")
-        watch_keras()
+        watch_keras(self._row_check)
         if initial is None or not is_initialized() or made_to_be_looked_at():
             return next_creator(**arguments)
         keys: list[Key] = []
@@ -135,8 +135,10 @@ def _delivered(value: Any, like: Any) -> Any:
 _following: _Following | None = None
 
 
-def follow_root() -> None:
+def follow_root(row_check: bool) -> None:
     """From now on every variable starts with rank 0's value; with one worker nothing changes.
+
+    With `row_check` every Keras model is looked at before its first calls: does it mix the examples of a batch?
 
     It covers variables made eagerly, in Keras models built by their first call, in `tf.function`s while they are
     traced, and optimizers' slots, and goes on until `dp.shutdown()`. The state of random generators is made different
@@ -147,7 +149,7 @@ def follow_root() -> None:
     job = current()
     if job.topology.size == 1 or _following is not None:
         return
-    _following = _Following(job)
+    _following = _Following(job, row_check)
     _following.enter()
     _enter_again_after_reset(_following)
 

@@ -66,6 +66,8 @@ def test_init_again_does_nothing_unless_it_asks_for_something_else():
     succeeds("dp.init(); dp.init()")
     error = fails("dp.init(); dp.init(same_start=False)")
     assert "dp.init() has run with same_start=True; it cannot change afterwards" in error
+    error = fails("dp.init(row_check=False); dp.init()")
+    assert "dp.init() has run with row_check=False; it cannot change afterwards" in error
 
 
 def test_is_initialized_and_shutdown():
