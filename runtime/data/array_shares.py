@@ -95,8 +95,8 @@ def _equal_length(parts: list[Any]) -> int:
 
 
 def _check_same_arrays(parts: list[Any], rows: int) -> None:
-    """Compare number, shape and a sample of the rows over the ranks. Every rank calls it."""
-    said = f"{rows}".encode() + digest(0, parts).to_bytes(8, "little")
+    """Compare number, shape and content of the rows over the ranks. Every rank calls it."""
+    said = f"{rows}".encode() + digest(0, parts, whole=True).to_bytes(8, "little")
     others = differing_ranks(said, "arrays of dp.shard")
     if others:
         raise TfdpError(

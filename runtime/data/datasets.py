@@ -49,9 +49,9 @@ def shard(
         order_check: compare the content of the stream over the ranks as it is read (records 1, 2, 4, 8, … and every
             512th of each pass), for streams whose order could differ by rank. It costs a Python call for each record,
             and cannot see that one rank has begun a pass that the others have not.
-        source_check: compare the number and structure of the records and the first one, or the paths, over the ranks,
-            once, now (outside `tf.function`s, and where `order_check` does not compare more). Set it to False for
-            records that are made different on purpose.
+        source_check: compare the number and structure of the records and the first one (all of what lies in memory,
+            1 s for 1 GB), or the paths, over the ranks, once, now (outside `tf.function`s, and where `order_check` does
+            not compare more). Set it to False for records that are made different on purpose.
         only_if: False returns all records: for functions that make training data and others. The same on every rank.
         validation_split: of arrays, the part that `dp.held_out` gives to validation; the rows before it are sharded.
 

@@ -20,6 +20,7 @@ from .. import collective as collectives
 from ..foundation import Ordinals, StoreEvictedError, TfdpError, call_site
 from ..framework import as_written
 from ..job import Job, current
+from .rows import digest
 
 _EVERY = 512
 _REMEMBERED = 1024
@@ -117,6 +118,8 @@ def differing_ranks(said: bytes, name: str) -> str:
 def check_same_source(dataset: Any) -> None:
     """Compare how many records there are, their structure and the first one over the ranks. Every rank calls it.
 
+    Of records that lie in memory, and of what is made from them by stages of a dataset, all are compared.
+
     Raises:
         TfdpError: they differ; on every rank.
     """
@@ -126,6 +129,7 @@ def check_same_source(dataset: Any) -> None:
         for record in dataset.take(1):
             parts = tf.nest.flatten(record, expand_composites=True)
             said += [tf.io.serialize_tensor(part).numpy().hex() for part in parts]
+    said.append(str(digest(0, _in_memory(dataset), whole=True)))
     others = differing_ranks("\n".join(said).encode(), "source of dp.shard")
     if others:
         raise TfdpError(
@@ -134,6 +138,17 @@ def check_same_source(dataset: Any) -> None:
             "seeded alike on all ranks (dp.shuffle_seed()), or, if the records differ on purpose, say "
             "dp.shard(…, source_check=False)"
         )
+
+
+def _in_memory(dataset: Any) -> list[Any]:
+    """The dense tensors that a dataset was made from. Nothing public leads to them."""
+    found, due = [], [dataset]
+    while due:
+        each = due.pop()
+        due += each._inputs()
+        parts = [part for part in getattr(each, "_tensors", ()) if hasattr(part, "numpy") and part.shape.rank]
+        found += [part for part in parts if part.dtype not in (tf.variant, tf.resource)]
+    return found
 
 
 def _step(note: Callable[..., Any], sampled: int | None, state: tuple[Any, ...], *record: Any) -> tuple[Any, Any]:

@@ -43,10 +43,11 @@ class _Thread(threading.local):
 
 
 class _Look(NamedTuple):
-    """What has been seen of a model: how often it was tried, and the message if it mixes rows."""
+    """What has been seen of a model: how often it was tried, the message if it mixes rows, and what it reads."""
 
     tries: int = 0
     mixes: str = ""
+    read: frozenset[int] | None = None  # by `id` of the handle: what its result when it is trained is made from
 
 
 _thread = _Thread()
@@ -87,6 +88,12 @@ def refuse_mixing(variables: Sequence[Variable]) -> None:
             raise TfdpError(message)
 
 
+def reads(model: Any, variable: Variable) -> bool:
+    """Whether the model's result depends on the variable when it is trained; True where that is not known."""
+    found = _looks.get(model, _Look()).read
+    return found is None or id(variable.handle) in found
+
+
 def look(model: Any, arguments: Sequence[Any], options: dict[str, Any]) -> None:
     """Look at the model, unless that has been done or cannot be done with what it is called on."""
     seen = _looks.get(model, _Look())
@@ -95,13 +102,14 @@ def look(model: Any, arguments: Sequence[Any], options: dict[str, Any]) -> None:
     given = tf.nest.flatten((arguments, options))
     if not _are_batches(given):
         return
+    forms = _Forms(model)
     try:
         with tf.init_scope():  # outside the function that is traced, and unseen by tapes
-            mixes = _mixes(model, arguments, options)
+            mixes = forms.that_mix(arguments, options)
     except Exception:  # whatever the model does not take: then there is no answer
         mixes = None
     tries = seen.tries + 1 if mixes is None else _TRIES
-    _looks[model] = _Look(tries, _message(model, mixes) if mixes else "")
+    _looks[model] = _Look(tries, _message(model, mixes) if mixes else "", forms.read or seen.read)
 
 
 def _are_batches(given: Sequence[Any]) -> bool:
@@ -122,42 +130,50 @@ def _spec(tensor: Any) -> Any:
     return tf.TensorSpec(tensor.shape, tensor.dtype)
 
 
-def _mixes(model: Any, arguments: Sequence[Any], options: dict[str, Any]) -> str | None:
-    """In which form of the model a row's result depends on others; "" if in none, None if that cannot be told."""
-    parameters = list(inspect.signature(model.call).parameters)
-    given, options = list(arguments), dict(options)
-    if "training" not in parameters:
-        return {True: "in its call", False: "", None: None}[_form_mixes(model, given, options)]
-    del given[parameters.index("training") :]  # Keras takes only tensors by their place
-    answers = {}
-    for training, when in ((False, "when it predicts"), (True, "when it is trained")):
-        answers[training] = _form_mixes(model, given, {**options, "training": training})
-        if answers[training]:
-            return when
-    return "" if False in answers.values() else None
+class _Forms:
+    """A model as it predicts, and as it is trained, each compiled for a look."""
 
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        self.read: frozenset[int] | None = None
 
-def _form_mixes(model: Any, arguments: Sequence[Any], options: dict[str, Any]) -> bool | None:
-    structure = arguments, options
-    flat = tf.nest.flatten(structure)
-    places = [index for index, each in enumerate(flat) if _is_tensor(each)]
-    called_on = [flat[index] for index in places]
-    there = all(hasattr(each, "numpy") or isinstance(each, np.ndarray) for each in called_on)
-    may_vary = there or called_on[0].shape[0] is None
-    for tensors, free in itertools.product(_batches(called_on, there), (True, False) if may_vary else (False,)):
+    def that_mix(self, arguments: Sequence[Any], options: dict[str, Any]) -> str | None:
+        """In which form a row's result depends on others; "" if in none, None if that cannot be told."""
+        parameters = list(inspect.signature(self._model.call).parameters)
+        given, options = list(arguments), dict(options)
+        if "training" not in parameters:
+            return {True: "in its call", False: "", None: None}[self._mixes(given, options)]
+        del given[parameters.index("training") :]  # Keras takes only tensors by their place
+        answers = {}
+        for training, when in ((False, "when it predicts"), (True, "when it is trained")):
+            answers[training] = self._mixes(given, {**options, "training": training})
+            if answers[training]:
+                return when
+        return "" if False in answers.values() else None
+
+    def _mixes(self, arguments: Sequence[Any], options: dict[str, Any]) -> bool | None:
+        structure = arguments, options
+        flat = tf.nest.flatten(structure)
+        places = [index for index, each in enumerate(flat) if _is_tensor(each)]
+        called_on = [flat[index] for index in places]
+        there = all(hasattr(each, "numpy") or isinstance(each, np.ndarray) for each in called_on)
+        may_vary = there or called_on[0].shape[0] is None
 
         def run(*rows: Any) -> Any:
             put = list(flat)
             for index, tensor in zip(places, rows, strict=True):
                 put[index] = tensor
             given, named = tf.nest.pack_sequence_as(structure, put)
-            return model(*given, **named)
+            return self._model(*given, **named)
 
-        try:
-            return _rows_mix(tf.function(run), tensors, free)
-        except (ValueError, TypeError, tf.errors.OpError):
-            continue  # of another size it may go
-    return None
+        for tensors, free in itertools.product(_batches(called_on, there), (True, False) if may_vary else (False,)):
+            try:
+                compiled = tf.function(run).get_concrete_function(*(_spec_of(each, free) for each in tensors))
+                self.read = _read_by(compiled.graph)
+                return _rows_mix(compiled, tensors, free) if _only_reads(compiled.graph) else None
+            except (ValueError, TypeError, tf.errors.OpError):
+                continue  # of another size it may go
+        return None
 
 
 def _batches(tensors: Sequence[Any], there: bool) -> Iterator[list[Any]]:
@@ -189,12 +205,9 @@ def _numbers(size: Sequence[int], dtype: tf.DType, seed: int) -> Any:
     return tf.constant(bits, dtype)
 
 
-def _rows_mix(function: Any, tensors: Sequence[Any], free: bool) -> bool | None:
-    """Whether a row's result changes with the other rows; None where the call would write or draw, or gives no rows."""
+def _rows_mix(compiled: Any, tensors: Sequence[Any], free: bool) -> bool | None:
+    """Whether a row's result changes with the other rows; None where there is none for each, or none twice."""
     rows = len(tensors[0])
-    compiled = function.get_concrete_function(*(_spec_of(each, free) for each in tensors))
-    if not _only_reads(compiled.graph):
-        return None
     whole = _results(compiled, tensors, rows)
     if not whole or any(not np.isfinite(each[[0, 1, -1]]).all() for each in whole):
         return None
@@ -244,6 +257,19 @@ def _only_reads(graph: Any) -> bool:
     definition = graph.as_graph_def()
     nodes = [*definition.node, *(node for each in definition.library.function for node in each.node_def)]
     return all(name in _READS or not _has_state(name) for name in {node.op for node in nodes})
+
+
+def _read_by(graph: Any) -> frozenset[int]:
+    """The `id`s of the handles of all variables that a graph's outputs are made from."""
+    handles = {id(inner): id(outer) for outer, inner in graph.captures}
+    seen: set[int] = set()
+    due = list(graph.outputs)
+    while due:
+        tensor = due.pop()
+        if id(tensor) not in seen:
+            seen.add(id(tensor))
+            due += tensor.op.inputs
+    return frozenset(handle for inner, handle in handles.items() if inner in seen)
 
 
 def _has_state(operation: str) -> bool:

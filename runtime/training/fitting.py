@@ -12,9 +12,10 @@ import tensorflow as tf
 
 from .. import collective as collectives
 from ..foundation import Max, TfdpError, call_site, say_once
-from ..framework import as_written, keyed
+from ..framework import as_written, keyed, name_of
 from ..job import current
 from ..keras import Hooks, is_keras, named_in, variables_of
+from ..start import reads
 from .callbacks import BroadcastGlobalVariablesCallback, MetricAverageCallback
 from .epoch_logs import metric_variables
 
@@ -29,6 +30,7 @@ _WRITERS = (
 )
 # Packages whose callbacks log a run to somewhere: one run, not one for each rank.
 _LOGGERS = ("aim", "clearml", "comet_ml", "dvclive", "mlflow", "neptune", "tqdm", "tqdm_keras", "wandb")
+_STATISTICS = ("BatchNormalization", "Normalization", "SyncBatchNormalization")
 _BATCH_HOOKS = ("on_batch_begin", "on_batch_end", "on_train_batch_begin", "on_train_batch_end")
 _PLAIN = (bool, int, float, str, type(None), np.number)
 
@@ -143,7 +145,26 @@ class _OneModel(Hooks):
         sums = [tf.reduce_sum(tf.cast(tf.convert_to_tensor(each), tf.float64)) for each in shared]
         rows = collectives.allgather(tf.stack(sums)[None], name="untrained variables of an epoch").numpy()
         differ = [each for each, column in zip(shared, rows.T, strict=True) if (column != column[0]).any()]
+        self._refuse(differ)
         collectives.broadcast_variables(differ)
+
+    def _refuse(self, differ: Sequence[Any]) -> None:
+        """Raise where a variable that training reads would be overwritten: the ranks have trained with other values."""
+        known = {id(each.handle) for layer in self._stock_layers() for each in layer.non_trainable_weights}
+        own = [each for each in differ if id(each.handle) not in known and reads(self.model, each)]
+        if own:
+            raise TfdpError(
+                f"{name_of(own[0])} of the model trained at {call_site()} differs between the ranks: something "
+                "gives it a value of the rank's own examples, and the model is trained with it. Assign what is the "
+                "same on all ranks, such as dp.allreduce(value)"
+            )
+
+    def _stock_layers(self) -> Iterator[Any]:
+        """Keras' own layers that hold no others, and those derived from them that keep statistics: rank 0's count."""
+        for layer in self.model._flatten_layers():
+            alone = len(list(layer._flatten_layers(include_self=False))) == 0
+            if (is_keras(type(layer)) and alone) or named_in(layer, _STATISTICS):
+                yield layer
 
 
 class _InStep(Hooks):

@@ -99,6 +99,11 @@ def case_arrays_that_differ_by_rank():
     other = np.random.default_rng(dp.rank()).permutation(50)
     raises(dp.TfdpError, "differ on rank(s) 1", lambda: dp.shard(other))
     raises(dp.TfdpError, "from rank 0's", lambda: dp.shard(np.arange(50 + dp.size() * dp.rank())))
+    large = np.zeros([200_000, 4], np.float32)
+    large[123_457, 2] = dp.rank() == dp.size() - 1  # a sample of the rows would not have it
+    raises(dp.TfdpError, "from rank 0's", lambda: dp.shard(large))
+    raises(dp.TfdpError, "from rank 0's", lambda: dp.shard((tf.constant(large), np.arange(200_000))))
+    raises(dp.TfdpError, "from rank 0's", lambda: dp.shard([f"{each}" for each in large[:, 2]]))
     assert len(dp.shard(other, source_check=False)) == 50 // dp.size()
     assert len(dp.shard(np.random.permutation(50))) == 50 // dp.size()
 

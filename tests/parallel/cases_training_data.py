@@ -55,6 +55,12 @@ def case_sources_that_differ_by_rank():
     other = np.random.default_rng(dp.rank()).permutation(50)
     raises(dp.TfdpError, "differ on rank(s) 1", lambda: dp.shard(tf.data.Dataset.from_tensor_slices(other)))
     raises(dp.TfdpError, "from rank 0's", lambda: dp.shard(tf.data.Dataset.range(50 + dp.rank())))
+    subset = np.sort(np.concatenate([[0], np.random.default_rng(dp.rank()).choice(np.arange(1, 999), 49), [999]]))
+    for dataset in (
+        tf.data.Dataset.from_tensor_slices((subset, subset)).map(lambda x, y: (x % 1, y // 1000)),
+        tf.data.Dataset.zip(tf.data.Dataset.range(51), tf.data.Dataset.from_tensor_slices(subset.astype(str))),
+    ):
+        raises(dp.TfdpError, "differ on rank(s) 1", lambda dataset=dataset: dp.shard(dataset))
     assert len(numbers(dp.shard(tf.data.Dataset.from_tensor_slices(other), source_check=False))) == 50 // dp.size()
     same = np.random.permutation(50)  # NumPy's own generator is seeded alike by init
     assert numbers(dp.shard(tf.data.Dataset.from_tensor_slices(same))) == sharded(list(same))

@@ -94,3 +94,36 @@ def train(model, x, y):
     gradients = dp.DistributedGradientTape(tape).gradient(loss, model.trainable_variables)
     for variable, gradient in zip(model.trainable_variables, gradients, strict=True):
         variable.assign_sub(0.1 * gradient)
+
+
+class CodeBook(keras.layers.Layer):
+    """Moves a variable by its own examples while it is trained; `read` says whether it uses it then."""
+
+    def __init__(self, read):
+        super().__init__()
+        self.read = read
+        self.code = self.add_weight(shape=(4,), initializer="zeros", trainable=False, name="code")
+
+    def call(self, h, training=None):
+        if training:
+            self.code.assign(0.9 * self.code + 0.1 * tf.reduce_mean(tf.stop_gradient(h), axis=0))
+        return h - self.code if self.read or not training else h
+
+
+def case_a_code_book_that_moves_by_own_examples_is_named_before_the_epoch_ends():
+    ended = []
+    model = model_of(CodeBook(read=True))
+    model.compile(dp.DistributedOptimizer(keras.optimizers.SGD(0.1)), "mse")
+    noted = keras.callbacks.LambdaCallback(on_epoch_end=lambda *_: ended.append(1))
+    x, y = data()
+    with pytest.raises(dp.TfdpError, match=r"code of the model trained at .*cases_training_rows.py.* differs"):
+        model.fit(x, y, batch_size=8, epochs=3, verbose=0, callbacks=dp.fit_callbacks([noted]))
+    assert not ended
+
+
+def case_statistics_that_only_predictions_read_are_rank_0s():
+    model = model_of(CodeBook(read=False))
+    fitted(model)
+    code = model.layers[2].code.numpy()
+    assert (dp.allgather(tf.constant(code[None])).numpy() == code).all()
+    assert code.any()
