@@ -12,6 +12,7 @@ from ..clusters import local
 from ..foundation import SOLO, LaunchEnvironmentError, NotInitializedError, TfdpError, Topology
 from ..store import SocketStore, SoloStore, Store, end_without_launcher, speak_at_the_end
 from ..transports import Place, Transport
+from .writers import watch_writers
 
 STALL = "TFDP_STALL_SECONDS"
 DEFAULT_STALL_SECONDS = 600.0
@@ -62,6 +63,8 @@ def join(options: Options, follow: Callable[[], None]) -> None:
         _process.job, _process.pid, _process.options = job, os.getpid(), options
         if job.topology.size > 1:
             _seed_common(job.seed)
+            if job.topology.rank == 1:  # it speaks for all that are not rank 0
+                watch_writers()
             if options.same_start:
                 _follow_root(follow)
 
