@@ -9,9 +9,10 @@ import re
 import sys
 import sysconfig
 import tempfile
+from types import FrameType
 from typing import Any
 
-from ..foundation import call_site, say_once
+from ..foundation import is_users, say_once, site_of
 
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _DEVICES = ("/dev/", "/proc/", "/sys/")
@@ -19,6 +20,7 @@ _DEVICES = ("/dev/", "/proc/", "/sys/")
 _KEPT = (".cache", ".config", ".keras", ".local", ".matplotlib", ".triton", ".nv")
 _OWN_FILE = re.compile(r"-\d+-of-\d+$")  # as dp.rank_path has it
 _NO_FILE = ("", ":memory:")
+_INSTALLED = f"{os.sep}site-packages{os.sep}"
 
 
 def watch_writers() -> None:
@@ -50,6 +52,14 @@ def watch_writers() -> None:
     sys.addaudithook(heard)
 
 
+def _site() -> str:
+    """Where the script is, and not the library that it calls."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and (_INSTALLED in frame.f_code.co_filename or not is_users(frame.f_code.co_filename)):
+        frame = frame.f_back
+    return site_of(frame)
+
+
 def _say(path: Any, quiet: tuple[str, ...], seen: set[str]) -> None:
     if isinstance(path, int) or path is None or os.fspath(path) in _NO_FILE:
         return
@@ -59,7 +69,7 @@ def _say(path: Any, quiet: tuple[str, ...], seen: set[str]) -> None:
     seen.add(whole)
     if os.path.join(whole, "").startswith(quiet) or f"{os.sep}__pycache__{os.sep}" in whole or _OWN_FILE.search(whole):
         return
-    site = call_site()
+    site = _site()
     if site == "an unknown place":
         return
     say_once(
