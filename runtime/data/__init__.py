@@ -8,13 +8,16 @@ from .batch_streams import ShardedBatches
 from .batches import shard_batches
 from .datasets import count_examples, local_batch_size, local_steps, rank_path, shard
 from .file_shares import records_of
+from .loops import Taken, last_taken
 
 __all__ = [
     "ShardedBatches",
+    "Taken",
     "count_examples",
     "even_batch_size",
     "global_batch_size",
     "held_out",
+    "last_taken",
     "local_batch_size",
     "local_batches",
     "local_rows",

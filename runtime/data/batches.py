@@ -12,6 +12,7 @@ from ..framework import as_written
 from ..job import current
 from .batch_sequences import base_of, sharded_sequence
 from .batch_streams import ShardedBatches, Stream, of_each_call
+from .loops import watched_dataset
 from .order import Log, checked
 
 _EVERY = 512  # as `Log` has it
@@ -65,6 +66,8 @@ def shard_batches(source: Any, *, split: bool = False, order_check: bool = True,
         return source
     if isinstance(source, tf.data.Dataset):
         sharded = _sharded_dataset(source, split, order_check, topology)
+        if not isinstance(sharded, ShardedBatches):
+            sharded = watched_dataset(sharded)
         # What `image_dataset_from_directory` has put there: class_names, file_paths.
         vars(sharded).update({name: value for name, value in vars(source).items() if not name.startswith("_")})
         return sharded

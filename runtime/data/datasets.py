@@ -13,6 +13,7 @@ from ..framework import as_written
 from ..job import current
 from .array_shares import sharded_arrays
 from .file_shares import records_of, sharded_files
+from .loops import watched_dataset
 from .order import check_same_source, checked
 
 # TensorFlow ships no types.
@@ -71,10 +72,12 @@ def shard(
     sharded = only_if and current().topology.size > 1
     if by == "file":
         whole = remainder == "weight"
-        return sharded_files(dataset, read, whole, source_check) if sharded else records_of(dataset, read)
+        if not sharded:
+            return records_of(dataset, read)
+        return watched_dataset(sharded_files(dataset, read, whole, source_check))
     if arrays:
         return sharded_arrays(dataset, validation_split, source_check) if only_if else dataset
-    return _shard_records(dataset, remainder, order_check, source_check) if sharded else dataset
+    return watched_dataset(_shard_records(dataset, remainder, order_check, source_check)) if sharded else dataset
 
 
 def _check_options(*, arrays: bool, by: str, read: Any, remainder: str, order: bool, split: float) -> None:

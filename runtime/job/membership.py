@@ -2,6 +2,7 @@
 
 import os
 import random
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -77,6 +78,16 @@ def shutdown() -> None:
             # A job of one holds nothing that could not be joined again.
             _process.closed = _process.job.topology.size > 1
         _process.job = None
+
+
+def end_badly(reason: str) -> None:
+    """End this process, which has come to its end by itself, as one that has failed; and so the job."""
+    job = current()
+    if isinstance(job.store, SocketStore):
+        job.store.fail(f"rank {job.topology.rank} ended: {reason}")
+    print(f"tfdp: {reason}", file=sys.stderr)
+    sys.stdout.flush()
+    end_without_launcher()
 
 
 def is_initialized() -> bool:

@@ -6,12 +6,14 @@ all updates before.
 """
 
 import json
+import zlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from ..data import Taken, last_taken
 from ..foundation import TfdpError, call_site
 from ..framework import Variable, name_of
 from ..job import Job
@@ -19,6 +21,7 @@ from .same_start import compare, digests, in_python, list_number, ranks_and_name
 
 _EVERY = 64
 _FINGERPRINT = 16  # half bytes of 64 bits
+_BATCH = 8  # half bytes of a hash of which batch has been taken
 _NORM = 8  # half bytes of a float32
 # TensorFlow adds up slices of one row in any order: variables that are updated so differ in their last bits.
 _NEAR = 1e-5
@@ -59,7 +62,7 @@ class Watch:
         self._variables, self._job, self._site = variables, job, call_site()
         self._near = [each for each in variables if tuple(each.shape) in shapes]
         self._exact = [each for each in variables if tuple(each.shape) not in shapes]
-        self._width = _FINGERPRINT + _NORM * len(self._near)
+        self._width = _FINGERPRINT + _BATCH + _NORM * len(self._near)
         number = list_number(variables)
         self._before = _eager_count(number) if tf.executing_eagerly() else _graph_count(f"tfdp/exchanges/{number}")
         self._due = _is(self._before & (self._before - 1), 0) | _is(self._before % _EVERY, 0)
@@ -96,7 +99,7 @@ class Watch:
         def look() -> Any:
             whole = tf.cast(tf.round(tf.cast(total, tf.float32) * ranks), tf.int32)
             rows = tf.reshape(whole, [self._job.topology.size, self._width])
-            prints, norms = rows[:, :_FINGERPRINT], _norms(rows[:, _FINGERPRINT:])
+            prints, norms = rows[:, : _FINGERPRINT + _BATCH], _norms(rows[:, _FINGERPRINT + _BATCH :])
             apart = tf.abs(norms - norms[:1]) > _NEAR * tf.abs(norms[:1])
             differs = tf.reduce_any(prints != prints[:1]) | tf.reduce_any(apart)
             return _where(differs, self._refuse, lambda: tf.constant(True))
@@ -113,7 +116,8 @@ class Watch:
         prints = [_fingerprint(each) for each in self._exact]
         whole = [_fingerprint(tf.concat(prints, 1))] if prints else [tf.zeros([1, 8], tf.uint8)]
         norms = [tf.bitcast(_norm(each), tf.uint8) for each in self._near]
-        found = tf.concat([tf.reshape(each, [-1]) for each in (*whole, *norms)], 0)
+        batch = tf.bitcast(in_python(_batch_number, [], tf.int32, []), tf.uint8)
+        found = tf.concat([tf.reshape(each, [-1]) for each in (*whole, batch, *norms)], 0)
         return tf.reshape(tf.stack([found // 16, found % 16], 1), [-1])
 
     def _refuse(self) -> Any:
@@ -126,7 +130,10 @@ class Watch:
 
         def refuse(before: Any, *arrays: Any) -> Any:
             norms = [np.linalg.norm(np.asarray(array, np.float64)) for array in arrays[count:]]
-            by_rank = _shared(self._job, [*map(int, digests(*arrays[:count])), *map(float, norms)])
+            said = [json.dumps(last_taken()), *map(int, digests(*arrays[:count])), *map(float, norms)]
+            batches, by_rank = np.split(_shared(self._job, said), [1], 1)
+            if (batches != batches[0]).any():
+                raise TfdpError(_other_batches([Taken(*json.loads(each)) for each in batches[:, 0]], self._site))
             exact, near = by_rank[:, :count], by_rank[:, count:].astype(np.float64)
             differs = np.concatenate([exact != exact[:1], np.abs(near - near[:1]) > _NEAR * np.abs(near[:1])], 1)
             raise TfdpError(_message(names, differs, int(before), self._site))
@@ -135,8 +142,8 @@ class Watch:
         return in_python(refuse, [tf.convert_to_tensor(self._before), *values], tf.bool, [])
 
 
-def _shared(job: Job, mine: list[int | float]) -> Any:
-    """What all ranks say of their variables, by rank: objects, shape `[ranks, variables]`."""
+def _shared(job: Job, mine: list[Any]) -> Any:
+    """What each rank says, by rank: objects, shape `[ranks, len(mine)]`."""
     _alarms.count += 1
     key, ranks = f"variables have come apart/{_alarms.count}", range(job.topology.size)
     job.store.publish(f"{key}/{job.topology.rank}", json.dumps(mine).encode())
@@ -163,6 +170,21 @@ def _message(names: Sequence[str], differs: Any, updates: int, site: str) -> str
         "same model. Something gives a variable a value of this rank alone: an assignment of what was computed from "
         "its own examples, or one under a condition that only some ranks met. Assign what is the same on all ranks, "
         "such as dp.allreduce(value)"
+    )
+
+
+def _batch_number() -> Any:
+    """A hash of which batch the loops of this rank's script have taken last; 0 where that is not seen."""
+    taken = last_taken()
+    return np.int32(zlib.crc32(f"{taken.source}/{taken.batch}".encode()) // 2 if taken.batch else 0)
+
+
+def _other_batches(taken: Sequence[Taken], site: str) -> str:
+    said = "; ".join(f"rank {rank}: {each}" for rank, each in enumerate(taken))
+    return (
+        f"the exchange of gradients at {site} is of different batches on the ranks ({said}): a step of one rank meets "
+        "another step of the others. A rank has left out a batch, or has taken one more: decide that by a value that "
+        "all ranks share, such as dp.agree(answer)"
     )
 
 

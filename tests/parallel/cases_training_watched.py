@@ -1,5 +1,7 @@
 """The variables of the ranks are seen to stay the same: by a fingerprint inside the exchange of gradients."""
 
+import threading
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -213,3 +215,53 @@ def case_a_model_that_has_become_nan_is_no_alarm():
     trainer.w.assign(tf.fill([4, 3], float("nan")))
     for _ in range(70):
         trainer.step(rows())
+
+
+def data():
+    return tf.data.Dataset.from_tensor_slices(np.arange(dp.size() * 160 * 4, dtype=np.float32).reshape(-1, 4) / 1e4)
+
+
+def sources():
+    """The same data, sharded in two ways: of a generator's batches the ranks agree at each one, and would wait."""
+    yield dp.shard(data()).batch(2).prefetch(2)
+    yield dp.shard_batches(data().batch(2))
+
+
+def loop(trainer, source, left_out=None):
+    for number, x in enumerate(source):
+        if number != left_out:
+            trainer.step(tf.convert_to_tensor(x))
+
+
+def case_batches_that_one_rank_leaves_out_are_seen():
+    for compiled in (True, False):
+        for source in sources():
+            message = (
+                r"different batches on the ranks \(rank 0: batch \d+ of the data sharded at .*watched.py:\d+; rank 1"
+            )
+            with pytest.raises((dp.TfdpError, tf.errors.UnknownError), match=message):
+                loop(Trainer(compiled=compiled), source, left_out=9 if dp.rank() == 1 else None)
+
+
+def case_peeks_validation_and_other_threads_are_no_alarm():
+    trainer = Trainer()
+    training, validation = dp.shard(data()).batch(2), dp.shard(data()).batch(4)
+    for _ in range(2):
+        if dp.rank() == 0:
+            assert next(iter(training)).shape == (2, 4)
+        reader = threading.Thread(target=lambda: [None for _ in training.take(dp.rank() + 1)])
+        for x in training.take(70):
+            reader = reader if reader.ident else reader.start() or reader
+            trainer.step(x)
+        reader.join()
+        for _ in validation.take(dp.rank() + 2):
+            pass
+
+
+def case_other_loops_over_the_same_data_go_on():
+    trainer = Trainer()
+    for x, _ in zip(dp.shard(data()).batch(2), dp.shard(data()).batch(2), strict=True):
+        trainer.step(x)
+    iterator = iter(dp.shard(data()).batch(2))
+    for _ in range(70):
+        trainer.step(next(iterator))

@@ -44,3 +44,40 @@ def test_work_on_rank_0_may_take_longer_than_the_stall_limit(launch):
     assert done.returncode == 0, done.stderr
     assert "done 0" in done.stdout
     assert "done 1" in done.stdout
+
+
+LOOP = (
+    HEAD
+    + """
+import sys
+data = dp.shard(tf.data.Dataset.range(64)).batch(8)
+weight = tf.Variable(1.0)
+for x in data:
+    if len(x) < int(sys.argv[1]):
+        continue
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(weight * tf.cast(x, tf.float32))
+    gradient = dp.DistributedGradientTape(tape).gradient(loss, weight)
+print("end", flush=True)
+"""
+)
+
+
+def test_a_loop_that_never_takes_a_step_fails(launch):
+    done = launch(2, LOOP, "12")
+    assert done.returncode == 1
+    assert done.stdout.count("end") == 2
+    assert "script.py:6 were read to the end, and no training step was ever taken" in done.stderr
+
+
+def test_one_that_takes_some_does_not(launch):
+    done = launch(2, LOOP, "8")
+    assert done.returncode == 0, done.stderr
+
+
+def test_nor_does_one_that_fails_or_leaves_the_loop(launch):
+    done = launch(2, LOOP.replace("continue", "raise ValueError('short')"), "12")
+    assert "ValueError: short" in done.stderr
+    assert "no training step" not in done.stderr
+    done = launch(2, LOOP.replace("continue", "break"), "12")
+    assert done.returncode == 0, done.stderr
