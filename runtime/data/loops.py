@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from ..foundation import Ordinals, call_site
+from ..framework import as_written
 from ..gradients import exchanges
 from ..job import current, end_badly, is_initialized
 
@@ -106,7 +107,7 @@ def _watch_iterators() -> None:
         take(self._tfdp_taken)
         return element
 
-    tf.data.Dataset.__iter__, cls.__next__ = __iter__, __next__
+    tf.data.Dataset.__iter__, cls.__next__ = as_written(__iter__), as_written(__next__)
 
 
 def _source_of(dataset: Any) -> Source | None:
