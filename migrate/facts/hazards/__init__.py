@@ -6,7 +6,7 @@ from __future__ import annotations
 from .drift import Drift
 from .fed_rows import fed_otherwise
 from .inputs import Inputs
-from .mixing import Mixing
+from .mixing import Mixing, Unsettled
 from .own_values import OwnValues
 from .placing import unplaced
 from .replay import replayed
@@ -20,6 +20,7 @@ __all__ = [
     "OwnValues",
     "RowLengths",
     "Stepwise",
+    "Unsettled",
     "fed_otherwise",
     "replayed",
     "unplaced",
