@@ -5,7 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from .counting import uncertain
-from .hazards import Drift, Inputs, OwnValues, RowLengths, Stepwise, fed_otherwise, replayed, unplaced
+from .hazards import Drift, Inputs, OwnValues, Paired, RowLengths, Stepwise, fed_otherwise, replayed, unplaced
 from .keras import KerasStepping
 from .program import Problem
 from .steps import Steps
@@ -59,6 +59,7 @@ def _data_problems(script: TrainingFile, steps: Steps, batch: str) -> list[Probl
         own = OwnValues(script.origins, script.agreement.sameness.beneath(script.made_common))
         found += own.problems(script.chains, script.fitted.calls, script.loops)
         found += replayed(script.origins, script.fitted.data)
+        found += Paired(script.origins, script.datasets).problems(script.loops, script.sliced)
         found += script.mixing.problems(script.fitted.by_keras, script.loops)
         found += fed_otherwise(script.origins, script.losses, script.loops)
         found += script.shard_plan.problems_of(batch)

@@ -28,6 +28,14 @@ ALONG_FIRST = frozenset({"cumsum", "cumprod", "cumulative_logsumexp"})
 ALONG_ALL = frozenset({"l2_normalize", "normalize", "clip_by_norm"})
 """The same, along all axes where they name none."""
 
+ALONG_LAST_TWO = frozenset(
+    {
+        *("svd", "qr", "cholesky", "inv", "inverse", "pinv", "det", "slogdet", "logdet", "eigh", "eig", "eigvalsh"),
+        *("lu", "expm", "sqrtm", "matrix_rank", "solve", "lstsq", "solve_triangular", "triangular_solve"),
+    }
+)
+"""The same, of matrices: along the last two axes."""
+
 REORDERS = frozenset({"reverse", "flip", "roll", "flipud"})
 """Put elements in another order along their axes."""
 
@@ -42,7 +50,21 @@ SHUFFLES_ROWS = frozenset({"tensorflow.random.shuffle", "numpy.random.permutatio
 
 BY_ELEMENTS = frozenset(
     {
-        *("abs", "absolute", "square", "sqrt", "rsqrt", "exp", "expm1", "log", "log1p", "log2", "log10", "pow", "power"),
+        *(
+            "abs",
+            "absolute",
+            "square",
+            "sqrt",
+            "rsqrt",
+            "exp",
+            "expm1",
+            "log",
+            "log1p",
+            "log2",
+            "log10",
+            "pow",
+            "power",
+        ),
         *("sin", "cos", "tan", "arctan", "atan", "atan2", "sinh", "cosh", "tanh", "sigmoid", "softplus", "softsign"),
         *("relu", "relu6", "leaky_relu", "elu", "selu", "gelu", "silu", "swish", "mish", "hard_sigmoid", "linear"),
         *("hard_tanh", "celu", "glu", "exponential", "sign", "floor", "ceil", "round", "rint", "maximum", "minimum"),
@@ -50,10 +72,37 @@ BY_ELEMENTS = frozenset(
         *("logical_and", "logical_or", "logical_not", "isnan", "is_nan", "isinf", "is_inf", "isfinite", "is_finite"),
         *("add", "subtract", "multiply", "divide", "true_divide", "truediv", "divide_no_nan", "multiply_no_nan", "mod"),
         *("floormod", "floordiv", "floor_divide", "negative", "reciprocal", "squared_difference", "erf", "lgamma"),
-        *("digamma", "xlogy", "log_sigmoid", "dropout", "cast", "saturate_cast", "identity", "stop_gradient", "constant"),
-        *("convert_to_tensor", "convert_to_numpy", "ensure_shape", "zeros_like", "ones_like", "full_like", "nan_to_num"),
+        *(
+            "digamma",
+            "xlogy",
+            "log_sigmoid",
+            "dropout",
+            "cast",
+            "saturate_cast",
+            "identity",
+            "stop_gradient",
+            "constant",
+        ),
+        *(
+            "convert_to_tensor",
+            "convert_to_numpy",
+            "ensure_shape",
+            "zeros_like",
+            "ones_like",
+            "full_like",
+            "nan_to_num",
+        ),
         *("array", "asarray", "ascontiguousarray", "float32", "float64", "int32", "int64", "copy", "bias_add", "add_n"),
-        *("batch_normalization", "fake_quant_with_min_max_args", "angle", "real", "imag", "complex", "bitcast", "invert"),
+        *(
+            "batch_normalization",
+            "fake_quant_with_min_max_args",
+            "angle",
+            "real",
+            "imag",
+            "complex",
+            "bitcast",
+            "invert",
+        ),
         *("check_numerics", "grad_pass_through", "sigmoid_cross_entropy_with_logits", "heaviside", "deg2rad", "hypot"),
         *("quantize_and_dequantize_v2", "dequantize", "bool_", "nextafter", "sinc"),
     }
@@ -80,7 +129,9 @@ LOOKS_UP = frozenset({"embedding_lookup"})
 NEW_TENSORS = frozenset({"zeros", "ones", "fill", "full", "normal", "uniform", "truncated_normal", "empty", "gamma"})
 """New tensors of a shape."""
 
-SAME_ROWS = frozenset({"astype", "copy", "numpy", "tolist", "clip", "round", "abs", "conj", "fillna", "to_numpy", "cpu"})
+SAME_ROWS = frozenset(
+    {"astype", "copy", "numpy", "tolist", "clip", "round", "abs", "conj", "fillna", "to_numpy", "cpu"}
+)
 """Methods by which each element is made of the one at its place."""
 
 GIVES_SEVERAL = frozenset({"moments", "normalize", "top_k", "unique"})
@@ -120,6 +171,22 @@ AXES_AFTER_LAYER = {
     **{"RepeatVector": 3},
 }
 """As how many axes some of Keras' layers give."""
+
+LAYER_MODULES = ("keras.layers.", "keras_cv.layers.")
+"""Where stock layers are found."""
+
+LAYERS_ALONG_AXES = re.compile(
+    r"\w*Attention|(Conv)?LSTM\w*|GRU|SimpleRNN|RNN|Bidirectional|\w*Conv\dD\w*|\w*Pool(ing)?\dD|Flatten"
+)
+"""Those that put together what stands along the axes behind the first."""
+
+MIXING_LAYERS = re.compile(
+    r"(keras|keras_cv)\.(layers\.|layers\.preprocessing\.)?(MixUp|CutMix|RandomMosaic|Mosaic|FourierMix)$"
+)
+"""Layers that mix the examples of a batch."""
+
+PARTIAL = "functools.partial"
+"""A function with some of its arguments given."""
 
 MERGES = frozenset({"add", "subtract", "multiply", "average", "maximum", "minimum", "concatenate", "dot"})
 """Keras' layers in small letters, called as functions."""

@@ -8,6 +8,7 @@ from .fed_rows import fed_otherwise
 from .inputs import Inputs
 from .mixing import Mixing, Unsettled
 from .own_values import OwnValues
+from .paired import Paired
 from .placing import unplaced
 from .replay import replayed
 from .row_lengths import RowLengths
@@ -18,6 +19,7 @@ __all__ = [
     "Inputs",
     "Mixing",
     "OwnValues",
+    "Paired",
     "RowLengths",
     "Stepwise",
     "Unsettled",

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 import libcst as cst
 
 from ...catalogue import Kind
-from ..apis import CALLED, GIVES_ROWS_TO, OF_CALLS
+from ..apis import CALLED, GIVES_ROWS_TO, OF_CALLS, PARTIAL
 from ..data import Chain, Datasets, ShardPoint
 from ..keras import Fit
-from ..program import Origins, Problem, Unknown, argument, is_network, method, receiver
+from ..program import Origins, Problem, Unknown, argument, is_network, method, nodes, receiver
 from ..rowwise import BATCH, Of, Rowwise, Value, batch_axis, because, given_to, is_free
 from ..training import TrainingLoop
 
@@ -52,7 +52,7 @@ class Mixing:
         whole = {d.node for d in shard_points if d.batches}
         chains = tuple(chains)
         own = [c for c in chains if whole.isdisjoint(c.nodes)]
-        self._mapped = self._functions(value for chain in own for value in chain.mapped_over_batches)
+        self._mapped = self._functions(value for chain in own for value in self._over_batches(chain))
         self._layers = self._networks()
         self._given_to_layers = self._functions(self._handed())
         self._steps = [f for f in self._index.functions if f.name.value == "train_step" and self._is_model(f)]
@@ -96,10 +96,8 @@ class Mixing:
     def _of_axes(self) -> Iterator[Problem]:
         """Keras' layers over the axis of the batch."""
         for call in self._index.calls:
-            if self._origins.called(call).startswith("keras.layers."):
-                axis = batch_axis(self._origins, call)
-                if axis is not None:
-                    yield self._problem(Unknown(call, "goes along the axis of the batch"))
+            if self._origins.called(call).startswith("keras.layers.") and batch_axis(self._origins, call) is not None:
+                yield self._problem(Unknown(call, "goes along the axis of the batch"))
 
     def _of_functions(self) -> Iterator[Problem]:
         for _, values in self._model_values():
@@ -166,18 +164,19 @@ class Mixing:
             at_first = first if owner is not None and self._is_model(function) else None
             for param in params[:1]:
                 found = known or at_first or replace(BATCH, base=param)
-                yield param, replace(found, base=param if found.base is not None else None, several=True)
-        for function in self._given_to_layers:
-            for param in _params(function)[:1]:
+                yield param, replace(found, base=param if found.base is not None else None, several=known is None)
+        for handed in self._given_to_layers:
+            for param in _params(handed)[:1]:
                 yield param, replace(BATCH, base=param)
-        for function in self._mapped:
-            params = _params(function)
+        for mapped in self._mapped:
+            owned = isinstance(mapped, cst.FunctionDef) and self._index.enclosing_class(mapped) is not None
+            params = [p for p in _params(mapped)[owned:] if p.default is None]
             yield from ((p, replace(BATCH, base=p, several=len(params) == 1)) for p in params)
         for function in self._steps:
             yield from ((p, replace(BATCH, base=p)) for p in _params(function)[1:2])
 
     def _first(self, chains: Iterable[Chain]) -> Value:
-        """How many axes the examples have that are trained on, where all sources are arrays and nothing changes them."""
+        """How many axes the examples have that are trained on, where arrays give them and nothing changes them."""
         ranks: set[int | None] = set()
         for chain in chains:
             source = chain.source
@@ -212,12 +211,32 @@ class Mixing:
             name = self._origins.called(call)
             if not name.startswith("keras.layers."):
                 continue
-            first = call.args[:1] if name in GIVES_ROWS_TO else ()
-            yield from (a.value for a in (*first, *call.args) if a in first or _takes_rows(a))
+            first = call.args[:1] if name in GIVES_ROWS_TO else call.args[1:]
+            yield from (a.value for a in call.args if _takes_rows(a) or (a in first and a.keyword is None))
 
     def _functions(self, values: Iterable[cst.BaseExpression]) -> list[_Function]:
-        made = dict.fromkeys(o.node for value in values for o in self._origins.of(value))
-        return [n for n in made if isinstance(n, cst.FunctionDef | cst.Lambda)]
+        """The functions of the file that values are, also as an object that is called, or with arguments given."""
+        found: dict[_Function, None] = {}
+        for value in values:
+            for origin in self._origins.of(value):
+                made = origin.node
+                if self._origins.called(made) == PARTIAL and isinstance(made, cst.Call) and made.args:
+                    made = self._origins.made(made.args[0].value)
+                owner = self._origins.constructed(made)
+                made = (self._origins.method(owner, CALLED[0]) if owner is not None else None) or made
+                if isinstance(made, cst.FunctionDef | cst.Lambda):
+                    found[made] = None
+        return list(found)
+
+    def _over_batches(self, chain: Chain) -> Iterator[cst.BaseExpression]:
+        """What is mapped over batches, also by a function that the dataset is given to."""
+        yield from chain.mapped_over_batches
+        for link, of_batches in chain.stages:
+            if of_batches and link.stage == "apply" and link.call.args:
+                for function in self._functions([link.call.args[0].value]):
+                    inside = [n for r in self._index.returned(function) for n in nodes(r)]
+                    calls = (n for n in inside if isinstance(n, cst.Call) and method(n) == "map" and n.args)
+                    yield from (call.args[0].value for call in calls)
 
 
 def _params(function: _Function) -> list[cst.Param]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import libcst as cst
@@ -12,7 +11,7 @@ from ..apis import (
     ALONG_ALL,
     ALONG_FIRST,
     ALONG_LAST,
-    AXES_BESIDE_AXIS,
+    ALONG_LAST_TWO,
     AXIS_PLACES,
     BY_ELEMENTS,
     BY_EXAMPLES,
@@ -24,7 +23,6 @@ from ..apis import (
     LOOKS_UP,
     NEW_TENSORS,
     OF_IMAGES,
-    OPERANDS,
     OPS,
     OVER_ROWS,
     REDUCES,
@@ -36,9 +34,9 @@ from ..apis import (
 from ..program import Frames, Origins, Unknown, argument, ints, is_off
 from . import shapes
 from . import values as rows
+from .arguments import Arguments, Evaluate
+from .moves import Move, Moves, flattened, squeezed, swapped
 from .values import Of, Value
-
-Evaluate = Callable[[cst.CSTNode, Frames], Value]
 
 _ONE_KIND = {
     Kind.ELEMENTWISE: "abs",
@@ -49,45 +47,19 @@ _ONE_KIND = {
 }
 
 
-class TensorCalls:
+class TensorCalls(Arguments):
     """Answers for calls of functions by their names, and of methods of tensors."""
 
     def __init__(self, origins: Origins, value: Evaluate) -> None:
-        self._origins, self._value = origins, value
-        self._moves: dict[str, Callable[[cst.Call, list[cst.BaseExpression], Frames], Value]] = {
-            "reshape": self._reshape,
-            "transpose": self._transpose,
-            "permute_dimensions": self._transpose,
-            "permute": self._transpose,
-            "matrix_transpose": lambda call, given, frames: self._swap(call, given[:1], frames, (-1, -2)),
-            "swapaxes": lambda call, given, frames: self._swap(call, given, frames),
-            "moveaxis": self._moveaxis,
-            "expand_dims": self._expand_dims,
-            "squeeze": self._squeeze,
-            "flatten": lambda call, given, frames: self._flat(given, frames, 1),
-            "ravel": lambda call, given, frames: self._flat(given, frames, 1),
-            "batch_flatten": lambda call, given, frames: self._flat(given, frames, 2),
-            "concat": self._concat,
-            "concatenate": self._concat,
-            "hstack": lambda call, given, frames: self._beside(call, given, frames, 1),
-            "vstack": lambda call, given, frames: self._beside(call, given, frames, 0),
-            "stack": self._stack,
-            "split": self._split,
-            "array_split": self._split,
-            "unstack": self._split,
-            "tile": self._tile,
-            "repeat": self._repeat,
-            "broadcast_to": self._broadcast,
-            "pad": lambda call, given, frames: self._value(given[0], frames),
-            "matmul": self._matmul,
-            "dot": self._matmul,
-            "einsum": self._einsum,
-            "tensordot": self._tensordot,
+        super().__init__(origins, value)
+        self._layout = Moves(origins, value)
+        self._moves: dict[str, Move] = {
+            **self._layout.named,
             "range": self._range,
             "arange": self._range,
             "cond": self._cond,
             "scan": lambda call, given, frames: self._over_first(call, given[1:], frames),
-            "gather_nd": lambda call, given, frames: self._picked(call, given, frames),
+            "gather_nd": self._picked,
         }
 
     def of(self, call: cst.Call, api: str, frames: Frames) -> Value:
@@ -96,7 +68,7 @@ class TensorCalls:
         given = [a.value for a in call.args if not a.star and not _is_setting(a)]
         if any(a.star for a in call.args) or not given:
             return self._others(call, frames)
-        if api in COUNTS:
+        if api in COUNTS or (name == "shape" and OPS.match(api)):
             return self.counted(call, api, self._value(given[0], frames))
         if api in SHUFFLES_ROWS:
             return self.shuffled(call, self._value(given[0], frames))
@@ -106,7 +78,15 @@ class TensorCalls:
             return replace(found, unsure=because) if rows.has_rows(found) else found
         if OF_IMAGES.match(api):
             return self._first_axis(call, given, frames)
-        if api in {"builtins.zip", "builtins.list", "builtins.tuple", "builtins.dict", "builtins.iter"}:
+        if api in {
+            "builtins.zip",
+            "builtins.list",
+            "builtins.tuple",
+            "builtins.dict",
+            "builtins.iter",
+            "builtins.reversed",
+            "builtins.sorted",
+        }:
             return replace(rows.join(self._all(given, frames)), several=True)
         if api in {"builtins.float", "builtins.int", "builtins.abs", "builtins.round"}:
             return rows.elementwise(call, self._all(given, frames))
@@ -119,7 +99,9 @@ class TensorCalls:
         operand = self._first(call, given)
         return self._known(call, bare, operand, given, frames) or self._by_kind(call, kind, api, given, frames)
 
-    def _by_kind(self, call: cst.Call, kind: Kind | None, api: str, given: list[cst.BaseExpression], f: Frames) -> Value:
+    def _by_kind(
+        self, call: cst.Call, kind: Kind | None, api: str, given: list[cst.BaseExpression], f: Frames
+    ) -> Value:
         if kind is Kind.DRAW or api.startswith(("numpy.random.", "tensorflow.random.", "keras.random.")):
             return self._made(call, given, f)
         known = self._known(call, _ONE_KIND.get(kind, "") if kind else "", given[0], given, f)
@@ -156,6 +138,8 @@ class TensorCalls:
             return rows.along(call, value, axes if axes != () else (-1,))
         if name in ALONG_FIRST:
             return rows.along(call, value, axes if axes != () else (0,))
+        if name in ALONG_LAST_TWO:
+            return replace(rows.along(call, value, (-2, -1)), several=True)
         if name in ALONG_ALL:
             return rows.along(call, value, axes)
         if name in REORDERS:
@@ -163,47 +147,6 @@ class TensorCalls:
         if name in CHOOSES_ROWS:
             return self._chosen(call, value, axes if axes != () else (0,), frames, shift)
         return None
-
-    # --- arguments ----------------------------------------------------------------------------------------------------
-
-    def _all(self, given: list[cst.BaseExpression], frames: Frames) -> list[Value]:
-        return [self._value(g, frames) for g in given]
-
-    def _members(self, given: list[cst.BaseExpression], frames: Frames) -> list[Value]:
-        """The values of arguments, those of written lists one by one."""
-        found: list[Value] = []
-        for each in given:
-            made = self._origins.made(each)
-            if isinstance(made, cst.List | cst.Tuple) and made.elements:
-                found += self._all([e.value for e in made.elements], frames)
-            else:
-                found.append(self._value(each, frames))
-        return found
-
-    def _first(self, call: cst.Call, given: list[cst.BaseExpression]) -> cst.BaseExpression:
-        named = (a.value for a in call.args if a.keyword is None or a.keyword.value in OPERANDS)
-        return next(named, given[0])
-
-    def _axes(self, call: cst.Call, place: int | None) -> tuple[int, ...] | None:
-        """The axes that a call names; () where it names none, None where they are not known."""
-        found = next((g for key in AXES_BESIDE_AXIS if (g := argument(call, key)) is not None), None)
-        found = found or (argument(call, "axis", place) if place is not None else None)
-        return () if found is None else ints(self._origins, found.value)
-
-    def _order(self, call: cst.Call) -> object:
-        """What tells one new order of rows from another: the text of a call, but for what it is done to."""
-        told = [self._origins.index.code(a.value) for a in call.args[1:]]
-        return (self._origins.index.code(call.func), *told)
-
-    def _others(self, call: cst.Call, frames: Frames) -> Value:
-        """A function of which no table says anything."""
-        given = self._members([a.value for a in call.args], frames)
-        odd = rows.join(given)
-        if rows.is_free(odd):
-            return rows.FREE
-        if odd.of in {Of.MIXED, Of.UNKNOWN}:
-            return replace(odd, several=True)
-        return rows.unknown(call, "is not known to keep the examples of the batch apart", odd.why)
 
     # --- rows and shapes ----------------------------------------------------------------------------------------------
 
@@ -214,7 +157,9 @@ class TensorCalls:
         why = Unknown(call, "counts the examples of the batch")
         if api.endswith(".shape"):
             return replace(value, of=Of.SHAPE, why=why, several=False)
-        return replace(rows.SIZE, why=why) if value.axis == 0 and not value.several else rows.FREE
+        if value.several:
+            return rows.unknown(call, "counts the examples of the batch, or its parts", value.why)
+        return replace(rows.SIZE, why=why) if value.axis == 0 else rows.FREE
 
     def shuffled(self, call: cst.Call, value: Value) -> Value:
         """Rows in an order that is drawn."""
@@ -246,7 +191,9 @@ class TensorCalls:
     def _range(self, call: cst.Call, given: list[cst.BaseExpression], frames: Frames) -> Value:
         found = rows.join(self._all(given, frames))
         if found.of is Of.SIZE:
-            return replace(found, of=Of.PLACES, rank=1, why=Unknown(call, "numbers the examples of the batch", found.why))
+            return replace(
+                found, of=Of.PLACES, rank=1, why=Unknown(call, "numbers the examples of the batch", found.why)
+            )
         return Value(Of.FREE, rank=1) if rows.is_free(found) else found
 
     def _chosen(self, call: cst.Call, value: Value, axes: tuple[int, ...] | None, frames: Frames, shift: int) -> Value:
@@ -277,160 +224,6 @@ class TensorCalls:
     def _picked(self, call: cst.Call, given: list[cst.BaseExpression], frames: Frames) -> Value:
         found = rows.join(self._all(given, frames))
         return found if rows.is_free(found) or found.of is Of.MIXED else self._others(call, frames)
-
-    # --- elements at other places -------------------------------------------------------------------------------------
-
-    def reshaped(self, call: cst.Call, value: Value, shape: list[cst.BaseExpression], frames: Frames) -> Value:
-        """`tf.reshape(x, shape)`: rows stay together where their number stays in front."""
-        found = shapes.read_all(self._origins, self._value, shape, frames)
-        if not rows.has_rows(value):
-            if value.of in {Of.FREE, Of.WHOLE}:
-                return replace(value, rank=found.rank, base=found.base, several=False)
-            return value
-        ranked = replace(value, rank=found.rank or 1, base=found.base, several=False)
-        if value.axis == 0 and found.axis == 0:
-            return ranked
-        if found.axis is not None and found.axis == value.axis:
-            return ranked
-        if value.axis == 0 and found.axis is not None and found.ones >= found.axis:
-            return replace(ranked, axis=found.axis)
-        if value.axis == 0 and found.axis is None and found.open_front:
-            because = Unknown(call, "may put several examples into one row")
-            return ranked if found.flat else replace(ranked, unsure=value.unsure or because)
-        return rows.unknown(call, "gives the batch another shape, in which its examples may not stay apart", value.why)
-
-    def _reshape(self, call: cst.Call, given: list[cst.BaseExpression], frames: Frames) -> Value:
-        return self.reshaped(call, self._value(given[0], frames), given[1:2], frames)
-
-    def _flat(self, given: list[cst.BaseExpression], frames: Frames, rank: int) -> Value:
-        return flattened(self._value(given[0], frames), rank)
-
-    def _transpose(self, call: cst.Call, given: list[cst.BaseExpression], frames: Frames) -> Value:
-        order = argument(call, "perm", 1) or argument(call, "axes", 1) or argument(call, "pattern", 1)
-        written = ints(self._origins, order.value) if order is not None else ()
-        return rows.transposed(call, self._value(given[0], frames), written)
-
-    def _swap(
-        self, call: cst.Call, given: list[cst.BaseExpression], frames: Frames, axes: tuple[int, int] | None = None
-    ) -> Value:
-        found = [ints(self._origins, g) for g in given[1:3]]
-        pair = axes or ((found[0] or (0,))[0], (found[1] or (0,))[0]) if axes or (len(found) == 2 and all(found)) else None
-        return swapped(call, self._value(given[0], frames), pair)
-
-    def _moveaxis(self, call: cst.Call, given: list[cst.BaseExpression], frames: Frames) -> Value:
-        value = self._value(given[0], frames)
-        places = [ints(self._origins, g) for g in given[1:3]]
-        if not rows.has_rows(value) or (all(p and min(p) > value.axis >= 0 for p in places)):
-            return value
-        if len(places) == 2 and all(p and len(p) == 1 for p in places) and value.base is None:
-            order = list(range(value.rank))
-            source, target = ((places[i] or (0,))[0] % value.rank for i in (0, 1))
-            order.remove(source)
-            order.insert(target, source)
-            return rows.transposed(call, value, tuple(order))
-        return rows.unknown(call, "moves axes, of which one may be the batch's")
-
-    def _expand_dims(self, call: cst.Call, given: list[cst.BaseExpression], frames: Frames) -> Value:
-        axes = self._axes(call, 1)
-        return rows.widened(self._value(given[0], frames), axes[0] if axes else None)
-
-    def _squeeze(self, call: cst.Call, given: list[cst.BaseExpression], frames: Frames) -> Value:
-        return squeezed(self._value(given[0], frames), self._axes(call, 1))
-
-    def _concat(self, call: cst.Call, given: list[cst.BaseExpression], frames: Frames) -> Value:
-        axes = self._axes(call, 1)
-        axis = axes[0] if axes else (0 if axes == () else None)
-        return self.beside(call, self._members(given[:1], frames), axis)
-
-    def _beside(self, call: cst.Call, given: list[cst.BaseExpression], frames: Frames, axis: int) -> Value:
-        return self.beside(call, self._members(given[:1], frames), axis)
-
-    def beside(self, call: cst.CSTNode, members: list[Value], axis: int | None) -> Value:
-        """Values put side by side along an axis."""
-        found = [v for v in members if rows.has_rows(v)]
-        if not found or axis is None:
-            return rows.elementwise(call, members)
-        along = rows.is_batch(found[0], axis)
-        if along is False:
-            return rows.elementwise(call, members)
-        if any(v.of is Of.MOVED for v in found):
-            order = frozenset({call})
-            return replace(found[0], of=Of.MOVED, order=order, why=Unknown(call, "puts rows in another order"))
-        if along is None or len(found) < len(members):
-            return rows.unknown(call, "puts other rows behind those of the batch")
-        return replace(rows.join(found), several=False)
-
-    def _stack(self, call: cst.Call, given: list[cst.BaseExpression], frames: Frames) -> Value:
-        axes = self._axes(call, 1)
-        found = rows.elementwise(call, self._members(given[:1], frames))
-        return rows.widened(found, axes[0] if axes else (0 if axes == () else None))
-
-    def _split(self, call: cst.Call, given: list[cst.BaseExpression], frames: Frames) -> Value:
-        value = self._value(given[0], frames)
-        unstacks = not isinstance(call.func, cst.Attribute) or call.func.attr.value == "unstack"
-        axes = self._axes(call, None if unstacks else AXIS_PLACES["split"])
-        if value.of is Of.SHAPE or not rows.has_rows(value):
-            return replace(value, several=value.of is not Of.SHAPE)
-        batch = rows.is_batch(value, axes[0] if axes else 0) if axes is not None else None
-        if batch is not False:
-            return rows.unknown(call, "splits the batch into parts")
-        return replace(value, several=True, rank=value.rank - unstacks)
-
-    def _tile(self, call: cst.Call, given: list[cst.BaseExpression], frames: Frames) -> Value:
-        value = self._value(given[0], frames)
-        read = shapes.read(self._origins, self._value, given[1], frames) if len(given) > 1 else shapes.Shape()
-        if rows.is_free(value) or value.of is Of.WHOLE:
-            if read.axis is None:
-                return replace(value, several=False)
-            made = rows.made(read.axis, read.rank, read.base)
-            return made if rows.is_free(value) else replace(value, several=False)
-        if rows.has_rows(value) and read.axis is not None:
-            return rows.unknown(call, "repeats the batch as often as it has examples")
-        return replace(value, several=False)
-
-    def _repeat(self, call: cst.Call, given: list[cst.BaseExpression], frames: Frames) -> Value:
-        value = self._value(given[0], frames)
-        by = self._value(given[1], frames) if len(given) > 1 else rows.FREE
-        axes = self._axes(call, 2)
-        if rows.is_free(value) and by.of is Of.SIZE:
-            axis = axes[0] if axes else 0
-            return rows.made(axis, value.rank if value.base is None else 1, value.base)
-        if rows.has_rows(value) and not (axes and rows.is_batch(value, axes[0]) is False):
-            return rows.unknown(call, "repeats rows of the batch")
-        return replace(value, several=False)
-
-    def _broadcast(self, call: cst.Call, given: list[cst.BaseExpression], frames: Frames) -> Value:
-        value = self._value(given[0], frames)
-        read = shapes.read(self._origins, self._value, given[1], frames) if len(given) > 1 else shapes.Shape()
-        if rows.is_free(value) and read.axis is not None:
-            return rows.made(read.axis, read.rank, read.base)
-        return replace(value, several=False)
-
-    # --- products -----------------------------------------------------------------------------------------------------
-
-    def _matmul(self, call: cst.Call, given: list[cst.BaseExpression], frames: Frames) -> Value:
-        if len(given) < 2:
-            return self._others(call, frames)
-        turned = [
-            (a := argument(call, key, place)) is not None and not is_off(self._origins, a.value)
-            for key, place in (("transpose_a", 2), ("transpose_b", 3))
-        ]
-        left, right = self._all(given[:2], frames)
-        return rows.product(call, left, right, (turned[0], turned[1]))
-
-    def _einsum(self, call: cst.Call, given: list[cst.BaseExpression], frames: Frames) -> Value:
-        text = self._origins.made(given[0])
-        if not isinstance(text, cst.SimpleString) or not isinstance(text.evaluated_value, str):
-            return self._others(call, frames)
-        return shapes.einsum(call, text.evaluated_value, self._all(given[1:], frames))
-
-    def _tensordot(self, call: cst.Call, given: list[cst.BaseExpression], frames: Frames) -> Value:
-        left, right = self._all(given[:2], frames)
-        axes = self._axes(call, 2)
-        last = axes in {(1,), (-1, 0)} or (axes is not None and len(axes) == 2 and axes[0] > 0 and axes[1] == 0)
-        if rows.has_rows(left) and rows.is_free(right) and left.axis == 0 and last:
-            return replace(left, several=False)
-        return self._others(call, frames) if not rows.is_free(rows.join((left, right))) else rows.FREE
 
     # --- functions of functions ---------------------------------------------------------------------------------------
 
@@ -472,7 +265,7 @@ class TensorCalls:
         """A method of a tensor or array."""
         given = [a.value for a in call.args]
         if name in {"reshape"}:
-            return self.reshaped(call, value, given, frames)
+            return self._layout.reshaped(call, value, given, frames)
         if name in {"flatten", "ravel"}:
             return flattened(value, 1)
         if name == "transpose":
@@ -487,8 +280,10 @@ class TensorCalls:
             return value if value.of is Of.SHAPE else self.counted(call, "x.shape", value)
         if name == "dot" and given:
             return rows.product(call, value, self._value(given[0], frames))
-        if name in SAME_ROWS or name in {"get", "values", "items"}:
-            return rows.elementwise(call, [value]) if name in SAME_ROWS else replace(value, several=True)
+        if name in SAME_ROWS:
+            return rows.elementwise(call, [value])
+        if name in {"get", "values", "items", "pop"} and value.several:
+            return value
         if name == "stack":  # of a TensorArray
             return rows.widened(value, 0)
         found = self.along(call, name, value, frames, 0)
@@ -502,35 +297,6 @@ class TensorCalls:
     def _written(self, given: list[cst.BaseExpression]) -> tuple[int, ...] | None:
         found = [ints(self._origins, g) for g in given]
         return None if any(f is None or len(f) != 1 for f in found) else tuple(f[0] for f in found if f)
-
-
-def flattened(value: Value, rank: int) -> Value:
-    """All axes put into one, or all but the batch's."""
-    if not rows.has_rows(value) or value.axis != 0:
-        return replace(rows.UNKNOWN, why=value.why) if rows.has_rows(value) else value
-    return replace(value, rank=rank, base=None, several=False)
-
-
-def squeezed(value: Value, axes: tuple[int, ...] | None) -> Value:
-    """Without its axes of length one."""
-    if not rows.has_rows(value):
-        return value
-    if not axes:
-        return replace(value, several=False, rank=1, base=rows.UNRANKED)
-    before = sum(1 for a in axes if 0 <= a < value.axis)
-    return replace(value, several=False, axis=value.axis - before, rank=max(value.rank - len(axes), 1))
-
-
-def swapped(node: cst.CSTNode, value: Value, pair: tuple[int, int] | None) -> Value:
-    """Two axes in one another's places."""
-    if not rows.has_rows(value):
-        return value
-    if pair is None:
-        return rows.unknown(node, "swaps axes, of which one may be the batch's")
-    found = [rows.is_batch(value, a) for a in pair]
-    if True in found:
-        return replace(value, several=False, axis=pair[1 - found.index(True)])
-    return replace(value, several=False) if None not in found else rows.unknown(node, "may swap the batch's axis")
 
 
 def _is_setting(arg: cst.Arg) -> bool:

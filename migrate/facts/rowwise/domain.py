@@ -9,7 +9,7 @@ from typing import cast
 import libcst as cst
 
 from ...catalogue import Kind
-from ..apis import ASSIGNS, CALLED, MERGES, OF_CALLS, PERMUTES, SAME_ROWS
+from ..apis import ASSIGNS, CALLED, LAYER_MODULES, MERGES, OF_CALLS, PERMUTES, SAME_ROWS
 from ..data import Datasets
 from ..program import (
     ITER,
@@ -109,7 +109,9 @@ class Rowwise(Evaluator[Value]):
             return told or self._unbound(definition)
         found = super().definition(definition, frames)
         if told is not None:
-            return replace(told, axis=found.axis, rank=found.rank, base=found.base) if rows.has_rows(found) else told
+            if not rows.has_rows(found):
+                return told
+            return replace(told, axis=found.axis, rank=found.rank, base=found.base, several=found.several)
         if found.of is Of.UNKNOWN and found.why is None:
             return self._unbound(definition)
         return found
@@ -136,13 +138,17 @@ class Rowwise(Evaluator[Value]):
             return rows.NUMBER
         if isinstance(node, cst.BinaryOperation):
             sides = (self.of(node.left, frames), self.of(node.right, frames))
-            return rows.product(node, *sides) if isinstance(node.operator, cst.MatrixMultiply) else self._both(node, sides)
+            return (
+                rows.product(node, *sides) if isinstance(node.operator, cst.MatrixMultiply) else self._both(node, sides)
+            )
         if isinstance(node, cst.UnaryOperation):
             return self.of(node.expression, frames)
         if isinstance(node, cst.Comparison):
             if any(isinstance(c.operator, cst.Is | cst.IsNot | cst.In | cst.NotIn) for c in node.comparisons):
                 return rows.FREE
-            return rows.elementwise(node, [self.of(n, frames) for n in (node.left, *(c.comparator for c in node.comparisons))])
+            return rows.elementwise(
+                node, [self.of(n, frames) for n in (node.left, *(c.comparator for c in node.comparisons))]
+            )
         if isinstance(node, cst.IfExp):
             test, found = self.of(node.test, frames), self.all((node.body, node.orelse), frames)
             if test.of is Of.WHOLE and not rows.is_free(found):
@@ -187,6 +193,8 @@ class Rowwise(Evaluator[Value]):
             return found
         if found.of is Of.SHAPE:
             return self.dimension(found, path[0])
+        if found.of is Of.MOVED and found.several and found.why is not None and found.why.node is value:
+            return replace(found, several=False, order=frozenset({(found.order, path)}))  # a part of a batch
         if found.several or not rows.has_rows(found) or isinstance(value, cst.Tuple | cst.List):
             return replace(found, several=found.several and len(path) > 1) if rows.has_rows(found) else found
         if isinstance(value, cst.Call) and self._origins.names.api(value.func) is None:
@@ -202,7 +210,7 @@ class Rowwise(Evaluator[Value]):
         chains = self._datasets.read(self._datasets.unwrap(iterable)) if self._may_hold_data(iterable) else ()
         if chains:
             numbered = path[:1] == (0,) and all(c.numbered for c in chains)
-            return rows.NUMBER if numbered else rows.BATCH
+            return rows.NUMBER if numbered else replace(rows.BATCH, several=not path)
         found = self.of(iterable, frames)
         if found.of is Of.SIZE:
             return rows.FREE
@@ -312,7 +320,7 @@ class Rowwise(Evaluator[Value]):
             return self._own(call, owner, frames)
         if self._origins.called(made) == "keras.layers.Lambda" and made.args:
             return self._called(call, self._origins.made(made.args[0].value), frames)
-        if self._origins.called(made).startswith("keras.layers."):
+        if self._origins.called(made).startswith(LAYER_MODULES):
             return layers.stock(self._origins, call, made, self._given_values(call, frames))
         if self._origins.kind(made.func) is Kind.MODEL or self._origins.called(made).startswith(LAYERS):
             return layers.of_model(call, self._given_values(call, frames))
@@ -338,7 +346,11 @@ class Rowwise(Evaluator[Value]):
             return replace(found, several=True)
         if found.of is Of.WHOLE:
             return replace(found, several=True)
-        if found.of is Of.SIZE and isinstance(call.func, cst.Attribute) and holds_weights(self._origins, receiver(call)):
+        if (
+            found.of is Of.SIZE
+            and isinstance(call.func, cst.Attribute)
+            and holds_weights(self._origins, receiver(call))
+        ):
             return replace(rows.made(0, 2, rows.UNRANKED), several=True)  # states for the batch
         return rows.unknown(call, "is not known to keep the examples of the batch apart", found.why)
 

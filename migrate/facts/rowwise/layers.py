@@ -11,9 +11,11 @@ from ..apis import (
     AXES_BESIDE_AXIS,
     AXIS_COMES_FIRST,
     DATA_LAYERS,
+    LAYERS_ALONG_AXES,
     LAYERS_KEEP_AXES,
     LAYERS_OF_ANY_AXIS,
     MERGES,
+    MIXING_LAYERS,
     RECURRENT,
 )
 from ..program import Origins, Unknown, argument, ints, is_off
@@ -36,6 +38,8 @@ def batch_axis(origins: Origins, made: cst.Call) -> cst.BaseExpression | None:
 def stock(origins: Origins, call: cst.CSTNode, made: cst.Call, given: list[Value]) -> Value:
     """What a layer of Keras' gives that `made` makes, called with these values."""
     name = origins.called(made).rpartition(".")[2]
+    if MIXING_LAYERS.match(origins.called(made)):
+        return rows.mixed(made, "mixes the examples of each batch")
     if name == "Concatenate":
         axes = argument(made, "axis", 0)
         found = joined(call, given, (ints(origins, axes.value) or (None,))[0] if axes is not None else -1)
@@ -49,6 +53,8 @@ def stock(origins: Origins, call: cst.CSTNode, made: cst.Call, given: list[Value
     if found.axis != 0:
         if LAYERS_OF_ANY_AXIS.fullmatch(name):
             return found
+        if LAYERS_ALONG_AXES.fullmatch(name) and found.axis > 0 and argument(made, "time_major") is None:
+            return rows.mixed(call, "goes along the axis of the batch, which is not the first here")
         return rows.unknown(call, "calls a layer with values whose first axis is not the batch's")
     return _ranked(origins, name, made, found)
 
@@ -62,8 +68,9 @@ def _ranked(origins: Origins, name: str, made: cst.Call, found: Value) -> Value:
     if name == "Reshape":
         shape = argument(made, "target_shape", 0)
         target = origins.made(shape.value) if shape is not None else made
-        known = isinstance(target, cst.Tuple | cst.List)
-        return replace(found, rank=len(target.elements) + 1, base=None) if known else _some(found)
+        if not isinstance(target, cst.Tuple | cst.List):
+            return _some(found)
+        return replace(found, rank=len(target.elements) + 1, base=None)
     if f"keras.layers.{name}" in RECURRENT:
         sequences, state = argument(made, "return_sequences"), argument(made, "return_state")
         plain = name in {"LSTM", "GRU", "SimpleRNN"} and (state is None or is_off(origins, state.value))

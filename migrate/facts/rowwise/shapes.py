@@ -61,8 +61,8 @@ def read_all(origins: Origins, value: Evaluate, nodes: list[cst.BaseExpression],
         if ints(origins, node) != (1,):
             break
         ones += 1
-    first = ints(origins, nodes[0]) if nodes else None
-    opened = axis is None and bool(nodes) and (first == (-1,) or is_none(origins, nodes[0]))
+    rest = bool(nodes) and (ints(origins, nodes[0]) == (-1,) or is_none(origins, nodes[0]))
+    opened = axis is None and rest
     return Shape(axis, len(nodes), None, ones, opened)
 
 

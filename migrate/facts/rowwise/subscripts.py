@@ -24,16 +24,26 @@ def subscript(origins: Origins, node: cst.Subscript, value: Value, of: Evaluate)
         return _of_others(node, value, parts, of)
     first = parts[0]
     key = first.value if isinstance(first, cst.Index) else None
-    if value.several and len(parts) == 1 and key is not None and (ints(origins, key) or isinstance(key, cst.BaseString)):
+    if (
+        value.several
+        and len(parts) == 1
+        and key is not None
+        and (ints(origins, key) or isinstance(key, cst.BaseString))
+    ):
         return replace(value, several=isinstance(key, cst.BaseString))
-    if isinstance(key, cst.BaseString):
+    if isinstance(key, cst.BaseString) or (
+        value.several and len(parts) == 1 and key is not None and _names_one(of(key))
+    ):
         return value
     return _indexed(origins, node, replace(value, several=False), parts, of)
 
 
-def _of_shape(
-    origins: Origins, node: cst.Subscript, value: Value, parts: list[cst.BaseSlice]
-) -> Value:
+def _names_one(key: Value) -> bool:
+    """Whether a key may say which of several values is meant."""
+    return rows.is_free(key)
+
+
+def _of_shape(origins: Origins, node: cst.Subscript, value: Value, parts: list[cst.BaseSlice]) -> Value:
     first = parts[0]
     place = ints(origins, first.value) if isinstance(first, cst.Index) else None
     if place:
@@ -42,7 +52,9 @@ def _of_shape(
         start = ints(origins, first.lower) if first.lower is not None else (0,)
         end = ints(origins, first.upper) if first.upper is not None else None
         if start == (0,) and value.axis == 0:
-            return replace(value, rank=end[0] if end and end[0] > 0 else 1, base=None if end and end[0] > 0 else rows.UNRANKED)
+            return replace(
+                value, rank=end[0] if end and end[0] > 0 else 1, base=None if end and end[0] > 0 else rows.UNRANKED
+            )
         if start and start[0] > value.axis >= 0:
             return rows.FREE
     return rows.unknown(node, "takes numbers of a shape")
@@ -74,7 +86,12 @@ def _indexed(origins: Origins, node: cst.Subscript, value: Value, parts: list[cs
     elif value.axis >= 0 and dots is not None:
         before = len(named) - behind
         at = named[value.axis] if value.axis < before else None
-        if value.axis >= before and behind and rows.is_batch(value, -behind) is not False and value.rank - value.axis <= behind:
+        if (
+            value.axis >= before
+            and behind
+            and rows.is_batch(value, -behind) is not False
+            and value.rank - value.axis <= behind
+        ):
             at = named[before] if value.base is None else None
             if at is None:
                 return rows.unknown(node, "takes of axes of which one may be the batch's")

@@ -210,7 +210,7 @@ def over(node: cst.CSTNode, value: Value, axes: tuple[int, ...] | None, kept: bo
     left = replace(value, several=False)
     if kept:
         return left
-    before = sum(1 for a in axes if a >= 0 and 0 <= value.axis and a < value.axis)
+    before = sum(1 for a in axes if a >= 0 and value.axis >= 0 and a < value.axis)
     behind = sum(1 for a in axes if a < 0 and value.axis < 0 and a > value.axis)
     return replace(left, axis=value.axis - before + behind, rank=max(value.rank - len(axes), 1))
 
@@ -239,7 +239,9 @@ def reordered(node: cst.CSTNode, value: Value, axes: tuple[int, ...] | None, ord
     return replace(value, several=False)
 
 
-def moved(node: cst.CSTNode, value: Value, order: object, what: str = "takes rows of the batch by their places") -> Value:
+def moved(
+    node: cst.CSTNode, value: Value, order: object, what: str = "takes rows of the batch by their places"
+) -> Value:
     """The same rows, or some of them, at other places."""
     found = frozenset({(value.order, order)})
     return replace(value, of=Of.MOVED, several=False, order=found, why=Unknown(node, what, value.why))
@@ -301,7 +303,7 @@ def product(node: cst.CSTNode, left: Value, right: Value, turned: tuple[bool, bo
     odd = [v for v in (left, right) if v.of in {Of.MIXED, Of.UNKNOWN}]
     if odd:
         return replace(odd[0], several=False)
-    if not has_rows(left) and not has_rows(right) or not {left.of, right.of} <= {*_APART, *_UNTOUCHED}:
+    if (not has_rows(left) and not has_rows(right)) or not {left.of, right.of} <= {*_APART, *_UNTOUCHED}:
         return elementwise(node, (left, right))
     summed = (-2 if turned[0] else -1, -1 if turned[1] else -2)
     inner = [is_batch(v, a) for v, a in zip((left, right), summed, strict=True) if has_rows(v)]
