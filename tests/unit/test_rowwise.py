@@ -117,6 +117,8 @@ MIXED = {
     "tf.cumsum(h)": "along the examples",
     "tf.sort(h, axis=0)": "along the examples",
     "tf.gather(h, tf.argsort(h[:, 0]))": "sorted by a feature",
+    "tf.gather(h, tf.argmax(h, axis=1))": "at places that the features say",
+    "h - tf.math.unsorted_segment_mean(h, tf.argmax(h, axis=1), 8)": "means of groups",
     "tf.clip_by_norm(h, 1.0)": "by the norm of all",
     "tf.math.l2_normalize(h)": "by the norm of all",
     "h / tf.norm(h)": "by the norm of all",
@@ -134,7 +136,7 @@ MIXED = {
 UNSETTLED = {
     "foreign(h)": "is not known to keep the examples of the batch apart",
     "tf.reshape(h, [-1, 2, 8])": "may put several examples into one row",
-    "tf.gather(h, tf.argmax(h, axis=1))": "takes rows of the batch by what is made of it",
+    "tf.boolean_mask(h, h[:, 0] > 0)": "takes rows of the batch by what is made of it",
     "tf.map_fn(foreign, h)": "is taken to give one value for each row",
     "h * tf.cast(tf.range(tf.shape(h)[0]), tf.float32)[:, None]": "numbers of their places",
 }

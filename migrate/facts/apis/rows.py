@@ -137,6 +137,9 @@ SAME_ROWS = frozenset(
 GIVES_SEVERAL = frozenset({"moments", "normalize", "top_k", "unique"})
 """Give several values."""
 
+OF_GROUPS = re.compile(r"(unsorted_)?segment_\w+$|bincount$|histogram_fixed_width")
+"""Put groups along the first axis together."""
+
 OVER_ROWS = {"tensorflow.map_fn", "tensorflow.vectorized_map", "keras.ops.vectorized_map"}
 """Call a function with each row of what they are given."""
 

@@ -22,6 +22,7 @@ from ..apis import (
     KEEPS_AXES,
     LOOKS_UP,
     NEW_TENSORS,
+    OF_GROUPS,
     OF_IMAGES,
     OPS,
     OVER_ROWS,
@@ -138,6 +139,8 @@ class TensorCalls(Arguments):
             return rows.along(call, value, axes if axes != () else (-1,))
         if name in ALONG_FIRST:
             return rows.along(call, value, axes if axes != () else (0,))
+        if OF_GROUPS.match(name):
+            return rows.over(call, value, (0,), kept=False)
         if name in ALONG_LAST_TWO:
             return replace(rows.along(call, value, (-2, -1)), several=True)
         if name in ALONG_ALL:
@@ -200,6 +203,7 @@ class TensorCalls(Arguments):
         """Elements by their places: rows where the axis is the batch's."""
         place = argument(call, "indices", shift) or argument(call, "mask", shift)
         by = self._value(place.value, frames) if place is not None else rows.FREE
+        masked = self._origins.called(call).endswith(("boolean_mask", "compress"))
         batched = argument(call, "batch_dims")
         if batched is not None and (ints(self._origins, batched.value) or (0,))[0] > 0:
             return rows.elementwise(call, [replace(value, base=rows.UNRANKED, rank=2), replace(by, base=rows.UNRANKED)])
@@ -208,7 +212,7 @@ class TensorCalls(Arguments):
         if axes and place is not None:
             found = [rows.is_batch(value, a) for a in axes]
             if found == [True]:
-                if by.of in {Of.MIXED, Of.UNKNOWN} or rows.has_rows(by):
+                if by.of is Of.MIXED or (masked and not rows.is_free(by)):
                     return self._by_itself(call, value, by)
                 return rows.moved(call, value, self._origins.made(place.value))
             if found == [False]:

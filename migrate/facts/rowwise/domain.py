@@ -45,6 +45,7 @@ class Rowwise(Evaluator[Value]):
 
     nothing = rows.NOTHING
     unknown = rows.UNKNOWN
+    settles = True
 
     def __init__(
         self,
@@ -157,7 +158,8 @@ class Rowwise(Evaluator[Value]):
         if isinstance(node, cst.NamedExpr):
             return self.of(node.value, frames)
         if isinstance(node, cst.Subscript):
-            return subscript(self._origins, node, self.of(node.value, frames), lambda n: self.of(n, frames))
+            found = subscript(self._origins, node, self.of(node.value, frames), lambda n: self.of(n, frames))
+            return self.join((found, *(self.of(value, frames) for value in self._entries(node))))
         if isinstance(node, cst.Tuple | cst.List | cst.Set | cst.Dict):
             return replace(self.all((e.value for e in node.elements), frames), several=True)
         if isinstance(node, cst.ListComp | cst.GeneratorExp | cst.SetComp):
@@ -165,6 +167,16 @@ class Rowwise(Evaluator[Value]):
         if isinstance(node, cst.DictComp):
             return replace(self.of(node.value, frames), several=True)
         return self.all((c for c in node.children if isinstance(c, cst.BaseExpression)), frames)
+
+    def _entries(self, node: cst.Subscript) -> list[cst.CSTNode]:
+        """What is put under a name into what a function is given: `batch["x"] = …`."""
+        key = node.slice[0].slice
+        if not isinstance(key, cst.Index) or not isinstance(key.value, cst.SimpleString):
+            return []
+        function, stores = self._index.enclosing_function(node), self._index.subscript_stores.items()
+        own = [(t, v) for t, v in stores if t is not node and self._index.enclosing_function(t) is function]
+        same = (v for target, v in own if target.deep_equals(node))
+        return [value for value in same if isinstance(value, cst.BaseExpression)]
 
     def _both(self, node: cst.BinaryOperation, sides: tuple[Value, Value]) -> Value:
         lists = [v for v in sides if v.several or v.of is Of.SHAPE]
@@ -194,7 +206,7 @@ class Rowwise(Evaluator[Value]):
         if found.of is Of.SHAPE:
             return self.dimension(found, path[0])
         if found.of is Of.MOVED and found.several and found.why is not None and found.why.node is value:
-            return replace(found, several=False, order=frozenset({(found.order, path)}))  # a part of a batch
+            return replace(found, several=False, order=found.order | {path})  # a part of a batch
         if found.several or not rows.has_rows(found) or isinstance(value, cst.Tuple | cst.List):
             return replace(found, several=found.several and len(path) > 1) if rows.has_rows(found) else found
         if isinstance(value, cst.Call) and self._origins.names.api(value.func) is None:

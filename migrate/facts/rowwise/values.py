@@ -109,7 +109,8 @@ def join(values: Iterable[Value]) -> Value:
         if len({v.axis for v in batch}) > 1:
             return replace(UNKNOWN, several=several)
         order = frozenset().union(*(v.order if v.of is Of.MOVED else {None} for v in batch))
-        return replace(first, of=Of.MOVED, order=order) if Of.MOVED in kinds else first
+        why = next((v.why for v in batch if v.of is Of.MOVED and v.why is not None), None)
+        return replace(first, of=Of.MOVED, order=order, why=why) if Of.MOVED in kinds else first
     if kinds == {Of.PLACES, Of.SIZE}:
         return next(v for v in batch if v.of is Of.PLACES)
     if kinds == {Of.WHOLE, Of.SIZE}:
@@ -243,7 +244,7 @@ def moved(
     node: cst.CSTNode, value: Value, order: object, what: str = "takes rows of the batch by their places"
 ) -> Value:
     """The same rows, or some of them, at other places."""
-    found = frozenset({(value.order, order)})
+    found = value.order | {order}
     return replace(value, of=Of.MOVED, several=False, order=found, why=Unknown(node, what, value.why))
 
 
