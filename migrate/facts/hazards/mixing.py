@@ -110,7 +110,8 @@ class Mixing:
     def _model_values(self) -> Iterator[tuple[cst.CSTNode, list[cst.BaseExpression]]]:
         """What models, layers and the functions in them give."""
         for function in (*self._layers, *self._given_to_layers):
-            yield function, self._index.returned(function)
+            owner = self._index.enclosing_class(function) if isinstance(function, cst.FunctionDef) else None
+            yield owner or function, self._index.returned(function)
         for call in self._origins.calls_to("keras.Model"):
             outputs = argument(call, "outputs", 1)
             if outputs is not None:
