@@ -36,7 +36,8 @@ When it refuses
     besides; where a step, or what is mapped over batches, makes rows as long as the longest of a worker's batch. Where
     more than a loop's counter, a NumPy permutation or a NumPy draw chooses the rows of a batch taken out of arrays, or
     a function that makes training batches makes others too. Where the data depend on what each process has for itself:
-    `secrets`, `random.SystemRandom()`, a clock.
+    `secrets`, `random.SystemRandom()`, a clock. Where a loop takes something else beside each batch of a dataset, one
+    after another: `zip(dataset, weights)`, `next(weights)`, `weights[k]` by the number of the batch.
 """
 
 from __future__ import annotations

@@ -20,10 +20,11 @@ Example
 
 When it refuses
     For every loss that is not certainly one of these: for a sum with terms of the weights, for losses that couple
-    examples in other ways, also on the way to the loss (a layer, a step or a function mapped over batches that divides
-    by a norm of all examples, or takes away their mean), where a shared sum stands under a condition that may differ by
-    worker, in a `tf.function` that training and evaluation share, or in a gradient that trains nothing, and for weights
-    of examples with a compiled loss of one number.
+    examples in other ways, also on the way to the loss (in a layer, a model, an activation, a function mapped over
+    batches, a `train_step` or the loop around a step: what divides by a norm of all examples, takes away their mean,
+    turns their order round, pairs them or goes along their axis), where a shared sum stands under a condition that
+    may differ by worker, in a `tf.function` that training and evaluation share, or in a gradient that trains
+    nothing, and for weights of examples with a compiled loss of one number.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import libcst as cst
 
-from .program import quoted
+from .program import quoted, told
 from .script import Script
 
 
@@ -52,6 +52,10 @@ def _lines(script: Script) -> Iterator[str]:
         yield f"loop      {at(head)}: {runs}"
         place, names = script.state(loop)
         yield f"  state   {at(place)}: {', '.join(names) if names else 'all variables'} before this"
+    for model in script.mixing.unsettled:
+        why = "".join(f"; {link}" for link in told(script.index, model.why))
+        shown = quoted(script.index, model.node)
+        yield f"row-wise  {at(model.node)}: {shown} unsettled: not known to keep examples apart{why}"
     for effect in script.effects:
         yield f"{effect.kind:<9} {at(effect.call)}: {text(effect.call)}"
     for problem in script.problems("per-worker"):

@@ -5,10 +5,9 @@ from __future__ import annotations
 import libcst as cst
 
 from .counting import uncertain
-from .hazards import Drift, Inputs, Mixing, OwnValues, RowLengths, Stepwise, fed_otherwise, replayed, unplaced
+from .hazards import Drift, Inputs, OwnValues, Paired, RowLengths, Stepwise, fed_otherwise, replayed, unplaced
 from .keras import KerasStepping
-from .losses import Losses
-from .program import Origins, Problem
+from .program import Problem
 from .steps import Steps
 from .training_file import TrainingFile
 from .untaught import escaped, general, in_loops, untaught, unwrapped
@@ -22,7 +21,9 @@ def refusals(script: TrainingFile, steps: Steps, batch: str) -> tuple[Problem, .
     found += [*loops, *untaught(script), *escaped(script), *unwrapped(script)]
     found += [*script.fitted.averaging.problems, *script.keras_reductions.problems]
     if not unknown:  # else the batches are not known
-        found += [*script.reductions.problems(), *script.shared_totals.problems, *_drifting(script), *_inputs(script)]
+        mean = [*script.reductions.problems()]
+        mean += [] if mean or script.migrated else script.mixing.of_calls(script.sliced)
+        found += [*mean, *script.shared_totals.problems, *_drifting(script), *_inputs(script)]
     found += [*(() if script.migrated else script.noise.problems), *general(script, batch)]
     if not script.migrated:
         found += [*uncertain(script.fitted.data, script.agreement.certain), *script.unlike_seeds]
@@ -58,16 +59,12 @@ def _data_problems(script: TrainingFile, steps: Steps, batch: str) -> list[Probl
         own = OwnValues(script.origins, script.agreement.sameness.beneath(script.made_common))
         found += own.problems(script.chains, script.fitted.calls, script.loops)
         found += replayed(script.origins, script.fitted.data)
-        found += _mixing(script).problems(script.chains, script.shard_points)
+        found += Paired(script.origins, script.datasets).problems(script.loops, script.sliced)
+        found += script.mixing.problems(script.fitted.by_keras, script.loops)
         found += fed_otherwise(script.origins, script.losses, script.loops)
         found += script.shard_plan.problems_of(batch)
         found += _stepwise(script) if batch == "per-worker" else []
     return [*found, *steps.problems(batch), *steps.of_decisions(batch)]
-
-
-def _mixing(script: TrainingFile) -> Mixing:
-    origins = Origins(script.index, script.names)
-    return Mixing(origins, Losses(origins, script.sizes_in(origins)))
 
 
 def _stepwise(script: TrainingFile) -> list[Problem]:

@@ -12,6 +12,7 @@ from .agreement import Agreement
 from .batches import ArrayBatches, BatchSizes, ShardPlan, shard_plan
 from .counting import run_by_keras, shown
 from .data import Chain, Datasets, ShardPoint, Sharing, draws_in, seed_place, seeds
+from .hazards import Mixing
 from .keras import Fitted, Xla
 from .losses import BatchUses, KerasLosses, KerasReductions, Losses, Noise, Reductions, SharedTotals
 from .outputs import Effect, Effects
@@ -111,6 +112,12 @@ class TrainingFile:
     def batches(self) -> tuple[cst.Call, ...]:
         """The `.batch(…)` calls of training chains."""
         return tuple(dict.fromkeys(call for c in self.chains for call in c.batches))
+
+    @cached_property
+    def mixing(self) -> Mixing:
+        """What keeps the examples of a batch apart on their way to the loss, and what does not."""
+        batches = self.array_batches.rows
+        return Mixing(self.origins, self.datasets, self.chains, self.shard_points, batches)
 
     @cached_property
     def cache_files(self) -> tuple[cst.Call, ...]:

@@ -11,4 +11,5 @@ from .machines import *
 from .methods import *
 from .metrics import *
 from .other_training import *
+from .rows import *
 from .values import *

@@ -6,8 +6,9 @@ from __future__ import annotations
 from .drift import Drift
 from .fed_rows import fed_otherwise
 from .inputs import Inputs
-from .mixing import Mixing
+from .mixing import Mixing, Unsettled
 from .own_values import OwnValues
+from .paired import Paired
 from .placing import unplaced
 from .replay import replayed
 from .row_lengths import RowLengths
@@ -18,8 +19,10 @@ __all__ = [
     "Inputs",
     "Mixing",
     "OwnValues",
+    "Paired",
     "RowLengths",
     "Stepwise",
+    "Unsettled",
     "fed_otherwise",
     "replayed",
     "unplaced",

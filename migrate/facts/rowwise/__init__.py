@@ -1,0 +1,10 @@
+"""Which values keep the rows of a batch apart, and which mix them."""
+
+from __future__ import annotations
+
+from .domain import Rowwise, because
+from .layers import batch_axis
+from .sequences import given_to
+from .values import BATCH, Of, Value, has_rows, is_free
+
+__all__ = ["BATCH", "Of", "Rowwise", "Value", "batch_axis", "because", "given_to", "has_rows", "is_free"]
