@@ -5,7 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from .counting import uncertain
-from .hazards import Drift, Inputs, Mixing, OwnValues, RowLengths, Stepwise, fed_otherwise, replayed, unplaced
+from .hazards import Drift, Inputs, Mixing, OwnValues, RowLengths, Shares, Stepwise, fed_otherwise, replayed, unplaced
 from .keras import KerasStepping
 from .losses import Losses
 from .program import Origins, Problem
@@ -22,7 +22,11 @@ def refusals(script: TrainingFile, steps: Steps, batch: str) -> tuple[Problem, .
     found += [*loops, *untaught(script), *escaped(script), *unwrapped(script)]
     found += [*script.fitted.averaging.problems, *script.keras_reductions.problems]
     if not unknown:  # else the batches are not known
-        found += [*script.reductions.problems(), *script.shared_totals.problems, *_drifting(script), *_inputs(script)]
+        found += [*script.reductions.problems(), *script.shared_totals.problems]
+        drift = _drift(script)
+        found += [*drift.problems(script.trained), *_inputs(script)]
+        if batch == "global" and not script.migrated:
+            found += _shares(script, drift, found)
     found += [*(() if script.migrated else script.noise.problems), *general(script, batch)]
     if not script.migrated:
         found += [*uncertain(script.fitted.data, script.agreement.certain), *script.unlike_seeds]
@@ -79,14 +83,31 @@ def _stepwise(script: TrainingFile) -> list[Problem]:
     )
 
 
-def _drifting(script: TrainingFile) -> list[Problem]:
-    """What is changed besides trained variables, and differs by rank."""
+def _shares(script: TrainingFile, drift: Drift, found: list[Problem]) -> list[Problem]:
+    """What follows a worker's own number of examples, and is no part of a loss."""
+    agreement = script.agreement
+    shares = Shares(
+        script.origins,
+        script.datasets,
+        agreement.sameness,
+        script.losses,
+        loops=script.loops,
+        gradients=script.gradients,
+        averaged=agreement.collectives,
+    )
+    named = [p.node for p in (*found, *script.batch_uses.problems, *script.rate_changes.differing)]
+    trained = (*script.trained, *script.fitted.stepped)
+    return shares.problems(trained, script.rate_changes.read, drift, script.sliced, named)
+
+
+def _drift(script: TrainingFile) -> Drift:
+    """What is changed besides trained variables, and may differ by rank."""
     running: set[cst.CSTNode] = {loop.loop for loop in script.loops}
     running |= {f for call in script.reached if (f := script.index.enclosing_function(call)) is not None}
     keras = KerasStepping(script.origins, script.fitted.by_keras)
     running |= keras.functions
     steps = [*(loop.loop for loop in script.loops), *(f.call for f in script.fitted.by_keras)]
-    drift = Drift(
+    return Drift(
         script.origins,
         script.agreement.sameness,
         running=running,
@@ -94,7 +115,6 @@ def _drifting(script: TrainingFile) -> list[Problem]:
         read=script.sliced | keras.computed,
         settled=script.rate_changes.places,
     )
-    return drift.problems(script.trained)
 
 
 def _inputs(script: TrainingFile) -> list[Problem]:

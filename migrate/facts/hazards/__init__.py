@@ -11,6 +11,7 @@ from .own_values import OwnValues
 from .placing import unplaced
 from .replay import replayed
 from .row_lengths import RowLengths
+from .shares import Shares
 from .stepwise import Stepwise
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "Mixing",
     "OwnValues",
     "RowLengths",
+    "Shares",
     "Stepwise",
     "fed_otherwise",
     "replayed",

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from .decisions import local_decisions
 from .marks import BY_CHANCE, SAME, Mark, Marks
+from .own_counts import OwnCounts
 from .seeding import Seeding, Seedings, own_maker
 from .values import Sameness
 
-__all__ = ["BY_CHANCE", "SAME", "Mark", "Marks", "Sameness", "Seeding", "Seedings", "local_decisions", "own_maker"]
+__all__ = [
+    "BY_CHANCE",
+    "SAME",
+    "Mark",
+    "Marks",
+    "OwnCounts",
+    "Sameness",
+    "Seeding",
+    "Seedings",
+    "local_decisions",
+    "own_maker",
+]

@@ -1,0 +1,174 @@
+"""Where the number of a worker's own examples decides how training goes on: globally it is a share of the batch.
+
+What a loss is made of is asked of the loss: there the number of its own examples is the right one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+
+import libcst as cst
+
+from ...catalogue import Kind
+from ..apis import CALLED, KERAS_COMPUTES
+from ..data import Datasets
+from ..keras import methods_below
+from ..losses import Losses, Reduction
+from ..program import Frames, Origins, Problem, Unknown, controls, entered, leading, method, nodes, parts, receiver
+from ..sameness import Mark, OwnCounts, Sameness
+from ..training import Gradient, TrainingLoop
+from .drift import Drift
+
+_UPDATE = "the update depends here on how many examples a worker has at hand, which is its share of the batch"
+_RATE = "the learning rate depends here on how many examples a worker has at hand, which is its share of the batch"
+_OPTIMIZER = "the optimizer depends here on how many examples a worker has at hand, which is its share of the batch"
+_VARIABLE = (
+    "a variable that training depends on gets a value here that follows how many examples a worker has at hand, which "
+    "is its share of the batch"
+)
+_DECISION = "this decides about training by how many examples a worker has at hand, which is its share of the batch"
+_TURNS = (
+    "how often this loop around the training step runs depends on how many examples a worker has at hand, which is its "
+    "share of the batch"
+)
+_OUTPUT = (
+    "what the model computes depends here on how many examples a worker has at hand, which is its share of the batch"
+)
+_INPUTS = frozenset({"keras.Input", "keras.layers.Input", "keras.layers.InputLayer"})
+_NEXT = "use the size of the whole batch, a constant with drop_remainder=True, or migrate with --batch per-worker"
+
+_NUMBERS = frozenset({Reduction.CONSTANT, Reduction.MEAN, Reduction.SUM})
+
+
+class Shares:
+    """Asks everything that reaches an update, besides losses, for counts of a worker's own examples."""
+
+    def __init__(
+        self,
+        origins: Origins,
+        datasets: Datasets,
+        sameness: Sameness,
+        losses: Losses,
+        *,
+        loops: Iterable[TrainingLoop],
+        gradients: Iterable[Gradient],
+        averaged: Collection[cst.CSTNode],
+    ) -> None:
+        """loops: those over batches. gradients: all of the file. averaged: what becomes a number of all workers."""
+        self._origins, self._index = origins, origins.index
+        self._datasets, self._sameness, self._losses = datasets, sameness, losses
+        self._loops = {loop.loop for loop in loops}
+        taken = tuple(gradients)
+        targets = [value for g in taken for value in g.made_of]
+        made = [o.node for t in targets for o in origins.of(t)]
+        settled = [*(g.call for g in taken), *targets, *made, *averaged]
+        self._counts = OwnCounts(origins, self._is_batch, self._is_data, settled)
+
+    def _is_batch(self, node: cst.CSTNode, frames: Frames) -> bool:
+        """Whether a value may have one row for each example of a worker."""
+        assert isinstance(node, cst.BaseExpression)
+        if self._datasets.chains(node):
+            return False
+        marks = self._sameness.of(node, frames)
+        if Mark.LOCAL not in marks:
+            return (not marks or Mark.UNKNOWN in marks) and self._is_given(node)
+        found = self._losses.value(node)
+        one = isinstance(node, cst.Subscript) and found.reduction is Reduction.UNKNOWN and _is_one(node)
+        return not (found.reduction in _NUMBERS or found.of_all or one)
+
+    def _is_data(self, node: cst.BaseExpression) -> bool:
+        """Whether a loop over this goes over a dataset."""
+        return bool(self._datasets.chains(self._datasets.unwrap(node)))
+
+    def _is_given(self, node: cst.BaseExpression) -> bool:
+        """Whether a value is one row for each of what Keras, or a dataset, gives a function at each step."""
+        if self._losses.value(node).reduction is not Reduction.PER_EXAMPLE:
+            return False
+        made = parts(self._origins, node)
+        named = (o.node for part in made if isinstance(part, cst.Name) for o in self._origins.of(part))
+        given = any(isinstance(each, cst.Param) and self._is_called_outside(each) for each in named)
+        return given or any(self._origins.called(part) in _INPUTS for part in made)
+
+    def _is_called_outside(self, parameter: cst.Param) -> bool:
+        scope = self._index.parents[self._index.parents[parameter]]
+        own = isinstance(scope, cst.FunctionDef) and self._origins.calls_of(scope)
+        return parameter.name.value != "self" and not own
+
+    def problems(
+        self,
+        trained: Iterable[Gradient],
+        rates: Iterable[tuple[cst.CSTNode, tuple[cst.CSTNode, ...]]],
+        drift: Drift,
+        read: Collection[cst.CSTNode],
+        named: Iterable[cst.CSTNode],
+    ) -> list[Problem]:
+        """rates: places that assign learning rates, and what they read and are decided by. read: all that trained
+        losses are computed from. named: places that have a problem already."""
+        gradients = tuple(trained)
+        found = [*self._updates(gradients), *self._rates(rates), *self._optimizers()]
+        found += [*self._variables(drift, gradients), *self._ways(gradients), *self._models(read)]
+        known = set(named)
+        first = {p.node: p for p in reversed(found)}
+        return [p for node, p in reversed(first.items()) if not self._holds(node, known)]
+
+    def _holds(self, node: cst.CSTNode, known: Collection[cst.CSTNode]) -> bool:
+        """Whether a place, or a function that it calls, has one of the known ones in it."""
+        return any(each in known for part in entered(self._origins, [node]) for each in nodes(part))
+
+    def _problem(self, code: str, node: cst.CSTNode, reason: str, counts: Iterable[cst.CSTNode]) -> Problem:
+        first = min(counts, key=lambda n: self._index.order.get(n, 0))
+        why = Unknown(first, "counts this worker's examples") if first is not node else None
+        return Problem.since(self._index, code, node, reason, why, _NEXT)
+
+    def _of(self, code: str, place: cst.CSTNode, reason: str, read: Iterable[cst.CSTNode]) -> Iterator[Problem]:
+        counts = self._counts.all(read)
+        if counts:
+            yield self._problem(code, place, reason, counts)
+
+    def _updates(self, trained: Iterable[Gradient]) -> Iterator[Problem]:
+        updates = {u.call: u for g in trained for u in g.updates if u.call is not g.call}
+        for call in updates:
+            yield from self._of("TFDP014", call, _UPDATE, [a.value for a in call.args])
+
+    def _rates(self, rates: Iterable[tuple[cst.CSTNode, tuple[cst.CSTNode, ...]]]) -> Iterator[Problem]:
+        for place, read in rates:
+            yield from self._of("TFDP014", place, _RATE, read)
+
+    def _optimizers(self) -> Iterator[Problem]:
+        for call in self._index.calls:
+            if self._origins.kind(call.func) is Kind.OPTIMIZER:
+                yield from self._of("TFDP014", call, _OPTIMIZER, [a.value for a in call.args])
+
+    def _variables(self, drift: Drift, trained: Iterable[Gradient]) -> Iterator[Problem]:
+        for place, values in drift.changes(trained):
+            yield from self._of("TFDP014", place, _VARIABLE, [*values, *controls(place, self._origins)])
+
+    def _ways(self, trained: Iterable[Gradient]) -> Iterator[Problem]:
+        """What decides whether, and how often, a step is taken."""
+        steps = [call for g in trained for call in (g.call, *(u.call for u in g.updates))]
+        places = leading(self._origins, steps)
+        for test in dict.fromkeys(t for place in places for t in controls(place, self._origins)):
+            yield from self._of("TFDP014", test, _DECISION, [test])
+        for loop in dict.fromkeys(lp for place in places for lp in self._index.loops_around(place)):
+            counts = self._counts.turns(loop) if isinstance(loop, cst.For) else ()
+            if counts and isinstance(loop, cst.For) and loop not in self._loops:
+                yield self._problem("TFDP014", loop.iter, _TURNS, counts)
+
+    def _models(self, read: Collection[cst.CSTNode]) -> Iterator[Problem]:
+        """What layers give, models are made of, and are given in training."""
+        for function in methods_below(self._origins, CALLED, KERAS_COMPUTES):
+            for value in self._index.returned(function):
+                yield from self._of("TFDP014", value, _OUTPUT, [value])
+        for call in self._index.calls:
+            made = self._origins.kind(call.func) is Kind.MODEL
+            given = call in read and Kind.MODEL in self._origins.kinds(call.func)
+            grown = method(call) == "add" and Kind.MODEL in self._origins.kinds(receiver(call))
+            if made or given or grown:
+                for value in (a.value for a in call.args):
+                    yield from self._of("TFDP014", value, _OUTPUT, [value])
+
+
+def _is_one(node: cst.Subscript) -> bool:
+    """`images[0]`."""
+    index = node.slice[0].slice
+    return isinstance(index, cst.Index) and isinstance(index.value, cst.Integer)
