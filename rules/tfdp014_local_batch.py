@@ -15,7 +15,9 @@ Example
 
 When it refuses
     Where the size is used in a training step in a way that is not understood, and where noise is drawn for a number of
-    examples that is not the batch size. Where the number of the examples at hand is compared with another number.
+    examples that is not the batch size. Where the number of the examples at hand is compared with another number, or
+    decides about an update, a learning rate, a variable, a layer's output or the number of steps, also as a sum over
+    batches: one process has those of all workers. Within a loss, as its divisor or weight, it stays.
 """
 
 from __future__ import annotations

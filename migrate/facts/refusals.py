@@ -96,8 +96,15 @@ def _shares(script: TrainingFile, drift: Drift, found: list[Problem]) -> list[Pr
         averaged=agreement.collectives,
     )
     named = [p.node for p in (*found, *script.batch_uses.problems, *script.rate_changes.differing)]
-    trained = (*script.trained, *script.fitted.stepped)
-    return shares.problems(trained, script.rate_changes.read, drift, script.sliced, named)
+    split = {point.node for point in script.shard_points if point.batches}  # these are changed before
+    return shares.problems(
+        (*script.trained, *script.fitted.stepped),
+        rates=script.rate_changes.read,
+        drift=drift,
+        read=script.sliced,
+        mapped=[f for c in script.chains if split.isdisjoint(c.nodes) for f in c.mapped_over_batches],
+        named=named,
+    )
 
 
 def _drift(script: TrainingFile) -> Drift:

@@ -107,6 +107,24 @@ _OWN = {
         _TAPE.replace("model(xb)", "model(xb * (1.0 + tf.cast(tf.shape(xb)[0], tf.float32)))") + _APPLY.strip(),
         "",
     ),
+    "condition-in-a-loss": ("n = 0", "n += len(yb)\n        step(xb, yb, 1.0 if n > 200 else 0.1)", ""),
+    "conditional-update": (
+        "",
+        _TAPE
+        + "def apply():\n            opt.apply_gradients(zip(g, model.trainable_variables))\n            return 1\n"
+        "        tf.cond(tf.shape(xb)[0] > 10, apply, lambda: 0)",
+        "",
+    ),
+    "batch-changed": (
+        "ds = ds.map(lambda a, b: (a * tf.cast(tf.shape(a)[0], tf.float32), b))",
+        "step(xb, yb)",
+        "",
+    ),
+    "sample-weights": (
+        "n = 0\nmodel.compile(opt, 'mse')",
+        "n += len(xb)\n        model.train_on_batch(xb, yb, sample_weight=np.full(len(xb), 1.0 / n))",
+        "",
+    ),
     "lambda-layer": (
         "model = tf.keras.Sequential([tf.keras.layers.Lambda(lambda t: t / tf.cast(tf.shape(t)[0], t.dtype))])",
         "step(xb, yb)",

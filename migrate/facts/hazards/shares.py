@@ -14,7 +14,21 @@ from ..apis import CALLED, KERAS_COMPUTES
 from ..data import Datasets
 from ..keras import methods_below
 from ..losses import Losses, Reduction
-from ..program import Frames, Origins, Problem, Unknown, controls, entered, leading, method, nodes, parts, receiver
+from ..program import (
+    Frames,
+    Origins,
+    Problem,
+    Unknown,
+    controls,
+    entered,
+    leading,
+    method,
+    nodes,
+    parts,
+    reaching,
+    receiver,
+    tests_around,
+)
 from ..sameness import Mark, OwnCounts, Sameness
 from ..training import Gradient, TrainingLoop
 from .drift import Drift
@@ -27,6 +41,8 @@ _VARIABLE = (
     "is its share of the batch"
 )
 _DECISION = "this decides about training by how many examples a worker has at hand, which is its share of the batch"
+_DATA = "what a batch holds depends here on how many examples a worker has at hand, which is its share of the batch"
+_LOSS = "this decides what the loss is by how many examples a worker has at hand, which is its share of the batch"
 _TURNS = (
     "how often this loop around the training step runs depends on how many examples a worker has at hand, which is its "
     "share of the batch"
@@ -97,16 +113,20 @@ class Shares:
     def problems(
         self,
         trained: Iterable[Gradient],
+        *,
         rates: Iterable[tuple[cst.CSTNode, tuple[cst.CSTNode, ...]]],
         drift: Drift,
         read: Collection[cst.CSTNode],
+        mapped: Iterable[cst.BaseExpression],
         named: Iterable[cst.CSTNode],
     ) -> list[Problem]:
         """rates: places that assign learning rates, and what they read and are decided by. read: all that trained
-        losses are computed from. named: places that have a problem already."""
+        losses are computed from. mapped: functions that change batches once they are a worker's. named: places that
+        have a problem already."""
         gradients = tuple(trained)
         found = [*self._updates(gradients), *self._rates(rates), *self._optimizers()]
         found += [*self._variables(drift, gradients), *self._ways(gradients), *self._models(read)]
+        found += [*self._fed(gradients), *self._conditions(read), *self._data(mapped)]
         known = set(named)
         first = {p.node: p for p in reversed(found)}
         return [p for node, p in reversed(first.items()) if not self._holds(node, known)]
@@ -149,10 +169,50 @@ class Shares:
         places = leading(self._origins, steps)
         for test in dict.fromkeys(t for place in places for t in controls(place, self._origins)):
             yield from self._of("TFDP014", test, _DECISION, [test])
+        for call in dict.fromkeys(call for place in places for call in self._handed_to(place)):
+            yield from self._of("TFDP014", call, _DECISION, [a.value for a in call.args])
         for loop in dict.fromkeys(lp for place in places for lp in self._index.loops_around(place)):
             counts = self._counts.turns(loop) if isinstance(loop, cst.For) else ()
             if counts and isinstance(loop, cst.For) and loop not in self._loops:
                 yield self._problem("TFDP014", loop.iter, _TURNS, counts)
+
+    def _handed_to(self, place: cst.CSTNode) -> Iterator[cst.Call]:
+        """`tf.cond(test, step, skip)`: what is given the function that holds a place."""
+        function = self._index.enclosing_function(place)
+        named = self._index.names.get(function.name.value, ()) if function is not None else ()
+        for use in named:
+            holder = self._index.parents[use]
+            call = self._index.parents[holder] if isinstance(holder, cst.Arg) else None
+            if isinstance(call, cst.Call) and self._origins.function(use) is function:
+                yield call
+
+    def _fed(self, trained: Iterable[Gradient]) -> Iterator[Problem]:
+        """What `train_on_batch` is given besides examples, as weights of theirs."""
+        for call in (g.call for g in trained if g.fed):
+            yield from self._of("TFDP014", call, _UPDATE, [a.value for a in call.args])
+
+    def _data(self, mapped: Iterable[cst.BaseExpression]) -> Iterator[Problem]:
+        """`dataset.batch(n).map(function)`."""
+        for value in mapped:
+            function = self._origins.function(value)
+            given = [value.body] if isinstance(value, cst.Lambda) else []
+            for each in self._index.given_back(function) if function is not None else given:
+                yield from self._of("TFDP014", each, _DATA, [each])
+
+    def _conditions(self, read: Collection[cst.CSTNode]) -> Iterator[Problem]:
+        """What decides, inside a loss, by which values it is computed."""
+        tests: dict[cst.CSTNode, None] = {}
+        for node in sorted(read, key=lambda n: self._index.order.get(n, 0)):
+            if isinstance(node, cst.Comparison):
+                tests[node] = None
+            elif isinstance(node, cst.IfExp):
+                tests[node.test] = None
+            elif isinstance(node, cst.Name):
+                found = reaching(self._index, node)
+                bound = found if len(found) > 1 else []
+                tests.update((t, None) for d in bound for t in tests_around(d.statement, self._origins))
+        for test in tests:
+            yield from self._of("TFDP014", test, _LOSS, [test])
 
     def _models(self, read: Collection[cst.CSTNode]) -> Iterator[Problem]:
         """What layers give, models are made of, and are given in training."""

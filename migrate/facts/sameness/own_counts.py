@@ -101,7 +101,7 @@ class OwnCounts(Evaluator[Counts]):
         """Whether there are as many of this as a worker has examples."""
         made = self._origins.of(node)
         if isinstance(node, cst.ListComp | cst.GeneratorExp):
-            return self._repeats(node.for_in.iter, frames)
+            return bool(self._repeats(node.for_in.iter, frames))
         lists = [o.node for o in made if isinstance(o.node, cst.ListComp) and not o.path]
         if lists:
             return any(self._repeats(each.for_in.iter, frames) for each in lists)
@@ -227,7 +227,8 @@ class OwnCounts(Evaluator[Counts]):
         if self._origins.kind(call.func) is Kind.VARIABLE:
             return self._variable(call, frames)
         if AS_SAID.match(api) or self._origins.kind(call.func) is Kind.DRAW:
-            return NONE
+            filled = call.args[1:2] if api.endswith((".full", ".fill")) else ()
+            return self.all((a.value for a in filled), frames)
         if api in ARRANGES:
             return self.all((a.value for a in call.args[:1]), frames)
         return self._arguments(call, frames)
