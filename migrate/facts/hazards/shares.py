@@ -106,9 +106,12 @@ class Shares:
         return given or any(self._origins.called(part) in _INPUTS for part in made)
 
     def _is_called_outside(self, parameter: cst.Param) -> bool:
+        """Whether code outside the file gives a parameter its value, or a call that unpacks a worker's examples."""
         scope = self._index.parents[self._index.parents[parameter]]
-        own = isinstance(scope, cst.FunctionDef) and self._origins.calls_of(scope)
-        return parameter.name.value != "self" and not own
+        calls = self._origins.calls_of(scope) if isinstance(scope, cst.FunctionDef) else []
+        given = (a.value for c in calls for a in c.args if a.star or parameter.star)
+        unpacked = any(Mark.LOCAL in self._sameness.of(value) for value in given)
+        return parameter.name.value != "self" and (not calls or unpacked)
 
     def problems(
         self,
