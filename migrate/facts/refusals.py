@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
 import libcst as cst
 
 from .counting import uncertain
 from .hazards import Drift, Inputs, Mixing, OwnValues, RowLengths, Shares, Stepwise, fed_otherwise, replayed, unplaced
 from .keras import KerasStepping
 from .losses import Losses
-from .program import Origins, Problem
+from .program import Origins, Problem, entered, nodes
 from .steps import Steps
 from .training_file import TrainingFile
 from .untaught import escaped, general, in_loops, untaught, unwrapped
 
 
-def refusals(script: TrainingFile, steps: Steps, batch: str) -> tuple[Problem, ...]:
+def refusals(script: TrainingFile, steps: Steps, batch: str, numbers: Callable[[], OwnNumbers]) -> tuple[Problem, ...]:
     """All problems of a script in a batch mode, also those that the author ignores."""
     loops = script.unread_loops
     found = [] if loops else _data_problems(script, steps, batch)
@@ -25,8 +28,8 @@ def refusals(script: TrainingFile, steps: Steps, batch: str) -> tuple[Problem, .
         found += [*script.reductions.problems(), *script.shared_totals.problems]
         drift = _drift(script)
         found += [*drift.problems(script.trained), *_inputs(script)]
-        if batch == "global" and not script.migrated:
-            found += _shares(script, drift, found)
+        if batch == "global":
+            found += _unnamed(script, numbers().problems, found)
     found += [*(() if script.migrated else script.noise.problems), *general(script, batch)]
     if not script.migrated:
         found += [*uncertain(script.fitted.data, script.agreement.certain), *script.unlike_seeds]
@@ -83,8 +86,18 @@ def _stepwise(script: TrainingFile) -> list[Problem]:
     )
 
 
-def _shares(script: TrainingFile, drift: Drift, found: list[Problem]) -> list[Problem]:
-    """What follows a worker's own number of examples, and is no part of a loss."""
+@dataclass(frozen=True)
+class OwnNumbers:
+    """What follows a worker's own number of examples, and is no part of a loss: refused, or made that of all."""
+
+    problems: tuple[Problem, ...] = ()
+    whole: tuple[cst.BaseExpression, ...] = ()
+
+
+def own_numbers(script: TrainingFile) -> OwnNumbers:
+    """The same for a script; for the global mode alone."""
+    if script.migrated or script.unread_loops or not (script.trained or script.fitted.calls):
+        return OwnNumbers()
     agreement = script.agreement
     shares = Shares(
         script.origins,
@@ -95,16 +108,26 @@ def _shares(script: TrainingFile, drift: Drift, found: list[Problem]) -> list[Pr
         gradients=script.gradients,
         averaged=agreement.collectives,
     )
-    named = [p.node for p in (*found, *script.batch_uses.problems, *script.rate_changes.differing)]
     split = {point.node for point in script.shard_points if point.batches}  # these are changed before
-    return shares.problems(
+    found = shares.found(
         (*script.trained, *script.fitted.stepped),
         rates=script.rate_changes.read,
-        drift=drift,
+        drift=_drift(script),
         read=script.sliced,
         mapped=[f for c in script.chains if split.isdisjoint(c.nodes) for f in c.mapped_over_batches],
-        named=named,
     )
+    return OwnNumbers(*found)
+
+
+def _unnamed(script: TrainingFile, problems: Iterable[Problem], found: list[Problem]) -> list[Problem]:
+    """Those of problems at places, with the functions that they call, in which no other one is known."""
+    others = (*found, *script.batch_uses.problems, *script.rate_changes.differing)
+    known = {p.node for p in others}
+    return [
+        p
+        for p in problems
+        if not any(each in known for part in entered(script.origins, [p.node]) for each in nodes(part))
+    ]
 
 
 def _drift(script: TrainingFile) -> Drift:

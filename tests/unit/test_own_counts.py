@@ -1,4 +1,4 @@
-"""How many examples a worker has at hand: what follows that number is refused in global mode, else left alone."""
+"""How many examples a worker has at hand: in global mode what follows that number gets that of all, or is refused."""
 
 from __future__ import annotations
 
@@ -56,10 +56,8 @@ _TAPE = """with tf.GradientTape() as tape:
         """
 _APPLY = "\n        opt.apply_gradients(zip(g, model.trainable_variables))"
 
-_OWN = {
+_WHOLE = {
     "gradient-divided": ("", _TAPE + "g = [t / len(xb) for t in g]" + _APPLY, ""),
-    "gradient-by-lambda": ("", _TAPE + "g = tf.nest.map_structure(lambda t: t * xb.shape[0], g)" + _APPLY, ""),
-    "gradient-by-unpacked-shape": ("", _TAPE + "b, d = yb.shape\n        g = [t * b for t in g]" + _APPLY, ""),
     "clip": ("", _TAPE + "g, _ = tf.clip_by_global_norm(g, 0.1 * int(tf.size(yb)))" + _APPLY, ""),
     "written-out": (
         "",
@@ -79,35 +77,9 @@ _OWN = {
     ),
     "rate": ("", "opt.learning_rate = 0.01 * len(xb)\n        step(xb, yb)", ""),
     "rate-by-a-sum": ("n = 0", "n += len(xb)\n        opt.learning_rate.assign(0.1 / n)\n        step(xb, yb)", ""),
-    "rate-by-a-list": ("ns = []", "ns.append(len(xb))\n        step(xb, yb)", "opt.learning_rate = 0.1 / sum(ns)"),
-    "rate-by-a-meter": (
-        "meter = Meter()",
-        "meter.update(float(step(xb, yb)), len(xb))",
-        "opt.learning_rate = 0.1 / (1 + meter.n)",
-    ),
-    "rate-by-a-dict": ("d = {'n': 0}", "step(xb, yb)\n        d['n'] += len(xb)", "opt.learning_rate = 0.1 / d['n']"),
     "rate-decided": ("n = 0", "step(xb, yb)\n        n += len(xb)", "if n > 900:\n        opt.learning_rate = 0.01"),
-    "rate-counted-row-by-row": (
-        "n = 0",
-        "step(xb, yb)\n        for row in xb:\n            n += 1",
-        "opt.learning_rate = 0.1 / n",
-    ),
     "optimizer": ("opt = tf.keras.optimizers.SGD(0.01 * len(next(iter(ds))[0]))", "step(xb, yb)", ""),
-    "variable": ("", "scale.assign(tf.cast(tf.shape(xb)[0], tf.float32) / 9)\n        step(xb, yb)", ""),
     "variable-decided": ("n = 0", "n += len(xb)\n        step(xb, yb)", "if n > 900:\n        scale.assign(0.5)"),
-    "weights": (
-        "",
-        "step(xb, yb)\n        for v in model.trainable_variables:\n            v.assign(v * 0.999 ** len(xb))",
-        "",
-    ),
-    "stopped": ("n = 0", "n += len(xb)\n        if n > 900:\n            break\n        step(xb, yb)", ""),
-    "step-as-often": ("", "for _ in range(len(xb) // 4):\n            step(xb, yb)", ""),
-    "model-input": (
-        "",
-        _TAPE.replace("model(xb)", "model(xb * (1.0 + tf.cast(tf.shape(xb)[0], tf.float32)))") + _APPLY.strip(),
-        "",
-    ),
-    "condition-in-a-loss": ("n = 0", "n += len(yb)\n        step(xb, yb, 1.0 if n > 200 else 0.1)", ""),
     "conditional-update": (
         "",
         _TAPE
@@ -115,6 +87,35 @@ _OWN = {
         "        tf.cond(tf.shape(xb)[0] > 10, apply, lambda: 0)",
         "",
     ),
+}
+_OWN = {
+    "gradient-by-lambda": ("", _TAPE + "g = tf.nest.map_structure(lambda t: t * xb.shape[0], g)" + _APPLY, ""),
+    "gradient-by-unpacked-shape": ("", _TAPE + "b, d = yb.shape\n        g = [t * b for t in g]" + _APPLY, ""),
+    "rate-by-a-list": ("ns = []", "ns.append(len(xb))\n        step(xb, yb)", "opt.learning_rate = 0.1 / sum(ns)"),
+    "rate-by-a-meter": (
+        "meter = Meter()",
+        "meter.update(float(step(xb, yb)), len(xb))",
+        "opt.learning_rate = 0.1 / (1 + meter.n)",
+    ),
+    "rate-by-a-dict": ("d = {'n': 0}", "step(xb, yb)\n        d['n'] += len(xb)", "opt.learning_rate = 0.1 / d['n']"),
+    "rate-counted-row-by-row": (
+        "n = 0",
+        "step(xb, yb)\n        for row in xb:\n            n += 1",
+        "opt.learning_rate = 0.1 / n",
+    ),
+    "variable": ("", "scale.assign(tf.cast(tf.shape(xb)[0], tf.float32) / 9)\n        step(xb, yb)", ""),
+    "weights": (
+        "",
+        "step(xb, yb)\n        for v in model.trainable_variables:\n            v.assign(v * 0.999 ** len(xb))",
+        "",
+    ),
+    "step-as-often": ("", "for _ in range(len(xb) // 4):\n            step(xb, yb)", ""),
+    "model-input": (
+        "",
+        _TAPE.replace("model(xb)", "model(xb * (1.0 + tf.cast(tf.shape(xb)[0], tf.float32)))") + _APPLY.strip(),
+        "",
+    ),
+    "condition-in-a-loss": ("n = 0", "n += len(yb)\n        step(xb, yb, 1.0 if n > 200 else 0.1)", ""),
     "batch-changed": (
         "ds = ds.map(lambda a, b: (a * tf.cast(tf.shape(a)[0], tf.float32), b))",
         "step(xb, yb)",
@@ -129,6 +130,21 @@ _OWN = {
         "model = tf.keras.Sequential([tf.keras.layers.Lambda(lambda t: t / tf.cast(tf.shape(t)[0], t.dtype))])",
         "step(xb, yb)",
         "",
+    ),
+    "shape-and-rate": (
+        "",
+        "k = len(xb)\n        opt.learning_rate = 0.01 * k\n        step(xb + tf.zeros((k, 1)), yb)",
+        "",
+    ),
+    "mean-and-rate": (
+        "n, total = 0, 0.0",
+        "total += float(step(xb, yb)) * len(xb)\n        n += len(xb)",
+        "print(total / n)\n    opt.learning_rate = 0.1 / n",
+    ),
+    "training-and-test": (
+        "def size(rows):\n    return len(rows)",
+        "opt.learning_rate = 0.01 * size(xb)\n        step(xb, yb)",
+        "print(size(x))",
     ),
 }
 _ALIKE = {
@@ -181,13 +197,21 @@ def test_what_follows_the_number_of_own_examples_is_refused(parts: tuple[str, st
     assert "TFDP014" in {f.code for f in result.findings if f.refusal}
 
 
+@pytest.mark.parametrize("parts", _WHOLE.values(), ids=_WHOLE)
+def test_where_it_is_only_a_number_it_becomes_that_of_all_workers(parts: tuple[str, str, str]) -> None:
+    result = _migrated(*parts)
+    assert not result.refused, result.findings
+    assert b"dp.global_batch_size(" in result.after
+
+
 @pytest.mark.parametrize("parts", _ALIKE.values(), ids=_ALIKE)
 def test_what_does_not_is_left_alone(parts: tuple[str, str, str]) -> None:
     result = _migrated(*parts)
     assert not result.refused, result.findings
+    assert b"dp.global_batch_size(" not in result.after
 
 
 def test_the_count_is_named() -> None:
-    (found,) = _migrated("n = 0", "n += len(xb)\n        step(xb, yb)", "opt.learning_rate = 0.1 / n").findings
+    (found,) = _migrated("d = [0]", "d[0] += len(xb)\n        step(xb, yb)", "opt.learning_rate = 0.1 / d[0]").findings
     assert "the learning rate depends here on how many examples a worker has at hand" in found.message
     assert "`len(xb)` counts this worker's examples (line 37)" in found.message

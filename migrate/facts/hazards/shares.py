@@ -20,18 +20,19 @@ from ..program import (
     Problem,
     Unknown,
     controls,
-    entered,
     leading,
     method,
-    nodes,
     parts,
     reaching,
     receiver,
     tests_around,
 )
-from ..sameness import Mark, OwnCounts, Sameness
+from ..sameness import Counts, Mark, OwnCounts, Sameness
 from ..training import Gradient, TrainingLoop
 from .drift import Drift
+from .whole_counts import WholeCounts
+
+_Found = tuple[Problem, Counts]
 
 _UPDATE = "the update depends here on how many examples a worker has at hand, which is its share of the batch"
 _RATE = "the learning rate depends here on how many examples a worker has at hand, which is its share of the batch"
@@ -113,7 +114,7 @@ class Shares:
         unpacked = any(Mark.LOCAL in self._sameness.of(value) for value in given)
         return parameter.name.value != "self" and (not calls or unpacked)
 
-    def problems(
+    def found(
         self,
         trained: Iterable[Gradient],
         *,
@@ -121,52 +122,53 @@ class Shares:
         drift: Drift,
         read: Collection[cst.CSTNode],
         mapped: Iterable[cst.BaseExpression],
-        named: Iterable[cst.CSTNode],
-    ) -> list[Problem]:
-        """rates: places that assign learning rates, and what they read and are decided by. read: all that trained
-        losses are computed from. mapped: functions that change batches once they are a worker's. named: places that
-        have a problem already."""
+    ) -> tuple[tuple[Problem, ...], tuple[cst.BaseExpression, ...]]:
+        """The problems, and counts that become those of all workers, which solves others.
+
+        rates: places that assign learning rates, and what they read and are decided by. read: all that trained losses
+        are computed from. mapped: functions that change batches once they are a worker's."""
         gradients = tuple(trained)
         found = [*self._updates(gradients), *self._rates(rates), *self._optimizers()]
         found += [*self._variables(drift, gradients), *self._ways(gradients), *self._models(read)]
         found += [*self._fed(gradients), *self._conditions(read), *self._data(mapped)]
-        known = set(named)
-        first = {p.node: p for p in reversed(found)}
-        return [p for node, p in reversed(first.items()) if not self._holds(node, known)]
+        made = [c for c in self._index.calls if self._origins.kind(c.func) is Kind.OPTIMIZER]
+        ends = {*made, *(u.call for g in gradients for u in g.updates), *(place for place, _ in rates)}
+        whole = WholeCounts(self._origins, self._sameness, self._counts, read=read, ends=ends)
+        becomes = {count: whole.of(count) for _, counts in found for count in counts}
+        left = [(p, counts) for p, counts in found if any(becomes[count] is None for count in counts)]
+        lifted = dict.fromkeys(n for count, n in becomes.items() if n is not None)
+        problems = {p.node: p for p, _ in reversed(left)}
+        return tuple(reversed(problems.values())), tuple(sorted(lifted, key=lambda n: self._index.order[n]))
 
-    def _holds(self, node: cst.CSTNode, known: Collection[cst.CSTNode]) -> bool:
-        """Whether a place, or a function that it calls, has one of the known ones in it."""
-        return any(each in known for part in entered(self._origins, [node]) for each in nodes(part))
-
-    def _problem(self, code: str, node: cst.CSTNode, reason: str, counts: Iterable[cst.CSTNode]) -> Problem:
+    def _problem(self, code: str, node: cst.CSTNode, reason: str, counts: Counts) -> _Found:
         first = min(counts, key=lambda n: self._index.order.get(n, 0))
         why = Unknown(first, "counts this worker's examples") if first is not node else None
-        return Problem.since(self._index, code, node, reason, why, _NEXT)
+        return Problem.since(self._index, code, node, reason, why, _NEXT), counts
 
-    def _of(self, code: str, place: cst.CSTNode, reason: str, read: Iterable[cst.CSTNode]) -> Iterator[Problem]:
+    def _of(self, code: str, place: cst.CSTNode, reason: str, read: Iterable[cst.CSTNode]) -> Iterator[_Found]:
         counts = self._counts.all(read)
         if counts:
             yield self._problem(code, place, reason, counts)
 
-    def _updates(self, trained: Iterable[Gradient]) -> Iterator[Problem]:
+    def _updates(self, trained: Iterable[Gradient]) -> Iterator[_Found]:
         updates = {u.call: u for g in trained for u in g.updates if u.call is not g.call}
         for call in updates:
             yield from self._of("TFDP014", call, _UPDATE, [a.value for a in call.args])
 
-    def _rates(self, rates: Iterable[tuple[cst.CSTNode, tuple[cst.CSTNode, ...]]]) -> Iterator[Problem]:
+    def _rates(self, rates: Iterable[tuple[cst.CSTNode, tuple[cst.CSTNode, ...]]]) -> Iterator[_Found]:
         for place, read in rates:
             yield from self._of("TFDP014", place, _RATE, read)
 
-    def _optimizers(self) -> Iterator[Problem]:
+    def _optimizers(self) -> Iterator[_Found]:
         for call in self._index.calls:
             if self._origins.kind(call.func) is Kind.OPTIMIZER:
                 yield from self._of("TFDP014", call, _OPTIMIZER, [a.value for a in call.args])
 
-    def _variables(self, drift: Drift, trained: Iterable[Gradient]) -> Iterator[Problem]:
+    def _variables(self, drift: Drift, trained: Iterable[Gradient]) -> Iterator[_Found]:
         for place, values in drift.changes(trained):
             yield from self._of("TFDP014", place, _VARIABLE, [*values, *controls(place, self._origins)])
 
-    def _ways(self, trained: Iterable[Gradient]) -> Iterator[Problem]:
+    def _ways(self, trained: Iterable[Gradient]) -> Iterator[_Found]:
         """What decides whether, and how often, a step is taken."""
         steps = [call for g in trained for call in (g.call, *(u.call for u in g.updates))]
         places = leading(self._origins, steps)
@@ -175,7 +177,7 @@ class Shares:
         for call in dict.fromkeys(call for place in places for call in self._handed_to(place)):
             yield from self._of("TFDP014", call, _DECISION, [a.value for a in call.args])
         for loop in dict.fromkeys(lp for place in places for lp in self._index.loops_around(place)):
-            counts = self._counts.turns(loop) if isinstance(loop, cst.For) else ()
+            counts = self._counts.turns(loop)
             if counts and isinstance(loop, cst.For) and loop not in self._loops:
                 yield self._problem("TFDP014", loop.iter, _TURNS, counts)
 
@@ -189,12 +191,12 @@ class Shares:
             if isinstance(call, cst.Call) and self._origins.function(use) is function:
                 yield call
 
-    def _fed(self, trained: Iterable[Gradient]) -> Iterator[Problem]:
+    def _fed(self, trained: Iterable[Gradient]) -> Iterator[_Found]:
         """What `train_on_batch` is given besides examples, as weights of theirs."""
         for call in (g.call for g in trained if g.fed):
             yield from self._of("TFDP014", call, _UPDATE, [a.value for a in call.args])
 
-    def _data(self, mapped: Iterable[cst.BaseExpression]) -> Iterator[Problem]:
+    def _data(self, mapped: Iterable[cst.BaseExpression]) -> Iterator[_Found]:
         """`dataset.batch(n).map(function)`."""
         for value in mapped:
             function = self._origins.function(value)
@@ -202,7 +204,7 @@ class Shares:
             for each in self._index.given_back(function) if function is not None else given:
                 yield from self._of("TFDP014", each, _DATA, [each])
 
-    def _conditions(self, read: Collection[cst.CSTNode]) -> Iterator[Problem]:
+    def _conditions(self, read: Collection[cst.CSTNode]) -> Iterator[_Found]:
         """What decides, inside a loss, by which values it is computed."""
         tests: dict[cst.CSTNode, None] = {}
         for node in sorted(read, key=lambda n: self._index.order.get(n, 0)):
@@ -217,7 +219,7 @@ class Shares:
         for test in tests:
             yield from self._of("TFDP014", test, _LOSS, [test])
 
-    def _models(self, read: Collection[cst.CSTNode]) -> Iterator[Problem]:
+    def _models(self, read: Collection[cst.CSTNode]) -> Iterator[_Found]:
         """What layers give, models are made of, and are given in training."""
         for function in methods_below(self._origins, CALLED, KERAS_COMPUTES):
             for value in self._index.returned(function):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from .decisions import local_decisions
 from .marks import BY_CHANCE, SAME, Mark, Marks
-from .own_counts import OwnCounts
+from .own_counts import Counts, OwnCounts
 from .seeding import Seeding, Seedings, own_maker
 from .values import Sameness
 
 __all__ = [
     "BY_CHANCE",
     "SAME",
+    "Counts",
     "Mark",
     "Marks",
     "OwnCounts",

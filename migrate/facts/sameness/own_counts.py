@@ -79,7 +79,7 @@ class OwnCounts(Evaluator[Counts]):
 
     # --- counts -------------------------------------------------------------------------------------------------------
 
-    def _shaped(self, node: cst.CSTNode) -> cst.BaseExpression | None:
+    def shaped(self, node: cst.CSTNode) -> cst.BaseExpression | None:
         """`x` where this is its whole shape, written out here."""
         if isinstance(node, cst.Attribute) and node.attr.value == "shape":
             return node.value if self._origins.names.api(node) is None else None
@@ -92,7 +92,7 @@ class OwnCounts(Evaluator[Counts]):
             return None
         if method(node) == "get_shape":
             return node.func.value
-        return self._shaped(node.func.value) if method(node) in {"as_list", "numpy"} else None
+        return self.shaped(node.func.value) if method(node) in {"as_list", "numpy"} else None
 
     def _counted(self, node: cst.CSTNode, of: cst.CSTNode, frames: Frames) -> Counts:
         return frozenset({node}) if self.has_rows(of, frames) else NONE
@@ -155,7 +155,7 @@ class OwnCounts(Evaluator[Counts]):
     def _subscript(self, node: cst.Subscript, frames: Frames) -> Counts:
         indices = [e.slice for e in node.slice]
         made = self._origins.made(node.value)
-        of = self._shaped(made) if made is not None else None
+        of = self.shaped(made) if made is not None else None
         if of is not None:
             return self._counted(node, of, frames) if _has_first(indices) else NONE
         given = (i.value for i in indices if isinstance(i, cst.Index))
@@ -173,7 +173,7 @@ class OwnCounts(Evaluator[Counts]):
 
     def component(self, value: cst.CSTNode, path: tuple[int, ...], frames: Frames) -> Counts:
         """`batch, width = x.shape`."""
-        of = self._shaped(value) if path else None
+        of = self.shaped(value) if path else None
         if of is None:
             return super().component(value, path, frames)
         return self._counted(value, of, frames) if path[0] == 0 else NONE
@@ -210,7 +210,7 @@ class OwnCounts(Evaluator[Counts]):
 
     def plain_attribute(self, node: cst.Attribute, frames: Frames) -> Counts:
         """`x.shape`, `x.size`; else what any object of the file is given under that name."""
-        of = self._shaped(node)
+        of = self.shaped(node)
         if of is not None or node.attr.value == "size":
             return self._counted(node, of if of is not None else node.value, frames)
         stores = self._index.attribute_stores.get(node.attr.value, ())
@@ -237,7 +237,7 @@ class OwnCounts(Evaluator[Counts]):
         """A method as its object and its arguments, an object that is called as its arguments."""
         if method(call) in MAKES_WEIGHT:
             return self._variable(call, frames)
-        of = self._shaped(call)
+        of = self.shaped(call)
         if of is not None:
             return self._counted(call, of, frames)
         made_of = self._origins.constructed(call)
