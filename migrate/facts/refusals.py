@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
 import libcst as cst
 
 from .counting import uncertain
-from .hazards import Drift, Inputs, OwnValues, Paired, RowLengths, Stepwise, fed_otherwise, replayed, unplaced
+from .hazards import (
+    Drift,
+    Inputs,
+    OwnValues,
+    Paired,
+    RowLengths,
+    Shares,
+    Stepwise,
+    fed_otherwise,
+    replayed,
+    unplaced,
+)
 from .keras import KerasStepping
-from .program import Problem
+from .program import Problem, entered, nodes
 from .steps import Steps
 from .training_file import TrainingFile
 from .untaught import escaped, general, in_loops, untaught, unwrapped
 
 
-def refusals(script: TrainingFile, steps: Steps, batch: str) -> tuple[Problem, ...]:
+def refusals(script: TrainingFile, steps: Steps, batch: str, numbers: Callable[[], OwnNumbers]) -> tuple[Problem, ...]:
     """All problems of a script in a batch mode, also those that the author ignores."""
     loops = script.unread_loops
     found = [] if loops else _data_problems(script, steps, batch)
@@ -23,7 +37,10 @@ def refusals(script: TrainingFile, steps: Steps, batch: str) -> tuple[Problem, .
     if not unknown:  # else the batches are not known
         mean = [*script.reductions.problems()]
         mean += [] if mean or script.migrated else script.mixing.of_calls(script.sliced)
-        found += [*mean, *script.shared_totals.problems, *_drifting(script), *_inputs(script)]
+        drift = _drift(script)
+        found += [*mean, *script.shared_totals.problems, *drift.problems(script.trained), *_inputs(script)]
+        if batch == "global":
+            found += _unnamed(script, numbers().problems, found)
     found += [*(() if script.migrated else script.noise.problems), *general(script, batch)]
     if not script.migrated:
         found += [*uncertain(script.fitted.data, script.agreement.certain), *script.unlike_seeds]
@@ -76,14 +93,58 @@ def _stepwise(script: TrainingFile) -> list[Problem]:
     )
 
 
-def _drifting(script: TrainingFile) -> list[Problem]:
-    """What is changed besides trained variables, and differs by rank."""
+@dataclass(frozen=True)
+class OwnNumbers:
+    """What follows a worker's own number of examples, and is no part of a loss: refused, or made that of all."""
+
+    problems: tuple[Problem, ...] = ()
+    whole: tuple[cst.BaseExpression, ...] = ()
+
+
+def own_numbers(script: TrainingFile) -> OwnNumbers:
+    """The same for a script; for the global mode alone."""
+    if script.migrated or script.unread_loops or not (script.trained or script.fitted.calls):
+        return OwnNumbers()
+    agreement = script.agreement
+    shares = Shares(
+        script.origins,
+        script.datasets,
+        agreement.sameness,
+        script.losses,
+        loops=script.loops,
+        gradients=script.gradients,
+        averaged=agreement.collectives,
+    )
+    split = {point.node for point in script.shard_points if point.batches}  # these are changed before
+    found = shares.found(
+        (*script.trained, *script.fitted.stepped),
+        rates=script.rate_changes.read,
+        drift=_drift(script),
+        read=script.sliced,
+        mapped=[f for c in script.chains if split.isdisjoint(c.nodes) for f in c.mapped_over_batches],
+    )
+    return OwnNumbers(*found)
+
+
+def _unnamed(script: TrainingFile, problems: Iterable[Problem], found: list[Problem]) -> list[Problem]:
+    """Those of problems at places, with the functions that they call, in which no other one is known."""
+    others = (*found, *script.batch_uses.problems, *script.rate_changes.differing)
+    known = {p.node for p in others}
+    return [
+        p
+        for p in problems
+        if not any(each in known for part in entered(script.origins, [p.node]) for each in nodes(part))
+    ]
+
+
+def _drift(script: TrainingFile) -> Drift:
+    """What is changed besides trained variables, and may differ by rank."""
     running: set[cst.CSTNode] = {loop.loop for loop in script.loops}
     running |= {f for call in script.reached if (f := script.index.enclosing_function(call)) is not None}
     keras = KerasStepping(script.origins, script.fitted.by_keras)
     running |= keras.functions
     steps = [*(loop.loop for loop in script.loops), *(f.call for f in script.fitted.by_keras)]
-    drift = Drift(
+    return Drift(
         script.origins,
         script.agreement.sameness,
         running=running,
@@ -91,7 +152,6 @@ def _drifting(script: TrainingFile) -> list[Problem]:
         read=script.sliced | keras.computed,
         settled=script.rate_changes.places,
     )
-    return drift.problems(script.trained)
 
 
 def _inputs(script: TrainingFile) -> list[Problem]:

@@ -10,7 +10,7 @@ import libcst as cst
 
 from .data import Switches
 from .program import Problem, Program, SourceFile
-from .refusals import refusals
+from .refusals import OwnNumbers, own_numbers, refusals
 from .steps import Steps
 from .training_file import TrainingFile
 from .untaught import escaped, untaught
@@ -36,6 +36,11 @@ class Script(TrainingFile):
         return Steps(self)
 
     @cached_property
+    def own_numbers(self) -> OwnNumbers:
+        """What follows the number of a worker's own examples, with `--batch global`."""
+        return own_numbers(self)
+
+    @cached_property
     def trains(self) -> bool:
         """Whether the file trains anything, by means understood here or not."""
         return bool(self.trained or self.fitted.calls or untaught(self) or escaped(self))
@@ -56,7 +61,11 @@ class Script(TrainingFile):
     def problems(self, batch: str) -> tuple[Problem, ...]:
         """Everything that keeps the script from being migrated in a batch mode, but what the author ignores."""
         if batch not in self._problems:
-            found = [p for p in refusals(self, self.steps, batch) if not self.ignored(p.code, p.node)]
+            found = [
+                p
+                for p in refusals(self, self.steps, batch, lambda: self.own_numbers)
+                if not self.ignored(p.code, p.node)
+            ]
             others = [p for p in found if p.code in _OTHER_SYSTEMS]  # whose scripts have all else in their own way
             self._problems[batch] = tuple(others or found)
         return self._problems[batch]

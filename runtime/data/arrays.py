@@ -98,18 +98,20 @@ def _each(batches: Iterable[Any], topology: Topology) -> Iterator[Any]:
 
 
 @as_written
-def global_batch_size(batch_size: int, *, only_if: bool = True) -> int:
+def global_batch_size(batch_size: Any, *, only_if: bool = True) -> Any:
     """The batch of all ranks together, where each has `batch_size` of it: `batch_size * N`.
 
     Args:
-        batch_size: the number of examples that each rank has.
+        batch_size: the number of examples that each rank has; an int, or a tensor as `tf.shape(x)[0]` gives it.
         only_if: False returns it as it is: for functions that make training data and others.
 
     Raises:
         TypeError: it is not an integer.
     """
     size = current().topology.size
-    return batch_size if size == 1 or not only_if else whole_number("the batch size", batch_size) * size
+    if size == 1 or not only_if:
+        return batch_size
+    return batch_size * size if tf.is_tensor(batch_size) else whole_number("the batch size", batch_size) * size
 
 
 @as_written

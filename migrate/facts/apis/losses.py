@@ -85,3 +85,9 @@ SIZE_ARGUMENTS = {
 
 CHANGES_ARRAY = MOVES | {"astype", "copy", "numpy", "squeeze", "repeat", "append"}
 """Methods that give the examples of their object in another form."""
+
+ARRANGES = TAKES_SHAPE | {"numpy.reshape", "numpy.broadcast_to", "numpy.tile", "numpy.repeat", "tensorflow.repeat"}
+"""Give the elements of their first argument in another shape."""
+
+ARRANGING_METHODS = MOVES | {"repeat", "resize", "set_shape", "broadcast_to"}
+"""Methods that give the elements of their object in another shape."""

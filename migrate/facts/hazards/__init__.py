@@ -12,6 +12,7 @@ from .paired import Paired
 from .placing import unplaced
 from .replay import replayed
 from .row_lengths import RowLengths
+from .shares import Shares
 from .stepwise import Stepwise
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "OwnValues",
     "Paired",
     "RowLengths",
+    "Shares",
     "Stepwise",
     "Unsettled",
     "fed_otherwise",

@@ -60,8 +60,16 @@ class Drift:
         """What is wrong with the updates of trained gradients, and with all other changes of variables."""
         updates = {u.call: u for g in trained for u in g.updates}
         found = [p for update in updates.values() if (p := self._update(update)) is not None]
-        changes = (change for change in self._changes() if change.place not in (*updates, *self._settled))
-        return [*found, *(p for change in changes if (p := self._changed(change)) is not None)]
+        return [*found, *(p for change in self._beside(updates) if (p := self._changed(change)) is not None)]
+
+    def changes(self, trained: Iterable[Gradient]) -> Iterator[tuple[cst.CSTNode, tuple[cst.CSTNode, ...]]]:
+        """Places, besides updates, that give values to variables which a later step depends on, and the values."""
+        for change in self._beside({u.call for g in trained for u in g.updates}):
+            if self._before_a_step(change.place) and self._is_read(change):
+                yield change.place, change.values
+
+    def _beside(self, updates: Collection[cst.CSTNode]) -> Iterator[_Change]:
+        return (change for change in self._changes() if change.place not in (*updates, *self._settled))
 
     def _update(self, update: Update) -> Problem | None:
         if update.kind != "assign" and Mark.LOCAL in self._sameness.of(update.receiver):

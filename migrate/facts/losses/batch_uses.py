@@ -204,7 +204,8 @@ class BatchUses:
         if not isinstance(operation.operator, cst.Divide | cst.FloorDivide | cst.Modulo):
             return Use.UNKNOWN
         divided = self._losses.value(operation.left)
-        if divided.reduction is not Reduction.CONSTANT or number(operation.left) == 1:
+        at_hand = divided.reduction is not Reduction.CONSTANT or bool(divided.power)
+        if at_hand or number(operation.left) == 1:
             return Use.LOCAL if isinstance(operation.operator, cst.Divide) else Use.UNKNOWN
         return Use.WHOLE  # of a number of examples: how many batches they make
 

@@ -37,6 +37,7 @@ class Changes:
     differing: tuple[Problem, ...]  # by worker
     places: tuple[cst.CSTNode, ...]
     unscaled: tuple[Problem, ...]  # not understood, or by the step: where rates are scaled and steps are fewer
+    read: tuple[tuple[cst.CSTNode, tuple[cst.CSTNode, ...]], ...] = ()  # by each place, with what decides about it
 
 
 class RateChanges:
@@ -55,9 +56,11 @@ class RateChanges:
         scale = [floor.value for floor in floors if floor is not None and number(floor.value) != 0]
         differing: list[Problem] = []
         unscaled = list(self._unfollowed())
+        read: list[tuple[cst.CSTNode, tuple[cst.CSTNode, ...]]] = []
         changes = [*self._changes(), *self._scheduled()]
         for change in changes:
             tests = controls(change.place, self._origins)
+            read.append((change.place, (*change.reads, *tests)))
             value = self._values.of(change.value) if change.value is not None else self._values.unknown
             compared = self._values.together(self._compared(tests))
             scale += [*value.scale, *compared.scale]
@@ -65,7 +68,7 @@ class RateChanges:
             made = compared.made if compared.made is Made.UNKNOWN else value.made
             unscaled += self._unscaled(change, made, [*change.reads, *tests])
         places = (*(c.place for c in changes), *plateaus)
-        return Changes(tuple(dict.fromkeys(scale)), tuple(differing), places, tuple(unscaled))
+        return Changes(tuple(dict.fromkeys(scale)), tuple(differing), places, tuple(unscaled), tuple(read))
 
     def _compared(self, tests: list[cst.CSTNode]) -> list[cst.BaseExpression]:
         """What is compared with the rate itself to decide on a change: `if rate > 1e-5:`."""

@@ -4,7 +4,20 @@ from __future__ import annotations
 
 from .decisions import local_decisions
 from .marks import BY_CHANCE, SAME, Mark, Marks
+from .own_counts import Counts, OwnCounts
 from .seeding import Seeding, Seedings, own_maker
 from .values import Sameness
 
-__all__ = ["BY_CHANCE", "SAME", "Mark", "Marks", "Sameness", "Seeding", "Seedings", "local_decisions", "own_maker"]
+__all__ = [
+    "BY_CHANCE",
+    "SAME",
+    "Counts",
+    "Mark",
+    "Marks",
+    "OwnCounts",
+    "Sameness",
+    "Seeding",
+    "Seedings",
+    "local_decisions",
+    "own_maker",
+]
