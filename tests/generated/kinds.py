@@ -1,0 +1,81 @@
+"""The kinds of fragments, each with its mark: exact, or wrong and of which class of mistakes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import counts
+import outside
+import own
+from rows import PLACES
+from sketch import LOOPS, ROADS, TAPES, Sketch
+
+BOTH = ("per-worker", "global")
+GLOBAL = ("global",)  # per worker the reference's batch is another one: the fragment says nothing there
+_RANK_0 = ("dp.on_root(", "dp.rank() == 0", "dp.root_path(", "dp.rank_path(", "dp.root_first(")
+_AVERAGED = ("dp.average_value(", "dp.agree(")
+
+_SEEDED = ("dp.shuffle_seed(", "dp.agree(", "dp.broadcast_object(")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A fragment. `exact_if`: what the migrated text holds where it was rewritten exactly; `part`: what it fills in a script."""
+
+    build: Callable[[Sketch], None]
+    roads: tuple[str, ...]
+    number: int = 0  # of the class of mistakes
+    modes: tuple[str, ...] = BOTH
+    exact_if: tuple[str, ...] = ()
+    part: str = ""
+
+
+def _at(place: str, row_by_row: bool) -> Callable[[Sketch], None]:
+    put, _, rowwise, mixing = PLACES[place]
+
+    def build(s: Sketch) -> None:
+        put(s, s.pen.pick(rowwise if row_by_row else mixing))
+
+    return build
+
+
+_PARTS = {"map": "data", "loop": "loop", "step": "step", "loss": "loss"}
+_MIXED_EXACTLY = {"loss": ("dp.global_mean(", "dp.global_sum(", "dp.allgather("), "loop": ("(*dp.local_rows((",)}
+EXACT = {
+    f"rows by {place}": Kind(_at(place, True), roads, part=_PARTS.get(place, "model"))
+    for place, (_, roads, _, _) in PLACES.items()
+}
+KINDS: dict[str, Kind] = {
+    **{
+        f"mixed: {place}": Kind(
+            _at(place, False), roads, 0 if place == "loss" else 1, exact_if=_MIXED_EXACTLY.get(place, ())
+        )
+        for place, (_, roads, _, _) in PLACES.items()
+    },
+    "count: factor of the loss": Kind(counts.factor_of_the_loss, TAPES, 2, GLOBAL),
+    "count: given to the step": Kind(counts.given_to_the_step, TAPES, 2, GLOBAL, ("(*dp.local_rows((",)),
+    "count: rate": Kind(counts.rate, LOOPS, 2, GLOBAL, ("(*dp.local_rows((",)),
+    "count: gradients": Kind(counts.gradients, TAPES, 2, GLOBAL),
+    "count: clip norm": Kind(counts.clip_norm, TAPES, 2, GLOBAL),
+    "count: seen so far": Kind(counts.seen_so_far, TAPES, 2, GLOBAL, ("(*dp.local_rows((",)),
+    "threshold on the batch": Kind(counts.threshold, LOOPS, 3, GLOBAL, ("(*dp.local_rows((",)),
+    "by the loss: weight": Kind(own.lam_by_the_loss, TAPES, 4, exact_if=_AVERAGED),
+    "by the loss: rate": Kind(own.rate_by_the_loss, LOOPS, 4, exact_if=_AVERAGED),
+    "by the loss: variable": Kind(own.variable_by_the_loss, TAPES, 4, exact_if=_AVERAGED),
+    "by the loss: number of steps": Kind(own.number_of_steps, LOOPS, 4, exact_if=_AVERAGED),
+    "by the loss: end": Kind(own.stop_by_the_loss, LOOPS, 4, exact_if=_AVERAGED),
+    "by the loss: batches left out": Kind(own.skip_by_the_loss, LOOPS, 4, exact_if=_AVERAGED),
+    "variable: last batch": Kind(own.variable_of_the_last_batch, LOOPS, 5, exact_if=_AVERAGED),
+    "variable: collected": Kind(own.variable_of_collected_examples, LOOPS, 5, exact_if=_AVERAGED),
+    "variable: first batch": Kind(own.variable_of_the_first_batch, LOOPS, 5),
+    "variable: layer": Kind(own.variable_of_a_layer, ROADS, 5),
+    "exception": Kind(own.exception, LOOPS, 6),
+    "exception: in a question": Kind(own.exception_in_a_question, LOOPS, 6),
+    "callback: batches": Kind(own.callback_of_batches, ("fit",), 7, exact_if=_AVERAGED),
+    "seed": Kind(outside.seed, ROADS, 8, exact_if=_SEEDED),
+    "seed: of a hash": Kind(outside.seed_of_a_hash, ROADS, 8, exact_if=_SEEDED),
+    "zip": Kind(outside.zipped, TAPES, 9, exact_if=("dp.local_batches(", "dp.shard_batches(")),
+    "writer: known": Kind(outside.known_writer, ROADS, 10, exact_if=_RANK_0),
+    "writer: unknown": Kind(outside.unknown_writer, ROADS, 10, exact_if=_RANK_0),
+}
