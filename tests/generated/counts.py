@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from carriers import carried
 from fragments import data
 from sketch import TAPES, Sketch
 
@@ -73,6 +74,11 @@ def seen_so_far(s: Sketch) -> None:
     n = count(s)
     s.in_batch.append(s.pen.pick((f"{seen} += {n}", f"{seen} = {seen} + {n}")))
     weighted(s, s.pen.called("1.0 / (1.0 + 0.02 * {0})", seen))
+
+
+def kept(s: Sketch) -> None:
+    """The number of examples of the batch before, as a weight."""
+    weighted(s, s.pen.called("0.002 * float({0})", carried(s, count(s), s.after_step)))
 
 
 def threshold(s: Sketch) -> None:

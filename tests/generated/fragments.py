@@ -11,9 +11,9 @@ rng = np.random.default_rng({seed})
 {y} = ({x}[:, :1] * 2.0 + {x}[:, 1:2]).astype("float32")"""
 
 
-def start(pen: Pen, roads: tuple[str, ...]) -> Sketch:
+def start(pen: Pen, roads: tuple[str, ...], plain: bool = False) -> Sketch:
     """A script that trains the same model, with data, a model, a loss and a learning rate drawn."""
-    s = Sketch(pen, pen.pick(roads))
+    s = Sketch(pen, pen.pick(roads), plain=plain)
     pen.tops.append("SEED = 7")
     s.batch = pen.pick((8, 12, 16, 24))
     s.steps = pen.pick((4, 6, 8))
@@ -34,7 +34,7 @@ def arrays(s: Sketch) -> tuple[str, str]:
     """The examples, as two NumPy arrays."""
     x, y = s.pen.name("x"), s.pen.name("y")
     s.arrays = (x, y)
-    s.batch_text = s.pen.number(str(s.batch))
+    s.batch_text = str(s.batch) if s.plain else s.pen.number(str(s.batch))
     s.data = [_START.format(seed=s.pen.pick(("0", "SEED")), x=x, y=y, rows=s.batch * s.steps)]
     return x, y
 
@@ -193,7 +193,7 @@ def rates(s: Sketch) -> None:
     number = pen.number("0.03")
     rate = pen.pick(_RATES).format(number=number, steps=whole, half=whole // 2)
     s.optimizer = f"keras.optimizers.{kind}({rate})"
-    if "schedules" in rate:
+    if "schedules" in rate or s.plain:
         return
     if s.road in LOOPS and pen.pick((False, False, True)):
         optimizer = s.o if s.road in TAPES else f"{s.m}.optimizer"

@@ -46,7 +46,7 @@ def written(choose: Callable[[Sequence[Any]], Any], name: str | None) -> Case:
     if name is None:
         return _exact(pen)
     kind = KINDS[name]
-    s = start(pen, kind.roads)
+    s = start(pen, kind.roads, plain=True)
     kind.build(s)
     return Case(finish(s), pen.pick(kind.modes), s.road, name)
 

@@ -20,6 +20,16 @@ _SEEDS = (
     ("import threading", "threading.get_native_id()"),
 )
 _HASHES = (("", "hash('a name') % 1000"), ("", "hash(('a', 'b')) % 1000"), ("", "abs(hash('SEED')) % 1000"))
+_OWN_ORDERS = (
+    ("", "[int(v) for v in set(str(i) for i in range({n}))]"),
+    ("", "sorted(range({n}), key=lambda i: hash(str(i)))"),
+    ("import secrets", "sorted(range({n}), key=lambda i: secrets.randbelow(1000))"),
+    ("import random", "random.SystemRandom().sample(range({n}), {n})"),
+    ("import uuid", "sorted(range({n}), key=lambda i: uuid.uuid4().int)"),
+    ("import random", "random.Random().sample(range({n}), {n})"),
+    ("import random", "random.Random(None).sample(range({n}), {n})"),
+    ("import os", "np.argsort(np.frombuffer(os.urandom({n}), dtype='uint8'))"),
+)
 _GENERATORS = (
     "np.random.default_rng({seed})",
     "np.random.RandomState({seed})",
@@ -37,8 +47,13 @@ def seed_of_a_hash(s: Sketch) -> None:
     _seeded(s, s.pen.pick(_HASHES))
 
 
-def _seeded(s: Sketch, made: tuple[str, str]) -> None:
-    pen = s.pen
+def seed_of_a_class(s: Sketch) -> None:
+    """The same with a number of this process that is an attribute of a class."""
+    _seeded(s, s.pen.pick(_SEEDS[2:]), "attribute")
+
+
+def _seeded(s: Sketch, made: tuple[str, str], *forms: str) -> None:
+    pen, forms = s.pen, forms or ("inline", "constant", "dict", "unpacked", "function", "given")
     x, y = arrays(s)
     imported, literal = made
     if imported:
@@ -46,10 +61,12 @@ def _seeded(s: Sketch, made: tuple[str, str]) -> None:
     chosen, n = pen.name("local"), s.batch * s.steps
     generator = "chance"
     if pen.pick((False, False, True)):
-        s.data.append(f"np.random.seed({pen.number(literal)})")
+        s.data.append(f"np.random.seed({pen.number(literal, *forms)})")
         draw, normal = "np.random.permutation", "np.random.normal"
     else:
-        s.data.append(f"{generator} = {pen.called(pen.pick(_GENERATORS).format(seed='{0}'), pen.number(literal))}")
+        s.data.append(
+            f"{generator} = {pen.called(pen.pick(_GENERATORS).format(seed='{0}'), pen.number(literal, *forms))}"
+        )
         draw, normal = f"{generator}.permutation", f"{generator}.normal"
     form = pen.pick(("order", "subset", "noise"))
     if form == "noise":
@@ -57,9 +74,44 @@ def _seeded(s: Sketch, made: tuple[str, str]) -> None:
     else:
         rows = f"{draw}({n})" if form == "order" else f"np.sort({draw}(2 * {n})[:{n}])"
         if form == "subset":
-            s.data.append(f"{x}, {y} = np.repeat({x}, 2, axis=0), np.repeat({y}, 2, axis=0)\n{x} += np.arange(len({x}), dtype='float32')[:, None] * 0.001")
+            s.data.append(
+                f"{x}, {y} = np.repeat({x}, 2, axis=0), np.repeat({y}, 2, axis=0)\n{x} += np.arange(len({x}), dtype='float32')[:, None] * 0.001"
+            )
         s.data += [f"{chosen} = {rows}", f"{x}, {y} = {x}[{chosen}], {y}[{chosen}]"]
     data_of_tensors(s, x, y, "tensors", "")
+
+
+def own_order(s: Sketch) -> None:
+    """An order of the data that each process has for itself."""
+    x, y = arrays(s)
+    imported, order = s.pen.pick(_OWN_ORDERS)
+    if imported:
+        s.pen.imports.add(imported)
+    rows = s.pen.name("local")
+    made = s.pen.called(order.format(n="{0}"), str(s.batch * s.steps))
+    s.data += [f"{rows} = {made}", f"{x}, {y} = {x}[{rows}], {y}[{rows}]"]
+    data_of_tensors(s, x, y, "tensors", "")
+
+
+def order_of_each_epoch(s: Sketch) -> None:
+    """Batches taken from the arrays in an order drawn in each epoch, by a generator that each process seeds for itself."""
+    pen = s.pen
+    x, y = arrays(s)
+    imported, literal = pen.pick(_SEEDS)
+    if imported:
+        pen.imports.add(imported)
+    s.shared = [x, y]
+    n, rows, chance = str(s.batch), pen.name("local"), "chance"
+    s.before.append(
+        f"{chance} = {pen.called(pen.pick(_GENERATORS).format(seed='{0}'), pen.number(literal, 'inline', 'constant', 'dict', 'function'))}"
+    )
+    s.before_epoch.append(
+        pen.pick(
+            (f"{rows} = {chance}.permutation(len({x}))", f"{rows} = np.arange(len({x}))\n{chance}.shuffle({rows})")
+        )
+    )
+    taken = f"    {s.xb}, {s.yb} = {x}[{rows}[i:i + {n}]], {y}[{rows}[i:i + {n}]]"
+    s.header = f"for i in range(0, len({x}), {n}):\n{taken}"
 
 
 def zipped(s: Sketch) -> None:
@@ -107,14 +159,20 @@ _KNOWN = (
     ("import pathlib", "pathlib.Path({1}).write_text(str({0}))"),
 )
 _UNKNOWN = (
-    ("import sqlite3", "with sqlite3.connect({1}) as db:\n    db.execute('create table if not exists t (v real)')\n    db.execute('insert into t values (?)', ({0},))"),
+    (
+        "import sqlite3",
+        "with sqlite3.connect({1}) as db:\n    db.execute('create table if not exists t (v real)')\n    db.execute('insert into t values (?)', ({0},))",
+    ),
     ("", "kept = np.memmap({1}, dtype='float32', mode='w+', shape=(4,))\nkept[0] = {0}\nkept.flush()"),
     ("", "kept = np.lib.format.open_memmap({1}, mode='w+', dtype='float32', shape=(4,))\nkept[0] = {0}"),
     ("import shelve", "with shelve.open({1}) as db:\n    db['value'] = {0}"),
     ("import dbm.dumb", "with dbm.dumb.open({1}, 'c') as db:\n    db['value'] = str({0})"),
     ("import zipfile", "with zipfile.ZipFile({1}, 'w') as file:\n    file.writestr('value', str({0}))"),
     ("import gzip", "with gzip.open({1}, 'wt') as file:\n    file.write(str({0}))"),
-    ("import os", "number = os.open({1}, os.O_CREAT | os.O_WRONLY)\nos.write(number, str({0}).encode())\nos.close(number)"),
+    (
+        "import os",
+        "number = os.open({1}, os.O_CREAT | os.O_WRONLY)\nos.write(number, str({0}).encode())\nos.close(number)",
+    ),
     ("import io", "file = io.FileIO({1}, 'w')\nfile.write(str({0}).encode())\nfile.close()"),
     ("import codecs", "with codecs.open({1}, 'w') as file:\n    file.write(str({0}))"),
     ("import mmap", "with open({1}, 'wb') as file:\n    file.truncate(64)"),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
+from carriers import carried
 from counts import optimizer, weighted
 from fragments import data
 from sketch import TAPES, Sketch
@@ -26,31 +29,50 @@ _CHOICES = (
     "max({2}, {1} * float({0}))",
     "({0} and {1} or {2})",
 )
-_SMOOTH = ("min(0.1, 0.01 * float({0}))", "0.01 * float({0})", "float(np.exp(-float({0})) * 0.1)", "0.02 / (1.0 + float({0}))")
+_SMOOTH = (
+    "min(0.1, 0.01 * float({0}))",
+    "0.01 * float({0})",
+    "float(np.exp(-float({0})) * 0.1)",
+    "0.02 / (1.0 + float({0}))",
+)
 
 
-def lam_by_the_loss(s: Sketch) -> None:
+_FEW = ("itself", "name", "list")
+
+
+def lam_by_the_loss(s: Sketch, forms: Sequence[str] = _FEW) -> None:
     """A weight that the step is given."""
-    weighted(s, _chosen(s))
+    weighted(s, _chosen(s, forms))
 
 
-def rate_by_the_loss(s: Sketch) -> None:
+def rate_by_the_loss(s: Sketch, forms: Sequence[str] = _FEW) -> None:
     """A learning rate."""
     s.optimizer = "keras.optimizers.SGD(0.02)"
     where = s.pen.pick((s.in_batch, s.after_step))
-    where.append(f"{optimizer(s)}.learning_rate = {_chosen(s)}")
+    where.append(f"{optimizer(s)}.learning_rate = {_chosen(s, forms)}")
 
 
-def variable_by_the_loss(s: Sketch) -> None:
+def variable_by_the_loss(s: Sketch, forms: Sequence[str] = _FEW) -> None:
     """A variable that the loss reads."""
     variable = _read_by_the_loss(s)
-    s.pen.pick((s.after_step, s.after_epoch)).append(f"{variable}.assign({_chosen(s)})")
+    chosen = _chosen(s, forms)
+    s.pen.pick((s.after_step, s.after_epoch)).append(f"{variable}.assign({chosen})")
 
 
-def number_of_steps(s: Sketch) -> None:
+def number_of_steps(s: Sketch, forms: Sequence[str] = _FEW) -> None:
     """How many more steps are taken."""
-    times = s.pen.called(s.pen.pick(("int({0} > 1.0)", "int(min(float({0}), 3.0))", "(1 if {0} > 1.3 else 0)")), _last(s))
-    s.around = (f"for _ in range(1 + {times}):", "")
+    number = s.pen.pick(("int({0} > 1.0)", "int(min(float({0}), 3.0))", "(1 if {0} > 1.3 else 0)"))
+    s.around = (f"for _ in range(1 + {s.pen.called(number, _last(s, forms))}):", "")
+
+
+def by(carrier: str) -> Callable[[Sketch], None]:
+    """One of these, by a loss that reaches the next step in one way."""
+
+    def build(s: Sketch) -> None:
+        sinks = (lam_by_the_loss, rate_by_the_loss, variable_by_the_loss, number_of_steps)
+        s.pen.pick(sinks)(s, (carrier,))
+
+    return build
 
 
 def stop_by_the_loss(s: Sketch) -> None:
@@ -61,20 +83,19 @@ def stop_by_the_loss(s: Sketch) -> None:
 
 def skip_by_the_loss(s: Sketch) -> None:
     """Batches that are left out after a good one."""
-    s.in_batch.append(f"if {s.pen.called(s.pen.pick(_CONDITIONS), _last(s))}:\n    {s.value} = 0.3\n    continue")
+    last = s.value
+    s.before.append(f"{last} = 2.0")
+    s.in_batch.append(f"if {s.pen.called(s.pen.pick(_CONDITIONS), last)}:\n    {last} = 0.3\n    continue")
 
 
-def _last(s: Sketch) -> str:
-    """The loss of the last step."""
-    start = f"{s.value} = 2.0"
-    if start not in s.before:
-        s.before.append(start)
-    return s.value
+def _last(s: Sketch, forms: Sequence[str]) -> str:
+    """The loss of the last step, or a number made of the losses so far."""
+    return carried(s, s.value, s.after_step, forms)
 
 
-def _chosen(s: Sketch) -> str:
+def _chosen(s: Sketch, forms: Sequence[str]) -> str:
     """A small number that follows from the loss of the last step."""
-    pen, value = s.pen, _last(s)
+    pen, value = s.pen, _last(s, forms)
     if pen.maybe():
         return pen.called(pen.pick(_SMOOTH), value)
     condition = pen.called(pen.pick(_CONDITIONS), value)
@@ -115,8 +136,45 @@ def variable_of_collected_examples(s: Sketch) -> None:
     s.before_epoch.append(f"{every} = []")
     kept = s.pen.called(s.pen.pick(_OF_A_BATCH), s.pen.pick((s.xb, s.yb)))
     s.after_step.append(s.pen.pick((f"{every}.append({kept})", f"{every} += [{kept}]")))
-    made = s.pen.called(s.pen.pick(("float(np.mean({0}))", "float(np.median({0}))", "float(max({0}))", "float({0}[-1])")), every)
+    made = s.pen.called(
+        s.pen.pick(("float(np.mean({0}))", "float(np.median({0}))", "float(max({0}))", "float({0}[-1])")), every
+    )
     _assigned(s, made, s.after_epoch)
+
+
+def variable_of_what_was_kept(s: Sketch) -> None:
+    """A variable, from a number of the batches so far."""
+    kept = s.pen.called(s.pen.pick(_OF_A_BATCH), s.pen.pick((s.xb, s.yb)))
+    _assigned(s, carried(s, kept, s.after_step, ("name", "list", "dict", "array", "deque", "mean")), s.after_epoch)
+
+
+def variable_of_a_metric(s: Sketch) -> None:
+    """A variable, from a metric that is fed with a number of each batch, whose mean is not that of the whole batches."""
+    kept = s.pen.called(
+        s.pen.pick(("float(np.quantile({0}, 0.9))", "float(np.median({0}))", "tf.reduce_max({0})")), s.yb
+    )
+    _assigned(s, carried(s, kept, s.after_step, ("metric",)), s.after_epoch)
+
+
+def plain_state(s: Sketch) -> None:
+    """A plain number that the loss reads, set from the last batch."""
+    pen = s.pen
+    made = pen.called(pen.pick(_OF_A_BATCH), pen.pick((s.xb, s.yb)))
+    form = pen.pick(("dict", "class", "global", "list"))
+    if form == "global":
+        name, keep = "strength", pen.name("helper")
+        pen.tops.append(f"{name} = 0.01\n\n\ndef {keep}(v):\n    global {name}\n    {name} = 0.01 * float(v)")
+        action, read = f"{keep}({made})", name
+    else:
+        start, read = {
+            "dict": ("strength = {'now': 0.01}", "strength['now']"),
+            "class": ("class Strength:\n    now = 0.01", "Strength.now"),
+            "list": ("strength = [0.01]", "strength[0]"),
+        }[form]
+        pen.tops.append(start)
+        action = f"{read} = 0.01 * float({made})"
+    s.after_step.append(action)
+    s.penalty += f" + {read} * tf.reduce_sum({s.m}.trainable_variables[0] ** 2)"
 
 
 def variable_of_the_first_batch(s: Sketch) -> None:
@@ -136,9 +194,11 @@ def variable_of_the_first_batch(s: Sketch) -> None:
 
 
 def _assigned(s: Sketch, made: str, where: list[str]) -> None:
-    form = s.pen.pick(("variable", "bias", "weights") if s.road in TAPES else ("bias", "weights"))
+    form = s.pen.pick(("variable", "bias", "weights", "each") if s.road in TAPES else ("bias", "weights", "each"))
     if form == "variable":
-        where.append(f"{_read_by_the_loss(s)}.assign({made})")
+        where.append(f"{_read_by_the_loss(s)}.{s.pen.pick(('assign', 'assign_add', 'assign_sub'))}({made})")
+    elif form == "each":
+        where.append(f"for v in {s.m}.trainable_variables:\n    v.assign(v + 0.01 * {made})")
     elif form == "bias":
         where.append(f"{s.m}.trainable_variables[-1].assign([0.1 * {made}])")
     else:
@@ -159,24 +219,50 @@ class {name}(keras.layers.Layer):
 def variable_of_a_layer(s: Sketch) -> None:
     """A variable that a layer sets from what passes through it."""
     pen = s.pen
-    made = pen.pick(("tf.Variable(1.0, trainable=False)", "self.add_weight(shape=(), initializer='ones', trainable=False)"))
-    mean = pen.called(pen.pick(("tf.reduce_mean(tf.abs({0}))", "tf.reduce_max(tf.abs({0}))", "tf.math.reduce_std({0})")), "h")
+    made = pen.pick(
+        ("tf.Variable(1.0, trainable=False)", "self.add_weight(shape=(), initializer='ones', trainable=False)")
+    )
+    mean = pen.called(
+        pen.pick(("tf.reduce_mean(tf.abs({0}))", "tf.reduce_max(tf.abs({0}))", "tf.math.reduce_std({0})")), "h"
+    )
     assigned = pen.pick((f"assign(0.9 * self.scale + 0.1 * {mean})", f"assign({mean})"))
     pen.tops.append(_LAYER.format(name="Scaled", made=made, assigned=assigned))
     s.in_layers.append("Scaled()")
 
 
 # Class 6: exceptions.
-_CHECK = """\
-def {name}({h}):
-    if {condition}:
-        raise {error}("of no use")"""
-_BAD = ("float(np.mean({0})) > 0.05", "np.abs({0}).max() > 2.5", "bool(tf.reduce_mean({0}) > 0.05)", "{0}[0, 0] > 0.5")
+_CHECKS = (
+    "def {name}({h}):\n    if {condition}:\n        raise {error}('of no use')",
+    "def {name}({h}):\n    assert not {condition}, 'of no use'",
+    "def {name}({h}):\n    return {{False: 0}}[bool({condition})]",
+    "def {name}({h}):\n    return [0][int({condition})]",
+    "def {name}({h}):\n    return 1 // (1 - int({condition}))",
+)
+_ERRORS = ("", "AssertionError", "KeyError", "IndexError", "ZeroDivisionError")
+_SWALLOWS = """\
+class {owner}:
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, trace):
+        return kind is not None and issubclass(kind, {error})"""
+# None is a question of means: an average over the workers would answer that for the whole batch.
+_BAD = ("float(np.median({0})) > 0.05", "np.abs({0}).max() > 2.5", "bool(tf.reduce_max({0}) > 2.0)", "{0}[0, 0] > 0.5")
 
 
 def exception(s: Sketch) -> None:
     """Batches that a check turns down."""
-    _checked(s, s.pen.pick(("around", "before", "flag", "suppress", "else")))
+    _checked(s, s.pen.pick(("around", "before", "suppress", "else")))
+
+
+def exception_as_a_flag(s: Sketch) -> None:
+    """The same, which a flag remembers."""
+    _checked(s, "flag")
+
+
+def exception_in_a_with(s: Sketch) -> None:
+    """The same, in a block of an own context manager that catches."""
+    _checked(s, "swallow")
 
 
 def exception_in_a_question(s: Sketch) -> None:
@@ -188,7 +274,9 @@ def _checked(s: Sketch, form: str) -> None:
     pen, h = s.pen, "rows"
     error = pen.pick(("ValueError", "RuntimeError", "KeyError"))
     name = pen.name("helper")
-    pen.tops.append(_CHECK.format(name=name, h=h, condition=pen.called(pen.pick(_BAD), h), error=error))
+    number = pen.pick((0, 0, 1, 2, 3, 4))
+    error = _ERRORS[number] or error
+    pen.tops.append(_CHECKS[number].format(name=name, h=h, condition=pen.called(pen.pick(_BAD), h), error=error))
     check = f"{name}({s.xb})"
     if form != "asked" and pen.maybe():
         outer = pen.name("helper")
@@ -199,6 +287,10 @@ def _checked(s: Sketch, form: str) -> None:
         s.in_batch.append(f"try:\n    {check}\nexcept {caught}:\n    continue")
     elif form == "before":
         s.around = (f"try:\n    {check}", f"except {caught}:\n    pass")
+    elif form == "swallow":
+        owner = pen.name("class")
+        pen.tops.append(_SWALLOWS.format(owner=owner, error=error))
+        s.around = (f"with {owner}():\n    {check}", "")
     elif form == "suppress":
         pen.imports.add("import contextlib")
         s.around = (f"with contextlib.suppress({error}):\n    {check}", "")
@@ -206,11 +298,45 @@ def _checked(s: Sketch, form: str) -> None:
         s.around = (f"try:\n    {check}\nexcept {caught}:\n    print('left out')\nelse:", "")
     elif form == "flag":
         flag = pen.name("local")
-        s.in_batch.append(f"{flag} = True\ntry:\n    {check}\nexcept {caught}:\n    {flag} = False\nif not {flag}:\n    continue")
+        s.in_batch.append(
+            f"{flag} = True\ntry:\n    {check}\nexcept {caught}:\n    {flag} = False\nif not {flag}:\n    continue"
+        )
     else:
         asked = pen.name("helper")
-        pen.tops.append(f"def {asked}(v):\n    try:\n        {name}(v)\n    except {caught}:\n        return False\n    return True")
+        pen.tops.append(
+            f"def {asked}(v):\n    try:\n        {name}(v)\n    except {caught}:\n        return False\n    return True"
+        )
         s.in_batch.append(f"if not {asked}({s.xb}):\n    continue")
+
+
+def left_out(s: Sketch) -> None:
+    """Batches that a generator, a filter or a comprehension leaves out."""
+    pen = s.pen
+    data(s, forms=("tensors", "generator"))
+    form = pen.pick(("generator", "filter", "comprehension", "expression"))
+    good = pen.name("helper")
+    if form == "generator":
+        lines = "for p, q in batches_of:\n        if {0}:\n            continue\n        yield p, q"
+        pen.tops.append(f"def {good}(batches_of):\n    {lines.format(pen.called(pen.pick(_BAD), 'p'))}")
+        source = f"{good}({s.source})"
+    else:
+        pen.tops.append(f"def {good}(p):\n    return not {pen.called(pen.pick(_BAD), 'p')}")
+        source = {
+            "filter": f"filter(lambda pair: {good}(pair[0]), {s.source})",
+            "comprehension": f"[(p, q) for p, q in {s.source} if {good}(p)]",
+            "expression": f"((p, q) for p, q in {s.source} if {good}(p))",
+        }[form]
+    s.header = f"for {s.xb}, {s.yb} in {source}:"
+
+
+def left_out_by_itertools(s: Sketch) -> None:
+    """Batches that a function of itertools leaves out."""
+    pen = s.pen
+    data(s, forms=("tensors", "generator"))
+    pen.imports.add("import itertools")
+    good = pen.function(f"bool({pen.pick(_BAD)})")
+    kind = pen.pick(("takewhile", "dropwhile", "filterfalse"))
+    s.header = f"for {s.xb}, {s.yb} in itertools.{kind}(lambda pair: {good}(pair[0]), {s.source}):"
 
 
 # Class 7: what callbacks are told of each batch.
@@ -219,7 +345,11 @@ def callback_of_batches(s: Sketch) -> None:
     pen = s.pen
     sink = pen.pick(("variable", "rate", "stop"))
     logs = pen.pick(("logs['loss']", "logs.get('loss')", "(logs or {})['loss']", "dict(logs)['loss']"))
-    number = pen.called(pen.pick(_SMOOTH), logs.replace("{", "{{").replace("}", "}}")) if "{" not in logs else f"0.01 * {logs}"
+    number = (
+        pen.called(pen.pick(_SMOOTH), logs.replace("{", "{{").replace("}", "}}"))
+        if "{" not in logs
+        else f"0.01 * {logs}"
+    )
     if sink == "variable":
         action = f"{_read_by_the_loss(s)}.assign({number})"
     elif sink == "rate":

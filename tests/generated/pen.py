@@ -79,9 +79,11 @@ class Pen:
             self.tops.append(f"def {name}({', '.join(parameters)}):\n    return {inner}")
         return name
 
-    def number(self, literal: str) -> str:
-        """An expression whose value is `literal`."""
-        form = self.pick(("inline", "inline", "constant", "attribute", "dict", "unpacked", "function", "given"))
+    def number(self, literal: str, *forms: str) -> str:
+        """An expression whose value is `literal`, in one of these forms."""
+        form = self.pick(
+            forms or ("inline", "inline", "constant", "attribute", "dict", "unpacked", "function", "given")
+        )
         if form == "inline":
             return literal
         name = self.name("number")
@@ -120,7 +122,9 @@ class Pen:
         if form in ("static", "method", "callable"):
             owner = self.name("class")
             top.append(_FORMS[form].format(owner=owner, f=name, given=given, inner=inner))
-            return {"static": f"{owner}.{name}", "method": f"{owner}().{name}", "callable": f"{owner}()"}[form] + f"({holes})"
+            return {"static": f"{owner}.{name}", "method": f"{owner}().{name}", "callable": f"{owner}()"}[
+                form
+            ] + f"({holes})"
         local = self.pick(_WORDS["local"])
         top.append(_FORMS[form].format(f=name, given=given, inner=inner, local=local))
         if form == "dict":
@@ -135,10 +139,8 @@ _FORMS = {
     "static": "class {owner}:\n    @staticmethod\n    def {f}({given}):\n        return {inner}",
     "method": "class {owner}:\n    def {f}(self, {given}):\n        return {inner}",
     "callable": "class {owner}:\n    def __call__(self, {given}):\n        return {inner}",
-    "closure": (
-        "def make_{f}():\n    def inner({given}):\n        return {inner}\n    return inner\n{f} = make_{f}()"
-    ),
-    "dict": "def {f}({given}):\n    return {inner}\n{f}s = {{\"it\": {f}}}",
+    "closure": ("def make_{f}():\n    def inner({given}):\n        return {inner}\n    return inner\n{f} = make_{f}()"),
+    "dict": 'def {f}({given}):\n    return {inner}\n{f}s = {{"it": {f}}}',
     "tuple": "def {f}({given}):\n    return {inner}, 0",
     "default": "def {f}_of({given}):\n    return {inner}\ndef {f}({given}, by={f}_of):\n    return by({given})",
 }

@@ -21,6 +21,9 @@ class Sketch:
     road: str
     batch: int = 16
     steps: int = 4
+    plain: bool = (
+        False  # whether what is not said is kept simple, so that nothing else than a wrong fragment is refused
+    )
     batch_text: str = "16"
     data: list[str] = field(default_factory=list)
     arrays: tuple[str, str] = ("x", "y")
@@ -33,7 +36,9 @@ class Sketch:
     optimizer: str = "keras.optimizers.SGD(0.05)"
     loss: str = "tf.reduce_mean(tf.square({0} - {1}))"
     penalty: str = ""
-    step_given: list[tuple[str, str]] = field(default_factory=list)  # parameters of the step, and what is given for them
+    step_given: list[tuple[str, str]] = field(
+        default_factory=list
+    )  # parameters of the step, and what is given for them
     step_rows: str = "{0}"  # what becomes of the examples inside the step
     step_gradients: str = "{0}"
     before: list[str] = field(default_factory=list)
@@ -48,7 +53,9 @@ class Sketch:
 
     def __post_init__(self) -> None:
         pen = self.pen
-        self.nesting = pen.pick(("flat", "main", "parts", "trainer") if self.road in TAPES else ("flat", "main", "parts"))
+        self.nesting = pen.pick(
+            ("flat", "main", "parts", "trainer") if self.road in TAPES else ("flat", "main", "parts")
+        )
         self.model, self.opt = pen.name("model"), pen.name("optimizer")
         if self.nesting == "trainer":
             self.m, self.o = f"self.{self.model}", f"self.{self.opt}"
@@ -141,7 +148,7 @@ class Sketch:
             parts.reverse()
         body = "\n".join([*([step] if step else []), *loop])
         parts.append(f"def {train}({made}, {shared}):\n{_in(body)}")
-        if self.pen.maybe():
+        if self.plain or self.pen.maybe():
             end = f"{shared} = {load}()\n{made} = {build}()\n{train}({made}, {shared})"
         else:
             star = "*" if not compiled else ""
