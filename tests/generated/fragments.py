@@ -1,4 +1,4 @@
-"""Exact fragments: data, models, losses, learning rates; what is drawn for every script, whatever else is wrong in it."""
+"""Exact fragments: data, models, losses, learning rates; what is drawn for every script."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ _SUPER = """
 
 
 def own_model(s: Sketch, layers: list[str], step: str = "", changed: str = "{0}") -> None:
-    """A class of its own, with or without a training step; `changed` is what `call` does with the first layer's output."""
+    """A class of its own, perhaps with a training step; `changed` is what `call` does with the first layer's output."""
     name = s.pen.pick(("Net", "MyModel", "Regressor"))
     makes = "\n".join(f"        self.part_{i} = {layer}" for i, layer in enumerate([*layers, "keras.layers.Dense(1)"]))
     calls = "\n".join(f"        t = self.part_{i}(t)" for i in range(1, len(layers)))

@@ -22,7 +22,7 @@ _SEEDED = ("dp.shuffle_seed(", "dp.agree(", "dp.broadcast_object(")
 
 @dataclass(frozen=True)
 class Kind:
-    """A fragment. `exact_if`: what the migrated text holds where it was rewritten exactly; `part`: what it fills in a script."""
+    """A fragment. `exact_if`: what the migrated text holds where it was rewritten exactly; `part`: what it fills."""
 
     build: Callable[[Sketch], None]
     roads: tuple[str, ...]
@@ -67,6 +67,7 @@ KINDS: dict[str, Kind] = {
     "by the loss: variable": Kind(own.variable_by_the_loss, TAPES, 4, exact_if=_AVERAGED),
     "by the loss: number of steps": Kind(own.number_of_steps, LOOPS, 4, exact_if=_AVERAGED),
     **{f"carried: {carrier}": Kind(own.by(carrier), TAPES, 4, exact_if=_AVERAGED) for carrier in CARRIERS},
+    "carried: property by a made function": Kind(own.property_by_a_made_function, TAPES, 4, exact_if=_AVERAGED),
     "by the loss: end": Kind(own.stop_by_the_loss, LOOPS, 4, exact_if=_AVERAGED),
     "by the loss: batches left out": Kind(own.skip_by_the_loss, LOOPS, 4, exact_if=_AVERAGED),
     "variable: last batch": Kind(own.variable_of_the_last_batch, LOOPS, 5),
@@ -80,6 +81,7 @@ KINDS: dict[str, Kind] = {
     "exception: flag": Kind(own.exception_as_a_flag, LOOPS, 6),
     "exception: with": Kind(own.exception_in_a_with, LOOPS, 6),
     "exception: in a question": Kind(own.exception_in_a_question, LOOPS, 6),
+    "by the batch": Kind(own.by_the_batch, LOOPS, 4, exact_if=("(*dp.local_rows((",)),
     "left out by examples": Kind(own.left_out, LOOPS, 6),
     "left out by itertools": Kind(own.left_out_by_itertools, LOOPS, 6),
     "callback: batches": Kind(own.callback_of_batches, ("fit",), 7, exact_if=_AVERAGED),

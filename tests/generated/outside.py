@@ -30,6 +30,7 @@ _OWN_ORDERS = (
     ("import random", "random.Random(None).sample(range({n}), {n})"),
     ("import os", "np.argsort(np.frombuffer(os.urandom({n}), dtype='uint8'))"),
 )
+_PLAIN = ("inline", "constant", "dict", "unpacked", "function")  # where a seed stands; classes are a kind of their own
 _GENERATORS = (
     "np.random.default_rng({seed})",
     "np.random.RandomState({seed})",
@@ -53,7 +54,7 @@ def seed_of_a_class(s: Sketch) -> None:
 
 
 def _seeded(s: Sketch, made: tuple[str, str], *forms: str) -> None:
-    pen, forms = s.pen, forms or ("inline", "constant", "dict", "unpacked", "function", "given")
+    pen, forms = s.pen, forms or _PLAIN
     x, y = arrays(s)
     imported, literal = made
     if imported:
@@ -75,7 +76,8 @@ def _seeded(s: Sketch, made: tuple[str, str], *forms: str) -> None:
         rows = f"{draw}({n})" if form == "order" else f"np.sort({draw}(2 * {n})[:{n}])"
         if form == "subset":
             s.data.append(
-                f"{x}, {y} = np.repeat({x}, 2, axis=0), np.repeat({y}, 2, axis=0)\n{x} += np.arange(len({x}), dtype='float32')[:, None] * 0.001"
+                f"{x}, {y} = np.repeat({x}, 2, axis=0), np.repeat({y}, 2, axis=0)\n"
+                f"{x} += np.arange(len({x}), dtype='float32')[:, None] * 0.001"
             )
         s.data += [f"{chosen} = {rows}", f"{x}, {y} = {x}[{chosen}], {y}[{chosen}]"]
     data_of_tensors(s, x, y, "tensors", "")
@@ -94,7 +96,7 @@ def own_order(s: Sketch) -> None:
 
 
 def order_of_each_epoch(s: Sketch) -> None:
-    """Batches taken from the arrays in an order drawn in each epoch, by a generator that each process seeds for itself."""
+    """Batches of the arrays in an order drawn in each epoch, by a generator that each process seeds for itself."""
     pen = s.pen
     x, y = arrays(s)
     imported, literal = pen.pick(_SEEDS)
@@ -102,9 +104,7 @@ def order_of_each_epoch(s: Sketch) -> None:
         pen.imports.add(imported)
     s.shared = [x, y]
     n, rows, chance = str(s.batch), pen.name("local"), "chance"
-    s.before.append(
-        f"{chance} = {pen.called(pen.pick(_GENERATORS).format(seed='{0}'), pen.number(literal, 'inline', 'constant', 'dict', 'function'))}"
-    )
+    s.before.append(f"{chance} = {pen.called(pen.pick(_GENERATORS).format(seed='{0}'), pen.number(literal, *_PLAIN))}")
     s.before_epoch.append(
         pen.pick(
             (f"{rows} = {chance}.permutation(len({x}))", f"{rows} = np.arange(len({x}))\n{chance}.shuffle({rows})")
@@ -161,7 +161,8 @@ _KNOWN = (
 _UNKNOWN = (
     (
         "import sqlite3",
-        "with sqlite3.connect({1}) as db:\n    db.execute('create table if not exists t (v real)')\n    db.execute('insert into t values (?)', ({0},))",
+        "with sqlite3.connect({1}) as db:\n    db.execute('create table if not exists t (v real)')\n"
+        "    db.execute('insert into t values (?)', ({0},))",
     ),
     ("", "kept = np.memmap({1}, dtype='float32', mode='w+', shape=(4,))\nkept[0] = {0}\nkept.flush()"),
     ("", "kept = np.lib.format.open_memmap({1}, mode='w+', dtype='float32', shape=(4,))\nkept[0] = {0}"),

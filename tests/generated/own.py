@@ -1,4 +1,4 @@
-"""Fragments in which a worker's own loss or examples decide what is trained, by expressions, variables and exceptions."""
+"""Fragments in which a worker's own loss or examples decide what is trained."""
 
 from __future__ import annotations
 
@@ -75,6 +75,16 @@ def by(carrier: str) -> Callable[[Sketch], None]:
     return build
 
 
+def property_by_a_made_function(s: Sketch) -> None:
+    """A weight, by a function that another one has made, of a property."""
+    name, value = s.pen.name("helper"), _last(s, ("property",))
+    s.pen.tops.append(
+        f"def make_{name}():\n    def inner(z):\n        return 0.02 if z else 0.001\n    return inner\n"
+        f"{name} = make_{name}()"
+    )
+    weighted(s, f"{name}({s.pen.pick(_CONDITIONS).format(value)})")
+
+
 def stop_by_the_loss(s: Sketch) -> None:
     """The end of the training."""
     condition = s.pen.called(s.pen.pick(("{0} < 0.05", "float({0}) < 0.05", "not {0} >= 0.05")), s.value)
@@ -149,7 +159,7 @@ def variable_of_what_was_kept(s: Sketch) -> None:
 
 
 def variable_of_a_metric(s: Sketch) -> None:
-    """A variable, from a metric that is fed with a number of each batch, whose mean is not that of the whole batches."""
+    """A variable, from a metric fed with a number of each batch, whose mean is not that of the whole batches."""
     kept = s.pen.called(
         s.pen.pick(("float(np.quantile({0}, 0.9))", "float(np.median({0}))", "tf.reduce_max({0})")), s.yb
     )
@@ -309,6 +319,15 @@ def _checked(s: Sketch, form: str) -> None:
         s.in_batch.append(f"if not {asked}({s.xb}):\n    continue")
 
 
+def by_the_batch(s: Sketch) -> None:
+    """Batches left out, or weighted, by a question about their examples."""
+    question = s.pen.called(s.pen.pick(_BAD), s.xb)
+    if s.road in TAPES and s.pen.maybe():
+        weighted(s, f"(0.02 if {question} else 0.001)")
+    else:
+        s.in_batch.append(f"if {question}:\n    continue")
+
+
 def left_out(s: Sketch) -> None:
     """Batches that a generator, a filter or a comprehension leaves out."""
     pen = s.pen
@@ -362,7 +381,8 @@ def callback_of_batches(s: Sketch) -> None:
         body = f"    def on_train_batch_end(self, batch, logs=None):\n{_deep(action)}"
     elif pen.maybe():
         kept = f"    def on_train_batch_end(self, batch, logs=None):\n        self.last = {logs}\n\n"
-        body = f"    last = 2.0\n\n{kept}    def on_train_batch_begin(self, batch, logs=None):\n{_deep(action.replace(logs, 'self.last'))}"
+        read = _deep(action.replace(logs, "self.last"))
+        body = f"    last = 2.0\n\n{kept}    def on_train_batch_begin(self, batch, logs=None):\n{read}"
     else:
         call = "    def on_train_batch_end(self, batch, logs=None):\n        self.react(logs)\n\n"
         body = f"{call}    def react(self, logs):\n{_deep(action)}"

@@ -1,4 +1,4 @@
-"""What generated scripts are written with: choices, free names, and the ways in which an expression or a number hides."""
+"""What generated scripts are written with: choices, free names, and ways in which an expression hides."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""python tests/generated/table.py [SCRIPTS OF EACH KIND] [SEED]: what becomes of generated scripts, by the kind of their fragment."""
+"""python tests/generated/table.py [SCRIPTS OF EACH KIND] [SEED] [FILE] [KIND]: what becomes of generated scripts.
+
+The FILE gets those that are accepted, and those marked exact. `TFDP_CHECKOUT` is the folder of another state of tfdp.
+"""
 
 from __future__ import annotations
 

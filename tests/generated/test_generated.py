@@ -1,4 +1,4 @@
-"""Thousands of scripts that nobody wrote: one with a wrong fragment is refused or rewritten exactly, none crashes the tool.
+"""Scripts that nobody wrote: one with a wrong fragment is refused or rewritten exactly, none crashes the tool.
 
 `TFDP_GENERATED=N` tries N scripts of each kind, others at each run; without it a few, always the same.
 """
@@ -16,7 +16,7 @@ from kinds import KINDS
 
 MANY = int(os.environ.get("TFDP_GENERATED", "0"))
 
-# Kinds of which scripts still train another model in silence, and by what. Each must be seen to: closed, it leaves this table.
+# Kinds of which scripts still train another model in silence, and by what. One that is closed must leave this table.
 OPEN = {
     "mixed: layer": "what a layer's call does with rows is not asked",
     "mixed: lambda": "the same in a Lambda",
@@ -33,7 +33,7 @@ OPEN = {
     "count: gradients": "an own count for the global one",
     "count: clip norm": "an own count for the global one",
     "threshold on the batch": "counts behind functions; TFDP010 and TFDP053 change one place",
-    "carried: property": "a property whose value a method sets",
+    "carried: property by a made function": "a property given to a function that another one has made",
     "carried: closure": "functions that share a nonlocal name",
     "carried: setattr": "setattr()",
     "carried: into an array": "functions that write into an array: np.copyto, out=, np.put, fill",
@@ -48,6 +48,8 @@ OPEN = {
     "carried: zipped lists": "lists that a loop goes over",
     "variable: of a metric": "a metric of medians is read over all workers",
     "variable: layer": "a layer of a functional model",
+    "by the batch": "rows taken in the loop are averaged; TFDP010 and TFDP053 change one place",
+    "exception: flag": "rows that are given to a function that decides are averaged, which is no answer for the whole batch",
     "exception: with": "a context manager that swallows exceptions",
     "exception: in a question": "a function that catches and answers; TFDP010 and TFDP053 change one place",
     "left out by itertools": "takewhile and its like",
@@ -85,7 +87,7 @@ def _try(kind: str, examples: int, shrink: bool = True) -> None:
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in OPEN])
 def test_what_is_wrong_is_refused_or_rewritten(kind: str) -> None:
-    _try(kind, 8)
+    _try(kind, 5)
 
 
 @pytest.mark.parametrize("kind", OPEN)
@@ -103,7 +105,7 @@ def test_what_is_exact_does_not_crash_the_tool_and_is_mostly_migrated() -> None:
     """Refusing what is exact is allowed, and counted: `--hypothesis-show-statistics` prints the share."""
     counted: Counter[str] = Counter()
 
-    @_settings(60)
+    @_settings(40)
     @given(st.data())
     def script(data: st.DataObject) -> None:
         case = written(lambda options: data.draw(st.sampled_from(options)), None)

@@ -1,6 +1,6 @@
 """A few generated scripts are proved: what is marked exact, and migrated, trains the same model.
 
-Only where `TFDP_GENERATED_PROOFS=N` says how many; each takes about half a minute. `TFDP_GENERATED_SEED` chooses others.
+Only where `TFDP_GENERATED_PROOFS=N` says how many, of half a minute each; `TFDP_GENERATED_SEED` chooses others.
 """
 
 from __future__ import annotations
