@@ -9,7 +9,7 @@ import counts
 import outside
 import own
 from carriers import CARRIERS
-from rows import PLACES
+from rows import PLACES, outputs_lost
 from sketch import LOOPS, ROADS, TAPES, Sketch
 
 BOTH = ("per-worker", "global")
@@ -54,6 +54,7 @@ KINDS: dict[str, Kind] = {
         )
         for place, (_, roads, _, _) in PLACES.items()
     },
+    "loss: lost": Kind(outputs_lost, TAPES, exact_if=_MIXED_EXACTLY["loss"]),
     "count: factor of the loss": Kind(counts.factor_of_the_loss, TAPES, 2, GLOBAL),
     "count: given to the step": Kind(counts.given_to_the_step, TAPES, 2, GLOBAL, ("(*dp.local_rows((",)),
     "count: rate": Kind(counts.rate, LOOPS, 2, GLOBAL, ("(*dp.local_rows((",)),

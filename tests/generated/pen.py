@@ -45,6 +45,7 @@ class Pen:
         self._used: set[str] = set()
         self.tops: list[str] = []
         self.imports: set[str] = set()
+        self.without: set[str] = set()  # forms in which this script hides nothing
 
     def pick(self, options: Sequence[T]) -> T:
         chosen: T = self._choose(options)
@@ -118,7 +119,7 @@ class Pen:
         name, parameters = self.name("helper"), self._parameters(count)
         given, inner = ", ".join(parameters), body.format(*parameters)
         holes = ", ".join(f"{{{i}}}" for i in range(count))
-        form = self.pick(tuple(_FORMS))
+        form = self.pick([form for form in _FORMS if form not in self.without])
         if form in ("static", "method", "callable"):
             owner = self.name("class")
             top.append(_FORMS[form].format(owner=owner, f=name, given=given, inner=inner))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from fragments import data, functional, own_model
 from sketch import LOOPS, ROADS, TAPES, Sketch
@@ -160,11 +160,27 @@ def step(s: Sketch, expression: str) -> None:
 
 def outputs(s: Sketch, expression: str) -> None:
     """In the loss, to what the model gives."""
+    s.pen.without = {"static"}
     s.loss = f"tf.reduce_mean(tf.square({{0}} - {s.pen.called(expression, '{1}')}))"
 
 
+LOST_IN_A_LOSS = (
+    "tf.stack(tf.unstack(tf.reverse({0}, [0]), axis=1), axis=1)",
+    "tf.where({0} > tf.reduce_mean({0}), {0}, 0.0)",
+    "Rows.mixed({0})",
+)
+
+
+def outputs_lost(s: Sketch) -> None:
+    """In the loss, by expressions that are not seen through, or in a static method."""
+    s.pen.tops.append(
+        f"class Rows:\n    @staticmethod\n    def mixed(h):\n        return {s.pen.pick(MIXING).format('h')}"
+    )
+    s.loss = f"tf.reduce_mean(tf.square({{0}} - {s.pen.pick(LOST_IN_A_LOSS).format('{1}')}))"
+
+
 # place -> what it does, the roads that have it, expressions row by row, expressions across rows
-PLACES: dict[str, tuple[Callable[[Sketch, str], None], tuple[str, ...], tuple[str, ...], tuple[str, ...]]] = {
+PLACES: dict[str, tuple[Callable[[Sketch, str], None], tuple[str, ...], Sequence[str], Sequence[str]]] = {
     "layer": (layer, ROADS, ROWWISE, MIXING),
     "lambda": (wrapped, ROADS, ROWWISE, MIXING),
     "activation": (activation, ROADS, ROWWISE, MIXING),
@@ -174,5 +190,5 @@ PLACES: dict[str, tuple[Callable[[Sketch, str], None], tuple[str, ...], tuple[st
     "map": (stage, ROADS, ROWWISE, MIXING),
     "loop": (loop, LOOPS, NUMPY_ROWWISE, NUMPY_MIXING),
     "step": (step, (*TAPES, "train_step"), ROWWISE, MIXING),
-    "loss": (outputs, ROADS, ("tf.tanh({0}) * 0.5", "{0} * 2.0 - 0.1"), MIXING),
+    "loss": (outputs, ROADS, ("tf.tanh({0}) * 0.5", "{0} * 2.0 - 0.1"), [m for m in MIXING if m not in LOST_IN_A_LOSS]),
 }
