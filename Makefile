@@ -8,12 +8,13 @@ export TF_CPP_MIN_LOG_LEVEL ?= 2
 # Two files of tests at a time: many wait for processes to end. Cases share ranks, and the proofs of a script references.
 TWO := -n 2 --dist loadgroup
 
-.PHONY: help demo test prove faults lint matrix clean
+.PHONY: help demo test prove generated faults lint matrix clean
 
 help:
 	@echo "make demo    install, migrate a real script, show the diff, train on 2 processes, prove it equivalent"
 	@echo "make test    install, run the whole test suite; with TFDP_TESTS_EXEC=1 no process of it is a fork"
 	@echo "make prove   prove every fixture script on 2 and 3 processes in both modes, and its mutants wrong"
+	@echo "make generated  many generated scripts of each kind, others at each run, and proofs of some"
 	@echo "make faults  what one rank can do wrong, on 2, 3 and 4 processes: time to the error, and the message"
 	@echo "make lint    ruff, mypy --strict and the contract between rooms (import-linter)"
 	@echo "make matrix  the runtime suite on the other supported TensorFlow and Python versions"
@@ -30,7 +31,7 @@ demo: $(STAMP)
 
 test: $(STAMP)
 	@echo "== Rules, facts and other unit tests (no TensorFlow)"
-	@$(BIN)/python -m pytest -q $(TWO) tests/unit
+	@$(BIN)/python -m pytest -q $(TWO) tests/unit tests/generated
 	@echo "== One process, real ranks, command line"
 	@$(BIN)/python -m pytest -q $(TWO) tests/single tests/parallel tests/cli
 	@echo "== Proofs of the fixture scripts, a sample (all of them: make prove)"
@@ -39,6 +40,9 @@ test: $(STAMP)
 prove: $(STAMP)
 	@echo "== Proofs of all fixture scripts, both modes, on 2 and 3 processes, and what each mutant fails by"
 	@$(BIN)/python -m pytest -q $(TWO) tests/proofs
+
+generated: $(STAMP)
+	@TFDP_GENERATED=40 TFDP_GENERATED_PROOFS=10 TFDP_GENERATED_SEED=$$$$ $(BIN)/python -m pytest -q $(TWO) tests/generated
 
 faults: $(STAMP)
 	@$(BIN)/python tests/parallel/fault_table.py
