@@ -15,7 +15,7 @@ from .effects import (
 )
 from .endings import last_words
 from .examples import Data, Delivery, DeliveryKind, judge_examples, read_examples, write_examples
-from .neutralised import DRAWN, FILES, NORMALIZED, SEEDED, SHUFFLED, described
+from .neutralised import COMPILED, DRAWN, FILES, NORMALIZED, SEEDED, SHUFFLED, described
 from .rows import hashes
 from .scratch import WRITING, own_copy, protect, real_path, scratch_place, show
 from .settings import SLACK, STEPS, Optimizer, Settings, judge_settings, read_settings, write_settings
@@ -42,6 +42,7 @@ from .trace import (
 
 __all__ = [
     "BY_FILE",
+    "COMPILED",
     "DIVERGED",
     "DRAWN",
     "EFFECTS_FILE",

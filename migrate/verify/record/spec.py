@@ -14,7 +14,8 @@ class Spec:
     that shows the user's files. scratch: in it, the working directory. reference: the reference's trace folder, empty
     for the reference itself. keep_randomness:
     leave draws, shuffles and batch statistics as they are in life. float64: compute in float64, and put no step on the
-    reference's state. args: the script's arguments.
+    reference's state. args: the script's arguments. permuted: this is the reference once more, with the rows of each
+    batch in another order: one process, which is given the state of `reference` before each step.
     """
 
     path: str
@@ -28,3 +29,9 @@ class Spec:
     keep_randomness: bool
     float64: bool
     args: tuple[str, ...]
+    permuted: bool
+
+    @property
+    def migrated(self) -> bool:
+        """Whether this is the migrated script, on ranks."""
+        return bool(self.reference) and not self.permuted

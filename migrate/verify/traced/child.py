@@ -30,11 +30,13 @@ from ..record import (
     Trace,
     mark_effects,
     protect,
+    read_examples,
     real_path,
     scratch_place,
 )
 from . import float64 as _float64
 from . import keras as _keras
+from . import xla
 from .data import RecordOrder, Seeds
 from .draws import Draws
 from .effects import Watch
@@ -43,6 +45,7 @@ from .frames import Lines
 from .layers import Layers
 from .notes import Notes
 from .optimizers import Settings
+from .permuted import Permuted
 from .pipeline import Pipeline
 from .recorder import Recorder
 from .tapes import COMBINED, SHARES, WEIGHT, Tapes
@@ -56,7 +59,7 @@ class Session:
 
     def __init__(self, spec: Spec) -> None:
         self.spec = spec
-        self.rank = int(os.environ[local.RANK]) if spec.reference else 0
+        self.rank = int(os.environ[local.RANK]) if spec.migrated else 0
         self.trace = Trace(Path(spec.out) / f"rank{self.rank}")
         self.trace.folder.mkdir(parents=True, exist_ok=True)
         reference = Trace(Path(spec.reference)) if spec.reference else None
@@ -65,7 +68,7 @@ class Session:
         self.lines = Lines(spec.path)
         self.changed = Notes()
         self.seeds = Seeds(spec.seed, self.rank, self._changed)
-        header = reference.header() if reference else None
+        header = reference.header() if reference and spec.migrated else None
         self.notes = Notes()
         self.order = RecordOrder(
             self.seeds, self.rank, header, self.notes, None if spec.keep_randomness else self._changed
@@ -77,11 +80,12 @@ class Session:
         tree = Path(spec.root)
         roots = tree, Path("/", Path(spec.scratch).relative_to(tree)), Path(spec.path).parent
         self.effects = Watch(self.trace.folder, roots, self.lines, lambda: self.recorder.index, self.guard)
-        place = (self.rank, int(os.environ[local.SIZE])) if reference else None
+        place = (self.rank, int(os.environ[local.SIZE]) if spec.migrated else 1) if reference else None
         folder = reference.folder if reference else self.trace.folder
         self.layers = Layers(self.lines, self.changed)
         self.optimizers = Settings(self.trace.folder)
         self.draws = Draws(Path(spec.path), folder, place, self.recorder.moment, self._drawing)
+        self.permuted = Permuted(read_examples(reference.folder)) if reference and spec.permuted else None
         self.tapes = Tapes(self.recorder, self.registry, self.guard, self.notes)
 
     def install(self) -> None:
@@ -93,6 +97,7 @@ class Session:
         if self.spec.float64:
             _float64.install()
         self.lines.install()
+        xla.leave_out(self._changed)
         self.seeds.install()
         self.registry.install()
         self.order.install()
@@ -107,7 +112,10 @@ class Session:
         self.effects.install()
         self.tapes.install()
         _keras.update_after_gradients()
-        if self.spec.reference:
+        if self.permuted:
+            self.permuted.install()
+            self.draws.taken = self.permuted.draw
+        if self.spec.migrated:
             os.environ[local.SEED] = str(self.spec.seed % 2**32)
             _replace("init", self.seeds.keeping)
             _replace("shard", self.order.sharding)
@@ -235,6 +243,6 @@ def main() -> None:
     # A thread of the script's own that never ends would keep the process; all that is asked for is known.
     lasting = [one for one in threading.enumerate() if not one.daemon and one is not threading.main_thread()]
     if lasting and session.recorder.index >= spec.steps:
-        if spec.reference:
+        if spec.migrated:
             _runtime("shutdown")()
         session.stop("complete")
