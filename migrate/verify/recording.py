@@ -1,6 +1,7 @@
 """One run of the reference, and any number of migrated scripts held against it."""
 
 import contextlib
+import dataclasses
 import functools
 import itertools
 import math
@@ -25,7 +26,20 @@ from .judge import (
     narrow,
 )
 from .proof import Proof
-from .record import BY_FILE, FILES, TRACER_LOG, Data, Header, Spec, Trace, described, scratch_place
+from .record import (
+    BY_FILE,
+    FEWEST,
+    FILES,
+    MOST,
+    TRACER_LOG,
+    Data,
+    Header,
+    Spec,
+    Trace,
+    described,
+    read_coverage,
+    scratch_place,
+)
 from .reference import NotWidenedError, widened
 from .runs import Ended, Watch
 
@@ -75,6 +89,10 @@ class Recording:
         """
         ended = runs.run(self._folder, self._spec, 0, self._timeout, self._watch)
         self._require(ended)
+        if self._spec.fitting:
+            known = read_coverage(self._trace.folder)
+            done, short = self._trace.closed_steps(), known.short if known else None
+            self._spec = dataclasses.replace(self._spec, steps=done, fitting=False, short=short)
         self._trace.write_lock(lock(self._trace, self._spec.steps))
         values = drawn(self._trace.start(), self._trace.lock().trained)
         self._trace.write_start(values)
@@ -84,7 +102,8 @@ class Recording:
     def _watch(self, run: str, steps: int) -> None:
         if steps and not self._room_is_known:
             self._room_is_known = True
-            short = obstacles.no_room(self._trace.folder, self._spec.steps, self._np)
+            wanted = FEWEST if self._spec.fitting else self._spec.steps
+            short = obstacles.no_room(self._trace.folder, wanted, self._np)
             if short:
                 raise CouldNotRun(f"{self._spec.path}: {short}")
         if self._told is not None:
@@ -191,6 +210,7 @@ class Recording:
             diagnosis=known.text if known else None,
             cause=known.cause.value if known else None,
             limits=found.limits,
+            coverage=read_coverage(self._trace.folder),
         )
 
     def _diagnosis(
@@ -212,7 +232,8 @@ class Recording:
         _refuse_tracer_error(spec)
         done = self._trace.closed_steps()
         if ended.code is None:
-            text = f"the reference was not done in {self._timeout:g} s, in which it came to step {done} of {spec.steps}"
+            of = "" if spec.fitting else f" of {spec.steps}"
+            text = f"the reference was not done in {self._timeout:g} s, in which it came to step {done}{of}"
             raise CouldNotRun(f"{spec.path}: {text}\n{_with_hint(ended.output)}")
         if ended.code != 0:
             how = f"{NOT_FREE}: " if spec.float64 else ""
@@ -221,7 +242,7 @@ class Recording:
         if done == 0:
             text = "no update of a variable with the gradient of a tf.GradientTape was seen: nothing can be compared"
             raise CouldNotRun(f"{spec.path}: {text}\n{ended.output}")
-        if done < spec.steps:
+        if done < spec.steps and not spec.fitting:
             text = f"the reference ends after {done} updates, {spec.steps} were asked for: ask for at most {done}"
             raise CouldNotRun(f"{spec.path}: {text}")
         for index in range(done):
@@ -252,7 +273,7 @@ class Recording:
 def record(
     path: str | Path,
     np: int,
-    steps: int,
+    steps: int | None,
     *,
     reference: bytes,
     batch: Batch = "per-worker",
@@ -264,7 +285,7 @@ def record(
     keep_randomness: bool = False,
     float64: bool = False,
 ) -> Iterator[Recording]:
-    """Run `reference` under the name of `path`, in one process, for `steps` updates.
+    """Run `reference` under the name of `path`, in one process, for `steps` updates; None: past the end of an epoch.
 
     np: processes of the migrated runs to come. seed: what the generators of reference and rank 0 start from. args: the
     script's own. timeout: seconds for each run, the reference's and every migrated one. watch: told a few times a
@@ -276,7 +297,7 @@ def record(
         CouldNotRun: the reference fails, or ends before `steps` updates.
         ValueError: `np` or `steps` is below 1.
     """
-    if np < 1 or steps < 1:
+    if np < 1 or (steps is not None and steps < 1):
         raise ValueError(f"np is {np} and steps is {steps}: both must be at least 1")
     with tempfile.TemporaryDirectory(prefix="tfdp-verify-") as name:
         folder = Path(name)
@@ -285,7 +306,9 @@ def record(
             path=str(Path(path).absolute()),
             **_names(folder),
             reference="",
-            steps=steps,
+            steps=MOST if steps is None else steps,
+            fitting=steps is None,
+            short=None,
             seed=seed,
             keep_randomness=keep_randomness,
             float64=float64,

@@ -37,6 +37,8 @@ def lines(account: Account, *, whole: bool = False) -> Iterator[str]:
         yield from _losses(proof)
         yield from _differences(proof)
     yield from _table(proof, len(proof.table) if whole else MOST_ROWS)
+    if proof.coverage:
+        yield f"  covered: {proof.coverage.text}"
     if proof.rounding and proof.proved:
         yield f"  rounding: {printable(proof.rounding.text)}"
     if proof.float64 is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .coverage import BYTES, FEWEST, MOST, SECONDS, Coverage, Pass, Passes, read_coverage, write_coverage
 from .effects import (
     EFFECTS_FILE,
     Effect,
@@ -41,18 +42,22 @@ from .trace import (
 )
 
 __all__ = [
+    "BYTES",
     "BY_FILE",
     "COMPILED",
     "DIVERGED",
     "DRAWN",
     "EFFECTS_FILE",
+    "FEWEST",
     "FILES",
     "INPUT_AVERAGED",
+    "MOST",
     "NORMALIZED",
     "ORDERS_DIFFER",
     "RATE_SCALED",
     "RATE_SCALED_AGAIN",
     "SAME_BATCH",
+    "SECONDS",
     "SEEDED",
     "SHARDED",
     "SHARDED_AGAIN",
@@ -65,6 +70,7 @@ __all__ = [
     "Array",
     "Arrays",
     "Call",
+    "Coverage",
     "Data",
     "Delivery",
     "DeliveryKind",
@@ -75,6 +81,8 @@ __all__ = [
     "Lock",
     "Note",
     "Optimizer",
+    "Pass",
+    "Passes",
     "Settings",
     "Spec",
     "Step",
@@ -90,6 +98,7 @@ __all__ = [
     "mark_effects",
     "own_copy",
     "protect",
+    "read_coverage",
     "read_effects",
     "read_examples",
     "read_settings",
@@ -97,6 +106,7 @@ __all__ = [
     "scratch_place",
     "show",
     "steps_in",
+    "write_coverage",
     "write_examples",
     "write_settings",
 ]

@@ -33,6 +33,7 @@ from ..record import (
     read_examples,
     real_path,
     scratch_place,
+    write_coverage,
 )
 from . import float64 as _float64
 from . import keras as _keras
@@ -45,6 +46,7 @@ from .frames import Lines
 from .layers import Layers
 from .notes import Notes
 from .optimizers import Settings
+from .passes import Fitting, WatchedPasses
 from .permuted import Permuted
 from .pipeline import Pipeline
 from .recorder import Recorder
@@ -76,7 +78,13 @@ class Session:
         self.examples = Examples(self.trace.folder, self.guard)
         self.recorder = Recorder(self.registry, self.trace, spec.steps, self.stop, reference)
         self.recorder.free = spec.float64
-        self.recorder.entered, self.recorder.taken = self.examples.entered, self.examples.taken
+        self.passes = WatchedPasses(self.recorder.moment)
+        self.recorder.entered, self.recorder.taken = self.examples.entered, self._taken
+        self.passes.found.short = spec.short
+        self.passes.found.shortens = spec.fitting and not spec.keep_randomness
+        if spec.fitting:
+            stop = functools.partial(self.stop, "complete")
+            self.recorder.enough = Fitting(self.trace.folder, self.passes.found, stop).enough
         tree = Path(spec.root)
         roots = tree, Path("/", Path(spec.scratch).relative_to(tree)), Path(spec.path).parent
         self.effects = Watch(self.trace.folder, roots, self.lines, lambda: self.recorder.index, self.guard)
@@ -107,8 +115,9 @@ class Session:
             Pipeline(self._changed).install()  # before what exchanges draws, which is not done while data are made
             self.draws.install()
             self.layers.install()
-            _keras.keep_order(self.notes)
+            _keras.keep_order(self.notes, self.passes.shorten)
         self.examples.install()
+        self.passes.install()
         self.effects.install()
         self.tapes.install()
         _keras.update_after_gradients()
@@ -125,9 +134,14 @@ class Session:
             _replace("local_rows", self.notes.rows)
             _replace("scale_lr", self.notes.rates)
             _replace("scale_optimizer", self.notes.rates)
+            self.passes.watch_sharded_batches()
             self.examples.watch_sharded_batches()
             self._watch_tape()
             _keras.Optimizers(self.recorder, self.registry, self.guard).install()
+
+    def _taken(self) -> None:
+        self.examples.taken()
+        self.passes.taken()
 
     def _changed(self, what: str) -> None:
         self.changed.add(what, self.lines.here())
@@ -149,6 +163,7 @@ class Session:
 
     def stop(self, outcome: str) -> NoReturn:
         """End the process, from whatever loop or callback it is in."""
+        self.guard(lambda: self._write_coverage(whole=False))
         self._write_header(outcome)
         sys.stdout.flush()
         sys.stderr.flush()
@@ -157,6 +172,7 @@ class Session:
     def end(self, outcome: str) -> None:
         """The script is over."""
         self.guard(self.recorder.finish)
+        self.guard(lambda: self._write_coverage(whole=outcome == "ended"))
         self._write_header("complete" if self.recorder.index >= self.spec.steps else outcome)
 
     def guard(self, callback: Callable[[], T]) -> T:
@@ -169,6 +185,9 @@ class Session:
             sys.stderr.write(text)
             sys.stderr.flush()
             os._exit(TRACER_FAILED)
+
+    def _write_coverage(self, *, whole: bool) -> None:
+        write_coverage(self.trace.folder, self.passes.found.coverage(self.recorder.index, whole=whole))
 
     def _write_header(self, outcome: str) -> None:
         self.guard(self.optimizers.write)
