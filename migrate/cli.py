@@ -120,9 +120,7 @@ def run(ctx: click.Context, np: int, command: tuple[str, ...]) -> None:
     "--steps",
     metavar="K",
     type=click.IntRange(min=1),
-    default=20,
-    show_default=True,
-    help="Updates to compare; both runs are stopped after them.",
+    help="Updates to compare; both runs are stopped after them.  [default: 20, or up to 200 to go past an epoch's end]",
 )
 @click.option(
     "--batch",

@@ -30,13 +30,13 @@ class VerifyOptions:
     """The command's options, under their names on the command line.
 
     batch: None where it is not given. against: the original, where `script` is migrated already. timeout: seconds for
-    each run. html, png: files to write. args: the script's own.
+    each run. steps: None to go past an epoch's end. html, png: files to write. args: the script's own.
     """
 
     script: str
     args: tuple[str, ...] = ()
     np: int = 2
-    steps: int = 20
+    steps: int | None = None
     batch: Batch | None = None
     lr_scale: Scale = "linear"
     warmup_steps: int = 0
@@ -159,7 +159,9 @@ def _account(options: VerifyOptions, texts: Texts | None, proof: Proof | None, r
 
 def _said(options: VerifyOptions) -> dict[str, str]:
     """What was asked for, in words, without what is as usual."""
-    said = {"processes": str(options.np), "batch": _batch(options), "steps": str(options.steps)}
+    said = {"processes": str(options.np), "batch": _batch(options)}
+    if options.steps is not None:
+        said["steps"] = str(options.steps)
     if options.lr_scale != "linear":
         said["learning-rate scale"] = options.lr_scale
     if options.warmup_steps:

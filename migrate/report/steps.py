@@ -12,9 +12,11 @@ _EVERY_SECONDS = 15.0
 
 
 class Steps:
-    """Shows each run's name and step. On a terminal one line that is overwritten and is gone at the end."""
+    """Shows each run's name and step, of how many where that is known. On a terminal one line that is overwritten."""
 
-    def __init__(self, steps: int, stream: TextIO | None = None, environ: Mapping[str, str] = os.environ) -> None:
+    def __init__(
+        self, steps: int | None, stream: TextIO | None = None, environ: Mapping[str, str] = os.environ
+    ) -> None:
         self._steps = steps
         self._stream = sys.stderr if stream is None else stream
         self._overwrites = self._stream is not None and self._stream.isatty() and environ.get("TERM") != "dumb"
@@ -38,7 +40,8 @@ class Steps:
             return
         self._last = step
         self._next = now + (0.2 if self._overwrites else _EVERY_SECONDS)
-        text = f"{run}: step {step} of {self._steps}, {now - self._began:.0f} s"
+        of = "" if self._steps is None else f" of {self._steps}"
+        text = f"{run}: step {step}{of}, {now - self._began:.0f} s"
         self._write(f"\r\x1b[K{text}" if self._overwrites else f"{text}\n")
 
     def _write(self, text: str) -> None:

@@ -23,7 +23,7 @@ __all__ = ["CouldNotRun", "Failure", "Proof", "Recording", "Row", "prove", "reco
 def prove(
     path: str | Path,
     np: int = 2,
-    steps: int = 10,
+    steps: int | None = None,
     *,
     batch: Batch = "per-worker",
     seed: int = SEED,
@@ -38,6 +38,7 @@ def prove(
 ) -> Proof:
     """Compare the script at `path`, migrated, on `np` processes with its reference for `steps` updates.
 
+    steps: None for as many as it takes to go past the end of an epoch, where that does not take long.
     migrated, reference: source texts to use instead of what the tool makes of `path`. seed: start of all generators.
     lr_scale, warmup_steps: as in `tfdp migrate`. keep_randomness: neutralise nothing; then nothing is proved.
     float64: run freely in float64, where the script allows it, and compare the variables after each step.

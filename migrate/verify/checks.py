@@ -1,11 +1,11 @@
 """What is checked besides the numbers: examples read, files written, and what the optimizers are set to."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from .diagnosis import Cause
-from .judge import Failure, judge_free
+from .diagnosis import Cause, Diagnosis
+from .judge import Failure, Rounding, judge_free
 from .proof import Proof
 from .record import (
     Data,
@@ -95,3 +95,19 @@ def with_float64(proof: Proof, reference: Trace, ranks: Sequence[Trace]) -> Proo
     one = found.failure
     reason = f"step {one.step}, rank {one.rank}: {one.variable} {one.text} in float64"
     return dataclasses.replace(proof, proved=False, failure=one, reason=reason)
+
+
+def with_rounding(
+    proof: Proof, measured: Rounding, failure: Failure, sentence: str, known: Callable[[], Diagnosis | None]
+) -> Proof:
+    """The proof with how a gradient was decided that may be rounding.
+
+    failure, sentence: that gradient, where it is not. known: asked for the likely cause then.
+    """
+    proof = dataclasses.replace(proof, rounding=measured)
+    if measured.passed:
+        return dataclasses.replace(proof, limits=dataclasses.replace(proof.limits, **measured.limits))
+    found = known()
+    reason = f"{sentence}\n{measured.text}"
+    cause = (found.text, found.cause.value) if found else (None, None)
+    return dataclasses.replace(proof, proved=False, failure=failure, reason=reason, diagnosis=cause[0], cause=cause[1])

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from .judge import FLOAT32, LIMIT, Failure, Limits, Point, Row
-from .record import Data, Effects, Settings
+from .judge import FLOAT32, LIMIT, Failure, Limits, Point, Rounding, Row
+from .record import Coverage, Data, Effects, Settings
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,8 @@ class Proof:
     settings: Settings | None = None
     randomness_kept: bool = False
     float64: float | None = None
+    rounding: Rounding | None = None
+    coverage: Coverage | None = None
 
     def __str__(self) -> str:
         verdict = "trains the same model" if self.proved else "DOES NOT train the same model"
@@ -61,6 +63,10 @@ class Proof:
             parts = [f"{name} {value:.1e} (limit {limit:.0e})" for name, value, limit in measured]
             lines.append(f"  largest relative difference: {', '.join(parts)}")
             lines.extend(_table(self.table))
+        if self.coverage:
+            lines.append(f"  covered: {self.coverage.text}")
+        if self.rounding and self.proved:
+            lines.append(f"  rounding: {self.rounding.text}")
         if self.float64 is not None:
             lines.append(f"  variables after all steps, free in float64: {self.float64:.1e} (limit {LIMIT:.0e})")
         if self.data:

@@ -1,6 +1,8 @@
 """One run of the reference, and any number of migrated scripts held against it."""
 
 import contextlib
+import dataclasses
+import functools
 import itertools
 import math
 import signal
@@ -10,10 +12,34 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from . import checks, obstacles, runs
-from .diagnosis import diagnose, places
-from .judge import Comparison, Failure, compared, drawn, lock, narrow
+from .diagnosis import Diagnosis, diagnose, places
+from .judge import (
+    Comparison,
+    Failure,
+    Rounding,
+    compared,
+    drawn,
+    first,
+    in_float64,
+    in_permuted_rows,
+    lock,
+    narrow,
+)
 from .proof import Proof
-from .record import BY_FILE, FILES, TRACER_LOG, Data, Header, Spec, Trace, described, scratch_place
+from .record import (
+    BY_FILE,
+    FEWEST,
+    FILES,
+    MOST,
+    TRACER_LOG,
+    Data,
+    Header,
+    Spec,
+    Trace,
+    described,
+    read_coverage,
+    scratch_place,
+)
 from .reference import NotWidenedError, widened
 from .runs import Ended, Watch
 
@@ -51,6 +77,9 @@ class Recording:
         self._room_is_known = False
         self._number = itertools.count(1)
         self._trace = Trace(Path(spec.out) / "rank0")
+        self._wide: Recording | None = None
+        self._narrow = ""  # why there is no record in float64
+        self._permuted: Comparison | None = None
 
     def make(self) -> None:
         """Run the reference.
@@ -60,6 +89,10 @@ class Recording:
         """
         ended = runs.run(self._folder, self._spec, 0, self._timeout, self._watch)
         self._require(ended)
+        if self._spec.fitting:
+            known = read_coverage(self._trace.folder)
+            done, short = self._trace.closed_steps(), known.short if known else None
+            self._spec = dataclasses.replace(self._spec, steps=done, fitting=False, short=short)
         self._trace.write_lock(lock(self._trace, self._spec.steps))
         values = drawn(self._trace.start(), self._trace.lock().trained)
         self._trace.write_start(values)
@@ -69,7 +102,8 @@ class Recording:
     def _watch(self, run: str, steps: int) -> None:
         if steps and not self._room_is_known:
             self._room_is_known = True
-            short = obstacles.no_room(self._trace.folder, self._spec.steps, self._np)
+            wanted = FEWEST if self._spec.fitting else self._spec.steps
+            short = obstacles.no_room(self._trace.folder, wanted, self._np)
             if short:
                 raise CouldNotRun(f"{self._spec.path}: {short}")
         if self._told is not None:
@@ -94,14 +128,59 @@ class Recording:
         _refuse_tracer_error(spec)
         ranks = [Trace(Path(spec.out) / f"rank{rank}") for rank in range(self._np)]
         data = None if spec.keep_randomness else checks.data(self._trace, ranks, self._spec.steps)
-        proof = self._judged(compared(self._trace, ranks, self._spec.steps), ranks, ended, data)
+        found = compared(self._trace, ranks, self._spec.steps, strict=spec.float64 or spec.keep_randomness)
+        proof = self._judged(found, ranks, ended, data)
         if data is not None:
             proof = checks.with_data(proof, data)
         proof = checks.with_settings(proof, self._trace, ranks)
         if spec.float64:
             proof = checks.with_float64(proof, self._trace, ranks)
         proof = checks.with_files(proof, checks.files(ranks, spec, self._spec.steps))
+        if found.undecided and proof.proved:
+            found.failure = one = first(found.undecided)
+            measured = self._in_float64(found, migrated, path) or self._in_permuted_rows(found)
+            known = functools.partial(self._diagnosis, found, ranks, data=data)
+            return checks.with_rounding(proof, measured, one, _sentence(one), known)
         return checks.with_randomness(proof) if spec.keep_randomness else proof
+
+    def _in_float64(self, found: Comparison, migrated: bytes, path: str | Path | None) -> Rounding | None:
+        """What both runs show in float64, None where they show nothing there."""
+        try:
+            if self._wide is None and not self._narrow:
+                self._wide = self._made_wide()
+            again = self._wide.prove(migrated, path) if self._wide else None
+        except CouldNotRun as error:
+            self._narrow = _told(self._spec.path, error)
+            return None
+        if again is None or again.float64 is None:
+            return None
+        if not again.proved and again.failure is None:
+            self._narrow = "the migrated run fails there"
+            return None
+        largest = {"loss": again.loss, "gradient": again.gradient, "variables": again.float64}
+        return in_float64(found.undecided, largest, "" if again.proved else again.reason)
+
+    def _made_wide(self) -> "Recording":
+        folder = self._folder / "float64"
+        folder.mkdir()
+        source = Path(self._spec.source).read_bytes()
+        (folder / "source.py").write_bytes(_text(self._spec.path, source, float64=True))
+        spec = Spec(**{**vars(self._spec), **_names(folder), "float64": True})
+        wide = Recording(folder, spec, self._np, self._batch, timeout=self._timeout, watch=self._told, original=None)
+        wide.make()
+        return wide
+
+    def _in_permuted_rows(self, found: Comparison) -> Rounding:
+        if self._permuted is None:
+            folder = self._folder / "permuted"
+            folder.mkdir()
+            names = {**_names(folder), "source": self._spec.source, "reference": str(self._trace.folder)}
+            spec = Spec(**{**vars(self._spec), **names, "permuted": True})
+            runs.run(folder, spec, 0, self._timeout, self._told)
+            _refuse_tracer_error(spec)
+            other = Trace(Path(spec.out) / "rank0")
+            self._permuted = compared(self._trace, [other], self._spec.steps)
+        return in_permuted_rows(found, self._permuted, self._spec.steps, self._narrow)
 
     def _judged(self, found: Comparison, ranks: Sequence[Trace], ended: Ended, data: Data | None) -> Proof:
         header = self._trace.header()
@@ -111,11 +190,7 @@ class Recording:
         crashed = failed and (found.failure is None or found.failure.kind == "steps" or _cut_short(found, ranks))
         known = None
         if (failed or found.failure) and not (crashed and ended.code is None):
-            reason = failed if crashed else ""
-            steps, script = self._spec.steps, self._spec.path
-            known = diagnose(
-                found, self._trace, ranks, steps, batch=self._batch, reason=reason, script=script, data=data
-            )
+            known = self._diagnosis(found, ranks, reason=failed if crashed else "", data=data)
         return Proof(
             script=self._spec.path,
             np=self._np,
@@ -135,7 +210,14 @@ class Recording:
             diagnosis=known.text if known else None,
             cause=known.cause.value if known else None,
             limits=found.limits,
+            coverage=read_coverage(self._trace.folder),
         )
+
+    def _diagnosis(
+        self, found: Comparison, ranks: Sequence[Trace], *, reason: str = "", data: Data | None
+    ) -> Diagnosis | None:
+        steps, script = self._spec.steps, self._spec.path
+        return diagnose(found, self._trace, ranks, steps, batch=self._batch, reason=reason, script=script, data=data)
 
     def _neutralised(self, migrated: Header | None) -> tuple[str, ...]:
         header = self._trace.header()
@@ -150,7 +232,8 @@ class Recording:
         _refuse_tracer_error(spec)
         done = self._trace.closed_steps()
         if ended.code is None:
-            text = f"the reference was not done in {self._timeout:g} s, in which it came to step {done} of {spec.steps}"
+            of = "" if spec.fitting else f" of {spec.steps}"
+            text = f"the reference was not done in {self._timeout:g} s, in which it came to step {done}{of}"
             raise CouldNotRun(f"{spec.path}: {text}\n{_with_hint(ended.output)}")
         if ended.code != 0:
             how = f"{NOT_FREE}: " if spec.float64 else ""
@@ -159,7 +242,7 @@ class Recording:
         if done == 0:
             text = "no update of a variable with the gradient of a tf.GradientTape was seen: nothing can be compared"
             raise CouldNotRun(f"{spec.path}: {text}\n{ended.output}")
-        if done < spec.steps:
+        if done < spec.steps and not spec.fitting:
             text = f"the reference ends after {done} updates, {spec.steps} were asked for: ask for at most {done}"
             raise CouldNotRun(f"{spec.path}: {text}")
         for index in range(done):
@@ -190,7 +273,7 @@ class Recording:
 def record(
     path: str | Path,
     np: int,
-    steps: int,
+    steps: int | None,
     *,
     reference: bytes,
     batch: Batch = "per-worker",
@@ -202,7 +285,7 @@ def record(
     keep_randomness: bool = False,
     float64: bool = False,
 ) -> Iterator[Recording]:
-    """Run `reference` under the name of `path`, in one process, for `steps` updates.
+    """Run `reference` under the name of `path`, in one process, for `steps` updates; None: past the end of an epoch.
 
     np: processes of the migrated runs to come. seed: what the generators of reference and rank 0 start from. args: the
     script's own. timeout: seconds for each run, the reference's and every migrated one. watch: told a few times a
@@ -214,7 +297,7 @@ def record(
         CouldNotRun: the reference fails, or ends before `steps` updates.
         ValueError: `np` or `steps` is below 1.
     """
-    if np < 1 or steps < 1:
+    if np < 1 or (steps is not None and steps < 1):
         raise ValueError(f"np is {np} and steps is {steps}: both must be at least 1")
     with tempfile.TemporaryDirectory(prefix="tfdp-verify-") as name:
         folder = Path(name)
@@ -223,11 +306,14 @@ def record(
             path=str(Path(path).absolute()),
             **_names(folder),
             reference="",
-            steps=steps,
+            steps=MOST if steps is None else steps,
+            fitting=steps is None,
+            short=None,
             seed=seed,
             keep_randomness=keep_randomness,
             float64=float64,
             args=tuple(args),
+            permuted=False,
         )
         recording = Recording(folder, spec, np, batch, timeout=timeout, watch=watch, original=original)
         recording.make()
@@ -250,6 +336,11 @@ def _text(path: str | Path, source: bytes, *, float64: bool) -> bytes:
         return widened(source) if float64 else source
     except NotWidenedError as error:
         raise CouldNotRun(f"{path}: {NOT_FREE}: {error}") from error
+
+
+def _told(path: str, error: CouldNotRun) -> str:
+    """The first line of what keeps a script from float64."""
+    return str(error).removeprefix(f"{path}: ").removeprefix(f"{NOT_FREE}: ").splitlines()[0]
 
 
 def _refuse_tracer_error(spec: Spec) -> None:

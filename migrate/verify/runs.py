@@ -67,6 +67,7 @@ def _wait(process: subprocess.Popen[bytes], timeout: float, spec: Spec, ranks: i
     """The exit status, None when the time is up."""
     end = time.monotonic() + timeout
     name = f"the migrated script on {ranks} processes" if ranks else "the reference in one process"
+    name += ", in float64" if spec.float64 else ", with the rows of its batches permuted" if spec.permuted else ""
     folders = [Path(spec.out) / f"rank{rank}" for rank in range(max(1, ranks))]
     while (left := end - time.monotonic()) > 0:
         if watch is not None:

@@ -43,7 +43,7 @@ def numbers(first: int, count: int) -> range:
 def test_a_partition_is_shared_and_counted() -> None:
     found = examples.judge_examples(reference(), sharded(3), STEPS)
     assert (found.outcome, found.examples) == ("shared", ((8, 8, 8),))
-    of = "each of the reference's 24 examples, in the first pass over them,"
+    of = "each of the reference's 24 examples"
     assert found.text == f"{of} was read by one rank, in the same step (rank 0 8, rank 1 8, rank 2 8)"
 
 

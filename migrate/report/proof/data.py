@@ -46,6 +46,8 @@ def _proof(proof: Proof) -> dict[str, Any]:
         "variables": [vars(row) for row in proof.table],
         "steps": [_point(point) for point in proof.points],
         "float64": proof.float64,
+        "coverage": {**vars(proof.coverage), "text": proof.coverage.text} if proof.coverage else None,
+        "rounding": vars(proof.rounding) if proof.rounding else None,
         "examples": vars(proof.data) if proof.data else None,
         "files": vars(proof.effects) if proof.effects else None,
         "optimizers": vars(proof.settings) if proof.settings else None,

@@ -130,6 +130,10 @@ def _cell(value: float | None, limit: float) -> str:
 def _checked(proof: Proof) -> Iterator[str]:
     found = {"Examples": proof.data, "Files": proof.effects, "Optimizers": proof.settings}
     said = {name: each.text for name, each in found.items() if each}
+    if proof.coverage:
+        said["Covered"] = proof.coverage.text
+    if proof.rounding and proof.proved:
+        said["Rounding"] = proof.rounding.text
     if said:
         yield "<h2>Examples, files and optimizers</h2>"
         yield from (f"<p><b>{name}:</b> {escape(text)}</p>" for name, text in said.items())

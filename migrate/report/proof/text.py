@@ -37,6 +37,10 @@ def lines(account: Account, *, whole: bool = False) -> Iterator[str]:
         yield from _losses(proof)
         yield from _differences(proof)
     yield from _table(proof, len(proof.table) if whole else MOST_ROWS)
+    if proof.coverage:
+        yield f"  covered: {proof.coverage.text}"
+    if proof.rounding and proof.proved:
+        yield f"  rounding: {printable(proof.rounding.text)}"
     if proof.float64 is not None:
         yield f"  variables after all steps, free in float64: {proof.float64:.1e} (limit {LIMIT:.0e})"
     for name, found in (("examples", proof.data), ("files", proof.effects), ("optimizers", proof.settings)):

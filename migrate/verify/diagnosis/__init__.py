@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from .causation import diagnose
-from .causes import Cause, places
+from .causes import Cause, Diagnosis, places
 
-__all__ = ["Cause", "diagnose", "places"]
+__all__ = ["Cause", "Diagnosis", "diagnose", "places"]

@@ -8,6 +8,7 @@ from .compare import (
     FLOAT32,
     GRADIENT,
     LOSS,
+    UNDECIDED,
     Comparison,
     Failure,
     Limits,
@@ -18,6 +19,7 @@ from .compare import (
     lock,
 )
 from .free import LIMIT, judge_free, narrow
+from .rounding import Rounding, first, in_float64, in_permuted_rows
 
 __all__ = [
     "EPSILON",
@@ -26,13 +28,18 @@ __all__ = [
     "GRADIENT",
     "LIMIT",
     "LOSS",
+    "UNDECIDED",
     "Comparison",
     "Failure",
     "Limits",
     "Point",
+    "Rounding",
     "Row",
     "compared",
     "drawn",
+    "first",
+    "in_float64",
+    "in_permuted_rows",
     "judge_free",
     "lock",
     "narrow",

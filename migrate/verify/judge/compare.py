@@ -21,6 +21,8 @@ import numpy as np
 from ..record import Array, Arrays, Call, Header, Lock, Step, Trace
 
 LOSS, GRADIENT, UPDATE = 1e-6, 1e-5, 1e-4
+# Up to so many times its limit, a loss or gradient in float32 may be rounding, where its terms nearly cancel.
+UNDECIDED = 10
 # What rounding leaves of a gradient whose terms cancel, as a part of the norm of all gradients taken together: that of
 # the last bias of a discriminator, say, is a sum over all examples and places of terms of both signs.
 CANCELLED = 1e-6
@@ -89,9 +91,14 @@ class Point:
 
 @dataclass
 class Comparison:
-    """Everything found; `failure` is the first in order of steps."""
+    """Everything found; `failure` is the first in order of steps.
+
+    undecided: by variable, the first gradient that is off by more than its limit and may be rounding all the same; the
+    first such loss has an empty key.
+    """
 
     failure: Failure | None = None
+    undecided: dict[str, Failure] = field(default_factory=dict)
     loss: float = 0.0
     gradients: dict[str, float] = field(default_factory=dict)
     updates: dict[str, float] = field(default_factory=dict)
@@ -130,9 +137,12 @@ def drawn(start: Arrays, trained: Sequence[str]) -> dict[str, Array]:
     return {key: value for key, value in start.items() if key in trained or (value.size > 1 and np.ptp(value) > 0)}
 
 
-def compared(reference: Trace, ranks: Sequence[Trace], steps: int) -> Comparison:
-    """Compare `steps` steps of every rank with the reference's."""
-    return _Judge(reference, ranks, steps).judge()
+def compared(reference: Trace, ranks: Sequence[Trace], steps: int, *, strict: bool = True) -> Comparison:
+    """Compare `steps` steps of every rank with the reference's.
+
+    strict: a loss or gradient that may be rounding fails, too.
+    """
+    return _Judge(reference, ranks, steps, strict).judge()
 
 
 def readable(key: str, names: Mapping[str, str]) -> str:
@@ -150,7 +160,7 @@ class _Place:
 
 
 class _Judge:
-    def __init__(self, reference: Trace, ranks: Sequence[Trace], steps: int) -> None:
+    def __init__(self, reference: Trace, ranks: Sequence[Trace], steps: int, strict: bool) -> None:
         header = reference.header() or Header("ended")
         self._names = header.names
         self._reference = reference
@@ -159,6 +169,7 @@ class _Judge:
         self._lock = reference.lock()
         dtypes = [header.compute, *(key.rsplit("|", 2)[1] for key in self._lock.trained)]
         self._coarse = max(EPSILONS.get(dtype, EPSILON) / EPSILON for dtype in dtypes)
+        self._undecided = 1 if strict or self._coarse > 1 else UNDECIDED
         self._largest = _largest_losses(reference, steps)
         limits = {"loss": LOSS, "gradient": GRADIENT, "update": UPDATE}
         limits = {kind: self._limit(kind, limit) for kind, limit in limits.items()}
@@ -272,17 +283,24 @@ class _Judge:
 
     def _hold(self, place: _Place, kind: str, value: float, limit: float) -> None:
         limit = self._limit(kind, limit)
-        if not value <= limit:
-            self._fail(place, kind, value, limit, f"differs by {value:.2g}, the limit is {limit:.2g}")
+        if value <= limit:
+            return
+        failure = self._failure(place, kind, value, limit, f"differs by {value:.2g}, the limit is {limit:.2g}")
+        if kind in ("loss", "gradient") and value <= limit * self._undecided:
+            self.found.undecided.setdefault(place.key, failure)
+        else:
+            self.found.failure = self.found.failure or failure
 
     def _limit(self, kind: str, limit: float) -> float:
         """The limit for the script's own dtypes."""
         return min(limit * self._coarse, COARSEST[kind]) if kind in COARSEST else limit
 
     def _fail(self, place: _Place, kind: str, value: float, limit: float, text: str) -> None:
-        if self.found.failure is None:
-            variable = readable(place.key, self._names) if place.key else ""
-            self.found.failure = Failure(place.step, place.rank, variable, kind, float(value), float(limit), text)
+        self.found.failure = self.found.failure or self._failure(place, kind, value, limit, text)
+
+    def _failure(self, place: _Place, kind: str, value: float, limit: float, text: str) -> Failure:
+        variable = readable(place.key, self._names) if place.key else ""
+        return Failure(place.step, place.rank, variable, kind, float(value), float(limit), text)
 
 
 def _steps(trace: Trace, steps: int) -> Iterator[Step]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .coverage import BYTES, FEWEST, MOST, SECONDS, Coverage, Pass, Passes, read_coverage, write_coverage
 from .effects import (
     EFFECTS_FILE,
     Effect,
@@ -15,7 +16,7 @@ from .effects import (
 )
 from .endings import last_words
 from .examples import Data, Delivery, DeliveryKind, judge_examples, read_examples, write_examples
-from .neutralised import DRAWN, FILES, NORMALIZED, SEEDED, SHUFFLED, described
+from .neutralised import COMPILED, DRAWN, FILES, NORMALIZED, SEEDED, SHUFFLED, described
 from .rows import hashes
 from .scratch import WRITING, own_copy, protect, real_path, scratch_place, show
 from .settings import SLACK, STEPS, Optimizer, Settings, judge_settings, read_settings, write_settings
@@ -41,17 +42,22 @@ from .trace import (
 )
 
 __all__ = [
+    "BYTES",
     "BY_FILE",
+    "COMPILED",
     "DIVERGED",
     "DRAWN",
     "EFFECTS_FILE",
+    "FEWEST",
     "FILES",
     "INPUT_AVERAGED",
+    "MOST",
     "NORMALIZED",
     "ORDERS_DIFFER",
     "RATE_SCALED",
     "RATE_SCALED_AGAIN",
     "SAME_BATCH",
+    "SECONDS",
     "SEEDED",
     "SHARDED",
     "SHARDED_AGAIN",
@@ -64,6 +70,7 @@ __all__ = [
     "Array",
     "Arrays",
     "Call",
+    "Coverage",
     "Data",
     "Delivery",
     "DeliveryKind",
@@ -74,6 +81,8 @@ __all__ = [
     "Lock",
     "Note",
     "Optimizer",
+    "Pass",
+    "Passes",
     "Settings",
     "Spec",
     "Step",
@@ -89,6 +98,7 @@ __all__ = [
     "mark_effects",
     "own_copy",
     "protect",
+    "read_coverage",
     "read_effects",
     "read_examples",
     "read_settings",
@@ -96,6 +106,7 @@ __all__ = [
     "scratch_place",
     "show",
     "steps_in",
+    "write_coverage",
     "write_examples",
     "write_settings",
 ]

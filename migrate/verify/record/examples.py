@@ -245,9 +245,9 @@ def _shared_text(wanted: Bags, parts: Sequence[Part], counts: Sequence[Sequence[
     total = sum(_all(wanted, parts[0]).values())
     by_rank = [sum(each[rank] for each in counts) for rank in range(len(counts[0]))] if counts else []
     said = ", ".join(f"rank {rank} {count}" for rank, count in enumerate(by_rank))
-    # At the end of a pass scripts evaluate, save and decide: none of which a proof has seen that does not come there.
-    passes = f"{len(counts)} passes" if len(counts) > 1 else "the first pass"
-    of = f"each of the reference's {total} examples, in {passes} over them,"
+    # A pass by Keras is not told from the next: how many epochs came to their end is said by what the proof covers.
+    passes = f", in {len(counts)} passes over them," if len(counts) > 1 else ""
+    of = f"each of the reference's {total} examples{passes}"
     return f"{of} was read by one rank, in the same step ({said})"
 
 

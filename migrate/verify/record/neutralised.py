@@ -8,6 +8,7 @@ from .trace import Note
 NORMALIZED = "batch statistics: BatchNormalization uses its moving ones, in the reference and on every rank"
 SHUFFLED = "order: shuffle keeps the order of the records that a rank has"
 DRAWN = "draws in the model: each rank takes its rows of what the reference draws"
+COMPILED = "XLA: nothing is compiled by it (jit_compile) in either run, because what it compiles cannot be recorded"
 FILES = (
     "whole files (by='file'): here their records are sharded one by one, so that the other order in life, and what is "
     "left out there, is not compared"

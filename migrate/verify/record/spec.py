@@ -12,9 +12,12 @@ class Spec:
 
     path: the script's own path. source: file with the text to run instead. out: folder for the traces. root: the tree
     that shows the user's files. scratch: in it, the working directory. reference: the reference's trace folder, empty
-    for the reference itself. keep_randomness:
-    leave draws, shuffles and batch statistics as they are in life. float64: compute in float64, and put no step on the
-    reference's state. args: the script's arguments.
+    for the reference itself. steps: updates to record; where `fitting`, at most so many, and no more than it takes to
+    go past the end of an epoch. keep_randomness: leave draws, shuffles and batch statistics as they are in life.
+    float64: compute in float64, and put no step on the reference's state. args: the script's arguments. permuted: this
+    is the reference once more, with the rows of each batch in another order: one process, which is given the state of
+    `reference` before each step. short: batches after which each
+    pass over the data ends, None: where it ends in life.
     """
 
     path: str
@@ -28,3 +31,11 @@ class Spec:
     keep_randomness: bool
     float64: bool
     args: tuple[str, ...]
+    permuted: bool
+    fitting: bool
+    short: int | None
+
+    @property
+    def migrated(self) -> bool:
+        """Whether this is the migrated script, on ranks."""
+        return bool(self.reference) and not self.permuted

@@ -30,11 +30,14 @@ from ..record import (
     Trace,
     mark_effects,
     protect,
+    read_examples,
     real_path,
     scratch_place,
+    write_coverage,
 )
 from . import float64 as _float64
 from . import keras as _keras
+from . import xla
 from .data import RecordOrder, Seeds
 from .draws import Draws
 from .effects import Watch
@@ -43,6 +46,8 @@ from .frames import Lines
 from .layers import Layers
 from .notes import Notes
 from .optimizers import Settings
+from .passes import Fitting, WatchedPasses
+from .permuted import Permuted
 from .pipeline import Pipeline
 from .recorder import Recorder
 from .tapes import COMBINED, SHARES, WEIGHT, Tapes
@@ -56,7 +61,7 @@ class Session:
 
     def __init__(self, spec: Spec) -> None:
         self.spec = spec
-        self.rank = int(os.environ[local.RANK]) if spec.reference else 0
+        self.rank = int(os.environ[local.RANK]) if spec.migrated else 0
         self.trace = Trace(Path(spec.out) / f"rank{self.rank}")
         self.trace.folder.mkdir(parents=True, exist_ok=True)
         reference = Trace(Path(spec.reference)) if spec.reference else None
@@ -65,7 +70,7 @@ class Session:
         self.lines = Lines(spec.path)
         self.changed = Notes()
         self.seeds = Seeds(spec.seed, self.rank, self._changed)
-        header = reference.header() if reference else None
+        header = reference.header() if reference and spec.migrated else None
         self.notes = Notes()
         self.order = RecordOrder(
             self.seeds, self.rank, header, self.notes, None if spec.keep_randomness else self._changed
@@ -73,15 +78,22 @@ class Session:
         self.examples = Examples(self.trace.folder, self.guard)
         self.recorder = Recorder(self.registry, self.trace, spec.steps, self.stop, reference)
         self.recorder.free = spec.float64
-        self.recorder.entered, self.recorder.taken = self.examples.entered, self.examples.taken
+        self.passes = WatchedPasses(self.recorder.moment)
+        self.recorder.entered, self.recorder.taken = self.examples.entered, self._taken
+        self.passes.found.short = spec.short
+        self.passes.found.shortens = spec.fitting and not spec.keep_randomness
+        if spec.fitting:
+            stop = functools.partial(self.stop, "complete")
+            self.recorder.enough = Fitting(self.trace.folder, self.passes.found, stop).enough
         tree = Path(spec.root)
         roots = tree, Path("/", Path(spec.scratch).relative_to(tree)), Path(spec.path).parent
         self.effects = Watch(self.trace.folder, roots, self.lines, lambda: self.recorder.index, self.guard)
-        place = (self.rank, int(os.environ[local.SIZE])) if reference else None
+        place = (self.rank, int(os.environ[local.SIZE]) if spec.migrated else 1) if reference else None
         folder = reference.folder if reference else self.trace.folder
         self.layers = Layers(self.lines, self.changed)
         self.optimizers = Settings(self.trace.folder)
         self.draws = Draws(Path(spec.path), folder, place, self.recorder.moment, self._drawing)
+        self.permuted = Permuted(read_examples(reference.folder)) if reference and spec.permuted else None
         self.tapes = Tapes(self.recorder, self.registry, self.guard, self.notes)
 
     def install(self) -> None:
@@ -93,6 +105,7 @@ class Session:
         if self.spec.float64:
             _float64.install()
         self.lines.install()
+        xla.leave_out(self._changed)
         self.seeds.install()
         self.registry.install()
         self.order.install()
@@ -102,12 +115,16 @@ class Session:
             Pipeline(self._changed).install()  # before what exchanges draws, which is not done while data are made
             self.draws.install()
             self.layers.install()
-            _keras.keep_order(self.notes)
+            _keras.keep_order(self.notes, self.passes.shorten)
         self.examples.install()
+        self.passes.install()
         self.effects.install()
         self.tapes.install()
         _keras.update_after_gradients()
-        if self.spec.reference:
+        if self.permuted:
+            self.permuted.install()
+            self.draws.taken = self.permuted.draw
+        if self.spec.migrated:
             os.environ[local.SEED] = str(self.spec.seed % 2**32)
             _replace("init", self.seeds.keeping)
             _replace("shard", self.order.sharding)
@@ -117,9 +134,14 @@ class Session:
             _replace("local_rows", self.notes.rows)
             _replace("scale_lr", self.notes.rates)
             _replace("scale_optimizer", self.notes.rates)
+            self.passes.watch_sharded_batches()
             self.examples.watch_sharded_batches()
             self._watch_tape()
             _keras.Optimizers(self.recorder, self.registry, self.guard).install()
+
+    def _taken(self) -> None:
+        self.examples.taken()
+        self.passes.taken()
 
     def _changed(self, what: str) -> None:
         self.changed.add(what, self.lines.here())
@@ -141,6 +163,7 @@ class Session:
 
     def stop(self, outcome: str) -> NoReturn:
         """End the process, from whatever loop or callback it is in."""
+        self.guard(lambda: self._write_coverage(whole=False))
         self._write_header(outcome)
         sys.stdout.flush()
         sys.stderr.flush()
@@ -149,6 +172,7 @@ class Session:
     def end(self, outcome: str) -> None:
         """The script is over."""
         self.guard(self.recorder.finish)
+        self.guard(lambda: self._write_coverage(whole=outcome == "ended"))
         self._write_header("complete" if self.recorder.index >= self.spec.steps else outcome)
 
     def guard(self, callback: Callable[[], T]) -> T:
@@ -161,6 +185,9 @@ class Session:
             sys.stderr.write(text)
             sys.stderr.flush()
             os._exit(TRACER_FAILED)
+
+    def _write_coverage(self, *, whole: bool) -> None:
+        write_coverage(self.trace.folder, self.passes.found.coverage(self.recorder.index, whole=whole))
 
     def _write_header(self, outcome: str) -> None:
         self.guard(self.optimizers.write)
@@ -235,6 +262,6 @@ def main() -> None:
     # A thread of the script's own that never ends would keep the process; all that is asked for is known.
     lasting = [one for one in threading.enumerate() if not one.daemon and one is not threading.main_thread()]
     if lasting and session.recorder.index >= spec.steps:
-        if spec.reference:
+        if spec.migrated:
             _runtime("shutdown")()
         session.stop("complete")

@@ -48,6 +48,7 @@ class Draws:
         self._lines: dict[Site, list[tuple[int, ...]]] = {}
         self._counts: Counter[str] = Counter()
         self._drawn: WeakKeyDictionary[Any, Counter[str]] = WeakKeyDictionary()
+        self.taken: Callable[[Array], Array] = lambda drawn: drawn  # what becomes of what this process takes
 
     def install(self) -> None:
         """Wrap TensorFlow's functions and generators, and Keras' layers that draw."""
@@ -197,7 +198,7 @@ class Draws:
         while step == 0 and number and not self._file(place, number).exists():
             number -= 1
         file = self._file(place, number)
-        return _rows(value, np.load(file), *self._place) if file.exists() else value
+        return self.taken(_rows(value, np.load(file), *self._place)) if file.exists() else value
 
     def _file(self, place: str, number: int) -> Path:
         return self._folder / f"{place}-{number}.npy"

@@ -6,7 +6,7 @@ from types import FrameType
 from typing import Any
 
 KERAS = ("keras", "tf_keras")
-_INSIDE = ("tensorflow", *KERAS)
+INSIDE = ("tensorflow", *KERAS)
 _GENERATED = "__autograph_generated_file"
 
 
@@ -24,7 +24,7 @@ def inside(frame: FrameType) -> bool:
     package = name.split(".")[0]
     if _GENERATED in frame.f_code.co_filename:
         return False
-    return package in _INSIDE or name.startswith("tfdp.migrate.verify")
+    return package in INSIDE or name.startswith("tfdp.migrate.verify")
 
 
 class Lines:

@@ -25,8 +25,11 @@ from .variables import Registry
 T = TypeVar("T")
 
 
-def keep_order(notes: Notes) -> None:
-    """From now on `fit` takes its data in the order in which they come; the batches it makes of arrays are noted."""
+def keep_order(notes: Notes, shorten: Callable[[dict[str, Any]], None]) -> None:
+    """From now on `fit` takes its data in the order in which they come; the batches it makes of arrays are noted.
+
+    shorten: may change the arguments of `fit`, by name.
+    """
     model = tf.keras.Model
     # In Keras 3 a base class of Model has the method.
     owner = next(cls for cls in model.__mro__ if "fit" in vars(cls))
@@ -40,6 +43,7 @@ def keep_order(notes: Notes) -> None:
         x = given.arguments.get("x")
         if isinstance(x, (np.ndarray, dict, list, tuple)) or tf.is_tensor(x):
             notes.add(SAME_BATCH, str(given.arguments.get("batch_size") or 32))
+        shorten(given.arguments)
         return fit(*given.args, **given.kwargs)
 
     owner.fit = in_order

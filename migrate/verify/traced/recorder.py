@@ -43,7 +43,8 @@ class Recorder:
 
     Step 0 is not overwritten: a wrong start must be seen. Only trained variables and slots are: a learning rate taken
     over from the reference would hide a missing scale. entered: told the step of every outermost tape; taken: told that
-    a gradient is taken. free: nothing is overwritten.
+    a gradient is taken. free: nothing is overwritten. enough: asked after each update, with their number, whether to
+    stop at it.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class Recorder:
         self._start: dict[str, Array] = {}
         self.index = 0
         self.free = False
+        self.enough: Callable[[int], bool] = lambda done: done == self._steps
         self.entered: Callable[[int], None] = _nothing
         self.taken: Callable[[], None] = _nothing
 
@@ -92,7 +94,7 @@ class Recorder:
                 self.entered(self.index)
                 return {}
             self._close(now)
-            if self.index == self._steps:
+            if self.enough(self.index):
                 self._stop("complete")
         self.entered(self.index)
         state = {key: value for key, value in self._state(now).items() if assignable is None or key in assignable}
