@@ -21,7 +21,6 @@ OPEN = {
     "mixed: layer": "what a layer's call does with rows is not asked",
     "mixed: lambda": "the same in a Lambda",
     "mixed: activation": "the same in an activation",
-    "mixed: stock": "layers of Keras over axis 0",
     "mixed: functional": "expressions of the functional API",
     "mixed: call": "what a model's call does with rows is not asked",
     "mixed: map": "what is done to whole batches in a stage",
@@ -31,7 +30,6 @@ OPEN = {
     "count: factor of the loss": "an own count for the global one",
     "count: rate": "an own count for the global one",
     "count: gradients": "an own count for the global one",
-    "count: clip norm": "an own count for the global one",
     "threshold on the batch": "counts behind functions; TFDP010 and TFDP053 change one place",
     "carried: property by a made function": "a property given to a function that another one has made",
     "carried: closure": "functions that share a nonlocal name",
@@ -56,7 +54,6 @@ OPEN = {
     "seed: of a hash": "hash() of a text",
     "seed: own order": "sort keys by chance, sets of texts",
     "seed: of a class": "a clock that is read in the body of a class",
-    "zip": "own batches beside sharded ones",
     "writer: unknown": "warned of at run time only",
 }
 

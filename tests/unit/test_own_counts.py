@@ -194,7 +194,8 @@ def _migrated(before: str, step: str, after: str) -> engine.Migration:
 def test_what_follows_the_number_of_own_examples_is_refused(parts: tuple[str, str, str]) -> None:
     result = _migrated(*parts)
     assert result.refused
-    assert "TFDP014" in {f.code for f in result.findings if f.refusal}
+    # Where rows are multiplied by their number, the question of what mixes rows may have named the place before.
+    assert {"TFDP014", "TFDP090"} & {f.code for f in result.findings if f.refusal}
 
 
 @pytest.mark.parametrize("parts", _WHOLE.values(), ids=_WHOLE)

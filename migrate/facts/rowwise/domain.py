@@ -209,7 +209,9 @@ class Rowwise(Evaluator[Value]):
             return replace(found, several=False, order=found.order | {path})  # a part of a batch
         if found.several or not rows.has_rows(found) or isinstance(value, cst.Tuple | cst.List):
             return replace(found, several=found.several and len(path) > 1) if rows.has_rows(found) else found
-        if isinstance(value, cst.Call) and self._origins.names.api(value.func) is None:
+        if not isinstance(value, cst.Call):
+            return found  # of a parameter: a list of inputs, as a batch of any size cannot be unpacked
+        if self._origins.names.api(value.func) is None:
             return found  # of what is returned, that place was asked about
         return rows.moved(value, found, path)
 
