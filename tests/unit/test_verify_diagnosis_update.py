@@ -93,6 +93,7 @@ def test_ranks_that_update_otherwise_than_each_other(traces: Traces) -> None:
     [
         ("TfdpError: w differs on rank(s) 1 from rank 0's before the first gradient at train.py:1: …", Cause.START),
         ("TfdpError: w differs on rank(s) 1 from rank 0's in the exchange of gradients at train.py:1", Cause.UPDATE),
+        ("TfdpError: the exchange of gradients at train.py:1 is of different batches on the ranks (…)", Cause.DECISION),
         ("the records given to dp.shard at train.py:1 differ on rank(s) 1 from rank 0's: …", Cause.ORDERS),
         ("TypeError: … is a DistributedGradientTape already: wrap a tape once", Cause.AVERAGED_TWICE),
         (

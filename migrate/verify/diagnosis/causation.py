@@ -81,6 +81,11 @@ _STOPS = (
         "one rank gives a variable another value than the others do; the runtime has stopped them",
     ),
     (
+        "is of different batches on the ranks",
+        Cause.DECISION,
+        "one rank leaves out a batch, or takes one more than the others; the runtime has stopped them",
+    ),
+    (
         "the records given to dp.shard|of the first .* batches at",
         Cause.ORDERS,
         "the ranks read the data in different orders before they share it out; the runtime has stopped them",

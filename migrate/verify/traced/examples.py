@@ -23,8 +23,6 @@ _APART = frozenset({"train_on_batch", "predict"})
 _THROUGH = ">"
 # Once the pipelines have fed that many steps, arguments are not looked at any more: they come from there.
 _FED = 2
-# Where the runtime counts the batches that a loop takes: it stands between the loop and the iterator.
-_COUNTING = "tfdp.runtime.data.loops"
 # The kind, the site, which pass over the data at the site, whether random numbers are drawn, the rows of each part.
 _Element: TypeAlias = tuple[DeliveryKind, str, int, bool, tuple[Array, ...]]
 
@@ -215,8 +213,6 @@ def _site(frame: FrameType) -> str | None:
     functions: list[str] = []
     for one in frames(frame):
         name = one.f_globals.get("__name__") or ""
-        if name == _COUNTING:
-            continue
         if name.startswith(KERAS):
             functions.append(one.f_code.co_name)
         elif (name.startswith("tfdp.runtime") or one.f_code.co_name.startswith("tfdp_")) and not functions:

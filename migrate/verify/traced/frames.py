@@ -8,13 +8,16 @@ from typing import Any
 KERAS = ("keras", "tf_keras")
 INSIDE = ("tensorflow", *KERAS)
 _GENERATED = "__autograph_generated_file"
+# Where the runtime counts the batches that a loop takes: between the loop and the iterator.
+_COUNTING = "tfdp.runtime.data.loops"
 
 
 def frames(frame: FrameType | None = None) -> Iterator[FrameType]:
-    """`frame` and those that called it; those of the caller without one."""
+    """`frame` and those that called it; those of the caller without one. Where the runtime counts is left out."""
     frame = frame or sys._getframe(1)
     while frame is not None:
-        yield frame
+        if frame.f_globals.get("__name__") != _COUNTING:
+            yield frame
         frame = frame.f_back
 
 
