@@ -53,7 +53,9 @@ def _written(compiled: FrameType, caller: FrameType) -> str | None:
     function: Any = caller.f_locals.get("converted_f")
     lines = getattr(function, "ag_source_map", None) or {}
     origin = lines.get((compiled.f_code.co_filename, compiled.f_lineno))
-    return origin and f"{origin.loc.filename}:{origin.loc.lineno} (in {_plain(function.__name__)})"
+    if origin is None or _is_foreign(origin.loc.filename):  # as of Keras 2's own functions, which it has compiled
+        return None
+    return f"{origin.loc.filename}:{origin.loc.lineno} (in {_plain(function.__name__)})"
 
 
 def _plain(name: str) -> str:
