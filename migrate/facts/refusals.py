@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import libcst as cst
 
 from .counting import uncertain
 from .hazards import (
-    Drift,
     Inputs,
     OwnValues,
     Paired,
@@ -20,14 +19,13 @@ from .hazards import (
     replayed,
     unplaced,
 )
-from .keras import KerasStepping
 from .program import Problem, entered, nodes
 from .steps import Steps
 from .training_file import TrainingFile
 from .untaught import escaped, general, in_loops, untaught, unwrapped
 
 
-def refusals(script: TrainingFile, steps: Steps, batch: str, numbers: Callable[[], OwnNumbers]) -> tuple[Problem, ...]:
+def refusals(script: TrainingFile, steps: Steps, batch: str, numbers: OwnNumbers) -> tuple[Problem, ...]:
     """All problems of a script in a batch mode, also those that the author ignores."""
     loops = script.unread_loops
     found = [] if loops else _data_problems(script, steps, batch)
@@ -37,10 +35,8 @@ def refusals(script: TrainingFile, steps: Steps, batch: str, numbers: Callable[[
     if not unknown:  # else the batches are not known
         mean = [*script.reductions.problems()]
         mean += [] if mean or script.migrated else script.mixing.of_calls(script.sliced)
-        drift = _drift(script)
-        found += [*mean, *script.shared_totals.problems, *drift.problems(script.trained), *_inputs(script)]
-        if batch == "global":
-            found += _unnamed(script, numbers().problems, found)
+        found += [*mean, *script.shared_totals.problems, *script.drift.problems(script.trained), *_inputs(script)]
+        found += _unnamed(script, numbers.problems, found)
     found += [*(() if script.migrated else script.noise.problems), *general(script, batch)]
     if not script.migrated:
         found += [*uncertain(script.fitted.data, script.agreement.certain), *script.unlike_seeds]
@@ -87,7 +83,7 @@ def _data_problems(script: TrainingFile, steps: Steps, batch: str) -> list[Probl
 def _stepwise(script: TrainingFile) -> list[Problem]:
     """What is trained that changes with the number of the step."""
     counted = {loop for take in script.array_batches.takes if take.counted for loop in take.loops[:1]}
-    keras = KerasStepping(script.origins, script.fitted.by_keras)
+    keras = script.keras_stepping
     return Stepwise(script.origins, [loop.loop for loop in script.loops], counted, keras).problems(
         (*script.trained, *script.fitted.stepped), script.sliced | keras.computed
     )
@@ -119,7 +115,7 @@ def own_numbers(script: TrainingFile) -> OwnNumbers:
     found = shares.found(
         (*script.trained, *script.fitted.stepped),
         rates=script.rate_changes.read,
-        drift=_drift(script),
+        drift=script.drift,
         read=script.sliced,
         mapped=[f for c in script.chains if split.isdisjoint(c.nodes) for f in c.mapped_over_batches],
     )
@@ -135,23 +131,6 @@ def _unnamed(script: TrainingFile, problems: Iterable[Problem], found: list[Prob
         for p in problems
         if not any(each in known for part in entered(script.origins, [p.node]) for each in nodes(part))
     ]
-
-
-def _drift(script: TrainingFile) -> Drift:
-    """What is changed besides trained variables, and may differ by rank."""
-    running: set[cst.CSTNode] = {loop.loop for loop in script.loops}
-    running |= {f for call in script.reached if (f := script.index.enclosing_function(call)) is not None}
-    keras = KerasStepping(script.origins, script.fitted.by_keras)
-    running |= keras.functions
-    steps = [*(loop.loop for loop in script.loops), *(f.call for f in script.fitted.by_keras)]
-    return Drift(
-        script.origins,
-        script.agreement.sameness,
-        running=running,
-        steps=steps,
-        read=script.sliced | keras.computed,
-        settled=script.rate_changes.places,
-    )
 
 
 def _inputs(script: TrainingFile) -> list[Problem]:

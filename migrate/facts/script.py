@@ -61,11 +61,8 @@ class Script(TrainingFile):
     def problems(self, batch: str) -> tuple[Problem, ...]:
         """Everything that keeps the script from being migrated in a batch mode, but what the author ignores."""
         if batch not in self._problems:
-            found = [
-                p
-                for p in refusals(self, self.steps, batch, lambda: self.own_numbers)
-                if not self.ignored(p.code, p.node)
-            ]
+            numbers = self.own_numbers if batch == "global" else OwnNumbers()
+            found = [p for p in refusals(self, self.steps, batch, numbers) if not self.ignored(p.code, p.node)]
             others = [p for p in found if p.code in _OTHER_SYSTEMS]  # whose scripts have all else in their own way
             self._problems[batch] = tuple(others or found)
         return self._problems[batch]

@@ -12,8 +12,8 @@ from .agreement import Agreement
 from .batches import ArrayBatches, BatchSizes, ShardPlan, shard_plan
 from .counting import run_by_keras, shown
 from .data import Chain, Datasets, ShardPoint, Sharing, draws_in, seed_place, seeds
-from .hazards import Mixing
-from .keras import Fitted, Xla
+from .hazards import Drift, Mixing
+from .keras import Fitted, KerasStepping, Xla
 from .losses import BatchUses, KerasLosses, KerasReductions, Losses, Noise, Reductions, SharedTotals
 from .outputs import Effect, Effects
 from .program import Index, Names, Origins, Problem, Program, argument, backward, nodes
@@ -118,6 +118,25 @@ class TrainingFile:
         """What keeps the examples of a batch apart on their way to the loss, and what does not."""
         batches = self.array_batches.rows
         return Mixing(self.origins, self.datasets, self.chains, self.shard_points, batches)
+
+    @cached_property
+    def keras_stepping(self) -> KerasStepping:
+        """What Keras' own training computes at each step."""
+        return KerasStepping(self.origins, self.fitted.by_keras)
+
+    @cached_property
+    def drift(self) -> Drift:
+        """What is changed besides trained variables, and may differ by rank."""
+        running: set[cst.CSTNode] = {loop.loop for loop in self.loops}
+        running |= {f for call in self.reached if (f := self.index.enclosing_function(call)) is not None}
+        return Drift(
+            self.origins,
+            self.agreement.sameness,
+            running=running | self.keras_stepping.functions,
+            steps=[*(loop.loop for loop in self.loops), *(f.call for f in self.fitted.by_keras)],
+            read=self.sliced | self.keras_stepping.computed,
+            settled=self.rate_changes.places,
+        )
 
     @cached_property
     def cache_files(self) -> tuple[cst.Call, ...]:

@@ -12,7 +12,7 @@ from ..foundation import Ordinals, TfdpError, call_site, is_users, say_once
 from ..job import current
 from .array_shares import local_part
 from .common_end import CommonEnd, Place
-from .loops import Taken, end, new_source, take
+from .loops import end, new_source, take
 from .rows import digest, leaves, length
 
 _streams = Ordinals()
@@ -31,7 +31,7 @@ class Stream:
         self.site = call_site()
         self._end = CommonEnd(current(), self.site, f"{self.site}/{_streams.next(self.site)}")
         self._passes = itertools.count()
-        self._number = new_source(self.site).number
+        self._taken = new_source(self.site)
 
     def batches(self) -> Iterator[Any]:
         """A pass: this rank's batches until the first rank has come to its end. Every rank makes it."""
@@ -44,7 +44,7 @@ class Stream:
                 place = place._replace(group=place.group + 1)
                 if found:
                     topology = current().topology
-                    take(Taken(self._number, place.group, self.site))
+                    take(self._taken._replace(batch=place.group, site=self.site))
                     yield local_part(group[0], topology) if self._split else group[topology.rank]
             end(self.site)
         finally:

@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from ..foundation import Ordinals, call_site
-from ..framework import as_written
+from ..framework import as_written, made_of
 from ..gradients import exchanges
 from ..job import current, end_badly, is_initialized
 
 
 class Taken(NamedTuple):
-    """A batch: the number of the sharded data, the number of the batch since the loop began, and the data's place."""
+    """A batch: the data's number, the number of the batch since the loop began (0: none yet), and the data's place."""
 
     source: int
     batch: int
@@ -38,16 +38,9 @@ class _State:
         self.watches = False
 
 
-class Source(NamedTuple):
-    """Sharded data: the how-manieth of the process, and where they are sharded."""
-
-    number: int
-    site: str
-
-
 _state = _State()
 _numbers = Ordinals()
-_sources: weakref.WeakKeyDictionary[Any, Source] = weakref.WeakKeyDictionary()
+_sources: weakref.WeakKeyDictionary[Any, Taken] = weakref.WeakKeyDictionary()
 
 
 def last_taken() -> Taken:
@@ -61,13 +54,13 @@ def watched_dataset(dataset: Any) -> Any:
     return dataset
 
 
-def new_source(site: str) -> Source:
-    """What a sharded source is known by, the same on all ranks: they make the same sources in the same order."""
+def new_source(site: str) -> Taken:
+    """A sharded source before its first batch, known by the same on all ranks: they make the same ones in one order."""
     if not _state.watches:
         _state.watches = True
         _watch_iterators()
         atexit.register(_last_look)
-    return Source(_numbers.next("sources"), site)
+    return Taken(_numbers.next("sources"), 0, site)
 
 
 def take(taken: Taken) -> None:
@@ -89,9 +82,10 @@ def _watch_iterators() -> None:
 
     def __iter__(self: Any) -> Any:  # noqa: N807 - as the method that it replaces
         iterator = begin(self)
-        source = _source_of(self) if tf.executing_eagerly() else None
+        made = made_of(self) if tf.executing_eagerly() else ()
+        source = next((_sources[each] for each in made if each in _sources), None)
         if source is not None:
-            iterator._tfdp_taken = Taken(source.number, 0, source.site)
+            iterator._tfdp_taken = source
         return iterator
 
     def __next__(self: Any) -> Any:  # noqa: N807
@@ -108,17 +102,6 @@ def _watch_iterators() -> None:
         return element
 
     tf.data.Dataset.__iter__, cls.__next__ = as_written(__iter__), as_written(__next__)
-
-
-def _source_of(dataset: Any) -> Source | None:
-    """The sharded data that a dataset was made of; nothing public leads to it."""
-    due = [dataset]
-    while due:
-        each = due.pop()
-        if each in _sources:
-            return _sources[each]
-        due += each._inputs()
-    return None
 
 
 def _last_look() -> None:

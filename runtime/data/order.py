@@ -18,7 +18,7 @@ import tensorflow as tf
 
 from .. import collective as collectives
 from ..foundation import Ordinals, StoreEvictedError, TfdpError, call_site
-from ..framework import as_written
+from ..framework import as_written, made_of
 from ..job import Job, current
 from .rows import digest
 
@@ -142,13 +142,9 @@ def check_same_source(dataset: Any) -> None:
 
 def _in_memory(dataset: Any) -> list[Any]:
     """The dense tensors that a dataset was made from. Nothing public leads to them."""
-    found, due = [], [dataset]
-    while due:
-        each = due.pop()
-        due += each._inputs()
-        parts = [part for part in getattr(each, "_tensors", ()) if hasattr(part, "numpy") and part.shape.rank]
-        found += [part for part in parts if part.dtype not in (tf.variant, tf.resource)]
-    return found
+    held = (part for each in made_of(dataset) for part in getattr(each, "_tensors", ()))
+    parts = (part for part in held if hasattr(part, "numpy") and part.shape.rank)
+    return [part for part in parts if part.dtype not in (tf.variant, tf.resource)]
 
 
 def _step(note: Callable[..., Any], sampled: int | None, state: tuple[Any, ...], *record: Any) -> tuple[Any, Any]:

@@ -1,8 +1,9 @@
-"""How TensorFlow names variables, and how our code stays out of what it compiles."""
+"""How TensorFlow names variables, what its datasets are made of, and how our code stays out of what it compiles."""
 
 from __future__ import annotations
 
 from .autograph import as_written
+from .datasets import made_of
 from .variables import Key, Keys, Variable, collect, is_followed, is_variable, keyed, name_of, stream_element
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "is_followed",
     "is_variable",
     "keyed",
+    "made_of",
     "name_of",
     "stream_element",
 ]

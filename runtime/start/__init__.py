@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .row_independence import reads, refuse_mixing
+from .row_independence import reads
 from .same_variables import watched
 from .state import broadcast_state, follow_root
 
-__all__ = ["broadcast_state", "follow_root", "reads", "refuse_mixing", "watched"]
+__all__ = ["broadcast_state", "follow_root", "reads", "watched"]

@@ -17,6 +17,7 @@ from ..data import Taken, last_taken
 from ..foundation import TfdpError, call_site
 from ..framework import Variable, name_of
 from ..job import Job
+from .row_independence import refuse_mixing
 from .same_start import compare, digests, in_python, list_number, ranks_and_names
 
 _EVERY = 64
@@ -44,7 +45,11 @@ def watched(variables: Sequence[Variable], sparse: Sequence[Variable], job: Job)
         variables: the same list at each exchange; which exchange is the first does not depend on tracing, as ranks
             whose batches have different shapes trace at different steps.
         sparse: those that get slices.
+
+    Raises:
+        TfdpError: a model that holds one of the variables mixes the examples of a batch.
     """
+    refuse_mixing(variables)
     return Watch(variables, sparse, job) if variables else None
 
 

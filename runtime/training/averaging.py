@@ -22,7 +22,7 @@ from ..foundation import call_site
 from ..framework import as_written, is_variable, name_of, stream_element
 from ..gradients import Accumulation, Exchange, Gradient, check_kinds, forget_marks, refuse_marked
 from ..keras import KEY, PACKAGES, averaging_of, inner_of, road_of, variables_of
-from ..start import refuse_mixing, watched
+from ..start import watched
 
 _ORIGINAL = "_tfdp_original"
 
@@ -73,7 +73,6 @@ class Averaging:
         job = self.exchange.job
         if job.topology.size == 1:
             return self.exchange.alone(given)
-        refuse_mixing(variables)
         with tf.name_scope("distributed_optimizer"):
             sparse = self.exchange.sparse_of(zip(variables, given, strict=False))
             watch = watched(self._held(optimizer, variables), sparse, job)

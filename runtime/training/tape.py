@@ -9,7 +9,7 @@ from ..foundation import Average, ReduceOp, call_site
 from ..framework import as_written, is_variable, name_of
 from ..gradients import Compression, Exchange, check_kinds, check_options, mark
 from ..job import current
-from ..start import refuse_mixing, watched
+from ..start import watched
 
 
 class DistributedGradientTape:
@@ -120,7 +120,6 @@ class DistributedGradientTape:
         mark(given)
         with tf.name_scope("distributed_gradient"):
             held = [(each, gradient) for each, gradient in zip(given, flat, strict=True) if is_variable(each)]
-            refuse_mixing([each for each, _ in held])
             watch = watched([each for each, _ in held], self._exchange.sparse_of(held), self._job)
             # Also what is sent for a gradient that is none, and depends on nothing, comes after the comparison.
             with tf.control_dependencies(watch.compared() if watch else []):

@@ -17,6 +17,9 @@ EXAMPLES = ("x", "y", "sample_weight")
 FITS = ("fit", "fit_generator")
 """Methods that train a model on all its data."""
 
+INPUTS = frozenset({"keras.Input", "keras.layers.Input", "keras.layers.InputLayer"})
+"""What stands for the examples that a model is given."""
+
 CALLBACKS = "keras.callbacks."
 """How the names of callbacks begin."""
 

@@ -16,7 +16,7 @@ from ...catalogue import Kind
 from ..apis import CALLED, GIVES_ROWS_TO, OF_CALLS, PARTIAL
 from ..data import Chain, Datasets, ShardPoint
 from ..keras import Fit
-from ..program import Origins, Problem, Unknown, argument, is_network, method, nodes, receiver
+from ..program import Origins, Problem, Unknown, argument, is_network, method, nodes, params_of, receiver
 from ..rowwise import BATCH, Of, Rowwise, Value, batch_axis, because, given_to, is_free
 from ..training import TrainingLoop
 
@@ -160,21 +160,21 @@ class Mixing:
         """The parameters that are given batches."""
         for function in self._layers:
             owner = self._index.enclosing_class(function)
-            params = [p for p in _params(function)[1:] if p.name.value not in OF_CALLS]
+            params = [p for p in params_of(function)[1:] if p.name.value not in OF_CALLS]
             known = given_to(self._origins, owner, first) if owner is not None else None
             at_first = first if owner is not None and self._is_model(function) else None
             for param in params[:1]:
                 found = known or at_first or replace(BATCH, base=param)
                 yield param, replace(found, base=param if found.base is not None else None, several=known is None)
         for handed in self._given_to_layers:
-            for param in _params(handed)[:1]:
+            for param in params_of(handed)[:1]:
                 yield param, replace(BATCH, base=param)
         for mapped in self._mapped:
             owned = isinstance(mapped, cst.FunctionDef) and self._index.enclosing_class(mapped) is not None
-            params = [p for p in _params(mapped)[owned:] if p.default is None]
+            params = [p for p in params_of(mapped)[owned:] if p.default is None]
             yield from ((p, replace(BATCH, base=p, several=len(params) == 1)) for p in params)
         for function in self._steps:
-            yield from ((p, replace(BATCH, base=p)) for p in _params(function)[1:2])
+            yield from ((p, replace(BATCH, base=p)) for p in params_of(function)[1:2])
 
     def _first(self, chains: Iterable[Chain]) -> Value:
         """How many axes the examples have that are trained on, where arrays give them and nothing changes them."""
@@ -238,10 +238,6 @@ class Mixing:
                     inside = [n for r in self._index.returned(function) for n in nodes(r)]
                     calls = (n for n in inside if isinstance(n, cst.Call) and method(n) == "map" and n.args)
                     yield from (call.args[0].value for call in calls)
-
-
-def _params(function: _Function) -> list[cst.Param]:
-    return [*function.params.posonly_params, *function.params.params]
 
 
 def _takes_rows(arg: cst.Arg) -> bool:

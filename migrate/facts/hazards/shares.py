@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator
 import libcst as cst
 
 from ...catalogue import Kind
-from ..apis import CALLED, KERAS_COMPUTES
+from ..apis import CALLED, INPUTS, KERAS_COMPUTES
 from ..data import Datasets
 from ..keras import methods_below
 from ..losses import Losses, Reduction
@@ -51,7 +51,6 @@ _TURNS = (
 _OUTPUT = (
     "what the model computes depends here on how many examples a worker has at hand, which is its share of the batch"
 )
-_INPUTS = frozenset({"keras.Input", "keras.layers.Input", "keras.layers.InputLayer"})
 _NEXT = "use the size of the whole batch, a constant with drop_remainder=True, or migrate with --batch per-worker"
 
 _NUMBERS = frozenset({Reduction.CONSTANT, Reduction.MEAN, Reduction.SUM})
@@ -104,7 +103,7 @@ class Shares:
         made = parts(self._origins, node)
         named = (o.node for part in made if isinstance(part, cst.Name) for o in self._origins.of(part))
         given = any(isinstance(each, cst.Param) and self._is_called_outside(each) for each in named)
-        return given or any(self._origins.called(part) in _INPUTS for part in made)
+        return given or any(self._origins.called(part) in INPUTS for part in made)
 
     def _is_called_outside(self, parameter: cst.Param) -> bool:
         """Whether code outside the file gives a parameter its value, or a call that unpacks a worker's examples."""

@@ -21,7 +21,7 @@ from ..apis import (
     UNASKED,
 )
 from ..keras import methods_below
-from ..program import Origins, leading, method, number, uses, within
+from ..program import Origins, leading, method, number, params_of, uses, within
 from ..sameness import Mark, OwnCounts, Sameness
 
 _MOST = 200  # places to which one count goes
@@ -156,6 +156,6 @@ class WholeCounts:
 
     def _given(self, node: cst.CSTNode, call: cst.Call, function: cst.FunctionDef) -> _Places:
         names = [name for name, value in self._origins.bind(call, function).items() if value is node]
-        params = (*function.params.posonly_params, *function.params.params, *function.params.kwonly_params)
+        params = (*params_of(function), *function.params.kwonly_params)
         definitions = [d for p in params if p.name.value in names for d in self._index.bound[p]]
         return [u for d in definitions for u in uses(self._index, d)] if definitions else None

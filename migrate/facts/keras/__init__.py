@@ -8,7 +8,7 @@ from .averaging import FittedOptimizer, KerasAveraging
 from .fit_data import FitData, batch_size_of, given_to, has_callbacks, held_out_by
 from .fits import Compile, Fit
 from .fitted import Fitted
-from .hooks import Hooks, callback_functions, is_fitted_model, methods_below, params_of
+from .hooks import Hooks, callback_functions, is_fitted_model, methods_below
 from .named_optimizers import is_name, unmade_optimizer
 from .stepping import KerasStepping
 from .xla import Xla
@@ -33,6 +33,5 @@ __all__ = [
     "is_fitted_model",
     "is_name",
     "methods_below",
-    "params_of",
     "unmade_optimizer",
 ]

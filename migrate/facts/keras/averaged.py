@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import libcst as cst
 
 from ...catalogue import Kind
-from ..program import Origin, Origins, Problem, argument, bound_once, is_none, reaching, receiver
+from ..program import Origin, Origins, Problem, argument, bound_once, is_none, params_of, reaching, receiver
 from ..training import is_averaged
 from .fits import Compile, Fit
-from .hooks import params_of
 from .named_optimizers import unmade_optimizer
 
 _NEXT = "give compile an optimizer that is made in this file, as optimizer="

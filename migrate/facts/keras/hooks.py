@@ -17,12 +17,7 @@ from ..apis import (
     OF_FUNCTIONS,
     SCHEDULER,
 )
-from ..program import Origins, argument
-
-
-def params_of(function: cst.FunctionDef | cst.Lambda) -> list[cst.Param]:
-    """The parameters that can be given by position."""
-    return [*function.params.posonly_params, *function.params.params]
+from ..program import Origins, argument, params_of
 
 
 class Hooks:

@@ -9,8 +9,20 @@ import libcst as cst
 
 from ...catalogue import KINDS, Kind
 from ..apis import KERAS_LOSS_WEIGHTS, LOSS_NAMES, WEIGHT_POSITIONS
-from ..keras import Compile, Fit, is_name, params_of
-from ..program import Origins, Problem, Unknown, argument, backward, entered, is_none, is_off, method, within_itself
+from ..keras import Compile, Fit, is_name
+from ..program import (
+    Origins,
+    Problem,
+    Unknown,
+    argument,
+    backward,
+    entered,
+    is_none,
+    is_off,
+    method,
+    params_of,
+    within_itself,
+)
 from . import batch_values as batch
 from .batch_values import Reduction, Value
 from .causes import NOT_KNOWN, cause_of_loss

@@ -23,7 +23,7 @@ from .pace import Later, StepNumbers
 from .pieces import DEFINES, nodes, parts
 from .problem import Problem
 from .running import entered, leading
-from .spelling import body_functions, changed_by, last_name, method, receiver
+from .spelling import body_functions, changed_by, last_name, method, params_of, receiver
 from .unknown import Unknown, quoted, told
 from .variables import Variables
 
@@ -82,6 +82,7 @@ __all__ = [
     "nodes",
     "number",
     "outside",
+    "params_of",
     "parses_arguments",
     "parts",
     "plain",

@@ -13,7 +13,7 @@ from .asking import within_itself
 from .flow import reaching
 from .index import Definition, Index
 from .names import Names
-from .spelling import body_functions, is_abstract, last_name, mentions, receiver
+from .spelling import body_functions, is_abstract, last_name, mentions, params_of, receiver
 
 _COMPILED = {"optimizer": 0, "loss": 1}  # arguments of Keras' compile, and their positions
 _AVERAGED = "tfdp.runtime.DistributedOptimizer"
@@ -135,9 +135,9 @@ class Origins:
         return found or unknown
 
     def _is_self(self, definition: Definition, function: cst.FunctionDef) -> bool:
-        first = (*function.params.posonly_params, *function.params.params)[:1]
+        first = params_of(function)[:1]
         static = any(self.names.api(d.decorator) == "builtins.staticmethod" for d in function.decorators)
-        return first == (definition.value,) and not static and self.index.enclosing_class(function) is not None
+        return first == [definition.value] and not static and self.index.enclosing_class(function) is not None
 
     def _call(self, node: cst.Call, path: tuple[int, ...]) -> Iterable[Origin]:
         """A call of the file's own function is what that returns; of tf.function(f), f; anything else is itself."""
@@ -376,7 +376,7 @@ class Origins:
 
     def bind(self, call: cst.Call, function: cst.FunctionDef) -> dict[str, cst.BaseExpression]:
         """Parameter name -> argument expression (or the default); absent where a star makes it uncertain."""
-        positional = [*function.params.posonly_params, *function.params.params]
+        positional = params_of(function)
         is_method = self.index.enclosing_class(function) is not None
         params = positional[1:] if is_method else positional
         bound = {p.name.value: p.default for p in (*params, *function.params.kwonly_params) if p.default is not None}

@@ -59,3 +59,8 @@ def mentions(value: cst.CSTNode, name: str) -> bool:
     if isinstance(value, cst.Call):
         return any(last_name(a.value) == name for a in value.args[:1])
     return last_name(value) == name
+
+
+def params_of(function: cst.FunctionDef | cst.Lambda) -> list[cst.Param]:
+    """The parameters that can be given by position."""
+    return [*function.params.posonly_params, *function.params.params]

@@ -24,6 +24,7 @@ from ..program import (
     holds_weights,
     is_network,
     method,
+    params_of,
     receiver,
     tests_around,
 )
@@ -121,7 +122,7 @@ class Rowwise(Evaluator[Value]):
         function = definition.scope
         if not isinstance(function, cst.FunctionDef) or self._index.enclosing_class(function) is None:
             return False
-        return (*function.params.posonly_params, *function.params.params)[:1] == (definition.value,)
+        return params_of(function)[:1] == [definition.value]
 
     def _unbound(self, definition: Definition) -> Value:
         """A parameter that no call of the file gives a value."""

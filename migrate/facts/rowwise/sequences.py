@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import libcst as cst
 
+from ..apis import INPUTS
 from ..program import Origins, argument, method, receiver
 from . import layers
 from .values import BATCH, Of, Value, has_rows
@@ -42,7 +43,7 @@ def _after(origins: Origins, made: cst.CSTNode, value: Value) -> Value:
     if not isinstance(made, cst.Call):
         return replace(BATCH, several=False)
     name = origins.called(made)
-    if name in {"keras.Input", "keras.layers.Input", "keras.layers.InputLayer"}:
+    if name in INPUTS:
         return _shaped(origins, made, 0) or value
     if not name.startswith("keras.layers."):
         return replace(BATCH, several=False)
