@@ -105,7 +105,7 @@ def model(s: Sketch, form: str | None = None) -> None:
 
 def functional(s: Sketch, expressions: list[str]) -> None:
     """The functional API; each expression has the tensor before it at {0}."""
-    start, h = s.pen.pick((("inp", "h"), ("i", "t"), ("first", "out")))
+    start, h = s.pen.pick((("inp", "h"), ("i", "t"), ("first", "hidden")))
     s.model_lines = [f"{start} = keras.Input((6,))"]
     before = start
     for expression in [*expressions, "keras.layers.Dense(1)({0})"]:

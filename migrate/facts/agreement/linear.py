@@ -108,7 +108,7 @@ class Linear(Evaluator[bool]):
     def added(self, addition: Addition, frames: Frames) -> bool:
         """What is appended to a list has to be linear, too."""
         appended = method(addition.place) in {"append", "appendleft"}
-        return appended and addition.values is not None and self.all(addition.values, frames)
+        return appended and self.all(addition.values, frames)
 
     def named_call(self, call: cst.Call, api: str, frames: Frames) -> bool:
         """Sums and means; not weighted ones: a product of two values of the batch is not linear."""

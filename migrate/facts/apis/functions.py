@@ -111,3 +111,25 @@ OF_LISTS = re.compile(r"builtins\.(enumerate|filter|list|map|reversed|set|sorted
 
 FRAMEWORKS = ("tensorflow.", "keras.", "numpy.", "math.", "builtins.")
 """Libraries that compute by what they are given alone."""
+
+HOLDS_GIVEN = re.compile(
+    r"(collections|contextlib|copy|dataclasses|functools|itertools|operator|queue|threading|types|weakref)\."
+    r"|builtins\.(dict|enumerate|filter|getattr|iter|list|map|max|min|next|reversed|set|sorted|tuple|zip)$"
+    r"|numpy\.(asanyarray|asarray|ascontiguousarray|atleast_\dd|broadcast_to|expand_dims|moveaxis|nditer|ravel"
+    r"|reshape|squeeze|swapaxes|transpose)$"
+)
+"""Give, or hold, the very objects that they are given: a change of the one is a change of the other."""
+
+NAMESPACES = frozenset({"builtins.globals", "builtins.locals", "builtins.exec", "builtins.eval"})
+"""The names of a module, or what may bind any of them."""
+
+CHANGES_NOTHING = re.compile(
+    r"(tensorflow|keras|matplotlib|seaborn|plotly|logging|absl|json|pickle|csv|yaml|os|shutil|sys|pathlib|warnings|gc"
+    r"|time|pprint|traceback|wandb|mlflow|tqdm|joblib|h5py|cv2|PIL|imageio|tfdp)\."
+    r"|builtins\.(print|input|exit|quit|help|open|isinstance|len|super|id|type)$"
+    r"|numpy\.(save\w*|set\w*|random\.(seed|set_state)|testing\.\w+)$"
+)
+"""Called for what they do, change nothing that they are given: they write, draw, wait, or set what is elsewhere."""
+
+MUTABLE = re.compile(r"(numpy|collections|array)\.|builtins\.(list|dict|set|bytearray)$")
+"""Make something that `+=` changes in place."""

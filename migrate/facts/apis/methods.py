@@ -70,3 +70,21 @@ LISTS_ELEMENTS = frozenset(
 
 KEEPS_FUNCTION = frozenset({"register_keras_serializable", "staticmethod", "classmethod", "do_not_convert"})
 """Decorators that give back what they are given."""
+
+TAKES_OUT = frozenset(
+    {
+        *("clear", "difference_update", "discard", "extendleft", "fill", "intersection_update", "itemset", "pop"),
+        *("popitem", "popleft", "put", "put_nowait", "remove", "reverse", "rotate", "send", "setfield", "setflags"),
+        *("sort", "subtract", "symmetric_difference_update", "partition", "resize", "__delitem__", "__iadd__"),
+        *("__setattr__", "__setitem__"),
+    }
+)
+"""Change a container, an array or a generator in other ways."""
+
+GIVES_ITS_OWN = frozenset(
+    {
+        *("__getitem__", "flatten", "get", "items", "popitem", "ravel", "reshape", "setdefault", "squeeze", "swapaxes"),
+        *("transpose", "values", "view"),
+    }
+)
+"""Give what their object holds, or another view of it."""

@@ -36,7 +36,9 @@ SEEDED = re.compile(
 OF_KIND = frozenset({"builtins.isinstance", "builtins.hasattr", "builtins.type", "builtins.callable"})
 """What a thing is, whatever it holds."""
 
-UNASKED = frozenset({"builtins.input", "builtins.next", "builtins.iter"})
+UNASKED = frozenset(
+    {"builtins.input", "builtins.next", "builtins.iter", "builtins.globals", "builtins.locals", "builtins.eval"}
+)
 """What they give is no function of what they are given."""
 
 ENDINGS = frozenset({"KeyboardInterrupt", "StopIteration", "OutOfRangeError", "ImportError", "ModuleNotFoundError"})

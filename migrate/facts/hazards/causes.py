@@ -30,15 +30,15 @@ def _further(origins: Origins, sameness: Sameness, node: cst.CSTNode) -> Iterato
     if isinstance(node, cst.Name):
         definitions = reaching(origins.index, node)
         made += [d.value for d in definitions if Mark.LOCAL in sameness.definition(d)]
-        added = [a.values for a in additions(origins, node, definitions)]
+        added = [a.values for a in additions(origins, definitions)]
     elif isinstance(node, cst.Attribute):
         made += [value for value, _ in origins.stored(node)]
-        added = [a.values for a in attribute_additions(origins, node.attr.value)]
+        added = [a.values for a in attribute_additions(origins, node)]
     else:
         followed = isinstance(node, cst.Call) and origins.function(node.func) is not None
         made += () if followed else node.children
         added = []
-    for each in (*made, *(value for values in added for value in values or ())):
+    for each in (*made, *(value for values in added for value in values)):
         plain = each.value if isinstance(each, cst.AugAssign) else each
         if isinstance(plain, _PARTS) and Mark.LOCAL in sameness.of(plain):
             yield plain

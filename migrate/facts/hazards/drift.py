@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from ...catalogue import Kind
-from ..apis import CHANGES_VARIABLE, ENDS_FIT, SETS_VARIABLE
+from ..apis import CHANGES_VARIABLE, ENDS_FIT, SETS
 from ..program import Origins, Problem, Variables, last_name, leading, receiver, tests_around, within
 from ..sameness import Mark, Marks, Sameness
 from ..training import Gradient, Update
@@ -91,8 +91,8 @@ class Drift:
         for call in self._index.calls:
             given = tuple(a.value for a in call.args)
             name = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
-            if self._origins.called(call) in SETS_VARIABLE and given:
-                yield _Change(call, given[0], given[1:])
+            if SETS.match(self._origins.called(call)) and given:
+                yield _Change(call, given[0], given[1:] or given)
             elif name in CHANGES_VARIABLE | {"set_weights"} and given:
                 yield _Change(call, receiver(call), given)
         for stores in self._index.attribute_stores.values():

@@ -30,6 +30,7 @@ from ..program import (
     reaching,
     tests_around,
     uses,
+    ways_into,
     within,
 )
 from ..sameness import SAME, Mark, Marks, Sameness
@@ -115,8 +116,8 @@ class Inputs:
     def _asked_by_part(self, read: cst.Name, definition: Definition) -> bool:
         """Whether a name stands for an object of a class of the file: what is read of it is asked attribute by
         attribute."""
-        made, holder = definition.value, self._index.parents.get(read)
-        if made is None or self._origins.constructed(made) is None:
+        made, holder = self._origins.bound(definition), self._index.parents.get(read)
+        if not made or any(o.path or self._origins.constructed(o.node) is None for o in made):
             return False
         if isinstance(holder, cst.Arg):
             call = self._index.parents[holder]
@@ -124,6 +125,9 @@ class Inputs:
         return isinstance(holder, cst.Attribute | cst.Call)
 
     def _of_binding(self, read: cst.Name, definition: Definition) -> Iterator[cst.CSTNode]:
+        if definition.kind == "param":
+            grown = (a.place for a in additions(self._origins, [definition]) if self._is_own(a))
+            yield from (place for place in grown if self._stale(read, place))
         if definition.kind not in {"assign", "other", "for", "with"} or definition.value is None:
             return
         outside = self._index.scope_of(definition.statement) is not definition.scope  # by `global`
@@ -132,7 +136,7 @@ class Inputs:
         marks = self._sameness.definition(definition)
         if self._differs(marks, definition.value) and not self._is_rows(definition.value):
             yield definition.value
-        for addition in additions(self._origins, read, [definition]):
+        for addition in additions(self._origins, [definition]):
             if self._is_own(addition):
                 yield addition.place
         if Mark.UNKNOWN in marks:
@@ -194,10 +198,13 @@ class Inputs:
 
     def _is_own(self, addition: Addition) -> bool:
         """Whether this worker's examples are put in; variables that are assigned are asked about elsewhere."""
-        if method(addition.place) in ASSIGNS or Mark.LOCAL not in self._sameness.added(addition, ()):
+        frames = addition.frames
+        if method(addition.place) in ASSIGNS or Mark.LOCAL not in self._sameness.added(addition, frames):
             return False
-        given = [n for value in addition.values or () for n in _parts(value)]
-        own = [v for v in given if Mark.LOCAL in self._sameness.of(v) and not _same_container(v, addition.place)]
+        given = [n for value in addition.values for n in _parts(value)]
+        own = [
+            v for v in given if Mark.LOCAL in self._sameness.of(v, frames) and not _same_container(v, addition.place)
+        ]
         return not own or not all(map(self._is_rows, own))
 
     # --- attributes ---------------------------------------------------------------------------------------------------
@@ -207,7 +214,7 @@ class Inputs:
             marks = self._sameness.of(self._value(value)) if ITER not in path else SAME
             if self._differs(marks, value) and self._stale(read, value) and not self._is_rows(value):
                 yield value
-        for addition in attribute_additions(self._origins, read.attr.value):
+        for addition in attribute_additions(self._origins, read):
             if self._is_own(addition) and self._stale(read, addition.place):
                 yield addition.place
 
@@ -223,15 +230,21 @@ class Inputs:
         return stored.value if isinstance(stored, cst.AugAssign) else stored
 
     def _stale(self, read: cst.CSTNode, stored: cst.CSTNode) -> bool:
-        """Whether what is stored is read in a later step: no way through one step comes from the store to the read."""
-        steps = False
+        """Whether a later step reads what is stored: on some way to the read no store comes before it in a step."""
         stores = list(leading(self._origins, [stored]))
-        for place in leading(self._origins, [read]):
-            passes = self._passes_on(place)
-            steps = steps or passes or self._turn(place) is not None
-            if not passes and any(self._precedes(store, place) for store in stores):
-                return False
-        return steps
+        todo, seen = [read], {read}
+        while todo:
+            place = todo.pop()
+            if self._passes_on(place):
+                return True
+            if any(self._precedes(store, place) for store in stores):
+                continue
+            if self._turn(place) is not None:
+                return True
+            further = [way for way in ways_into(self._origins, place) if way not in seen]
+            seen.update(further)
+            todo += further
+        return False
 
     def _precedes(self, store: cst.CSTNode, read: cst.CSTNode) -> bool:
         """Whether a store comes before a read in the same turn."""
@@ -240,7 +253,13 @@ class Inputs:
             return False
         one, other = index.statement_of(store), index.statement_of(read)
         before = one is not other and index.order[one] < index.order[other]
-        return before and self._turn(store) is self._turn(read)
+        return before and self._turn(store) is self._turn(read) and not self._is_left_out(one, other)
+
+    def _is_left_out(self, store: cst.CSTNode, read: cst.CSTNode) -> bool:
+        """Whether a branch without an `else` holds the one place, and not the other."""
+        around = {read, *self._index.ancestors(read)}
+        above = itertools.takewhile(lambda each: each not in around, self._index.ancestors(store))
+        return any(isinstance(each, cst.If) and each.orelse is None for each in above)
 
 
 def _parts(value: cst.CSTNode) -> list[cst.CSTNode]:

@@ -41,11 +41,11 @@ def _fills(origins: Origins, loop: cst.CSTNode, node: cst.CSTNode) -> bool:
         definitions = reaching(origins.index, node)
         if any(within(origins.index, d.statement, loop) for d in definitions):
             return False
-        added = additions(origins, node, definitions)
+        added = additions(origins, definitions)
     elif isinstance(node, cst.Attribute) and origins.names.api(node) is None:
         if any(within(origins.index, value, loop) for value, _ in origins.stored(node)):
             return False
-        added = attribute_additions(origins, node.attr.value)
+        added = attribute_additions(origins, node)
     else:
         return False
     region = repeated(origins, (), [loop])

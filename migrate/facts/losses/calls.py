@@ -312,7 +312,7 @@ class LossCalls:
         scope, found = index.scope_of(statement), list[Addition]()
         for name in names:
             own = [d for d in index.lookup(name.value, scope)[1] if d.value is node]
-            found += additions(self._origins, name, own)
+            found += additions(self._origins, own)
         values = [a.values if method(a.place) == "append" else None for a in found]
         if any(v is None or len(v) != 1 for v in values):
             return None

@@ -303,7 +303,7 @@ class Losses(Answers[Origin, Value]):
         values = [e.value for e in made.elements if isinstance(e, cst.DictElement)]
         if len(held) != 1 or len(values) < len(made.elements) or not values:
             return batch.UNKNOWN
-        later = additions(self._origins, cst.ensure_type(node.value, cst.Name), held)
+        later = additions(self._origins, held)
         return (
             batch.UNKNOWN
             if any(isinstance(a.place, cst.Subscript) for a in later)

@@ -22,7 +22,7 @@ from .origins import Origin, Origins, argument
 from .pace import Later, StepNumbers
 from .pieces import DEFINES, nodes, parts
 from .problem import Problem
-from .running import entered, leading
+from .running import entered, leading, ways_into
 from .spelling import body_functions, changed_by, last_name, method, params_of, receiver
 from .unknown import Unknown, quoted, told
 from .variables import Variables
@@ -96,6 +96,7 @@ __all__ = [
     "uncalled",
     "unfollowed",
     "uses",
+    "ways_into",
     "within",
     "within_itself",
 ]

@@ -118,6 +118,10 @@ class _Values(Slice):
         elif isinstance(node, cst.Call | cst.Attribute | cst.Subscript):
             found = [o for o in self._origins.of(node) if o.node is not node and ITER not in o.path]
             yield from (o.node for o in found if not isinstance(o.node, DEFINES))
+        for read in self._index.properties.get(node.attr.value, ()) if isinstance(node, cst.Attribute) else ():
+            yield from self._index.given_back(read)
+        if isinstance(node, cst.Call) and (held := self._origins.lambda_of(node.func)) is not None:
+            yield held.body
         if isinstance(node, cst.Call) and isinstance(node.func, cst.Name | cst.Attribute):
             for owner in (self._origins.constructed(o.node) for o in self._origins.of(node.func) if not o.path):
                 called = [self._origins.method(owner, name) for name in CALLED] if owner is not None else []

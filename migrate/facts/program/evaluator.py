@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections import defaultdict
 from collections.abc import Iterable
-from functools import cached_property
 from typing import TypeVar
 
 import libcst as cst
@@ -16,7 +14,7 @@ from .grown import Addition, additions, attribute_additions
 from .index import ITER, Definition
 from .known_branches import Frames, frame_of
 from .origins import Origins
-from .spelling import last_name, params_of
+from .spelling import params_of
 
 V = TypeVar("V")
 _Key = tuple[cst.CSTNode, tuple[int, ...], Frames]
@@ -92,8 +90,7 @@ class Evaluator(Answers[_Key, V]):
 
     def added(self, addition: Addition, frames: Frames) -> V:
         """What it does to a container that something is put in."""
-        inside = self.all(addition.values, frames) if addition.values is not None else self.unknown
-        return self.join((inside, self.reached(addition.place, frames)))
+        return self.join((self.all(addition.values, frames), self.reached(addition.place, frames)))
 
     # --- following ----------------------------------------------------------------------------------------------------
 
@@ -119,7 +116,8 @@ class Evaluator(Answers[_Key, V]):
             return self.nothing
         definitions = reaching(self._index, node)
         found = [self.definition(d, frames) for d in definitions]
-        return self.join((*found, *(self.added(a, frames) for a in additions(self._origins, node, definitions))))
+        later = (self.added(a, a.frames or frames) for a in additions(self._origins, definitions))
+        return self.join((*found, *later))
 
     def definition(self, definition: Definition, frames: Frames = ()) -> V:
         """What one binding gives a name."""
@@ -188,15 +186,23 @@ class Evaluator(Answers[_Key, V]):
     def _parameter(self, definition: Definition, frames: Frames) -> V:
         known = self.parameter(definition, frames)
         function = definition.scope
-        if known is not None or not isinstance(function, cst.FunctionDef):
-            return known if known is not None else self.unknown
+        if known is not None:
+            return known
+        if isinstance(function, cst.Lambda):
+            return self._of_calls(self._origins.calls_of_lambda(function), function, definition.name)
+        if not isinstance(function, cst.FunctionDef):
+            return self.unknown
         if self._index.enclosing_class(function) is not None and params_of(function)[:1] == [definition.value]:
             return self.nothing  # self: its attributes are asked one by one
         own = frame_of(frames, function)
         if own is not None:
             bound = self._origins.bind(frames[own][1], function).get(definition.name)
             return self.of(bound, frames[:own]) if bound is not None else self.unknown
-        given = [self._origins.bind(c, function).get(definition.name) for c in self._origins.calls_of(function)]
+        return self._of_calls(self._origins.calls_of(function), function, definition.name)
+
+    def _of_calls(self, calls: list[cst.Call], function: cst.FunctionDef | cst.Lambda, name: str) -> V:
+        """What all calls of a function give a parameter."""
+        given = [self._origins.bind(c, function).get(name) for c in calls]
         if not given or None in given:
             return self.unknown
         return self.all(value for value in given if value is not None)
@@ -206,7 +212,10 @@ class Evaluator(Answers[_Key, V]):
         if api is not None:
             return self.named_call(node, api, frames)
         function = self._origins.function(node.func)
-        return self._returned(node, function, (), frames) if function else self.object_call(node, frames)
+        if function is not None:
+            return self._returned(node, function, (), frames)
+        held = self._origins.lambda_of(node.func)
+        return self.of(held.body) if held is not None else self.object_call(node, frames)
 
     def _returned(self, call: cst.Call, function: cst.FunctionDef, path: tuple[int, ...], frames: Frames) -> V:
         """What a call of a function of the file gives: all that it returns, or yields.
@@ -225,7 +234,7 @@ class Evaluator(Answers[_Key, V]):
         stored = self._origins.stored(node)
         if stored:
             return self.stores(node, stored, frames)
-        properties = self._properties.get(node.attr.value)
+        properties = self._index.properties.get(node.attr.value)
         if properties is None:
             return self.plain_attribute(node, frames)
         owner = self._origins.class_of(node.value)
@@ -235,29 +244,20 @@ class Evaluator(Answers[_Key, V]):
         given = (value for function in properties for value in self._index.given_back(function))
         return self.join((self.plain_attribute(node, frames), self.all(given)))
 
-    @cached_property
-    def _properties(self) -> dict[str, list[cst.FunctionDef]]:
-        """The methods of the file that are read as attributes are."""
-        found = defaultdict[str, list[cst.FunctionDef]](list)
-        for function in self._index.functions:
-            if any((last_name(d.decorator) or "") in {"property", "cached_property"} for d in function.decorators):
-                found[function.name.value].append(function)
-        return dict(found)
-
     def state(self, owner: cst.ClassDef) -> V:
         """All that an object of a class of the file holds: what operators and calls make of it is made of that."""
         found: list[V] = []
-        for name, stores in self._index.attribute_stores.items():
-            holders = [(self._origins.class_of(target.value), value, path) for target, value, path in stores]
-            own = [(v, path) for holder, v, path in holders if holder and self._origins.descends(owner, holder)]
-            found += [self._stored(value, path, ()) for value, path in own]
-            found += [self.added(a, ()) for a in attribute_additions(self._origins, name)] if own else []
+        for stores in self._index.attribute_stores.values():
+            holders = [(t, self._origins.class_of(t.value), value, path) for t, value, path in stores]
+            own = [(t, v, path) for t, holder, v, path in holders if holder and self._origins.descends(owner, holder)]
+            found += [self._stored(value, path, ()) for _, value, path in own]
+            found += [self.added(a, a.frames) for t, _, _ in own for a in attribute_additions(self._origins, t)]
         return self.join(found)
 
     def stores(self, node: cst.Attribute, stored: list[tuple[cst.CSTNode, tuple[int, ...]]], frames: Frames) -> V:
         """What is stored in an attribute, and put into it later."""
         found = [self._stored(value, path, frames) for value, path in stored]
-        later = [self.added(a, frames) for a in attribute_additions(self._origins, node.attr.value)]
+        later = [self.added(a, a.frames or frames) for a in attribute_additions(self._origins, node)]
         return self.join((*found, *later))
 
     def _stored(self, value: cst.CSTNode, path: tuple[int, ...], frames: Frames) -> V:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from .modules import Program, SourceFile
-from .spelling import method
+from .spelling import last_name, method
 
 Scope = cst.Module | cst.FunctionDef | cst.ClassDef | cst.Lambda
 Exit = cst.Return | cst.Break | cst.Continue
@@ -66,6 +66,7 @@ class Index(_Nodes):
     nonlocals_declared: dict[Scope, set[str]] = field(default_factory=lambda: defaultdict(set))
     calls: list[cst.Call] = field(default_factory=list)
     functions: list[cst.FunctionDef] = field(default_factory=list)
+    properties: dict[str, list[cst.FunctionDef]] = field(default_factory=lambda: defaultdict(list))
     classes: list[cst.ClassDef] = field(default_factory=list)
     names: dict[str, list[cst.Name]] = field(default_factory=lambda: defaultdict(list))  # reads only
     attributes: dict[str, list[cst.Attribute]] = field(default_factory=lambda: defaultdict(list))
@@ -181,6 +182,8 @@ class Index(_Nodes):
 
     def visit_FunctionDef(self, node: cst.FunctionDef) -> None:
         self.functions.append(node)
+        if any((last_name(d.decorator) or "") in {"property", "cached_property"} for d in node.decorators):
+            self.properties[node.name.value].append(node)
         self._define(node.name.value, "def", node, node.name)
 
     def visit_ClassDef(self, node: cst.ClassDef) -> None:

@@ -52,11 +52,10 @@ class Listed:
         bound = [d for ds in self._origins.index.definitions[scope].values() for d in ds if _is_bound_to(d, made)]
         if not bound:
             return None
-        name = cst.Name(bound[0].name)
         found: list[cst.CSTNode] = []
-        for addition in additions(self._origins, name, bound):
+        for addition in additions(self._origins, bound):
             within = self.turns(addition.place, scope)
-            if addition.values is None or within is None:
+            if within is None:
                 return None
             found += [*addition.values, *within]
         return found

@@ -40,6 +40,7 @@ class Origins:
         one of these passes any."""
         self.index, self.names, self._only = index, names, only
         self.called_by_others: frozenset[cst.FunctionDef] = frozenset()  # what calls them is not in the file
+        self.changes: object = None  # those of objects, where they were asked for
         self._busy: set[tuple[cst.CSTNode, tuple[int, ...]]] = set()
         self._known: dict[tuple[cst.CSTNode, tuple[int, ...]], tuple[Origin, ...]] = {}
         self._callers: dict[cst.FunctionDef, list[cst.Call]] = {}
@@ -50,6 +51,7 @@ class Origins:
         """From now on `only` these calls are asked about, and the parameters of some functions stay unknown."""
         self._only, self.called_by_others = only, called_by_others
         self._known.clear()
+        self.changes = None
 
     # --- following ----------------------------------------------------------------------------------------------------
 
@@ -76,6 +78,10 @@ class Origins:
         if not self._busy or cuts == self._cuts:  # an answer that a cycle cut short holds only inside that cycle
             self._known[key] = found
         return found
+
+    def bound(self, definition: Definition) -> tuple[Origin, ...]:
+        """All expressions that can give a name the value of one binding."""
+        return tuple(dict.fromkeys(self._definition(definition, ())))
 
     def one(self, node: cst.CSTNode, path: tuple[int, ...] = ()) -> Origin | None:
         """The origin, where there is exactly one."""
@@ -157,12 +163,14 @@ class Origins:
 
     def class_of(self, node: cst.CSTNode) -> cst.ClassDef | None:
         """The file's own class of which the expression is an instance."""
+        return None if self._names_class(node) else self._holder(node)
+
+    def _holder(self, node: cst.CSTNode) -> cst.ClassDef | None:
+        """The class of which the expression is an instance, or which it names: both have the class' attributes."""
         origin = self.one(node)
         if origin is None or origin.path:
             return None
-        if isinstance(origin.node, cst.ClassDef) and not self._names_class(node):
-            return origin.node  # `self`
-        return self.constructed(origin.node)
+        return origin.node if isinstance(origin.node, cst.ClassDef) else self.constructed(origin.node)
 
     def constructed(self, node: cst.CSTNode) -> cst.ClassDef | None:
         """The file's own class that a call constructs."""
@@ -197,11 +205,13 @@ class Origins:
     def stored(self, node: cst.Attribute) -> list[tuple[cst.CSTNode, tuple[int, ...]]]:
         """What the file's own class stores in the attribute: (value, path) of each `self.name = value`."""
         stores = self.index.attribute_stores.get(node.attr.value)
-        owner = self.class_of(node.value) if stores else None
+        owner = self._holder(node.value) if stores else None
         if not stores or owner is None:
             return []
-        by = [(self.class_of(target.value), value, path) for target, value, path in stores]
-        return [(value, path) for setter, value, path in by if setter is not None and self._share(setter, owner)]
+        by = [(self._holder(target.value), value, path) for target, value, path in stores]
+        found = [(value, path) for setter, value, path in by if setter is not None and self._share(setter, owner)]
+        of_class = self.index.definitions[owner].get(node.attr.value, ()) if self._names_class(node.value) else ()
+        return [*found, *((d.value, d.path) for d in of_class if found and d.value is not None)]
 
     def _share(self, one: cst.ClassDef, other: cst.ClassDef) -> bool:
         """Whether an object may be of both classes."""
@@ -352,6 +362,15 @@ class Origins:
             self._callers[function] = found
         return found
 
+    def lambda_of(self, func: cst.CSTNode) -> cst.Lambda | None:
+        """The `lambda` that a called name certainly holds."""
+        origin = self.one(func) if isinstance(func, cst.Name | cst.Attribute) else None
+        return origin.node if origin is not None and isinstance(origin.node, cst.Lambda) and not origin.path else None
+
+    def calls_of_lambda(self, function: cst.Lambda) -> list[cst.Call]:
+        """The calls of a `lambda` by a name that it has in this file."""
+        return [c for c in self.index.calls if self._is_held(c.func) and self.lambda_of(c.func) is function]
+
     def calls_into(self, node: cst.CSTNode) -> list[cst.Call]:
         """The calls of the function that holds a node; none where that is in no function."""
         function = self.index.enclosing_function(node)
@@ -372,12 +391,26 @@ class Origins:
             return [c for c in self.index.calls if self.names.api(c.func) is None and self.class_of(c.func) is owner]
         assigned = (d for found in self.index.bound.values() for d in found if d.kind == "assign")
         names |= {d.name for d in assigned if d.value is not None and mentions(d.value, function.name.value)}
-        return [c for c in self.index.calls if last_name(c.func) in names and self.function(c.func) is function]
+        handed = self._is_handed_on(function)
+        return [
+            c
+            for c in self.index.calls
+            if (last_name(c.func) in names or (handed and self._is_held(c.func))) and self.function(c.func) is function
+        ]
 
-    def bind(self, call: cst.Call, function: cst.FunctionDef) -> dict[str, cst.BaseExpression]:
+    def _is_handed_on(self, function: cst.FunctionDef) -> bool:
+        """Whether another function may call it by a name that it has there: it is returned, or given away."""
+        uses = ((use, self.index.parents.get(use)) for use in self.index.names[function.name.value])
+        return any(not (isinstance(holder, cst.Call) and holder.func is use) for use, holder in uses)
+
+    def _is_held(self, func: cst.CSTNode) -> bool:
+        """Whether what is called is a value that a name holds."""
+        return isinstance(func, cst.Name) and any(d.kind == "assign" for d in reaching(self.index, func))
+
+    def bind(self, call: cst.Call, function: cst.FunctionDef | cst.Lambda) -> dict[str, cst.BaseExpression]:
         """Parameter name -> argument expression (or the default); absent where a star makes it uncertain."""
         positional = params_of(function)
-        is_method = self.index.enclosing_class(function) is not None
+        is_method = isinstance(function, cst.FunctionDef) and self.index.enclosing_class(function) is not None
         params = positional[1:] if is_method else positional
         bound = {p.name.value: p.default for p in (*params, *function.params.kwonly_params) if p.default is not None}
         free = iter(params)

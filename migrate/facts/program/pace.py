@@ -279,7 +279,7 @@ class StepNumbers(Evaluator[Paced]):
 
     def added(self, addition: Addition, frames: Frames) -> Paced:
         """A container that is changed at each step is another one then."""
-        found, place = self.all(addition.values or (), frames), addition.place
+        found, place = self.all(addition.values, frames), addition.place
         if method(place) == "assign" or not self.in_step(place):
             return found
         return _grown(found) if method(place) in ASSIGNS else found | _OTHER

@@ -12,8 +12,20 @@ from .pieces import nodes
 
 
 def leading(origins: Origins, places: Iterable[cst.CSTNode]) -> dict[cst.CSTNode, None]:
-    """The places, and all calls that lead to the functions that hold them."""
-    return closure(places, origins.calls_into)
+    """The places, and all calls, and reads of properties, that lead to the functions that hold them."""
+    return closure(places, lambda place: ways_into(origins, place))
+
+
+def ways_into(origins: Origins, place: cst.CSTNode) -> list[cst.CSTNode]:
+    """The calls, and reads of properties, that run the function that holds a place."""
+    around = origins.index.scope_of(place)
+    if isinstance(around, cst.Lambda) and (named := origins.calls_of_lambda(around)):
+        return [*named]
+    function = origins.index.enclosing_function(place)
+    if function is None:
+        return []
+    read = function in origins.index.properties.get(function.name.value, ())
+    return [*origins.calls_of(function), *(origins.index.attributes[function.name.value] if read else ())]
 
 
 def entered(origins: Origins, places: Iterable[cst.CSTNode]) -> dict[cst.CSTNode, None]:

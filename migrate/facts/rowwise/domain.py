@@ -194,7 +194,7 @@ class Rowwise(Evaluator[Value]):
 
     def added(self, addition: Addition, frames: Frames) -> Value:
         """What is put in: as the rest, where it is understood."""
-        if addition.values is None or method(addition.place) in ASSIGNS:  # what changes variables is asked elsewhere
+        if method(addition.place) in ASSIGNS:  # what changes variables is asked elsewhere
             return rows.NOTHING
         values = (v for v in addition.values if isinstance(v, cst.BaseExpression))
         return self.join((self.all(values, frames), self.reached(addition.place, frames)))

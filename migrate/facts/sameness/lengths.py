@@ -106,8 +106,6 @@ class Lengths(Evaluator[Marks]):
 
     def added(self, addition: Addition, frames: Frames) -> Marks:
         """One element more where it is reached, or as many as a container has."""
-        if addition.values is None:
-            return self.unknown
         found = self.reached(addition.place, frames)
         place = addition.place
         if isinstance(place, cst.Subscript):  # `table[key] = value` adds an element where the key is a new one

@@ -204,7 +204,7 @@ class OwnCounts(Evaluator[Counts]):
 
     def added(self, addition: Addition, frames: Frames) -> Counts:
         """What is put into a container, or where that is decided."""
-        return self.all(addition.values or (), frames) | self.reached(addition.place, frames)
+        return self.all(addition.values, frames) | self.reached(addition.place, frames)
 
     # --- attributes and calls -----------------------------------------------------------------------------------------
 

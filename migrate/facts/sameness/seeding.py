@@ -200,6 +200,6 @@ def _behind(origins: Origins, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
     if isinstance(node, cst.Name):
         definitions = reaching(origins.index, node)
         yield from (d.value for d in definitions if isinstance(d.value, cst.BaseExpression))
-        yield from (v for a in additions(origins, node, definitions) for v in a.values or ())
+        yield from (v for a in additions(origins, definitions) for v in a.values)
     function = origins.function(node.func) if isinstance(node, cst.Call) else origins.function(node)
     yield from origins.index.given_back(function) if function is not None else ()

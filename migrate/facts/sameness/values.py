@@ -191,7 +191,7 @@ class Sameness(Evaluator[Marks]):
             elif isinstance(parent, cst.Match) and child is not parent.subject:
                 found |= self.of(parent.subject, frames) - BY_CHANCE
             elif isinstance(parent, cst.For) and child is parent.body and parent not in self._loops:
-                found |= self.length(parent.iter, frames) - _UNKNOWN
+                found |= self.length(parent.iter, frames)
             elif isinstance(parent, cst.ExceptHandler) and not self._ends(parent):
                 tried = cst.ensure_type(self._index.parents[parent], cst.Try).body
                 found |= self.all([n for n in nodes(tried) if isinstance(n, cst.Call | cst.Assert)], frames)
@@ -296,9 +296,11 @@ class Sameness(Evaluator[Marks]):
             return self.length(arguments[0], frames)
         if api == "tensorflow.Variable":
             return self._variable(call, arguments, frames)
-        if api in UNASKED:
-            return _UNKNOWN
         found = self.all(arguments, frames)
+        if api in UNASKED:
+            return found | _UNKNOWN
+        if api == "builtins.exec":  # the names that it binds may be given anything
+            return _LOCAL | _UNKNOWN
         if PROCESS.match(api):
             return found | {Mark.PROCESS, *([Mark.DRAWN] if DRAWN.match(api) else [])}
         if DRAWN.match(api):
