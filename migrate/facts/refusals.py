@@ -34,7 +34,7 @@ def refusals(script: TrainingFile, steps: Steps, batch: str, numbers: OwnNumbers
     found += [*script.fitted.averaging.problems, *script.keras_reductions.problems]
     if not unknown:  # else the batches are not known
         mean = [*script.reductions.problems()]
-        mean += [] if mean or script.migrated else script.mixing.of_calls(script.sliced)
+        mean += [] if mean or script.migrated else _mixed(script)
         found += [*mean, *script.shared_totals.problems, *script.drift.problems(script.trained), *_inputs(script)]
         found += _unnamed(script, numbers.problems, found)
     found += [*(() if script.migrated else script.noise.problems), *general(script, batch)]
@@ -45,6 +45,13 @@ def refusals(script: TrainingFile, steps: Steps, batch: str, numbers: OwnNumbers
     found = [*(p for p in found if not _follows(script, p, decisions)), *decisions, *_written(script)]
     found += script.agreement.asked_apart(script.effects)
     return tuple(dict.fromkeys(found))
+
+
+def _mixed(script: TrainingFile) -> list[Problem]:
+    """Where a training step, or a loss, makes values of each example out of others."""
+    targets = [g.target for g in (*script.trained, *script.fitted.stepped) if g.target is not None]
+    shared = {share.node for share in script.shared_totals.found}
+    return [*script.mixing.of_calls(script.sliced), *script.mixing.of_losses(targets, shared)]
 
 
 def _follows(script: TrainingFile, problem: Problem, decisions: list[Problem]) -> bool:

@@ -200,5 +200,11 @@ AXIS_COMES_FIRST = frozenset({"Softmax", "LayerNormalization", "UnitNormalizatio
 DATA_LAYERS = frozenset({"Normalization", "StringLookup", "IntegerLookup", "TextVectorization", "Discretization"})
 """Layers whose axes are those of the data they are adapted to."""
 
-GIVES_ROWS_TO = frozenset({"keras.layers.Lambda", "keras.layers.Activation"})
+LAMBDA = "keras.layers.Lambda"
+"""The layer that calls a function with what it is given, be that one tensor or several."""
+
+GIVES_ROWS_TO = frozenset({LAMBDA, "keras.layers.Activation"})
 """Layers that call their first argument with the batch."""
+
+ARRAY_LIBRARIES = frozenset({"scipy", "sklearn", "skimage", "pandas", "cv2", "einops", "jax", "cupy", "xarray"})
+"""Libraries whose functions compute values from their arguments alone, of all rows that they are given."""

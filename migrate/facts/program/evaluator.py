@@ -16,7 +16,7 @@ from .grown import Addition, additions, attribute_additions
 from .index import ITER, Definition
 from .known_branches import Frames, frame_of
 from .origins import Origins
-from .spelling import last_name, params_of
+from .spelling import last_name
 
 V = TypeVar("V")
 _Key = tuple[cst.CSTNode, tuple[int, ...], Frames]
@@ -190,7 +190,7 @@ class Evaluator(Answers[_Key, V]):
         function = definition.scope
         if known is not None or not isinstance(function, cst.FunctionDef):
             return known if known is not None else self.unknown
-        if self._index.enclosing_class(function) is not None and params_of(function)[:1] == [definition.value]:
+        if self._origins.is_self(definition):
             return self.nothing  # self: its attributes are asked one by one
         own = frame_of(frames, function)
         if own is not None:

@@ -13,7 +13,7 @@ from .asking import within_itself
 from .flow import reaching
 from .index import Definition, Index
 from .names import Names
-from .spelling import body_functions, is_abstract, last_name, mentions, params_of, receiver
+from .spelling import argument, body_functions, is_abstract, last_name, mentions, params_of, receiver
 
 _COMPILED = {"optimizer": 0, "loss": 1}  # arguments of Keras' compile, and their positions
 _AVERAGED = "tfdp.runtime.DistributedOptimizer"
@@ -121,7 +121,7 @@ class Origins:
         unknown = [Origin(definition.value or definition.statement, path)]
         if not isinstance(function, cst.FunctionDef) or function in self.called_by_others:
             return unknown
-        if self._is_self(definition, function):
+        if self.is_self(definition):
             owner = self.index.enclosing_class(function)
             return [Origin(owner, path)] if owner is not None else unknown
         if function.name.value in CALLED:
@@ -134,10 +134,16 @@ class Origins:
             found += self.of(bound, path)
         return found or unknown
 
-    def _is_self(self, definition: Definition, function: cst.FunctionDef) -> bool:
-        first = params_of(function)[:1]
-        static = any(self.names.api(d.decorator) == "builtins.staticmethod" for d in function.decorators)
-        return first == [definition.value] and not static and self.index.enclosing_class(function) is not None
+    def is_self(self, definition: Definition) -> bool:
+        """Whether it is the parameter that stands for the object, or its class, of which its function is a method."""
+        function = definition.scope
+        first = isinstance(function, cst.FunctionDef) and params_of(function)[:1] == [definition.value]
+        return first and self.takes_self(cst.ensure_type(function, cst.FunctionDef))
+
+    def takes_self(self, function: cst.FunctionDef | cst.Lambda) -> bool:
+        """Whether the first parameter is given by no argument."""
+        static = _is_decorated(self.names, function, "builtins.staticmethod")
+        return not static and self.index.enclosing_class(function) is not None
 
     def _call(self, node: cst.Call, path: tuple[int, ...]) -> Iterable[Origin]:
         """A call of the file's own function is what that returns; of tf.function(f), f; anything else is itself."""
@@ -179,6 +185,10 @@ class Origins:
     def _names_class(self, node: cst.CSTNode) -> bool:
         return isinstance(node, cst.Name) and any(d.kind == "class" for d in reaching(self.index, node))
 
+    def _class_named(self, node: cst.CSTNode) -> cst.ClassDef | None:
+        made = self.made(node) if self._names_class(node) else None
+        return made if isinstance(made, cst.ClassDef) else None
+
     def _compiled(self, node: cst.Attribute) -> list[cst.CSTNode]:
         """What `model.compile(optimizer=…, loss=…)` gave to the model whose attribute this is."""
         name = node.attr.value
@@ -209,7 +219,7 @@ class Origins:
 
     def _named_methods(self, node: cst.Attribute) -> list[cst.FunctionDef]:
         """The methods that `object.name` may be: of `self` also those by which classes of this file replace it."""
-        owner, name = self.class_of(node.value), node.attr.value
+        owner, name = self.class_of(node.value) or self._class_named(node.value), node.attr.value
         if owner is None:
             return []
         found = [self.method(owner, name)]
@@ -374,11 +384,11 @@ class Origins:
         names |= {d.name for d in assigned if d.value is not None and mentions(d.value, function.name.value)}
         return [c for c in self.index.calls if last_name(c.func) in names and self.function(c.func) is function]
 
-    def bind(self, call: cst.Call, function: cst.FunctionDef) -> dict[str, cst.BaseExpression]:
+    def bind(self, call: cst.Call, function: cst.FunctionDef | cst.Lambda) -> dict[str, cst.BaseExpression]:
         """Parameter name -> argument expression (or the default); absent where a star makes it uncertain."""
-        positional = params_of(function)
-        is_method = self.index.enclosing_class(function) is not None
-        params = positional[1:] if is_method else positional
+        by_class = isinstance(call.func, cst.Attribute) and self._names_class(call.func.value)
+        plain = by_class and not _is_decorated(self.names, function, "builtins.classmethod")  # `Class.method(object)`
+        params = params_of(function)[self.takes_self(function) and not plain :]
         bound = {p.name.value: p.default for p in (*params, *function.params.kwonly_params) if p.default is not None}
         free = iter(params)
         for arg in call.args:
@@ -391,10 +401,5 @@ class Origins:
         return bound
 
 
-def argument(call: cst.Call, keyword: str, position: int | None = None) -> cst.Arg | None:
-    """The argument that a call passes under a keyword or at a position."""
-    positional = [a for a in call.args if a.keyword is None and not a.star]
-    named = next((a for a in call.args if a.keyword is not None and a.keyword.value == keyword), None)
-    if named is None and position is not None and position < len(positional) and not any(a.star for a in call.args):
-        return positional[position]
-    return named
+def _is_decorated(names: Names, function: cst.FunctionDef | cst.Lambda, by: str) -> bool:
+    return isinstance(function, cst.FunctionDef) and any(names.api(d.decorator) == by for d in function.decorators)

@@ -9,8 +9,8 @@ from typing import cast
 import libcst as cst
 
 from ...catalogue import Kind
-from ..apis import ASSIGNS, CALLED, LAYER_MODULES, MERGES, OF_CALLS, PERMUTES, SAME_ROWS
-from ..data import Datasets
+from ..apis import ASSIGNS, CALLED, LAMBDA, LAYER_MODULES, MERGES, OF_CALLS, PERMUTES, SAME_ROWS
+from ..data import Chain, Datasets
 from ..program import (
     ITER,
     LAYERS,
@@ -24,16 +24,17 @@ from ..program import (
     holds_weights,
     is_network,
     method,
-    params_of,
     receiver,
     tests_around,
 )
-from . import layers
+from . import batches, layers
 from . import values as rows
+from .callees import callees
 from .calls import TensorCalls
 from .subscripts import subscript
 from .values import Of, Value
 
+_Function = cst.FunctionDef | cst.Lambda
 _STARTS = ("__init__", "build", "get_config", "from_config")
 
 
@@ -65,10 +66,10 @@ class Rowwise(Evaluator[Value]):
 
     # --- what is known ------------------------------------------------------------------------------------------------
 
-    def known(self, node: cst.CSTNode, frames: Frames) -> Value | None:  # noqa: ARG002
+    def known(self, node: cst.CSTNode, frames: Frames) -> Value | None:
         """Batches that are taken of arrays, and what Keras' models are given."""
         if node in self._batches:
-            return Value(Of.ROWS, rank=1, base=rows.UNRANKED)
+            return batches.of_array(lambda n: self.of(n, frames), node)
         if isinstance(node, cst.Call) and self._origins.called(node) in {"keras.Input", "keras.layers.Input"}:
             return self._input(node)
         return None
@@ -98,11 +99,11 @@ class Rowwise(Evaluator[Value]):
 
     def _param(self, definition: Definition, frames: Frames) -> Value:
         function, node = definition.scope, definition.value
-        inner = frame_of(frames, function) if isinstance(function, cst.FunctionDef | cst.Lambda) else None
-        if inner is not None:
-            if node is not None and self._is_self(definition):
+        inner = frame_of(frames, function)
+        if inner is not None and isinstance(function, _Function):
+            if node is not None and self._origins.is_self(definition):
                 return rows.NOTHING
-            bound = self._origins.bind(frames[inner][1], cast("cst.FunctionDef", function)).get(definition.name)
+            bound = self._origins.bind(frames[inner][1], function).get(definition.name)
             if bound is not None:
                 return self.of(bound, frames[:inner])
             return self._unbound(definition)
@@ -117,12 +118,6 @@ class Rowwise(Evaluator[Value]):
         if found.of is Of.UNKNOWN and found.why is None:
             return self._unbound(definition)
         return found
-
-    def _is_self(self, definition: Definition) -> bool:
-        function = definition.scope
-        if not isinstance(function, cst.FunctionDef) or self._index.enclosing_class(function) is None:
-            return False
-        return params_of(function)[:1] == [definition.value]
 
     def _unbound(self, definition: Definition) -> Value:
         """A parameter that no call of the file gives a value."""
@@ -168,6 +163,14 @@ class Rowwise(Evaluator[Value]):
         if isinstance(node, cst.DictComp):
             return replace(self.of(node.value, frames), several=True)
         return self.all((c for c in node.children if isinstance(c, cst.BaseExpression)), frames)
+
+    def _of(self, node: cst.CSTNode, frames: Frames) -> Value:
+        """A row of a call's tensor is no part of several values."""
+        if isinstance(node, cst.Subscript) and isinstance(node.value, cst.Call):
+            whole = self.of(node.value, frames)
+            if rows.has_rows(whole) and not whole.several:
+                return self.compound(node, frames)
+        return super()._of(node, frames)
 
     def _entries(self, node: cst.Subscript) -> list[cst.CSTNode]:
         """What is put under a name into what a function is given: `batch["x"] = …`."""
@@ -225,7 +228,7 @@ class Rowwise(Evaluator[Value]):
         chains = self._datasets.read(self._datasets.unwrap(iterable)) if self._may_hold_data(iterable) else ()
         if chains:
             numbered = path[:1] == (0,) and all(c.numbered for c in chains)
-            return rows.NUMBER if numbered else replace(rows.BATCH, several=not path)
+            return rows.NUMBER if numbered else self.join(self.batch(chain, path) for chain in chains)
         found = self.of(iterable, frames)
         if found.of is Of.SIZE:
             return rows.FREE
@@ -234,6 +237,10 @@ class Rowwise(Evaluator[Value]):
         if rows.is_batch(found, 0):
             return rows.unknown(iterable, "is gone over example by example", found.why)
         return replace(found, axis=found.axis - 1, rank=found.rank - 1)
+
+    def batch(self, chain: Chain, path: tuple[int, ...]) -> Value:
+        """A batch that a dataset gives, or a part of it."""
+        return batches.of_chain(self._origins, self.of, chain, path)
 
     def _may_hold_data(self, iterable: cst.BaseExpression) -> bool:
         """Whether what a loop goes over may be a dataset: not what is written out, or counts."""
@@ -301,27 +308,12 @@ class Rowwise(Evaluator[Value]):
         owner = self._origins.class_of(func)
         if owner is not None and self._origins.constructed(call) is None:
             return self._own(call, owner, frames)
-        found = [self._called(call, made, frames) for made in self._callees(func)]
+        found = [self._called(call, made, frames) for made in callees(self._origins, func)]
         return self.join(found) if found else self._other(call, frames)
 
     def _is_plain(self, func: cst.Attribute) -> bool:
         """Whether nothing of the file is known that the attribute stands for."""
         return all(o.node is func for o in self._origins.of(func))
-
-    def _callees(self, func: cst.BaseExpression) -> list[cst.CSTNode]:
-        """What is called, where a list of layers is gone over each of them."""
-        found: list[cst.CSTNode] = []
-        for origin in self._origins.of(func):
-            node = origin.node
-            if origin.path[:1] == (ITER,) or isinstance(node, cst.Subscript):
-                held = self._origins.made(node.value) if isinstance(node, cst.Subscript) else node
-                if isinstance(held, cst.List | cst.Tuple):
-                    found += [self._origins.made(e.value) for e in held.elements] or [func]
-                else:
-                    found.append(self._origins.made(held.elt) if isinstance(held, cst.ListComp) else func)
-            else:
-                found.append(node if not origin.path else func)
-        return found
 
     def _called(self, call: cst.Call, made: cst.CSTNode, frames: Frames) -> Value:
         if isinstance(made, cst.Lambda):
@@ -333,10 +325,15 @@ class Rowwise(Evaluator[Value]):
         owner = self._origins.constructed(made)
         if owner is not None:
             return self._own(call, owner, frames)
-        if self._origins.called(made) == "keras.layers.Lambda" and made.args:
+        if self._origins.called(made) == LAMBDA and made.args:
             return self._called(call, self._origins.made(made.args[0].value), frames)
         if self._origins.called(made).startswith(LAYER_MODULES):
-            return layers.stock(self._origins, call, made, self._given_values(call, frames))
+            found = layers.stock(self._origins, call, made, self._given_values(call, frames))
+            functions = [f for a in made.args if isinstance(f := self._origins.made(a.value), _Function)]
+            inside = self.join(self._called(call, function, frames) for function in functions)
+            return inside if inside.of is Of.MIXED else found
+        if self._origins.kind(made.func) is Kind.LOSS_CLASS:
+            return layers.of_loss(call, made, self._given_values(call, frames))
         if self._origins.kind(made.func) is Kind.MODEL or self._origins.called(made).startswith(LAYERS):
             return layers.of_model(call, self._given_values(call, frames))
         if self._origins.called(made) == "keras.activations.get":

@@ -101,3 +101,10 @@ def of_model(node: cst.CSTNode, given: list[Value]) -> Value:
     if found.axis != 0:
         return rows.unknown(node, "calls a model with values whose first axis is not the batch's")
     return _some(found)
+
+
+def of_loss(node: cst.CSTNode, made: cst.Call, given: list[Value]) -> Value:
+    """What a loss object makes of labels and outputs: one number, or one of each example."""
+    found = rows.together(node, given)
+    reduction = argument(made, "reduction")
+    return found if not rows.has_rows(found) or reduction is not None else rows.whole(node)
