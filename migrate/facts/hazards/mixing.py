@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import libcst as cst
 
 from ...catalogue import Kind
-from ..apis import ARRAY_LIBRARIES, CALLED, GIVES_ROWS_TO, LAMBDA, OF_CALLS, PARTIAL
+from ..apis import ARRAY_LIBRARIES, CALLED, GIVES_ROWS_TO, LAMBDA, OF_CALLS, PARTIAL, RUNS_PYTHON
 from ..data import Chain, Datasets, ShardPoint
 from ..keras import Fit
 from ..program import (
@@ -31,7 +31,7 @@ from ..program import (
     receiver,
     within,
 )
-from ..rowwise import BATCH, Of, Rowwise, Value, batch_axis, because, given_to
+from ..rowwise import BATCH, Of, Rowwise, Value, batch_axis, because, given_to, wrappers
 from ..training import TrainingLoop
 
 _REASON = "this makes values of each example out of other examples of its batch, of which a worker has its own only"
@@ -41,7 +41,8 @@ _NEXT = (
     "`# tfdp: ignore[TFDP090]` here if it may be made of a worker's examples"
 )
 _OF_TENSORS = frozenset({"shape", "dtype", "ndim", "get_shape", "numpy"})
-_UNSETTLED = "cannot tell whether this keeps the examples of a batch apart, of which a worker has its own only"
+UNSETTLED = "cannot tell whether this keeps the examples of a batch apart, of which a worker has its own only"
+_DEPTH = 8
 _Function = cst.FunctionDef | cst.Lambda
 
 
@@ -78,7 +79,9 @@ class Mixing:
         losses = (a.value for c in self._index.methods("compile") if (a := argument(c, "loss", 1)) is not None)
         self._losses = self._functions(each for loss in losses for each in self._elements(loss))
         first = self._first(datasets, chains, batches, arrays)
-        given = dict(self._parameters(first))
+        self._libraries = list(self._of_libraries())
+        single = replace(BATCH, several=False)
+        given = {**dict(self._parameters(first)), **dict.fromkeys(self._libraries, single)}
         self._rows = Rowwise(origins, datasets, given, batches)
 
     # --- what is asked ------------------------------------------------------------------------------------------------
@@ -110,7 +113,7 @@ class Mixing:
             last = value.why.links[-1].node
             operation = not isinstance(last, cst.Call) or bool(self._origins.called(last))
             if value.of is Of.UNKNOWN and operation and self._is_followed(value):
-                problems.append(Problem.since(self._index, "TFDP090", node, _UNSETTLED, value.why, _NEXT))
+                problems.append(self._not_told(node, value))
         return list({p.node: p for p in problems}.values())
 
     @property
@@ -139,9 +142,12 @@ class Mixing:
         for _, values in self._model_values():
             for value in values:
                 yield from self._of_result(value, alone=True)
+        for value in map(self._rows.applied, self._libraries):
+            if value.of in {Of.MIXED, Of.MOVED}:
+                yield self._problem(value.why, _MOVED if value.of is Of.MOVED else _REASON)
         for function in self._mapped:
-            for value in self._index.returned(function):
-                yield from self._of_result(value, alone=False)
+            for result in self._index.returned(function):
+                yield from self._of_result(result, alone=False)
 
     def _model_values(self) -> Iterator[tuple[cst.CSTNode, list[cst.BaseExpression]]]:
         """What models, layers and the functions in them give."""
@@ -173,20 +179,38 @@ class Mixing:
         for element, value in zip(elements, values, strict=True):
             if value.of is Of.MIXED and value.why is not None:
                 yield self._problem(value.why)
-            if value.of is Of.UNKNOWN and not alone and self._is_followed(value):
-                yield Problem.since(self._index, "TFDP090", element, _UNSETTLED, value.why, _NEXT)
+            if value.of is Of.UNKNOWN and self._is_followed(value) and not (alone and self._is_tried(value)):
+                yield self._not_told(element, value)
         moved = [v for v in values if v.of is Of.MOVED and v.why is not None]
         stays = alone or any(v.of is Of.ROWS for v in values)
         if moved and (stays or len({v.order for v in moved}) > 1):
             for value in moved:
                 yield self._problem(value.why, _MOVED)
 
+    def _not_told(self, node: cst.CSTNode, value: Value) -> Problem:
+        found = Problem.since(self._index, "TFDP090", node, UNSETTLED, value.why, _NEXT)
+        return replace(found, headline=UNSETTLED)
+
+    def _is_tried(self, value: Value) -> bool:
+        """Whether the runtime can try a model, though facts do not tell: not where Python runs in it."""
+        last = value.why.links[-1].node if value.why is not None else None
+        return last is None or self._origins.called(last) not in RUNS_PYTHON
+
     def _is_followed(self, value: Value) -> bool:
         """Whether it is code of this file, or of the libraries of arrays, that is not understood."""
         last = value.why.links[-1].node if value.why is not None else None
+        if isinstance(last, cst.Param):
+            return bool(last.star)  # what calls it may be another file
         if not isinstance(last, cst.Call) or self._origins.called(last).partition(".")[0] in ARRAY_LIBRARIES:
             return True
-        return outside(self._origins, last) is None
+        return not self._leads_outside(last, 0)
+
+    def _leads_outside(self, call: cst.Call, depth: int) -> bool:
+        """Whether another file's code makes what is called, or that of which it is a method."""
+        if outside(self._origins, call) is not None:
+            return True
+        made = self._origins.of(call.func.value) if isinstance(call.func, cst.Attribute) and depth < _DEPTH else ()
+        return any(isinstance(o.node, cst.Call) and self._leads_outside(o.node, depth + 1) for o in made)
 
     def _problem(self, why: Unknown | None, reason: str = _REASON) -> Problem:
         assert why is not None
@@ -220,6 +244,9 @@ class Mixing:
                 yield param, replace(found, base=param if found.base is not None else None, several=several)
         for mapped in self._mapped:
             params = [p for p in params_of(mapped)[self._origins.takes_self(mapped) :] if p.default is None]
+            star = mapped.params.star_arg
+            if isinstance(star, cst.Param):
+                yield star, replace(BATCH, base=star, several=True)
             alone = len(params) == 1
             yield from ((p, replace(BATCH, base=p, several=alone and not self._is_tensor(p, mapped))) for p in params)
         for loss in self._losses:
@@ -288,6 +315,14 @@ class Mixing:
             first = call.args[:1] if name in GIVES_ROWS_TO else call.args[1:]
             yield from (a.value for a in call.args if _takes_rows(a) or (a in first and a.keyword is None))
 
+    def _of_libraries(self) -> Iterator[cst.BaseExpression]:
+        """The functions of libraries that layers are given, also with some of their arguments."""
+        for made in {o.node for value in self._handed() for o in self._origins.of(value)}:
+            some = isinstance(made, cst.Call) and self._origins.called(made) == PARTIAL and bool(made.args)
+            func = cst.ensure_type(made, cst.Call).args[0].value if some else made
+            if isinstance(made, cst.BaseExpression) and self._origins.names.api(func) is not None:
+                yield made
+
     def _functions(self, values: Iterable[cst.BaseExpression]) -> list[_Function]:
         """The functions of the file that values are, also as an object that is called, or with arguments given."""
         found: dict[_Function, None] = {}
@@ -300,6 +335,8 @@ class Mixing:
                 made = (self._origins.method(owner, CALLED[0]) if owner is not None else None) or made
                 if isinstance(made, cst.FunctionDef | cst.Lambda):
                     found[made] = None
+                if isinstance(made, cst.FunctionDef):
+                    found |= dict.fromkeys(wrappers(self._origins, made))
         return list(found)
 
     def _over_batches(self, chain: Chain) -> Iterator[cst.BaseExpression]:

@@ -136,14 +136,16 @@ class Origins:
 
     def is_self(self, definition: Definition) -> bool:
         """Whether it is the parameter that stands for the object, or its class, of which its function is a method."""
-        function = definition.scope
-        first = isinstance(function, cst.FunctionDef) and params_of(function)[:1] == [definition.value]
-        return first and self.takes_self(cst.ensure_type(function, cst.FunctionDef))
+        function = definition.scope if isinstance(definition.scope, cst.FunctionDef) else None
+        return function is not None and self.takes_self(function) and params_of(function)[:1] == [definition.value]
+
+    def _decorators(self, function: cst.FunctionDef | cst.Lambda) -> set[str | None]:
+        return {self.names.api(d.decorator) for d in getattr(function, "decorators", ())}
 
     def takes_self(self, function: cst.FunctionDef | cst.Lambda) -> bool:
         """Whether the first parameter is given by no argument."""
-        static = _is_decorated(self.names, function, "builtins.staticmethod")
-        return not static and self.index.enclosing_class(function) is not None
+        inside = self.index.enclosing_class(function) is not None
+        return inside and "builtins.staticmethod" not in self._decorators(function)
 
     def _call(self, node: cst.Call, path: tuple[int, ...]) -> Iterable[Origin]:
         """A call of the file's own function is what that returns; of tf.function(f), f; anything else is itself."""
@@ -185,10 +187,6 @@ class Origins:
     def _names_class(self, node: cst.CSTNode) -> bool:
         return isinstance(node, cst.Name) and any(d.kind == "class" for d in reaching(self.index, node))
 
-    def _class_named(self, node: cst.CSTNode) -> cst.ClassDef | None:
-        made = self.made(node) if self._names_class(node) else None
-        return made if isinstance(made, cst.ClassDef) else None
-
     def _compiled(self, node: cst.Attribute) -> list[cst.CSTNode]:
         """What `model.compile(optimizer=…, loss=…)` gave to the model whose attribute this is."""
         name = node.attr.value
@@ -219,12 +217,11 @@ class Origins:
 
     def _named_methods(self, node: cst.Attribute) -> list[cst.FunctionDef]:
         """The methods that `object.name` may be: of `self` also those by which classes of this file replace it."""
-        owner, name = self.class_of(node.value) or self._class_named(node.value), node.attr.value
-        if owner is None:
+        instance, made, name = self.class_of(node.value), self.made(node.value), node.attr.value
+        if not isinstance(owner := instance or made, cst.ClassDef):
             return []
         found = [self.method(owner, name)]
-        origin = self.one(node.value)
-        if origin is not None and origin.node is owner:
+        if instance is made:
             found += [
                 self._methods[c].get(name) for c in self.index.classes if c is not owner and self.descends(c, owner)
             ]
@@ -387,7 +384,7 @@ class Origins:
     def bind(self, call: cst.Call, function: cst.FunctionDef | cst.Lambda) -> dict[str, cst.BaseExpression]:
         """Parameter name -> argument expression (or the default); absent where a star makes it uncertain."""
         by_class = isinstance(call.func, cst.Attribute) and self._names_class(call.func.value)
-        plain = by_class and not _is_decorated(self.names, function, "builtins.classmethod")  # `Class.method(object)`
+        plain = by_class and "builtins.classmethod" not in self._decorators(function)  # `Class.method(object)`
         params = params_of(function)[self.takes_self(function) and not plain :]
         bound = {p.name.value: p.default for p in (*params, *function.params.kwonly_params) if p.default is not None}
         free = iter(params)
@@ -399,7 +396,3 @@ class Origins:
             elif (param := next(free, None)) is not None:
                 bound[param.name.value] = arg.value
         return bound
-
-
-def _is_decorated(names: Names, function: cst.FunctionDef | cst.Lambda, by: str) -> bool:
-    return isinstance(function, cst.FunctionDef) and any(names.api(d.decorator) == by for d in function.decorators)

@@ -54,3 +54,13 @@ def of_array(value: _Evaluate, node: cst.CSTNode) -> Value:
     array = value(cst.ensure_type(node, cst.Subscript).value) if sliced else BATCH
     known = is_free(array) and array.base is None and array.rank
     return Value(Of.ROWS, rank=array.rank) if known else Value(Of.ROWS, rank=1, base=UNRANKED)
+
+
+def of_input(origins: Origins, call: cst.Call) -> Value:
+    """`keras.Input(shape=(28, 28))`: one axis more than its shape."""
+    shape = next((a for a in call.args if a.keyword is None or a.keyword.value in {"shape", "batch_shape"}), None)
+    made = origins.made(shape.value) if shape is not None else None
+    if shape is None or not isinstance(made, cst.Tuple | cst.List):
+        return replace(BATCH, several=False)
+    whole = shape.keyword is not None and shape.keyword.value == "batch_shape"
+    return Value(Of.ROWS, rank=len(made.elements) + (not whole))

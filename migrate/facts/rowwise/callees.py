@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import libcst as cst
 
-from ..program import ITER, Origins, method, receiver
+from ..program import ITER, Definition, Origins, method, params_of, receiver
 
 
 def callees(origins: Origins, func: cst.BaseExpression) -> list[cst.CSTNode]:
@@ -24,8 +24,43 @@ def callees(origins: Origins, func: cst.BaseExpression) -> list[cst.CSTNode]:
             found += _held(origins, node.value, key) or [func]
         elif method(node) == "get" and isinstance(node, cst.Call) and node.args:
             found += _held(origins, receiver(node), node.args[0].value) or [func]
+        elif isinstance(node, cst.Param):
+            found += _decorated(origins, node) or [node]
         else:
             found.append(node)
+    return found
+
+
+def _decorated(origins: Origins, param: cst.Param) -> list[cst.CSTNode]:
+    """The functions that a parameter of a decorator of this file stands for."""
+    by = origins.index.enclosing_function(param)
+    return [f for f in origins.index.functions if by is not None and by in _decorators(origins, f)]
+
+
+def _decorators(origins: Origins, function: cst.FunctionDef) -> list[cst.FunctionDef]:
+    found = (origins.function(d.decorator) for d in function.decorators)
+    return [f for f in found if f is not None]
+
+
+def wrappers(origins: Origins, function: cst.FunctionDef) -> list[cst.FunctionDef]:
+    """The functions that decorators of this file put in the place of one."""
+    given = (r for decorator in _decorators(origins, function) for r in origins.index.returned(decorator))
+    made = (origins.made(r) for r in given)
+    return [m for m in made if isinstance(m, cst.FunctionDef) and m is not function]
+
+
+def starred(origins: Origins, definition: Definition) -> list[tuple[cst.BaseExpression, int]]:
+    """The values that calls pass by a star, with the place of a parameter in them; none where another call does not."""
+    function, found = definition.scope, list[tuple[cst.BaseExpression, int]]()
+    if not isinstance(function, cst.FunctionDef):
+        return []
+    params = [p.name.value for p in params_of(function)[origins.takes_self(function) :]]
+    for call in origins.calls_of(function) if definition.name in params else ():
+        before = next((i for i, a in enumerate(call.args) if a.star == "*"), None)
+        place = params.index(definition.name)
+        if before is None or before > place:
+            return []
+        found.append((call.args[before].value, place - before))
     return found
 
 

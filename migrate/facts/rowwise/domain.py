@@ -9,7 +9,7 @@ from typing import cast
 import libcst as cst
 
 from ...catalogue import Kind
-from ..apis import ASSIGNS, CALLED, LAMBDA, LAYER_MODULES, MERGES, OF_CALLS, PERMUTES, SAME_ROWS
+from ..apis import ASSIGNS, CALLED, EXCHANGES, LAMBDA, LAYER_MODULES, MERGES, OF_CALLS, PERMUTES, SAME_ROWS
 from ..data import Chain, Datasets
 from ..program import (
     ITER,
@@ -19,7 +19,6 @@ from ..program import (
     Evaluator,
     Frames,
     Origins,
-    Unknown,
     frame_of,
     holds_weights,
     is_network,
@@ -29,7 +28,7 @@ from ..program import (
 )
 from . import batches, layers
 from . import values as rows
-from .callees import callees
+from .callees import callees, starred, wrappers
 from .calls import TensorCalls
 from .subscripts import subscript
 from .values import Of, Value
@@ -70,18 +69,11 @@ class Rowwise(Evaluator[Value]):
         """Batches that are taken of arrays, and what Keras' models are given."""
         if node in self._batches:
             return batches.of_array(lambda n: self.of(n, frames), node)
+        if node in self._given and not isinstance(node, cst.Param):
+            return self._given[node]
         if isinstance(node, cst.Call) and self._origins.called(node) in {"keras.Input", "keras.layers.Input"}:
-            return self._input(node)
+            return batches.of_input(self._origins, node)
         return None
-
-    def _input(self, call: cst.Call) -> Value:
-        """`keras.Input(shape=(28, 28))`: one axis more than its shape."""
-        shape = next((a for a in call.args if a.keyword is None or a.keyword.value in {"shape", "batch_shape"}), None)
-        made = self._origins.made(shape.value) if shape is not None else None
-        if shape is None or not isinstance(made, cst.Tuple | cst.List):
-            return replace(rows.BATCH, several=False)
-        whole = shape.keyword is not None and shape.keyword.value == "batch_shape"
-        return Value(Of.ROWS, rank=len(made.elements) + (not whole))
 
     def reached(self, place: cst.CSTNode, frames: Frames) -> Value:
         """A value that is chosen by all examples of the batch."""
@@ -116,8 +108,26 @@ class Rowwise(Evaluator[Value]):
                 return told
             return replace(told, axis=found.axis, rank=found.rank, base=found.base, several=found.several)
         if found.of is Of.UNKNOWN and found.why is None:
-            return self._unbound(definition)
+            return self._starred(definition) or self._unbound(definition)
         return found
+
+    def _starred(self, definition: Definition) -> Value | None:
+        """What calls that pass one value by a star give a parameter: `step(*next(batches))`."""
+        given = starred(self._origins, definition)
+        return self.join(self.component(value, (place,), ()) for value, place in given) if given else None
+
+    def _returned(self, call: cst.Call, function: cst.FunctionDef, path: tuple[int, ...], frames: Frames) -> Value:
+        """Of a function with a decorator of this file, what that makes of it, where that can be followed."""
+        found = super()._returned(call, function, path, frames)
+        around = wrappers(self._origins, function)
+        if not around or any(entered in around for entered, _ in frames):
+            return found
+        outer = self.join(super(Rowwise, self)._returned(call, each, path, frames) for each in around)
+        return found if outer.of is Of.UNKNOWN else outer
+
+    def applied(self, handed: cst.BaseExpression) -> Value:
+        """What a library's function makes of a batch that stands for itself, also with some of its arguments given."""
+        return self._calls.applied(handed)
 
     def _unbound(self, definition: Definition) -> Value:
         """A parameter that no call of the file gives a value."""
@@ -199,6 +209,8 @@ class Rowwise(Evaluator[Value]):
         """What is put in: as the rest, where it is understood."""
         if addition.values is None or method(addition.place) in ASSIGNS:  # what changes variables is asked elsewhere
             return rows.NOTHING
+        if method(addition.place) == "shuffle":
+            return rows.moved(addition.place, rows.made(0, 1, rows.UNRANKED), addition.place, "shuffles its rows")
         values = (v for v in addition.values if isinstance(v, cst.BaseExpression))
         return self.join((self.all(values, frames), self.reached(addition.place, frames)))
 
@@ -225,6 +237,10 @@ class Rowwise(Evaluator[Value]):
 
     def iterated(self, iterable: cst.BaseExpression, path: tuple[int, ...], frames: Frames) -> Value:
         """An element of what a loop goes over: a batch, one of several values, or a single example."""
+        made = self._origins.made(iterable)
+        wraps = isinstance(made, cst.Call) and self._origins.kind(made.func) is Kind.PROGRESS
+        if isinstance(made, cst.Call) and made.args and (wraps or made is not iterable) and self._counts(made, wraps):
+            return self.element(made.args[0].value if wraps else made, path, frames)
         chains = self._datasets.read(self._datasets.unwrap(iterable)) if self._may_hold_data(iterable) else ()
         if chains:
             numbered = path[:1] == (0,) and all(c.numbered for c in chains)
@@ -237,6 +253,11 @@ class Rowwise(Evaluator[Value]):
         if rows.is_batch(found, 0):
             return rows.unknown(iterable, "is gone over example by example", found.why)
         return replace(found, axis=found.axis - 1, rank=found.rank - 1)
+
+    def _counts(self, made: cst.Call, wraps: bool) -> bool:
+        """Whether a call gives batches with their numbers, or with others."""
+        inner = self._origins.made(made.args[0].value) if wraps else made
+        return self._origins.called(inner) in {"builtins.enumerate", "builtins.zip"}
 
     def batch(self, chain: Chain, path: tuple[int, ...]) -> Value:
         """A batch that a dataset gives, or a part of it."""
@@ -273,6 +294,9 @@ class Rowwise(Evaluator[Value]):
             return rows.FREE  # the layer itself
         if api == "builtins.super":
             return rows.NOTHING
+        if api in EXCHANGES and call.args:
+            found = self.of(call.args[0].value, frames)
+            return rows.FREE if found.of is Of.WHOLE or rows.has_rows(found) else found  # the same on all workers
         return self._calls.of(call, api, frames)
 
     def _given_values(self, call: cst.Call, frames: Frames) -> list[Value]:
@@ -294,6 +318,8 @@ class Rowwise(Evaluator[Value]):
         if isinstance(func, cst.Attribute) and self._is_plain(func):
             if self._origins.is_super(func.value):
                 return layers.of_model(call, self._given_values(call, frames))
+            if method(call) == "gradient" and Kind.TAPE in self._origins.kinds(func.value) and len(call.args) > 1:
+                return rows.gradient(call, self.of(call.args[0].value, frames), self.of(call.args[1].value, frames))
             value = self.of(func.value, frames)
             if not rows.is_free(value) or method(call) in SAME_ROWS | {"reshape"}:
                 return self._calls.method(call, method(call), value, frames)
@@ -365,8 +391,3 @@ class Rowwise(Evaluator[Value]):
         ):
             return replace(rows.made(0, 2, rows.UNRANKED), several=True)  # states for the batch
         return rows.unknown(call, "is not known to keep the examples of the batch apart", found.why)
-
-
-def because(value: Value) -> Unknown | None:
-    """Why rows are, or may be, mixed."""
-    return value.why if value.of in {Of.MIXED, Of.UNKNOWN, Of.MOVED} else value.unsure
