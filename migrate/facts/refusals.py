@@ -45,8 +45,8 @@ def refusals(script: TrainingFile, steps: Steps, batch: str, numbers: OwnNumbers
     decisions = [p for p in script.agreement.problems(script.effects) if p.node not in named]
     found = [*(p for p in found if not _follows(script, p, decisions)), *decisions, *_written(script)]
     found += script.agreement.asked_apart(script.effects)
-    decided = {p.node for p in decisions}
-    return _settled(script, [*found, *(p for p in mixed if p.node not in decided)])
+    decided = {script.position(p.node)[0] for p in found if p.code == "TFDP053"}
+    return _settled(script, [*found, *(p for p in mixed if script.position(p.node)[0] not in decided)])
 
 
 def _settled(script: TrainingFile, found: list[Problem]) -> tuple[Problem, ...]:

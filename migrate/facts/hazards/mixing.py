@@ -81,7 +81,8 @@ class Mixing:
         first = self._first(datasets, chains, batches, arrays)
         self._libraries = list(self._of_libraries())
         single = replace(BATCH, several=False)
-        given = {**dict(self._parameters(first)), **dict.fromkeys(self._libraries, single)}
+        given: dict[cst.CSTNode, Value] = dict(self._parameters(first))
+        given.update((library, single) for library in self._libraries)
         self._rows = Rowwise(origins, datasets, given, batches)
 
     # --- what is asked ------------------------------------------------------------------------------------------------
@@ -110,10 +111,6 @@ class Mixing:
                 continue
             if value.of is Of.MIXED:
                 problems.append(self._problem(value.why))
-            last = value.why.links[-1].node
-            operation = not isinstance(last, cst.Call) or bool(self._origins.called(last))
-            if value.of is Of.UNKNOWN and operation and self._is_followed(value):
-                problems.append(self._not_told(node, value))
         return list({p.node: p for p in problems}.values())
 
     @property
@@ -142,9 +139,9 @@ class Mixing:
         for _, values in self._model_values():
             for value in values:
                 yield from self._of_result(value, alone=True)
-        for value in map(self._rows.applied, self._libraries):
-            if value.of in {Of.MIXED, Of.MOVED}:
-                yield self._problem(value.why, _MOVED if value.of is Of.MOVED else _REASON)
+        for applied in map(self._rows.applied, self._libraries):
+            if applied.of in {Of.MIXED, Of.MOVED}:
+                yield self._problem(applied.why, _MOVED if applied.of is Of.MOVED else _REASON)
         for function in self._mapped:
             for result in self._index.returned(function):
                 yield from self._of_result(result, alone=False)

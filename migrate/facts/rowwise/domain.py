@@ -357,7 +357,8 @@ class Rowwise(Evaluator[Value]):
             found = layers.stock(self._origins, call, made, self._given_values(call, frames))
             functions = [f for a in made.args if isinstance(f := self._origins.made(a.value), _Function)]
             inside = self.join(self._called(call, function, frames) for function in functions)
-            return inside if inside.of is Of.MIXED else found
+            told = self.all(r for f in functions for r in self._index.returned(f))  # asked by itself, too
+            return inside if inside.of is Of.MIXED and told.of is not Of.MIXED else found
         if self._origins.kind(made.func) is Kind.LOSS_CLASS:
             return layers.of_loss(call, made, self._given_values(call, frames))
         if self._origins.kind(made.func) is Kind.MODEL or self._origins.called(made).startswith(LAYERS):
