@@ -9,6 +9,7 @@ import libcst as cst
 
 from .counting import uncertain
 from .hazards import (
+    UNSETTLED,
     Inputs,
     OwnValues,
     Paired,
@@ -28,13 +29,13 @@ from .untaught import escaped, general, in_loops, untaught, unwrapped
 def refusals(script: TrainingFile, steps: Steps, batch: str, numbers: OwnNumbers) -> tuple[Problem, ...]:
     """All problems of a script in a batch mode, also those that the author ignores."""
     loops = script.unread_loops
-    found = [] if loops else _data_problems(script, steps, batch)
+    found, mixed = [] if loops else _data_problems(script, steps, batch), list[Problem]()
     unknown = any(not script.ignored(p.code, p.node) for p in loops)
     found += [*loops, *untaught(script), *escaped(script), *unwrapped(script)]
     found += [*script.fitted.averaging.problems, *script.keras_reductions.problems]
     if not unknown:  # else the batches are not known
         mean = [*script.reductions.problems()]
-        mean += [] if mean or script.migrated else script.mixing.of_calls(script.sliced)
+        mixed = [] if mean or script.migrated else _mixed(script)
         found += [*mean, *script.shared_totals.problems, *script.drift.problems(script.trained), *_inputs(script)]
         found += _unnamed(script, numbers.problems, found)
     found += [*(() if script.migrated else script.noise.problems), *general(script, batch)]
@@ -44,7 +45,22 @@ def refusals(script: TrainingFile, steps: Steps, batch: str, numbers: OwnNumbers
     decisions = [p for p in script.agreement.problems(script.effects) if p.node not in named]
     found = [*(p for p in found if not _follows(script, p, decisions)), *decisions, *_written(script)]
     found += script.agreement.asked_apart(script.effects)
-    return tuple(dict.fromkeys(found))
+    decided = {script.position(p.node)[0] for p in found if p.code == "TFDP053"}
+    return _settled(script, [*found, *(p for p in mixed if script.position(p.node)[0] not in decided)])
+
+
+def _settled(script: TrainingFile, found: list[Problem]) -> tuple[Problem, ...]:
+    """What is only not known to keep examples apart is a problem where there is no other."""
+    others = [p for p in found if p.headline != UNSETTLED]
+    known = any(not script.ignored(p.code, p.node) for p in others)
+    return tuple(dict.fromkeys(others if known else found))
+
+
+def _mixed(script: TrainingFile) -> list[Problem]:
+    """Where a training step, or a loss, makes values of each example out of others."""
+    targets = [g.target for g in (*script.trained, *script.fitted.stepped) if g.target is not None]
+    shared = {share.node for share in script.shared_totals.found}
+    return [*script.mixing.of_calls(script.sliced), *script.mixing.of_losses(targets, shared)]
 
 
 def _follows(script: TrainingFile, problem: Problem, decisions: list[Problem]) -> bool:

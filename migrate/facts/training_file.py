@@ -117,7 +117,8 @@ class TrainingFile:
     def mixing(self) -> Mixing:
         """What keeps the examples of a batch apart on their way to the loss, and what does not."""
         batches = self.array_batches.rows
-        return Mixing(self.origins, self.datasets, self.chains, self.shard_points, batches)
+        fitted = [value for f in self.fitted.data for _, value in f.arrays[:1]]
+        return Mixing(self.origins, self.datasets, self.chains, self.shard_points, batches=batches, arrays=fitted)
 
     @cached_property
     def keras_stepping(self) -> KerasStepping:

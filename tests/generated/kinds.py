@@ -42,7 +42,10 @@ def _at(place: str, row_by_row: bool) -> Callable[[Sketch], None]:
 
 
 _PARTS = {"map": "data", "loop": "loop", "step": "step", "loss": "loss"}
-_MIXED_EXACTLY = {"loss": ("dp.global_mean(", "dp.global_sum(", "dp.allgather("), "loop": ("(*dp.local_rows((",)}
+_MIXED_EXACTLY = {
+    "loss": ("dp.global_mean(", "dp.global_sum(", "dp.allreduce(", "dp.allgather("),
+    "loop": ("(*dp.local_rows((",),
+}
 EXACT = {
     f"rows by {place}": Kind(_at(place, True), roads, part=_PARTS.get(place, "model"))
     for place, (_, roads, _, _) in PLACES.items()

@@ -18,15 +18,6 @@ MANY = int(os.environ.get("TFDP_GENERATED", "0"))
 
 # Kinds of which scripts still train another model in silence, and by what. One that is closed must leave this table.
 OPEN = {
-    "mixed: layer": "what a layer's call does with rows is not asked",
-    "mixed: lambda": "the same in a Lambda",
-    "mixed: activation": "the same in an activation",
-    "mixed: functional": "expressions of the functional API",
-    "mixed: call": "what a model's call does with rows is not asked",
-    "mixed: map": "what is done to whole batches in a stage",
-    "mixed: loop": "what the loop does to a batch",
-    "mixed: step": "what the step does to a batch",
-    "loss: lost": "static methods, tf.where by a mean over the batch, rows unstacked and stacked again",
     "count: factor of the loss": "an own count for the global one",
     "count: rate": "an own count for the global one",
     "count: gradients": "an own count for the global one",

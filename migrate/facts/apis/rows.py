@@ -115,7 +115,7 @@ BY_EXAMPLES = frozenset(
         *("max_pool", "max_pool1d", "max_pool2d", "avg_pool", "avg_pool1d", "avg_pool2d", "conv", "depthwise_conv"),
         *("space_to_depth", "depth_to_space", "local_response_normalization", "lrn", "extract_patches", "dilation2d"),
         *("to_categorical", "sequence_mask", "fft", "ifft", "rfft", "irfft", "fft2d", "fft3d", "stft", "band_part"),
-        *("max_pool3d", "average_pool", "ctc_loss", "multi_hot", "convolution"),
+        *("max_pool3d", "average_pool", "pad_sequences", "ctc_loss", "multi_hot", "convolution"),
     }
 )
 """Each example from itself, with weights and settings: the first axis is the batch's before and after."""
@@ -168,6 +168,9 @@ LAYERS_OF_ANY_AXIS = re.compile(
 )
 """Those that treat all axes before the last alike."""
 
+LAYERS_ALONG_LAST = frozenset({"Dense", "LayerNormalization"})
+"""Those of them that put together what stands along the last."""
+
 AXES_AFTER_LAYER = {
     **dict.fromkeys(("Flatten", "GlobalAveragePooling1D", "GlobalMaxPooling1D", "GlobalAveragePooling2D"), 2),
     **dict.fromkeys(("GlobalMaxPooling2D", "GlobalAvgPool2D", "GlobalMaxPool2D", "GlobalAvgPool1D"), 2),
@@ -200,5 +203,14 @@ AXIS_COMES_FIRST = frozenset({"Softmax", "LayerNormalization", "UnitNormalizatio
 DATA_LAYERS = frozenset({"Normalization", "StringLookup", "IntegerLookup", "TextVectorization", "Discretization"})
 """Layers whose axes are those of the data they are adapted to."""
 
-GIVES_ROWS_TO = frozenset({"keras.layers.Lambda", "keras.layers.Activation"})
+RUNS_PYTHON = frozenset({"tensorflow.py_function", "tensorflow.numpy_function", "tensorflow.compat.v1.py_func"})
+"""Functions that run Python inside a graph."""
+
+LAMBDA = "keras.layers.Lambda"
+"""The layer that calls a function with what it is given, be that one tensor or several."""
+
+GIVES_ROWS_TO = frozenset({LAMBDA, "keras.layers.Activation"})
 """Layers that call their first argument with the batch."""
+
+ARRAY_LIBRARIES = frozenset({"scipy", "sklearn", "skimage", "pandas", "cv2", "einops", "jax", "cupy", "xarray"})
+"""Libraries whose functions compute values from their arguments alone, of all rows that they are given."""

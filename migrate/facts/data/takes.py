@@ -122,6 +122,10 @@ class _Walk:
         """Rows of an array, should a batch of indices choose them."""
         if not self._any(by, replace(way, indexing=True)):
             return self.follow(array, way)
+        before = len(self.misses.found)
+        if self.follow(array, way):  # a batch, of which its own rows say what is taken
+            return True
+        del self.misses.found[before:]
         self.found.rows.add(node)
         self.found.arrays.add(array)
         return True

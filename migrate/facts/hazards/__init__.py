@@ -6,7 +6,7 @@ from __future__ import annotations
 from .drift import Drift
 from .fed_rows import fed_otherwise
 from .inputs import Inputs
-from .mixing import Mixing, Unsettled
+from .mixing import UNSETTLED, Mixing, Unsettled
 from .own_values import OwnValues
 from .paired import Paired
 from .placing import unplaced
@@ -16,6 +16,7 @@ from .shares import Shares
 from .stepwise import Stepwise
 
 __all__ = [
+    "UNSETTLED",
     "Drift",
     "Inputs",
     "Mixing",

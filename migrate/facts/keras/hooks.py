@@ -76,8 +76,7 @@ class Hooks:
 
     def given(self, function: cst.FunctionDef | cst.Lambda) -> list[cst.Param]:
         """The first two that Keras gives: the epoch and, where a schedule takes it, the present rate; or the batch."""
-        method = isinstance(function, cst.FunctionDef) and self._origins.index.enclosing_class(function) is not None
-        return params_of(function)[1 if method else 0 :][:2]
+        return params_of(function)[self._origins.takes_self(function) :][:2]
 
     def present(self) -> frozenset[cst.Param]:
         """The parameters that are the present rate."""

@@ -173,9 +173,8 @@ class KerasLosses:
 
     def _of_pair(self, function: _Function) -> Value:
         """What a loss function of the file gives for labels and outputs; Keras takes the mean of it."""
-        owner = self._origins.index.enclosing_class(function) if isinstance(function, cst.FunctionDef) else None
         self.functions.add(function)
-        params = params_of(function)[1 if owner is not None else 0 :]
+        params = params_of(function)[self._origins.takes_self(function) :]
         self.losses.columns.update(params[:2])
         self.losses.labels.update(params[:1])
         self.losses.settings.update(params[2:])

@@ -18,12 +18,12 @@ from .literals import axes, ints, is_none, is_off, number, plain, text
 from .modules import Program, SourceFile
 from .names import Names
 from .networks import LAYERS, holds_weights, is_network
-from .origins import Origin, Origins, argument
+from .origins import Origin, Origins
 from .pace import Later, StepNumbers
 from .pieces import DEFINES, nodes, parts
 from .problem import Problem
 from .running import entered, leading, ways_into
-from .spelling import body_functions, changed_by, last_name, method, params_of, receiver
+from .spelling import argument, body_functions, changed_by, last_name, method, params_of, receiver
 from .unknown import Unknown, quoted, told
 from .variables import Variables
 

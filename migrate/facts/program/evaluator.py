@@ -14,7 +14,6 @@ from .grown import Addition, additions, attribute_additions
 from .index import ITER, Definition
 from .known_branches import Frames, frame_of
 from .origins import Origins
-from .spelling import params_of
 
 V = TypeVar("V")
 _Key = tuple[cst.CSTNode, tuple[int, ...], Frames]
@@ -192,7 +191,7 @@ class Evaluator(Answers[_Key, V]):
             return self._of_calls(self._origins.calls_of_lambda(function), function, definition.name)
         if not isinstance(function, cst.FunctionDef):
             return self.unknown
-        if self._index.enclosing_class(function) is not None and params_of(function)[:1] == [definition.value]:
+        if self._origins.is_self(definition):
             return self.nothing  # self: its attributes are asked one by one
         own = frame_of(frames, function)
         if own is not None:

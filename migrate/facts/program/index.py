@@ -299,7 +299,7 @@ class Index(_Nodes):
             scope = self.scope_of(scope)
         return scope if isinstance(scope, cst.FunctionDef) else None
 
-    def enclosing_class(self, function: cst.FunctionDef) -> cst.ClassDef | None:
+    def enclosing_class(self, function: cst.FunctionDef | cst.Lambda) -> cst.ClassDef | None:
         """The class of which the function is a method."""
         scope = self.scope_of(function)
         return scope if isinstance(scope, cst.ClassDef) else None

@@ -5,7 +5,8 @@ from __future__ import annotations
 import libcst as cst
 
 from .asking import within_itself
-from .origins import Origins, argument
+from .origins import Origins
+from .spelling import argument
 
 
 @within_itself(None)

@@ -13,7 +13,7 @@ from .asking import within_itself
 from .flow import reaching
 from .index import Definition, Index
 from .names import Names
-from .spelling import body_functions, is_abstract, last_name, mentions, params_of, receiver
+from .spelling import argument, body_functions, is_abstract, last_name, mentions, params_of, receiver
 
 _COMPILED = {"optimizer": 0, "loss": 1}  # arguments of Keras' compile, and their positions
 _AVERAGED = "tfdp.runtime.DistributedOptimizer"
@@ -127,7 +127,7 @@ class Origins:
         unknown = [Origin(definition.value or definition.statement, path)]
         if not isinstance(function, cst.FunctionDef) or function in self.called_by_others:
             return unknown
-        if self._is_self(definition, function):
+        if self.is_self(definition):
             owner = self.index.enclosing_class(function)
             return [Origin(owner, path)] if owner is not None else unknown
         if function.name.value in CALLED:
@@ -140,10 +140,18 @@ class Origins:
             found += self.of(bound, path)
         return found or unknown
 
-    def _is_self(self, definition: Definition, function: cst.FunctionDef) -> bool:
-        first = params_of(function)[:1]
-        static = any(self.names.api(d.decorator) == "builtins.staticmethod" for d in function.decorators)
-        return first == [definition.value] and not static and self.index.enclosing_class(function) is not None
+    def is_self(self, definition: Definition) -> bool:
+        """Whether it is the parameter that stands for the object, or its class, of which its function is a method."""
+        function = definition.scope if isinstance(definition.scope, cst.FunctionDef) else None
+        return function is not None and self.takes_self(function) and params_of(function)[:1] == [definition.value]
+
+    def _decorators(self, function: cst.FunctionDef | cst.Lambda) -> set[str | None]:
+        return {self.names.api(d.decorator) for d in getattr(function, "decorators", ())}
+
+    def takes_self(self, function: cst.FunctionDef | cst.Lambda) -> bool:
+        """Whether the first parameter is given by no argument."""
+        inside = self.index.enclosing_class(function) is not None
+        return inside and "builtins.staticmethod" not in self._decorators(function)
 
     def _call(self, node: cst.Call, path: tuple[int, ...]) -> Iterable[Origin]:
         """A call of the file's own function is what that returns; of tf.function(f), f; anything else is itself."""
@@ -219,12 +227,11 @@ class Origins:
 
     def _named_methods(self, node: cst.Attribute) -> list[cst.FunctionDef]:
         """The methods that `object.name` may be: of `self` also those by which classes of this file replace it."""
-        owner, name = self.class_of(node.value), node.attr.value
-        if owner is None:
+        instance, made, name = self.class_of(node.value), self.made(node.value), node.attr.value
+        if not isinstance(owner := instance or made, cst.ClassDef):
             return []
         found = [self.method(owner, name)]
-        origin = self.one(node.value)
-        if origin is not None and origin.node is owner:
+        if instance is made:
             found += [
                 self._methods[c].get(name) for c in self.index.classes if c is not owner and self.descends(c, owner)
             ]
@@ -409,9 +416,9 @@ class Origins:
 
     def bind(self, call: cst.Call, function: cst.FunctionDef | cst.Lambda) -> dict[str, cst.BaseExpression]:
         """Parameter name -> argument expression (or the default); absent where a star makes it uncertain."""
-        positional = params_of(function)
-        is_method = isinstance(function, cst.FunctionDef) and self.index.enclosing_class(function) is not None
-        params = positional[1:] if is_method else positional
+        by_class = isinstance(call.func, cst.Attribute) and self._names_class(call.func.value)
+        plain = by_class and "builtins.classmethod" not in self._decorators(function)  # `Class.method(object)`
+        params = params_of(function)[self.takes_self(function) and not plain :]
         bound = {p.name.value: p.default for p in (*params, *function.params.kwonly_params) if p.default is not None}
         free = iter(params)
         for arg in call.args:
@@ -422,12 +429,3 @@ class Origins:
             elif (param := next(free, None)) is not None:
                 bound[param.name.value] = arg.value
         return bound
-
-
-def argument(call: cst.Call, keyword: str, position: int | None = None) -> cst.Arg | None:
-    """The argument that a call passes under a keyword or at a position."""
-    positional = [a for a in call.args if a.keyword is None and not a.star]
-    named = next((a for a in call.args if a.keyword is not None and a.keyword.value == keyword), None)
-    if named is None and position is not None and position < len(positional) and not any(a.star for a in call.args):
-        return positional[position]
-    return named

@@ -64,3 +64,12 @@ def mentions(value: cst.CSTNode, name: str) -> bool:
 def params_of(function: cst.FunctionDef | cst.Lambda) -> list[cst.Param]:
     """The parameters that can be given by position."""
     return [*function.params.posonly_params, *function.params.params]
+
+
+def argument(call: cst.Call, keyword: str, position: int | None = None) -> cst.Arg | None:
+    """The argument that a call passes under a keyword or at a position."""
+    positional = [a for a in call.args if a.keyword is None and not a.star]
+    named = next((a for a in call.args if a.keyword is not None and a.keyword.value == keyword), None)
+    if named is None and position is not None and position < len(positional) and not any(a.star for a in call.args):
+        return positional[position]
+    return named

@@ -11,8 +11,8 @@ from ...catalogue import VARIABLE_COLLECTIONS, Kind
 from ..apis import PUTS_IN, SAME_ELEMENTS
 from .asking import closure
 from .index import ITER
-from .origins import Origin, Origins, argument
-from .spelling import last_name, method, receiver
+from .origins import Origin, Origins
+from .spelling import argument, last_name, method, receiver
 
 _STEPS = 300
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import cast
 
 import libcst as cst
 
@@ -26,6 +27,7 @@ from ..apis import (
     OF_IMAGES,
     OPS,
     OVER_ROWS,
+    PARTIAL,
     REDUCES,
     REORDERS,
     SAME_ROWS,
@@ -39,6 +41,7 @@ from .arguments import Arguments, Evaluate
 from .moves import Move, Moves, flattened, squeezed, swapped
 from .values import Of, Value
 
+_LISTS = frozenset(f"builtins.{name}" for name in ("zip", "list", "tuple", "dict", "iter", "reversed", "sorted"))
 _ONE_KIND = {
     Kind.ELEMENTWISE: "abs",
     Kind.PASS: "identity",
@@ -56,6 +59,7 @@ class TensorCalls(Arguments):
         self._layout = Moves(origins, value)
         self._moves: dict[str, Move] = {
             **self._layout.named,
+            "rank": lambda *_: rows.FREE,
             "range": self._range,
             "arange": self._range,
             "cond": self._cond,
@@ -75,20 +79,17 @@ class TensorCalls(Arguments):
             return self.shuffled(call, self._value(given[0], frames))
         if api in OVER_ROWS:
             found = rows.join(self._all(given[1:], frames))
+            inside = self._inside(call, given[0], frames)
+            if inside.of in {Of.MIXED, Of.UNKNOWN}:
+                return inside
+            if not rows.is_free(inside):
+                return rows.mixed(call, "looks at the whole batch for each of its rows", inside.why)
             because = Unknown(call, "is taken to give one value for each row")
             return replace(found, unsure=because) if rows.has_rows(found) else found
         if OF_IMAGES.match(api):
             return self._first_axis(call, given, frames)
-        if api in {
-            "builtins.zip",
-            "builtins.list",
-            "builtins.tuple",
-            "builtins.dict",
-            "builtins.iter",
-            "builtins.reversed",
-            "builtins.sorted",
-        }:
-            return replace(rows.join(self._all(given, frames)), several=True)
+        if api in _LISTS:
+            return self._listed(call, api, given, frames)
         if api in {"builtins.float", "builtins.int", "builtins.abs", "builtins.round"}:
             return rows.elementwise(call, self._all(given, frames))
         if api in {"builtins.max", "builtins.min", "builtins.sum"}:
@@ -99,6 +100,23 @@ class TensorCalls(Arguments):
         bare = name.removeprefix("reduce_")
         operand = self._first(call, given)
         return self._known(call, bare, operand, given, frames) or self._by_kind(call, kind, api, given, frames)
+
+    def applied(self, handed: cst.BaseExpression) -> Value:
+        """What a library's function makes of a batch that it stands for itself, also with some arguments given."""
+        some = handed.args if isinstance(handed, cst.Call) and self._origins.called(handed) == PARTIAL else ()
+        func = some[0].value if some else handed
+        api = self._origins.names.api(func)
+        if api is None or not OPS.match(api):
+            return rows.NOTHING
+        found = self.of(cst.Call(func=func, args=[cst.Arg(handed), *some[1:]]), api, ())
+        return replace(found, why=Unknown(handed, found.why.reason)) if found.why is not None else found
+
+    def _listed(self, call: cst.Call, api: str, given: list[cst.BaseExpression], frames: Frames) -> Value:
+        """A list of what is given, or of its rows one after another."""
+        found = rows.join(self._all(given, frames))
+        if rows.has_rows(found) and not found.several and len(given) == 1 and api != "builtins.dict":
+            return rows.moved(call, found, call) if api in {"builtins.reversed", "builtins.sorted"} else found
+        return replace(found, several=True)
 
     def _by_kind(
         self, call: cst.Call, kind: Kind | None, api: str, given: list[cst.BaseExpression], f: Frames
@@ -150,6 +168,16 @@ class TensorCalls(Arguments):
         if name in CHOOSES_ROWS:
             return self._chosen(call, value, axes if axes != () else (0,), frames, shift)
         return None
+
+    def _inside(self, call: cst.Call, function: cst.BaseExpression, frames: Frames) -> Value:
+        """What the function that is called with each row makes of all else."""
+        made = self._origins.made(function)
+        if isinstance(made, cst.Lambda):
+            return self._value(made.body, (*frames, (cast("cst.FunctionDef", made), call)))
+        if isinstance(made, cst.FunctionDef):
+            returned = self._origins.index.returned(made)
+            return rows.join([rows.NOTHING, *(self._value(r, (*frames, (made, call))) for r in returned)])
+        return rows.NOTHING
 
     # --- rows and shapes ----------------------------------------------------------------------------------------------
 

@@ -9,8 +9,8 @@ from typing import cast
 import libcst as cst
 
 from ...catalogue import Kind
-from ..apis import ASSIGNS, CALLED, LAYER_MODULES, MERGES, OF_CALLS, PERMUTES, SAME_ROWS
-from ..data import Datasets
+from ..apis import ASSIGNS, CALLED, EXCHANGES, LAMBDA, LAYER_MODULES, MERGES, OF_CALLS, PERMUTES, SAME_ROWS
+from ..data import Chain, Datasets
 from ..program import (
     ITER,
     LAYERS,
@@ -19,21 +19,21 @@ from ..program import (
     Evaluator,
     Frames,
     Origins,
-    Unknown,
     frame_of,
     holds_weights,
     is_network,
     method,
-    params_of,
     receiver,
     tests_around,
 )
-from . import layers
+from . import batches, layers
 from . import values as rows
+from .callees import callees, starred, wrappers
 from .calls import TensorCalls
 from .subscripts import subscript
 from .values import Of, Value
 
+_Function = cst.FunctionDef | cst.Lambda
 _STARTS = ("__init__", "build", "get_config", "from_config")
 
 
@@ -65,22 +65,15 @@ class Rowwise(Evaluator[Value]):
 
     # --- what is known ------------------------------------------------------------------------------------------------
 
-    def known(self, node: cst.CSTNode, frames: Frames) -> Value | None:  # noqa: ARG002
+    def known(self, node: cst.CSTNode, frames: Frames) -> Value | None:
         """Batches that are taken of arrays, and what Keras' models are given."""
         if node in self._batches:
-            return Value(Of.ROWS, rank=1, base=rows.UNRANKED)
+            return batches.of_array(lambda n: self.of(n, frames), node)
+        if node in self._given and not isinstance(node, cst.Param):
+            return self._given[node]
         if isinstance(node, cst.Call) and self._origins.called(node) in {"keras.Input", "keras.layers.Input"}:
-            return self._input(node)
+            return batches.of_input(self._origins, node)
         return None
-
-    def _input(self, call: cst.Call) -> Value:
-        """`keras.Input(shape=(28, 28))`: one axis more than its shape."""
-        shape = next((a for a in call.args if a.keyword is None or a.keyword.value in {"shape", "batch_shape"}), None)
-        made = self._origins.made(shape.value) if shape is not None else None
-        if shape is None or not isinstance(made, cst.Tuple | cst.List):
-            return replace(rows.BATCH, several=False)
-        whole = shape.keyword is not None and shape.keyword.value == "batch_shape"
-        return Value(Of.ROWS, rank=len(made.elements) + (not whole))
 
     def reached(self, place: cst.CSTNode, frames: Frames) -> Value:
         """A value that is chosen by all examples of the batch."""
@@ -98,11 +91,11 @@ class Rowwise(Evaluator[Value]):
 
     def _param(self, definition: Definition, frames: Frames) -> Value:
         function, node = definition.scope, definition.value
-        inner = frame_of(frames, function) if isinstance(function, cst.FunctionDef | cst.Lambda) else None
-        if inner is not None:
-            if node is not None and self._is_self(definition):
+        inner = frame_of(frames, function)
+        if inner is not None and isinstance(function, _Function):
+            if node is not None and self._origins.is_self(definition):
                 return rows.NOTHING
-            bound = self._origins.bind(frames[inner][1], cast("cst.FunctionDef", function)).get(definition.name)
+            bound = self._origins.bind(frames[inner][1], function).get(definition.name)
             if bound is not None:
                 return self.of(bound, frames[:inner])
             return self._unbound(definition)
@@ -115,14 +108,26 @@ class Rowwise(Evaluator[Value]):
                 return told
             return replace(told, axis=found.axis, rank=found.rank, base=found.base, several=found.several)
         if found.of is Of.UNKNOWN and found.why is None:
-            return self._unbound(definition)
+            return self._starred(definition) or self._unbound(definition)
         return found
 
-    def _is_self(self, definition: Definition) -> bool:
-        function = definition.scope
-        if not isinstance(function, cst.FunctionDef) or self._index.enclosing_class(function) is None:
-            return False
-        return params_of(function)[:1] == [definition.value]
+    def _starred(self, definition: Definition) -> Value | None:
+        """What calls that pass one value by a star give a parameter: `step(*next(batches))`."""
+        given = starred(self._origins, definition)
+        return self.join(self.component(value, (place,), ()) for value, place in given) if given else None
+
+    def _returned(self, call: cst.Call, function: cst.FunctionDef, path: tuple[int, ...], frames: Frames) -> Value:
+        """Of a function with a decorator of this file, what that makes of it, where that can be followed."""
+        found = super()._returned(call, function, path, frames)
+        around = wrappers(self._origins, function)
+        if not around or any(entered in around for entered, _ in frames):
+            return found
+        outer = self.join(super(Rowwise, self)._returned(call, each, path, frames) for each in around)
+        return found if outer.of is Of.UNKNOWN else outer
+
+    def applied(self, handed: cst.BaseExpression) -> Value:
+        """What a library's function makes of a batch that stands for itself, also with some of its arguments given."""
+        return self._calls.applied(handed)
 
     def _unbound(self, definition: Definition) -> Value:
         """A parameter that no call of the file gives a value."""
@@ -169,6 +174,14 @@ class Rowwise(Evaluator[Value]):
             return replace(self.of(node.value, frames), several=True)
         return self.all((c for c in node.children if isinstance(c, cst.BaseExpression)), frames)
 
+    def _of(self, node: cst.CSTNode, frames: Frames) -> Value:
+        """A row of a call's tensor is no part of several values."""
+        if isinstance(node, cst.Subscript) and isinstance(node.value, cst.Call):
+            whole = self.of(node.value, frames)
+            if rows.has_rows(whole) and not whole.several:
+                return self.compound(node, frames)
+        return super()._of(node, frames)
+
     def _entries(self, node: cst.Subscript) -> list[cst.CSTNode]:
         """What is put under a name into what a function is given: `batch["x"] = …`."""
         key = node.slice[0].slice
@@ -196,6 +209,8 @@ class Rowwise(Evaluator[Value]):
         """What is put in: as the rest, where it is understood."""
         if method(addition.place) in ASSIGNS:  # what changes variables is asked elsewhere
             return rows.NOTHING
+        if method(addition.place) == "shuffle":
+            return rows.moved(addition.place, rows.made(0, 1, rows.UNRANKED), addition.place, "shuffles its rows")
         values = (v for v in addition.values if isinstance(v, cst.BaseExpression))
         return self.join((self.all(values, frames), self.reached(addition.place, frames)))
 
@@ -222,10 +237,14 @@ class Rowwise(Evaluator[Value]):
 
     def iterated(self, iterable: cst.BaseExpression, path: tuple[int, ...], frames: Frames) -> Value:
         """An element of what a loop goes over: a batch, one of several values, or a single example."""
+        made = self._origins.made(iterable)
+        wraps = isinstance(made, cst.Call) and self._origins.kind(made.func) is Kind.PROGRESS
+        if isinstance(made, cst.Call) and made.args and (wraps or made is not iterable) and self._counts(made, wraps):
+            return self.element(made.args[0].value if wraps else made, path, frames)
         chains = self._datasets.read(self._datasets.unwrap(iterable)) if self._may_hold_data(iterable) else ()
         if chains:
             numbered = path[:1] == (0,) and all(c.numbered for c in chains)
-            return rows.NUMBER if numbered else replace(rows.BATCH, several=not path)
+            return rows.NUMBER if numbered else self.join(self.batch(chain, path) for chain in chains)
         found = self.of(iterable, frames)
         if found.of is Of.SIZE:
             return rows.FREE
@@ -234,6 +253,15 @@ class Rowwise(Evaluator[Value]):
         if rows.is_batch(found, 0):
             return rows.unknown(iterable, "is gone over example by example", found.why)
         return replace(found, axis=found.axis - 1, rank=found.rank - 1)
+
+    def _counts(self, made: cst.Call, wraps: bool) -> bool:
+        """Whether a call gives batches with their numbers, or with others."""
+        inner = self._origins.made(made.args[0].value) if wraps else made
+        return self._origins.called(inner) in {"builtins.enumerate", "builtins.zip"}
+
+    def batch(self, chain: Chain, path: tuple[int, ...]) -> Value:
+        """A batch that a dataset gives, or a part of it."""
+        return batches.of_chain(self._origins, self.of, chain, path)
 
     def _may_hold_data(self, iterable: cst.BaseExpression) -> bool:
         """Whether what a loop goes over may be a dataset: not what is written out, or counts."""
@@ -266,6 +294,9 @@ class Rowwise(Evaluator[Value]):
             return rows.FREE  # the layer itself
         if api == "builtins.super":
             return rows.NOTHING
+        if api in EXCHANGES and call.args:
+            found = self.of(call.args[0].value, frames)
+            return rows.FREE if found.of is Of.WHOLE or rows.has_rows(found) else found  # the same on all workers
         return self._calls.of(call, api, frames)
 
     def _given_values(self, call: cst.Call, frames: Frames) -> list[Value]:
@@ -287,6 +318,8 @@ class Rowwise(Evaluator[Value]):
         if isinstance(func, cst.Attribute) and self._is_plain(func):
             if self._origins.is_super(func.value):
                 return layers.of_model(call, self._given_values(call, frames))
+            if method(call) == "gradient" and Kind.TAPE in self._origins.kinds(func.value) and len(call.args) > 1:
+                return rows.gradient(call, self.of(call.args[0].value, frames), self.of(call.args[1].value, frames))
             value = self.of(func.value, frames)
             if not rows.is_free(value) or method(call) in SAME_ROWS | {"reshape"}:
                 return self._calls.method(call, method(call), value, frames)
@@ -301,27 +334,12 @@ class Rowwise(Evaluator[Value]):
         owner = self._origins.class_of(func)
         if owner is not None and self._origins.constructed(call) is None:
             return self._own(call, owner, frames)
-        found = [self._called(call, made, frames) for made in self._callees(func)]
+        found = [self._called(call, made, frames) for made in callees(self._origins, func)]
         return self.join(found) if found else self._other(call, frames)
 
     def _is_plain(self, func: cst.Attribute) -> bool:
         """Whether nothing of the file is known that the attribute stands for."""
         return all(o.node is func for o in self._origins.of(func))
-
-    def _callees(self, func: cst.BaseExpression) -> list[cst.CSTNode]:
-        """What is called, where a list of layers is gone over each of them."""
-        found: list[cst.CSTNode] = []
-        for origin in self._origins.of(func):
-            node = origin.node
-            if origin.path[:1] == (ITER,) or isinstance(node, cst.Subscript):
-                held = self._origins.made(node.value) if isinstance(node, cst.Subscript) else node
-                if isinstance(held, cst.List | cst.Tuple):
-                    found += [self._origins.made(e.value) for e in held.elements] or [func]
-                else:
-                    found.append(self._origins.made(held.elt) if isinstance(held, cst.ListComp) else func)
-            else:
-                found.append(node if not origin.path else func)
-        return found
 
     def _called(self, call: cst.Call, made: cst.CSTNode, frames: Frames) -> Value:
         if isinstance(made, cst.Lambda):
@@ -333,10 +351,16 @@ class Rowwise(Evaluator[Value]):
         owner = self._origins.constructed(made)
         if owner is not None:
             return self._own(call, owner, frames)
-        if self._origins.called(made) == "keras.layers.Lambda" and made.args:
+        if self._origins.called(made) == LAMBDA and made.args:
             return self._called(call, self._origins.made(made.args[0].value), frames)
         if self._origins.called(made).startswith(LAYER_MODULES):
-            return layers.stock(self._origins, call, made, self._given_values(call, frames))
+            found = layers.stock(self._origins, call, made, self._given_values(call, frames))
+            functions = [f for a in made.args if isinstance(f := self._origins.made(a.value), _Function)]
+            inside = self.join(self._called(call, function, frames) for function in functions)
+            told = self.all(r for f in functions for r in self._index.returned(f))  # asked by itself, too
+            return inside if inside.of is Of.MIXED and told.of is not Of.MIXED else found
+        if self._origins.kind(made.func) is Kind.LOSS_CLASS:
+            return layers.of_loss(call, made, self._given_values(call, frames))
         if self._origins.kind(made.func) is Kind.MODEL or self._origins.called(made).startswith(LAYERS):
             return layers.of_model(call, self._given_values(call, frames))
         if self._origins.called(made) == "keras.activations.get":
@@ -368,8 +392,3 @@ class Rowwise(Evaluator[Value]):
         ):
             return replace(rows.made(0, 2, rows.UNRANKED), several=True)  # states for the batch
         return rows.unknown(call, "is not known to keep the examples of the batch apart", found.why)
-
-
-def because(value: Value) -> Unknown | None:
-    """Why rows are, or may be, mixed."""
-    return value.why if value.of in {Of.MIXED, Of.UNKNOWN, Of.MOVED} else value.unsure

@@ -12,6 +12,7 @@ from ..apis import (
     AXIS_COMES_FIRST,
     DATA_LAYERS,
     LAYERS_ALONG_AXES,
+    LAYERS_ALONG_LAST,
     LAYERS_KEEP_AXES,
     LAYERS_OF_ANY_AXIS,
     MERGES,
@@ -51,7 +52,10 @@ def stock(origins: Origins, call: cst.CSTNode, made: cst.Call, given: list[Value
         because = Unknown(axis, "is the axis of the batch")
         return rows.mixed(made, "makes each example of all those of the batch", because)
     if found.axis != 0:
-        if LAYERS_OF_ANY_AXIS.fullmatch(name):
+        last = rows.is_batch(found, -1) if name in LAYERS_ALONG_LAST else False
+        if last:
+            return rows.mixed(call, "goes along the last axis, which is that of the batch here")
+        if LAYERS_OF_ANY_AXIS.fullmatch(name) and last is False:
             return found
         if LAYERS_ALONG_AXES.fullmatch(name) and found.axis > 0 and argument(made, "time_major") is None:
             return rows.mixed(call, "goes along the axis of the batch, which is not the first here")
@@ -101,3 +105,10 @@ def of_model(node: cst.CSTNode, given: list[Value]) -> Value:
     if found.axis != 0:
         return rows.unknown(node, "calls a model with values whose first axis is not the batch's")
     return _some(found)
+
+
+def of_loss(node: cst.CSTNode, made: cst.Call, given: list[Value]) -> Value:
+    """What a loss object makes of labels and outputs: one number, or one of each example."""
+    found = rows.together(node, given)
+    reduction = argument(made, "reduction")
+    return found if not rows.has_rows(found) or reduction is not None else rows.whole(node)

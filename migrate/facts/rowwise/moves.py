@@ -143,6 +143,9 @@ class Moves(Arguments):
     def _stack(self, call: cst.Call, given: list[cst.BaseExpression], frames: Frames) -> Value:
         axes = self._axes(call, 1)
         found = rows.elementwise(call, self._members(given[:1], frames))
+        value = self._value(given[0], frames)
+        if rows.has_rows(value) and not value.several:  # a list of the rows
+            return value if axes in {(), (0,)} else rows.unknown(call, "puts the rows of the batch along another axis")
         return rows.widened(found, axes[0] if axes else (0 if axes == () else None))
 
     def _split(self, call: cst.Call, given: list[cst.BaseExpression], frames: Frames) -> Value:
@@ -212,6 +215,8 @@ class Moves(Arguments):
         last = axes in {(1,), (-1, 0)} or (axes is not None and len(axes) == 2 and axes[0] > 0 and axes[1] == 0)
         if rows.has_rows(left) and rows.is_free(right) and left.axis == 0 and last:
             return replace(left, several=False)
+        if rows.has_rows(left) and rows.has_rows(right):
+            return rows.mixed(call, "pairs each example with every other one of its batch")
         return self._others(call, frames) if not rows.is_free(rows.join((left, right))) else rows.FREE
 
 

@@ -6,22 +6,26 @@ from dataclasses import replace
 
 import libcst as cst
 
-from ..apis import INPUTS
+from ..apis import GIVES_ROWS_TO, INPUTS
 from ..program import Origins, argument, method, receiver
 from . import layers
 from .values import BATCH, Of, Value, has_rows
 
 
-def given_to(origins: Origins, owner: cst.ClassDef, first: Value) -> Value | None:
-    """What the objects of a class of the file are given in the Sequential models of the file; None where they are in
-    none. `first` is what these are given themselves."""
+def given_to(origins: Origins, sought: cst.CSTNode, first: Value) -> Value | None:
+    """What a class of the file, or a function that its layers are given, gets in the Sequential models of the file.
+
+    None where it is in none. `first` is what the models are given themselves.
+    """
     found: list[Value] = []
     for members in _sequences(origins):
         value = first
         for made in members:
-            if origins.constructed(made) is owner:
-                found.append(value)
-            value = _after(origins, made, value)
+            before, value = value, _after(origins, made, value)
+            if origins.constructed(made) is sought:
+                found.append(before)
+            elif isinstance(made, cst.Call) and any(origins.made(a.value) is sought for a in made.args):
+                found.append(before if origins.called(made) in GIVES_ROWS_TO else value)
     ranks = {(v.rank, v.base) for v in found}
     return found[0] if len(ranks) == 1 else None
 

@@ -21,7 +21,7 @@ def subscript(origins: Origins, node: cst.Subscript, value: Value, of: Evaluate)
     if value.of is Of.SHAPE:
         return _of_shape(origins, node, value, parts)
     if not rows.has_rows(value):
-        return _of_others(node, value, parts, of)
+        return _of_others(origins, node, value, parts, of)
     first = parts[0]
     key = first.value if isinstance(first, cst.Index) else None
     if (
@@ -60,14 +60,17 @@ def _of_shape(origins: Origins, node: cst.Subscript, value: Value, parts: list[c
     return rows.unknown(node, "takes numbers of a shape")
 
 
-def _of_others(node: cst.Subscript, value: Value, parts: list[cst.BaseSlice], of: Evaluate) -> Value:
+def _of_others(origins: Origins, node: cst.Subscript, value: Value, parts: list[cst.BaseSlice], of: Evaluate) -> Value:
     """Of what has no axis of examples: rows of a table, by what the rows say."""
     if not rows.is_free(value):
         return replace(value, several=False)
     given = [of(p.value) for p in parts if isinstance(p, cst.Index)]
     found = [g for g in given if not rows.is_free(g)]
     if not found:
-        return rows.FREE
+        new = sum(1 for p in parts if _is_new(origins, p))
+        single = [p.value for p in parts if isinstance(p, cst.Index) and not (_is_new(origins, p) or _is_dots(p))]
+        known = value.base is None and value.rank and all(ints(origins, n) for n in single)
+        return replace(value, rank=max(value.rank + new - len(single), 0)) if known else rows.FREE
     return rows.join(found) if all(rows.has_rows(g) for g in found) else rows.elementwise(node, found)
 
 

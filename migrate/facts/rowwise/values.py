@@ -325,3 +325,15 @@ def product(node: cst.CSTNode, left: Value, right: Value, turned: tuple[bool, bo
     if lead > 0:
         found = replace(found, rank=other.rank, axis=found.axis + lead if found.axis >= 0 else found.axis)
     return found
+
+
+def gradient(node: cst.CSTNode, of: Value, by: Value) -> Value:
+    """By examples it is one of each, as far as what it is taken of keeps them apart; else one number of all."""
+    if of.of in {Of.MIXED, Of.UNKNOWN} or is_free(of):
+        return of
+    return by if not is_free(by) else whole(node, of.why)
+
+
+def because(value: Value) -> Unknown | None:
+    """Why rows are, or may be, mixed."""
+    return value.why if value.of in {Of.MIXED, Of.UNKNOWN, Of.MOVED} else value.unsure
