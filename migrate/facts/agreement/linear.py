@@ -11,6 +11,8 @@ from ..losses import Losses, Reduction
 from ..program import Addition, Definition, Evaluator, Frames, Origins, method, receiver
 from ..sameness import Mark, Sameness
 
+_ADDS_UP = frozenset({Reduction.PER_EXAMPLE, Reduction.MEAN, Reduction.SUM, Reduction.CONSTANT})
+
 
 class Linear(Evaluator[bool]):
     """The domain of sums of batch means, each times a number that is equal on all workers.
@@ -28,6 +30,10 @@ class Linear(Evaluator[bool]):
     def is_mean(self, node: cst.CSTNode) -> bool:
         """Whether the value comes straight from a loss, a training step: where it is made is no place to average it."""
         return isinstance(node, cst.Call) and self._mean(node, ())
+
+    def adds_up(self, node: cst.BaseExpression) -> bool:
+        """Whether a value is one for each example, a mean or sum of such, or equal on all workers."""
+        return self._losses.reduction(node) in _ADDS_UP or self.of(node)
 
     def join(self, values: Iterable[bool]) -> bool:
         """Whether all possible values are linear."""
@@ -55,10 +61,18 @@ class Linear(Evaluator[bool]):
         if isinstance(node, cst.List | cst.Tuple):
             return self.all((e.value for e in node.elements), frames)
         if isinstance(node, cst.ListComp | cst.GeneratorExp):
-            return node.for_in.ifs == () and self.of(node.elt, frames)
+            own = Mark.LOCAL in self._sameness.of(node.for_in.iter)  # rows, of which there are as many as it has
+            return (
+                node.for_in.ifs == () and self.of(node.elt, frames) and (not own or self.of(node.for_in.iter, frames))
+            )
         if isinstance(node, cst.Subscript):
-            return self.of(node.value, frames) and not any(self._sameness.of(s) for s in node.slice)
+            return self._element(node, frames)
         return False
+
+    def _element(self, node: cst.Subscript, frames: Frames) -> bool:
+        """A part of the worker's own numbers; rows that it takes of data are no means of anything."""
+        own = Mark.LOCAL in self._sameness.of(node.value)
+        return own and self.of(node.value, frames) and not any(self._sameness.of(s) for s in node.slice)
 
     def _operation(self, node: cst.BinaryOperation, frames: Frames) -> bool:
         left, right = self.of(node.left, frames), self.of(node.right, frames)

@@ -56,7 +56,7 @@ class Agreement:
     ) -> None:
         """`fits` are calls of Keras' fit: all ranks make them together."""
         self._origins, self._index, self._loops, self._fits = origins, origins.index, loops, fits
-        self._metrics = Metrics(origins, datasets, loops, finder, sharded)
+        self._metrics = Metrics(origins, datasets, loops, finder, sharded, adds_up=self._adds_up)
         hooks = Hooks(origins)
         self._sameness = Sameness(
             origins, datasets, loops, sharded, metric=self._of_metric, shared=hooks.shared(), own=hooks.own()
@@ -126,6 +126,10 @@ class Agreement:
         if result is None:
             return None
         return _CHANCE if result.seen is Seen.WHOLE else frozenset({Mark.LOCAL})
+
+    def _adds_up(self, value: cst.BaseExpression) -> bool:
+        """Whether a value is one for each example, a mean or a sum of such, or equal on all workers."""
+        return self._linear.adds_up(value)
 
     def _average(self, statement: cst.If | cst.While) -> None:
         """Average the values of this worker's examples that a test compares, where that is exact."""

@@ -49,3 +49,9 @@ EXITS = frozenset({"sys.exit", "os._exit", "builtins.exit", "builtins.quit"})
 
 SUPPRESSES = "contextlib.suppress"
 """Ends a `with` statement at an exception, as if all were well."""
+
+CONTEXT_MAKERS = frozenset({"contextlib.contextmanager", "contextlib.asynccontextmanager"})
+"""Make a context manager of a generator."""
+
+ENTERS_CONTEXT = frozenset({"enter_context", "push"})
+"""Methods of an ExitStack: they enter what they are given, or ask it about an exception."""

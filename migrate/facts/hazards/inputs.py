@@ -30,6 +30,7 @@ from ..program import (
     reaching,
     tests_around,
     uses,
+    ways_back,
     ways_into,
     within,
 )
@@ -97,6 +98,10 @@ class Inputs:
                     continue
                 tests += tests_around(definition.statement, self._origins)
                 yield from itertools.islice(self._sameness.raising(definition.statement), 1)
+        elif isinstance(node, cst.Call) and (function := self._origins.function(node.func)) is not None:
+            for place in ways_back(function, self._origins):
+                tests += tests_around(place, self._origins)
+                yield from itertools.islice(self._sameness.raising(place), 1)
         for test in tests:
             holder = self._index.parents[test]
             if isinstance(holder, cst.If | cst.IfExp | cst.Match) and Mark.LOCAL in self._sameness.of(test):

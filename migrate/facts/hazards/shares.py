@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator
 import libcst as cst
 
 from ...catalogue import Kind
-from ..apis import CALLED, INPUTS, KERAS_COMPUTES
+from ..apis import CALLED, INPUTS, KERAS_COMPUTES, SPANS
 from ..data import Datasets
 from ..keras import methods_below
 from ..losses import Losses, Reduction
@@ -26,6 +26,7 @@ from ..program import (
     reaching,
     receiver,
     tests_around,
+    ways_back,
 )
 from ..sameness import Counts, Mark, OwnCounts, Sameness
 from ..training import Gradient, TrainingLoop
@@ -215,8 +216,22 @@ class Shares:
                 found = reaching(self._index, node)
                 bound = found if len(found) > 1 else []
                 tests.update((t, None) for d in bound for t in tests_around(d.statement, self._origins))
+            elif isinstance(node, cst.Subscript):
+                tests.update(dict.fromkeys(self._looked_up(node)))
+            elif isinstance(node, cst.Call) and (function := self._origins.function(node.func)) is not None:
+                tests.update(
+                    (t, None) for p in ways_back(function, self._origins) for t in tests_around(p, self._origins)
+                )
         for test in tests:
             yield from self._of("TFDP014", test, _LOSS, [test])
+
+    def _looked_up(self, node: cst.Subscript) -> Iterator[cst.BaseExpression]:
+        """What names the one element that is taken: `weights[len(x)]`."""
+        for index in (element.slice for element in node.slice):
+            value = index.value if isinstance(index, cst.Index) else None
+            if value is not None and self._losses.value(value).reduction is not Reduction.PER_EXAMPLE:
+                spans = self._origins.called(self._origins.made(value)) in SPANS
+                yield from () if spans else (value,)
 
     def _models(self, read: Collection[cst.CSTNode]) -> Iterator[_Found]:
         """What layers give, models are made of, and are given in training."""

@@ -48,7 +48,7 @@ class WholeCounts:
 
     def of(self, count: cst.CSTNode) -> cst.BaseExpression | None:
         """The expression that gives the number, where it may be that of all workers."""
-        found = self._number(count)
+        found = self._number(count) if not self._counts.of_part(count) else None
         return found if found is not None and self._once(found) and self._is_number(found) else None
 
     def _number(self, count: cst.CSTNode) -> cst.BaseExpression | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .arithmetic import Arithmetic, Atom, Polynomial
 from .asking import Answers, closure, within_itself
 from .boundness import certainly_bound
-from .conditions import controls, exits_before, parses_arguments, tests_around
+from .conditions import controls, exits_before, parses_arguments, tests_around, ways_back
 from .dependence import Slice, backward
 from .elsewhere import computes, outside, uncalled, unfollowed
 from .evaluator import Evaluator
@@ -96,6 +96,7 @@ __all__ = [
     "uncalled",
     "unfollowed",
     "uses",
+    "ways_back",
     "ways_into",
     "within",
     "within_itself",

@@ -26,6 +26,13 @@ def exits_before(node: cst.CSTNode, origins: Origins) -> list[cst.CSTNode]:
     return found
 
 
+def ways_back(function: cst.FunctionDef, origins: Origins) -> list[cst.CSTNode]:
+    """The places that decide which of several values a function gives back; none where it gives one."""
+    given = [each for each in origins.index.returns[function] if each.value is not None]
+    places = [place for each in given for place in (each, *exits_before(each, origins))]
+    return list(dict.fromkeys(places)) if len(given) > 1 else []
+
+
 def controls(node: cst.CSTNode, origins: Origins) -> list[cst.CSTNode]:
     """The conditions that decide whether a place is reached, also where its function is called."""
     statement = origins.index.statement_of(node)

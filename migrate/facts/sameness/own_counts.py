@@ -18,6 +18,7 @@ from ..apis import (
     COUNTS,
     MAKES_WEIGHT,
     OF_KIND,
+    SAME_COUNT,
     SETS_VARIABLE,
     SHAPE_ARGUMENTS,
     SPANS,
@@ -164,12 +165,44 @@ class OwnCounts(Evaluator[Counts]):
     def _comparison(self, node: cst.Comparison, frames: Frames) -> Counts:
         sides = [self.of(side, frames) for side in (node.left, *(c.comparator for c in node.comparisons))]
         first = node.comparisons[0]
-        there = 0 in {number(node.left), number(first.comparator)}
-        there = there or (
-            number(first.comparator) == 1 and isinstance(first.operator, cst.LessThan | cst.GreaterThanEqual)
-        )
+        there = any(map(self._is_plain, (node.left, first.comparator))) and _asks_for_any(node)
         named = isinstance(first.operator, cst.In | cst.NotIn | cst.Is | cst.IsNot)
         return NONE if there or named or all(sides) else self.join(sides)
+
+    def _is_plain(self, node: cst.CSTNode) -> bool:
+        """Whether a value is the number of all examples itself, and nothing that is computed of it."""
+        found = self._origins.one(node)
+        if found is None or found.path not in {(), (0,)}:
+            return False
+        made = found.node
+        if isinstance(made, cst.Call) and made.args and not found.path and self._origins.called(made) in SAME_COUNT:
+            return self._is_plain(made.args[0].value)
+        of = self.shaped(made) if found.path else self._counted_by(made)
+        return of is not None and not self._is_part(self._origins.made(of))
+
+    def _counted_by(self, made: cst.CSTNode) -> cst.CSTNode | None:
+        """What an expression counts."""
+        if isinstance(made, cst.Call) and made.args and self._origins.called(made) in COUNTS:
+            return made.args[0].value
+        if isinstance(made, cst.Subscript):
+            return self.shaped(self._origins.made(made.value))
+        if isinstance(made, cst.Attribute) and made.attr.value == "size":
+            return made.value
+        return self.shaped(made)
+
+    def of_part(self, count: cst.CSTNode) -> bool:
+        """Whether this counts some of a batch's examples, chosen by their places: `len(batch[10:])`."""
+        of = self._counted_by(count)
+        made = self._origins.made(of) if of is not None else None
+        return isinstance(made, cst.Subscript) and self._is_part(made)
+
+    def _is_part(self, rows: cst.CSTNode) -> bool:
+        """Whether these may be some of a batch's examples only: `batch[10:]`."""
+        if not isinstance(rows, cst.Subscript):
+            return isinstance(rows, cst.BaseComp)
+        first = rows.slice[0].slice
+        whole = isinstance(first, cst.Slice) and first.lower is None and first.upper is None
+        return not whole and self.has_rows(rows.value)
 
     def component(self, value: cst.CSTNode, path: tuple[int, ...], frames: Frames) -> Counts:
         """`batch, width = x.shape`."""
@@ -187,8 +220,10 @@ class OwnCounts(Evaluator[Counts]):
         return self._repeats(loop.iter, frames) if isinstance(loop, cst.For) else NONE
 
     def reached(self, place: cst.CSTNode, frames: Frames) -> Counts:
-        """What decides, in its function, that a place is reached."""
-        return self.all(tests_around(place, self._origins), frames)
+        """What decides, in its function, that a place is reached; and how far a loop over examples comes."""
+        found = self.all(tests_around(place, self._origins), frames)
+        around = self._index.loops_around(place) if isinstance(self._index.parents.get(place), cst.Return) else ()
+        return found.union(*(self._turned(loop, frames) for loop in around))
 
     def iterated(self, iterable: cst.BaseExpression, path: tuple[int, ...], frames: Frames) -> Counts:  # noqa: ARG002
         """Elements of what counts are put into; numbers up to a count name examples, and data are asked about apart."""
@@ -231,6 +266,8 @@ class OwnCounts(Evaluator[Counts]):
             return self.all((a.value for a in filled), frames)
         if api in ARRANGES:
             return self.all((a.value for a in call.args[:1]), frames)
+        if api == "builtins.sum" and call.args and isinstance(call.args[0].value, cst.BaseComp):
+            return self._counted(call, call.args[0].value, frames) | self._arguments(call, frames)
         return self._arguments(call, frames)
 
     def object_call(self, call: cst.Call, frames: Frames) -> Counts:
@@ -266,6 +303,14 @@ class OwnCounts(Evaluator[Counts]):
         own = [args for held, args in changes if any(o.node is made for o in self._origins.of(held))]
         given = self.all((a.value for args in own for a in args), frames)
         return given | self.all((a.value for a in made.args[:1] if a.keyword is None), frames)
+
+
+def _asks_for_any(node: cst.Comparison) -> bool:
+    """`n > 0`, `n < 1`."""
+    first = node.comparisons[0]
+    if 0 in {number(node.left), number(first.comparator)}:
+        return True
+    return number(first.comparator) == 1 and isinstance(first.operator, cst.LessThan | cst.GreaterThanEqual)
 
 
 def _has_first(indices: list[cst.BaseSlice]) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 import libcst as cst
 
 from ...catalogue import SAVES, Kind
-from ..apis import ASSIGNS, CHANCE, COUNTS, DRAWN, ENDINGS, EXITS, OF_KIND, OWN, PROCESS, PURE, SUPPRESSES, UNASKED
+from ..apis import ASSIGNS, CHANCE, COUNTS, DRAWN, OF_KIND, OWN, PROCESS, PURE, UNASKED
 from ..data import Chain, Datasets, NextBatches
 from ..program import (
     Definition,
@@ -17,12 +17,14 @@ from ..program import (
     Origins,
     argument,
     is_none,
+    leading,
     nodes,
     parses_arguments,
     receiver,
     tests_around,
 )
 from ..training import TrainingLoop
+from .exceptions import Exceptions
 from .lengths import Lengths
 from .marks import BY_CHANCE, SAME, Mark, Marks
 
@@ -62,6 +64,7 @@ class Sameness(Evaluator[Marks]):
         targets = [loop.gradient.target for loop in loops if loop.gradient.target is not None]
         self._losses = {o.node for t in targets for o in origins.of(t) if not is_none(origins, o.node)}
         self._lengths = Lengths(origins, self._is_data, self.of, self.reached)
+        self._exceptions = Exceptions(origins, self.of)
         self.equal: set[cst.CSTNode] = set()  # expressions that the migration makes equal
 
     def forget(self) -> None:
@@ -79,6 +82,7 @@ class Sameness(Evaluator[Marks]):
         later.equal = self.equal.union(made_equal)
         later.fresh()
         later._lengths = Lengths(self._origins, self._is_data, later.of, later.reached)
+        later._exceptions = Exceptions(self._origins, later.of)
         return later
 
     def beneath(self, made_equal: Collection[cst.CSTNode]) -> Sameness:
@@ -192,55 +196,20 @@ class Sameness(Evaluator[Marks]):
                 found |= self.of(parent.subject, frames) - BY_CHANCE
             elif isinstance(parent, cst.For) and child is parent.body and parent not in self._loops:
                 found |= self.length(parent.iter, frames)
-            elif isinstance(parent, cst.ExceptHandler) and not self._ends(parent):
+            elif isinstance(parent, cst.ExceptHandler) and not self._exceptions.ends(parent):
                 tried = cst.ensure_type(self._index.parents[parent], cst.Try).body
                 found |= self.all([n for n in nodes(tried) if isinstance(n, cst.Call | cst.Assert)], frames)
             child = parent
-        raising = any(self._index.loops_around(call) for call in self.raising(place, frames))
-        return found | _LOCAL if raising else found
+        return found | _LOCAL if any(map(self._repeats, self.raising(place, frames))) else found
+
+    def _repeats(self, call: cst.CSTNode) -> bool:
+        """Whether a place is in a loop, also one around a call of its function."""
+        return any(self._index.loops_around(each) for each in leading(self._origins, [call]))
 
     def raising(self, place: cst.CSTNode, frames: Frames = ()) -> Iterator[cst.CSTNode]:
-        """Calls, before a place in its own function or at it, that may raise by this worker's examples, where the
-        function goes on after that."""
-        child = place
-        for parent in self._index.ancestors(place):
-            if isinstance(parent, cst.FunctionDef | cst.Lambda | cst.ClassDef):
-                return
-            tried: cst.CSTNode | None = None
-            if isinstance(parent, cst.ExceptHandler) and not self._ends(parent):
-                tried = cst.ensure_type(self._index.parents[parent], cst.Try).body
-            elif isinstance(parent, cst.Try) and child in {parent.body, parent.orelse}:
-                tried = parent.body if any(self._goes_on(handler) for handler in parent.handlers) else None
-            elif isinstance(parent, cst.With) and child is parent.body and self._suppresses(parent):
-                tried = parent.body
-            earlier = nodes(tried) if tried is not None else ()
-            last = self._index.order[place]
-            yield from (n for n in earlier if self._index.order[n] <= last and self._may_raise(n, frames))
-            child = parent
-
-    def _may_raise(self, node: cst.CSTNode, frames: Frames) -> bool:
-        """Whether a worker's own examples may decide that an exception is raised here."""
-        if isinstance(node, cst.Call):
-            return any(Mark.LOCAL in self.of(a.value, frames) for a in node.args)
-        return isinstance(node, cst.Assert) and Mark.LOCAL in self.of(node.test, frames)
-
-    def _goes_on(self, handler: cst.ExceptHandler) -> bool:
-        """Whether training goes on after an exception."""
-        last = handler.body.body[-1] if isinstance(handler.body, cst.IndentedBlock) and handler.body.body else None
-        leaving = last.body[-1] if isinstance(last, cst.SimpleStatementLine) else None
-        called = self._origins.called(leaving.value) if isinstance(leaving, cst.Expr) else ""
-        return not (self._ends(handler) or isinstance(leaving, cst.Raise | cst.Break) or called in EXITS)
-
-    def _suppresses(self, block: cst.With) -> bool:
-        """Whether `with suppress(Error):` lets its statements end by an exception."""
-        items = [i.item for i in block.items if self._origins.called(i.item) == SUPPRESSES]
-        named = [n for item in items for n in nodes(item) if isinstance(n, cst.Name)]
-        return bool(items) and not any(n.value in ENDINGS for n in named)
-
-    def _ends(self, handler: cst.ExceptHandler) -> bool:
-        """Whether the exception says that there is no more, or that somebody stopped the script."""
-        named = list(nodes(handler.type)) if handler.type is not None else []
-        return any(isinstance(n, cst.Name) and n.value in ENDINGS for n in named)
+        """What, before a place in its own function or at it, may raise by this worker's examples, where the function
+        goes on after that."""
+        return self._exceptions.before(place, frames)
 
     # --- attributes and calls -----------------------------------------------------------------------------------------
 
