@@ -15,6 +15,7 @@ from sketch import LOOPS, ROADS, TAPES, Sketch
 BOTH = ("per-worker", "global")
 GLOBAL = ("global",)  # per worker the reference's batch is another one: the fragment says nothing there
 _RANK_0 = ("dp.on_root(", "dp.rank() == 0", "dp.root_path(", "dp.rank_path(", "dp.root_first(")
+_WHOLE = ("dp.global_batch_size(",)  # the count of all workers
 _AVERAGED = ("dp.average_value(", "dp.agree(", "dp.metric_result(")
 
 _SEEDED = ("dp.shuffle_seed(", "dp.agree(", "dp.broadcast_object(")
@@ -58,14 +59,14 @@ KINDS: dict[str, Kind] = {
         for place, (_, roads, _, _) in PLACES.items()
     },
     "loss: lost": Kind(outputs_lost, TAPES, exact_if=_MIXED_EXACTLY["loss"]),
-    "count: factor of the loss": Kind(counts.factor_of_the_loss, TAPES, 2, GLOBAL),
+    "count: factor of the loss": Kind(counts.factor_of_the_loss, TAPES, 2, GLOBAL, ("(tape, op=dp.Sum)",)),
     "count: given to the step": Kind(counts.given_to_the_step, TAPES, 2, GLOBAL, ("(*dp.local_rows((",)),
-    "count: rate": Kind(counts.rate, LOOPS, 2, GLOBAL, ("(*dp.local_rows((",)),
-    "count: gradients": Kind(counts.gradients, TAPES, 2, GLOBAL),
+    "count: rate": Kind(counts.rate, LOOPS, 2, GLOBAL, ("(*dp.local_rows((", *_WHOLE)),
+    "count: gradients": Kind(counts.gradients, TAPES, 2, GLOBAL, _WHOLE),
     "count: clip norm": Kind(counts.clip_norm, TAPES, 2, GLOBAL),
     "count: seen so far": Kind(counts.seen_so_far, TAPES, 2, GLOBAL, ("(*dp.local_rows((",)),
     "count: kept": Kind(counts.kept, TAPES, 2, GLOBAL, ("(*dp.local_rows((",)),
-    "threshold on the batch": Kind(counts.threshold, LOOPS, 3, GLOBAL, ("(*dp.local_rows((",)),
+    "threshold on the batch": Kind(counts.threshold, LOOPS, 3, GLOBAL, ("(*dp.local_rows((", *_WHOLE)),
     "by the loss: weight": Kind(own.lam_by_the_loss, TAPES, 4, exact_if=_AVERAGED),
     "by the loss: rate": Kind(own.rate_by_the_loss, LOOPS, 4, exact_if=_AVERAGED),
     "by the loss: variable": Kind(own.variable_by_the_loss, TAPES, 4, exact_if=_AVERAGED),
@@ -87,7 +88,12 @@ KINDS: dict[str, Kind] = {
     "exception: in a question": Kind(own.exception_in_a_question, LOOPS, 6),
     "by the batch": Kind(own.by_the_batch, LOOPS, 4, exact_if=("(*dp.local_rows((",)),
     "left out by examples": Kind(own.left_out, LOOPS, 6),
-    "left out by itertools": Kind(own.left_out_by_itertools, LOOPS, 6),
+    "left out by itertools": Kind(
+        own.left_out_by_itertools,
+        LOOPS,
+        6,
+        exact_if=("dp.shard_batches(",),  # all batches are read, whole
+    ),
     "callback: batches": Kind(own.callback_of_batches, ("fit",), 7, exact_if=_AVERAGED),
     "seed": Kind(outside.seed, ROADS, 8, exact_if=_SEEDED),
     "seed: of a hash": Kind(outside.seed_of_a_hash, ROADS, 8, exact_if=_SEEDED),

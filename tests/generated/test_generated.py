@@ -18,20 +18,7 @@ MANY = int(os.environ.get("TFDP_GENERATED", "0"))
 
 # Kinds of which scripts still train another model in silence, and by what. One that is closed must leave this table.
 OPEN = {
-    "count: factor of the loss": "an own count for the global one",
-    "count: rate": "an own count for the global one",
-    "count: gradients": "an own count for the global one",
-    "threshold on the batch": "counts behind functions; TFDP010 and TFDP053 change one place",
-    "variable: of a metric": "a metric of medians is read over all workers",
     "variable: layer": "a layer of a functional model",
-    "by the batch": "rows taken in the loop are averaged; TFDP010 and TFDP053 change one place",
-    "exception: flag": "rows that are given to a function that decides are averaged: no answer for the whole batch",
-    "exception: with": "a context manager that swallows exceptions",
-    "exception: in a question": "a function that catches and answers; TFDP010 and TFDP053 change one place",
-    "left out by itertools": "takewhile and its like",
-    "seed: of a hash": "hash() of a text",
-    "seed: own order": "sort keys by chance, sets of texts",
-    "seed: of a class": "a clock that is read in the body of a class",
     "writer: unknown": "warned of at run time only",
 }
 

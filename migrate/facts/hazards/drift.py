@@ -17,6 +17,7 @@ from .causes import because
 _WAYS = {
     Mark.DRAWN: ("draws itself", "take rank 0's on all workers, as dp.broadcast(value) gives it"),
     Mark.PROCESS: ("makes for itself", "take rank 0's on all workers, as dp.broadcast_object(value) gives it"),
+    Mark.ORDER: ("makes for itself", "take rank 0's on all workers, as dp.broadcast_object(value) gives it"),
     Mark.LOCAL: ("makes from its own examples", "average it over the workers first, as dp.allreduce(value) does"),
 }
 _DECIDED = (

@@ -11,7 +11,7 @@ from ..apis import BESIDE_TRAINING, COUNTED_STAGES
 from ..data import Chain
 from ..keras import Fit
 from ..program import Origins, Problem, leading
-from ..sameness import Mark, Sameness, own_maker
+from ..sameness import BY_PROCESS, Sameness, own_maker
 from ..training import TrainingLoop
 
 _DATA = "the training data depend on what each process makes for itself: the workers' shares would not fit together"
@@ -32,7 +32,7 @@ class OwnValues:
         of_loops = list(loops)
         data = dict.fromkeys([*self._of_chains(chains), *self._of_fits(fits), *self._of_loops(of_loops)])
         found = [self._problem("TFDP010", value, _DATA) for value in data if self._is_own(value)]
-        headers = [h for h in self._headers(of_loops) if Mark.PROCESS in self._sameness.length(h)]
+        headers = [h for h in self._headers(of_loops) if not BY_PROCESS.isdisjoint(self._sameness.length(h))]
         found += [self._problem("TFDP011", header, _STEPS) for header in headers]
         made = (c for c in self._origins.index.calls if self._origins.kind(c.func) is Kind.OPTIMIZER)
         given = (a.value for c in made for a in c.args)
@@ -47,7 +47,7 @@ class OwnValues:
         function = self._origins.function(value)
         if function is not None:  # `from_generator(records)`
             made += self._origins.index.given_back(function)
-        return any(Mark.PROCESS in self._sameness.of(each) for each in made)
+        return any(not BY_PROCESS.isdisjoint(self._sameness.of(each)) for each in made)
 
     def _problem(self, code: str, value: cst.BaseExpression, reason: str) -> Problem:
         index = self._origins.index

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from .decisions import local_decisions
-from .marks import BY_CHANCE, SAME, Mark, Marks
+from .marks import BY_CHANCE, BY_PROCESS, SAME, Mark, Marks
 from .own_counts import Counts, OwnCounts
 from .seeding import Seeding, Seedings, own_maker
 from .values import Sameness
 
 __all__ = [
     "BY_CHANCE",
+    "BY_PROCESS",
     "SAME",
     "Counts",
     "Mark",

@@ -16,10 +16,12 @@ class Mark(Enum):
     CHANCE = "equal on all workers but for chance: rank 0's is as good as any"
     DRAWN = "drawn by each worker for itself: rank 0's is as good as any"
     PROCESS = "made by each process for itself, of its clock, its number or the system's chance"
+    ORDER = "in the order of a set, which each process has for itself"
     LOCAL = "made from this worker's examples"
     UNKNOWN = "not understood"
 
 
 Marks = frozenset[Mark]
-BY_CHANCE: Marks = frozenset({Mark.CHANCE, Mark.DRAWN, Mark.PROCESS})  # settled by asking rank 0
+BY_CHANCE: Marks = frozenset({Mark.CHANCE, Mark.DRAWN, Mark.PROCESS, Mark.ORDER})  # settled by asking rank 0
+BY_PROCESS: Marks = frozenset({Mark.PROCESS, Mark.ORDER})
 SAME: Marks = frozenset()

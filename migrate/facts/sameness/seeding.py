@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from ...catalogue import Kind
-from ..apis import DEFINES_FLAG, OF_KIND, PROCESS, RESEEDS, SEED_KEYWORDS
+from ..apis import DEFINES_FLAG, HASHES, MAKES_SET, OF_KIND, PROCESS, RESEEDS, SEED_KEYWORDS
 from ..program import (
     DEFINES,
     Evaluator,
@@ -24,7 +24,7 @@ from ..program import (
     reaching,
     receiver,
 )
-from .marks import Mark
+from .marks import BY_PROCESS
 from .values import Sameness
 
 _NEVER_NONE = (
@@ -124,7 +124,7 @@ class Seedings:
         if seed is not None and self._origins.called(seed).startswith(_RUNTIME):
             return None
         absent = seed is None or self._absence.of(seed)
-        own = seed is not None and Mark.PROCESS in self._sameness.of(seed)
+        own = seed is not None and self._is_own(seed)
         if own and not self._sets(call) and not self._certain(call):
             return None  # what is drawn is followed, and refused where it decides more than this worker's examples
         return Seeding(call, seed, absent, own) if absent or own else None
@@ -143,7 +143,7 @@ class Seedings:
                 yield call, given  # None means NumPy's own generator there, which is seeded alike
 
     def _is_own(self, seed: cst.BaseExpression) -> bool:
-        return Mark.PROCESS in self._sameness.of(seed)
+        return not BY_PROCESS.isdisjoint(self._sameness.of(seed))
 
     def _sets(self, call: cst.Call) -> bool:
         """Whether a call seeds what is there already, as other code may use it, too."""
@@ -189,7 +189,12 @@ def own_maker(origins: Origins, node: cst.CSTNode | None) -> Unknown | None:
     """The place where each process makes a value for itself, of all that the value is made of."""
     made = closure([node], lambda each: _behind(origins, each)) if node is not None else ()
     call = next((n for n in made if PROCESS.match(origins.called(n))), None)
-    return Unknown(call, "gives each process another value") if call is not None else None
+    if call is None:
+        named = (n for n in made if origins.called(n) in MAKES_SET | {HASHES} or isinstance(n, cst.Set | cst.SetComp))
+        call = next(named, None)
+        reason = "goes by hashes: of texts each process has others"
+        return Unknown(call, reason) if call is not None else None
+    return Unknown(call, "gives each process another value")
 
 
 def _behind(origins: Origins, node: cst.CSTNode) -> Iterator[cst.CSTNode]:

@@ -8,9 +8,24 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 import libcst as cst
 
 from ...catalogue import SAVES, Kind
-from ..apis import ASSIGNS, CHANCE, COUNTS, DRAWN, OF_KIND, OWN, PROCESS, PURE, UNASKED
+from ..apis import (
+    ASSIGNS,
+    CHANCE,
+    COUNTS,
+    DRAWN,
+    HASHES,
+    MAKES_SET,
+    OF_KIND,
+    OWN,
+    PROCESS,
+    PURE,
+    SETTLES_ORDER,
+    TAKES_FUNCTION,
+    UNASKED,
+)
 from ..data import Chain, Datasets, NextBatches
 from ..program import (
+    Addition,
     Definition,
     Evaluator,
     Frames,
@@ -18,6 +33,7 @@ from ..program import (
     argument,
     is_none,
     leading,
+    method,
     nodes,
     parses_arguments,
     receiver,
@@ -26,12 +42,15 @@ from ..program import (
 from ..training import TrainingLoop
 from .exceptions import Exceptions
 from .lengths import Lengths
-from .marks import BY_CHANCE, SAME, Mark, Marks
+from .lookups import of_classes, runs
+from .marks import BY_CHANCE, BY_PROCESS, SAME, Mark, Marks
+from .orders import alike, elements_alike
 
 _DP = "tfdp.runtime."
 _DESCRIBES = frozenset({"ndim", "dtype", "name"})
 _UNKNOWN: Marks = frozenset({Mark.UNKNOWN})
 _LOCAL: Marks = frozenset({Mark.LOCAL})
+_ORDER: Marks = frozenset({Mark.ORDER})
 
 
 class Sameness(Evaluator[Marks]):
@@ -97,7 +116,7 @@ class Sameness(Evaluator[Marks]):
 
     def length(self, node: cst.CSTNode, frames: Frames = ()) -> Marks:
         """Why the number of elements may differ; batches have as many rows on each worker."""
-        return self._lengths.of(node, frames)
+        return self._lengths.of(node, frames) - _ORDER
 
     def _is_data(self, node: cst.CSTNode) -> bool:
         return bool(self._datasets.chains(node))
@@ -149,7 +168,11 @@ class Sameness(Evaluator[Marks]):
         if isinstance(node, cst.Comparison) and _asks_what_there_is(node):
             sides = (node.left, *(c.comparator for c in node.comparisons))
             return SAME.union(*(self.length(side, frames) for side in sides))
-        return self.all(node.children, frames)
+        found = self.all(node.children, frames)
+        if isinstance(node, cst.Comparison):
+            return found - _ORDER
+        sets = isinstance(node, cst.Set | cst.SetComp) and not elements_alike(self._origins, node)
+        return found | _ORDER if sets else found
 
     def iterated(self, iterable: cst.BaseExpression, path: tuple[int, ...], frames: Frames) -> Marks:
         """What iterating gives: of a dataset that is sharded, this worker's examples."""
@@ -211,6 +234,11 @@ class Sameness(Evaluator[Marks]):
         goes on after that."""
         return self._exceptions.before(place, frames)
 
+    def added(self, addition: Addition, frames: Frames) -> Marks:
+        """What is put into a container, or the order that `values.sort(key=…)` gives it."""
+        by = self._by_functions(addition.place, frames) if isinstance(addition.place, cst.Call) else SAME
+        return super().added(addition, frames) | by
+
     # --- attributes and calls -----------------------------------------------------------------------------------------
 
     def plain_attribute(self, node: cst.Attribute, frames: Frames) -> Marks:
@@ -225,7 +253,9 @@ class Sameness(Evaluator[Marks]):
         if Kind.MODEL in kinds:
             return frozenset({Mark.CHANCE})
         others = self._index.attribute_stores.get(node.attr.value, ())
-        return self.of(node.value, frames) | self.stores(node, [(v, p) for _, v, p in others], frames)
+        found = self.of(node.value, frames) | self.stores(node, [(v, p) for _, v, p in others], frames)
+        in_class = self.join(map(self.definition, of_classes(self._origins, node)))
+        return found | (in_class & BY_PROCESS)
 
     def object_call(self, call: cst.Call, frames: Frames) -> Marks:
         """A method as its object and its arguments, an object that is called as its arguments."""
@@ -236,7 +266,14 @@ class Sameness(Evaluator[Marks]):
         if made_of is not None:  # what `__init__` keeps is asked attribute by attribute
             kept = self._origins.method(made_of, "__init__") is not None
             return self.state(made_of) if kept else self.state(made_of) | self.all(arguments, frames)
-        return self._callee(call.func, frames) | self.all(arguments, frames)
+        found = self._callee(call.func, frames) | self.all(arguments, frames)
+        if method(call) == "__hash__" and not alike(self._origins, receiver(call)):
+            return found | {Mark.PROCESS}
+        return found | (self._run(call.func, frames) & BY_PROCESS)
+
+    def _run(self, func: cst.BaseExpression, frames: Frames) -> Marks:
+        """What is given by functions of the file that a call names in another way than by their names."""
+        return self.join(self.all(self._index.given_back(f), frames) for f in runs(self._origins, func))
 
     def _callee(self, func: cst.BaseExpression, frames: Frames) -> Marks:
         """What an object adds whose method is called, or that is called itself: a model, a loss."""
@@ -270,6 +307,13 @@ class Sameness(Evaluator[Marks]):
             return found | _UNKNOWN
         if api == "builtins.exec":  # the names that it binds may be given anything
             return _LOCAL | _UNKNOWN
+        found |= self._by_functions(call, frames) if TAKES_FUNCTION.match(api) else SAME
+        if api == HASHES:
+            return found if all(alike(self._origins, a) for a in arguments) else found | {Mark.PROCESS}
+        if api in MAKES_SET:
+            return found if all(elements_alike(self._origins, a) for a in arguments) else found | _ORDER
+        if api in SETTLES_ORDER and not any(a.keyword is not None and a.keyword.value == "key" for a in call.args):
+            return found - _ORDER
         if PROCESS.match(api):
             return found | {Mark.PROCESS, *([Mark.DRAWN] if DRAWN.match(api) else [])}
         if DRAWN.match(api):
@@ -277,6 +321,17 @@ class Sameness(Evaluator[Marks]):
         if CHANCE.match(api):
             return found | {Mark.CHANCE}
         return found if PURE.match(api) else found | {Mark.UNKNOWN}
+
+    def _by_functions(self, call: cst.Call, frames: Frames) -> Marks:
+        """What the functions that a call is given make for each process: `sorted(x, key=lambda each: uuid4().int)`."""
+        found = SAME
+        for value in (a.value for a in call.args):
+            named = self._origins.names.api(value) or ""
+            if named == HASHES or PROCESS.match(named):
+                return frozenset({Mark.PROCESS})
+            function = value if isinstance(value, cst.Lambda) else self._origins.function(value)
+            found |= self.all(self._index.given_back(function), frames) if function is not None else SAME
+        return found & BY_PROCESS
 
     def _variable(self, made: cst.Call, arguments: list[cst.BaseExpression], frames: Frames) -> Marks:
         """A variable of integers is trained by nothing, and is what is assigned to it; else what changes it may be out
