@@ -66,13 +66,8 @@ class Changes:
         self._into: dict[cst.CSTNode, list[Addition]] = defaultdict(list)
         self.named: dict[str, list[Addition]] = defaultdict(list)  # attributes of objects that are not known
         changes = [(o, Addition(a.place, a.values, frames)) for t, a in self._all() for o, frames in self._meant(t)]
-        for inside in (
-            False,
-            True,
-        ):  # to change an element one has to know what was put in
-            for origin, addition in changes:
-                if bool(origin.path) is inside:
-                    self._keep(origin, addition)
+        for origin, addition in sorted(changes, key=lambda change: bool(change[0].path)):
+            self._keep(origin, addition)  # what is changed as an element last: one has to know what was put in
 
     @staticmethod
     def of(origins: Origins) -> Changes:

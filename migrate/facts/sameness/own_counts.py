@@ -202,7 +202,8 @@ class OwnCounts(Evaluator[Counts]):
             return isinstance(rows, cst.BaseComp)
         first = rows.slice[0].slice
         whole = isinstance(first, cst.Slice) and first.lower is None and first.upper is None
-        return not whole and self.has_rows(rows.value)
+        one = isinstance(first, cst.Index) and number(first.value) is not None  # a row, or one of a tuple of batches
+        return not (whole or one) and self.has_rows(rows.value)
 
     def component(self, value: cst.CSTNode, path: tuple[int, ...], frames: Frames) -> Counts:
         """`batch, width = x.shape`."""
