@@ -59,7 +59,9 @@ KINDS: dict[str, Kind] = {
         for place, (_, roads, _, _) in PLACES.items()
     },
     "loss: lost": Kind(outputs_lost, TAPES, exact_if=_MIXED_EXACTLY["loss"]),
-    "count: factor of the loss": Kind(counts.factor_of_the_loss, TAPES, 2, GLOBAL, ("(tape, op=dp.Sum)",)),
+    "count: factor of the loss": Kind(
+        counts.factor_of_the_loss, TAPES, 2, GLOBAL, ("(tape, op=dp.Sum)", " / dp.local_batch_size(")
+    ),
     "count: given to the step": Kind(counts.given_to_the_step, TAPES, 2, GLOBAL, ("(*dp.local_rows((",)),
     "count: rate": Kind(counts.rate, LOOPS, 2, GLOBAL, ("(*dp.local_rows((", *_WHOLE)),
     "count: gradients": Kind(counts.gradients, TAPES, 2, GLOBAL, _WHOLE),

@@ -71,6 +71,10 @@ class Evaluator(Answers[_Key, V]):
     def plain_attribute(self, node: cst.Attribute, frames: Frames) -> V:
         """An attribute of which no class of the file is known to store anything."""
 
+    def lambda_call(self, call: cst.Call, function: cst.Lambda, frames: Frames) -> V:  # noqa: ARG002 - for domains
+        """The call of a `lambda` by a name that it has."""
+        return self.of(function.body)
+
     def iterated(self, iterable: cst.BaseExpression, path: tuple[int, ...], frames: Frames) -> V:  # noqa: ARG002
         """An element of what is iterated over, or `path` in it."""
         return self.of(iterable, frames)
@@ -214,7 +218,7 @@ class Evaluator(Answers[_Key, V]):
         if function is not None:
             return self._returned(node, function, (), frames)
         held = self._origins.lambda_of(node.func)
-        return self.of(held.body) if held is not None else self.object_call(node, frames)
+        return self.lambda_call(node, held, frames) if held is not None else self.object_call(node, frames)
 
     def _returned(self, call: cst.Call, function: cst.FunctionDef, path: tuple[int, ...], frames: Frames) -> V:
         """What a call of a function of the file gives: all that it returns, or yields.

@@ -337,6 +337,10 @@ class Rowwise(Evaluator[Value]):
         found = [self._called(call, made, frames) for made in callees(self._origins, func)]
         return self.join(found) if found else self._other(call, frames)
 
+    def lambda_call(self, call: cst.Call, function: cst.Lambda, frames: Frames) -> Value:  # noqa: ARG002
+        """As of other functions, by the arguments of this call."""
+        return self.object_call(call, frames)
+
     def _is_plain(self, func: cst.Attribute) -> bool:
         """Whether nothing of the file is known that the attribute stands for."""
         return all(o.node is func for o in self._origins.of(func))
