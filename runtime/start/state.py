@@ -4,6 +4,7 @@ Rank 0 publishes the initial value of each variable at the moment it is created 
 they create theirs. No collective is involved, so a variable that rank 0 alone creates makes nobody wait.
 """
 
+import gc
 import json
 import threading
 import weakref
@@ -202,6 +203,7 @@ def _live() -> dict[Key, Variable]:
             f"dp.broadcast_state() at {call_site()} has no objects, and with dp.init(same_start=False) no variables "
             "are recorded: name the models and optimizers"
         )
+    gc.collect()  # what waits for it is dropped on one rank and not yet on another
     return _following.live()
 
 
