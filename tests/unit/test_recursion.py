@@ -115,7 +115,7 @@ _CIRCLES = {
     ),
     "many ways back": _tape(
         "def f(n):\n"
-        + "".join(f"    if n == {i}:\n        return f(n - {i})\n" for i in range(1, 9))
+        + "".join(f"    if n == {i}:\n        return f(n - {i})\n" for i in range(1, 7))
         + "    return n, n\n\nn, m = f(3)",
         after="if n > 3:\n        break",
     ),
@@ -181,8 +181,8 @@ def test_a_number_of_files_is_rank_0s(count: str) -> None:
 
 _DEEP = {
     "400 summands": "n = " + " + ".join(["1"] * 400),
-    "300 branches": "k = len(os.listdir())\nif k == 0:\n    n = 0\n"
-    + "".join(f"elif k == {i}:\n    n = {i}\n" for i in range(1, 300)),
+    "150 branches": "k = len(os.listdir())\nif k == 0:\n    n = 0\n"
+    + "".join(f"elif k == {i}:\n    n = {i}\n" for i in range(1, 150)),
     "200 calls in a chain": "n = len('a'" + ".strip()" * 200 + ")",
     "3000 elements": "n = [[" + ", ".join(map(str, range(3000))) + "], [1]]",
     "400 conditions": "n = 1 if " + " and ".join(["np.ones(1).all()"] * 400) + " else 2",

@@ -67,6 +67,7 @@ class Agreement:
         self._region = repeated(origins, loops)
         self._steps = StepNumbers(origins, [loop.loop for loop in loops])
         self._reached: set[cst.CSTNode] = set()  # tests that all ranks come to, if they come to those asked about now
+        self._come_to: set[cst.CSTNode] = set()  # tests that all ranks come to
         tests = [n for n in origins.index.order if isinstance(n, cst.If | cst.While)] if loops or fits else []
         self._tests = [n for n in tests if not self._asks_rank(n.test)]
         self.results: tuple[cst.Call, ...] = ()
@@ -120,6 +121,7 @@ class Agreement:
     def _forget(self) -> None:
         self._sameness.forget()
         self._linear.forget()
+        self._come_to.clear()
 
     def _of_metric(self, call: cst.Call) -> Marks | None:
         result = self._metrics.result(call)
@@ -240,11 +242,13 @@ class Agreement:
 
     def _may_ask(self, statement: cst.If | cst.While) -> bool:
         """Whether all ranks come to the test, outside any graph, so that rank 0's answer can be given to all."""
-        if statement in self._reached:
+        if statement in self._come_to or statement in self._reached:
             return True  # on the way to itself: each time by what rank 0 has answered the time before
         before = set(self._reached)
         self._reached.add(statement)
         found = not self._metrics.in_graph(statement) and self.certain(statement)
+        if found and not before:
+            self._come_to |= self._reached  # they rest on one another, and on nothing that is asked about still
         if not before or not found:
             self._reached = before  # what was found in between may rest on it
         return found
