@@ -13,7 +13,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return
     for item in items:
         if item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(str(item.path)))
+            item.add_marker(pytest.mark.xdist_group(item.path.name))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Groups that pytest-xdist does not see cost each test a start of what it should share, and nothing else tells.
+
+    It takes the group from the end of a test's name, behind the last bracket: pytest 9.2 gives a name that
+    pytest-xdist 3.8 cannot add to (pytest-dev/pytest-xdist#1386).
+    """
+    if not getattr(session.config.option, "loadgroup", False):
+        return
+    for item in session.items:
+        if item.nodeid.rfind("@") <= item.nodeid.rfind("]"):
+            raise pytest.UsageError(f"{item.nodeid}: pytest-xdist finds no group in this name; is pytest older than 9.2?")
 
 
 @pytest.fixture(scope="module")

@@ -24,6 +24,7 @@ import subprocess
 import sys
 import tempfile
 import typing
+import zlib
 
 import pytest
 from forking.client import in_use
@@ -94,6 +95,11 @@ class Launch(typing.NamedTuple):
     transport: str
     alike: str  # the family of files, and what its ranks are started with, as JSON
 
+    @property
+    def group(self):
+        """A name for pytest-xdist, which cuts it out of a test's: brackets in it would hide it."""
+        return f"{self.np}-{self.transport}-{zlib.crc32(self.alike.encode())}"
+
     def outcome(self, session):
         """What each rank says of the cases, and the launch; the first to ask runs all that were selected."""
         known = session.stash.setdefault(OUTCOMES, {})
@@ -132,7 +138,7 @@ class CaseItem(pytest.Item):
         super().__init__(**kwargs)
         self.launch, self.case, self.line = launch, case, line
         # Run by one process of pytest's, the first with the time of them all.
-        self.add_marker(pytest.mark.xdist_group(repr(launch)))
+        self.add_marker(pytest.mark.xdist_group(launch.group))
         self.add_marker(pytest.mark.timeout(CASES_LIMIT_SECONDS + 60))
 
     def runtest(self):
