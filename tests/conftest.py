@@ -1,6 +1,7 @@
 """Which tests one process of pytest-xdist runs, and those whose Python processes are forks."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pytest
 from forking.client import EXEC, in_use
@@ -16,18 +17,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.xdist_group(item.path.name))
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_finish(session: pytest.Session) -> None:
-    """Groups that pytest-xdist does not see cost each test a start of what it should share, and nothing else tells.
+@pytest.hookimpl(optionalhook=True)  # pytest-xdist's
+def pytest_xdist_node_collection_finished(node: Any, ids: Sequence[str]) -> None:
+    """Where pytest-xdist sees no groups, each test starts anew what it should share, and nothing else tells.
 
-    It takes the group from the end of a test's name, behind the last bracket: pytest 9.2 gives a name that
-    pytest-xdist 3.8 cannot add to (pytest-dev/pytest-xdist#1386).
+    It reads a group from the end of a test's name, behind the last bracket. To the names of pytest 9.2, pytest-xdist
+    3.8 can add nothing (pytest-dev/pytest-xdist#1386).
     """
-    if not getattr(session.config.option, "loadgroup", False):
+    if node.config.getoption("dist") != "loadgroup":
         return
-    for item in session.items:
-        if item.nodeid.rfind("@") <= item.nodeid.rfind("]"):
-            raise pytest.UsageError(f"{item.nodeid}: pytest-xdist finds no group in this name; is pytest older than 9.2?")
+    for name in ids:
+        if name.rfind("@") <= name.rfind("]"):
+            pytest.exit(f"{name}: pytest-xdist finds no group in this name; is pytest older than 9.2?", returncode=4)
 
 
 @pytest.fixture(scope="module")
