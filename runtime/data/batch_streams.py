@@ -40,6 +40,7 @@ class Stream:
         try:
             while found:
                 group, place, running = self._next_group(source, place, running)
+                found = False  # until all have answered: whoever has asked about a group does not leave it any more
                 found = self._end.go_on(place, running if group else None)
                 place = place._replace(group=place.group + 1)
                 if found:

@@ -1,13 +1,16 @@
 """Whether all ranks have another group of batches: what rank 0 makes of what it hears."""
 
+import json
 import queue
 import threading
 
+import numpy as np
 import pytest
 
 from tfdp.runtime.data import common_end
+from tfdp.runtime.data.batch_streams import Stream
 from tfdp.runtime.data.common_end import CommonEnd, Place
-from tfdp.runtime.foundation import errors
+from tfdp.runtime.foundation import TfdpError, errors
 
 
 class Topology:
@@ -89,3 +92,13 @@ def test_batches_that_differ_are_an_error_everywhere():
     messages = asked(5, 5, 6)
     assert len(set(messages)) == 1
     assert "differ on rank(s) 2 from rank 0's: batch 14 of pass 0" in messages[0]
+
+
+def test_rank_0_does_not_take_back_what_it_has_answered(be_rank):
+    """The others may read the answer after rank 0 has ended its pass by the error."""
+    job = be_rank(0, 2)
+    job.store.fetch = lambda key, publisher: b"1"  # noqa: ARG005 - another hash than that of rank 0's batches
+    with pytest.raises(TfdpError, match=r"differ on rank\(s\) 1 from rank 0's"):
+        next(iter(Stream(iter([np.zeros(4)] * 4), split=False, check=True).batches()))
+    ((answer),) = job.store.values.values()
+    assert json.loads(answer) == [[], [1]]
