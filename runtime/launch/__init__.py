@@ -26,8 +26,10 @@ from .children import Child, Guardian
 from .command import CommandError, command, environment, topology
 from .output import Output
 from .store_server import StoreServer
-from .unjoined import Unjoined
+from .unjoined import Unjoined, independent_copies
 from .watch import Signals, Watch
+
+__all__ = ["independent_copies", "main"]
 
 _USAGE_ERROR = 2
 _CANNOT_RUN = 126
@@ -155,7 +157,7 @@ class _Launch:
             watch.say(f"stopped by {signal.Signals(watching.stopped_by).name}")
             return 128 + watching.stopped_by
         if self._unjoined is not None and self._unjoined.first is not None:
-            watch.say(unjoined.sentence(self._size, self._unjoined.first))
+            watch.say(independent_copies(self._size, *self._unjoined.first))
             if watching.first is None or watching.first.rank in self._unjoined.ranks:
                 return 1
         cause = self._cause(watching.first)

@@ -4,20 +4,11 @@ import contextlib
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from ..clusters import local
 
 _AT_START = os.path.join(os.path.dirname(os.path.abspath(__file__)), "at_start")
 _PYTHONPATH = "PYTHONPATH"
-
-
-@dataclass(frozen=True)
-class Training:
-    """The first training that was told. path: of the script, empty if unknown; line: 0 if unknown."""
-
-    path: str
-    line: int
 
 
 class Unjoined:
@@ -28,7 +19,7 @@ class Unjoined:
         os.set_blocking(self._reader, False)
         self._arrived = b""
         self.ranks: list[int] = []
-        self.first: Training | None = None
+        self.first: tuple[str, int] | None = None
 
     def variables(self) -> dict[str, str]:
         """For a rank's environment. By its path the pipe can be opened wherever file descriptors are not inherited."""
@@ -42,7 +33,7 @@ class Unjoined:
         for line in lines:
             rank, path, number = json.loads(line)
             self.ranks.append(rank)
-            self.first = self.first or Training(path, number)
+            self.first = self.first or (path, number)
 
     def close(self) -> None:
         """Take in what has been told until now, and nothing any more."""
@@ -54,7 +45,8 @@ class Unjoined:
 def environment(base: Mapping[str, str], told: Mapping[str, str]) -> dict[str, str]:
     """`base` as this job's ranks get it: with the hook, where they have somebody to tell, and without another job's."""
     found = {name: value for name, value in base.items() if name != local.UNJOINED}
-    folders = [folder for folder in base.get(_PYTHONPATH, "").split(os.pathsep) if folder not in ("", _AT_START)]
+    given = base.get(_PYTHONPATH)
+    folders = [folder for folder in given.split(os.pathsep) if folder != _AT_START] if given else []
     if told:
         folders.insert(0, _AT_START)
     if folders:
@@ -64,9 +56,11 @@ def environment(base: Mapping[str, str], told: Mapping[str, str]) -> dict[str, s
     return {**found, **told}
 
 
-def sentence(size: int, first: Training) -> str:
-    """What to say of a script that trains and never joins, before it has trained anything."""
-    path, line = first.path, first.line
+def independent_copies(size: int, path: str, line: int) -> str:
+    """What to say of a script that trains and never joins, before it has trained anything.
+
+    path: of the script, empty if unknown. line: where it trains, 0 if unknown.
+    """
     name = os.path.relpath(path) if path and not os.path.relpath(path).startswith(os.pardir) else path
     trains = f"{name}:{line} trains" if name and line else f"{name or 'the script'} trains"
     return (
