@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import click
 
+from .command_line import PROCESSES, Processes, ScriptCommand
 from .console import Console
 
 
@@ -98,24 +99,43 @@ def migrate(
         raise click.UsageError(str(error), ctx) from error
 
 
-@main.command(context_settings={"allow_interspersed_args": False}, options_metavar="-np N [--]")
-@click.option("-np", "np", metavar="N", type=click.IntRange(min=1), required=True, help="How many processes to start.")
-@click.argument("command", metavar="SCRIPT [ARGS]...", nargs=-1, required=True, type=click.UNPROCESSED)
+@main.command(cls=ScriptCommand, context_settings={"allow_interspersed_args": False}, options_metavar="-np N [OPTIONS]")
+@click.option(
+    *PROCESSES,
+    "np",
+    metavar="N",
+    type=Processes(1),
+    required=True,
+    help="How many processes to start; auto: one for each GPU.",
+)
+@click.option("--independent", is_flag=True, help="Let a script that is not migrated train N models, one a process.")
+@click.argument(
+    "command", metavar="SCRIPT|-m MODULE|COMMAND [ARGS]...", nargs=-1, required=True, type=click.UNPROCESSED
+)
 @click.pass_context
-def run(ctx: click.Context, np: int, command: tuple[str, ...]) -> None:
+def run(ctx: click.Context, np: int, independent: bool, command: tuple[str, ...]) -> None:
     """Run a migrated script on N processes of this machine.
 
-    Everything after SCRIPT is passed to it. The exit status is that of the first process that fails.
+    Everything after SCRIPT is passed to it. The exit status is that of the first process that fails. A script that
+    trains and never calls dp.init() is not run: exit 1.
     """
-    from ..runtime import launch
+    from . import running
 
-    ctx.exit(launch.main(np, list(command)))
+    ctx.exit(running.run(np, list(command), independent))
 
 
 @main.command(short_help="Prove that a migrated script trains the same model.")
 @click.argument("script", metavar="SCRIPT")
 @click.argument("args", metavar="[-- ARGS]...", nargs=-1, type=click.UNPROCESSED)
-@click.option("-np", "np", metavar="N", type=click.IntRange(min=2), default=2, show_default=True, help="Processes.")
+@click.option(
+    *PROCESSES,
+    "np",
+    metavar="N",
+    type=Processes(2),
+    default=2,
+    show_default=True,
+    help="Processes; auto: as in tfdp run.",
+)
 @click.option(
     "--steps",
     metavar="K",

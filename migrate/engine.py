@@ -56,6 +56,7 @@ class Migration:
     before: bytes
     after: bytes
     findings: tuple[Finding, ...]
+    trains: bool = False
 
     @property
     def changed(self) -> bool:
@@ -86,7 +87,8 @@ def migrate(
     script = parse(path, text.source)
     with nesting.room(path, script):
         after, findings = _migrated(path, text, script, batch, partial, scaling) if script.trains else (None, ())
-    return replace(unchanged, after=source if after is None else after, findings=findings)
+        trains = script.trains
+    return replace(unchanged, after=source if after is None else after, findings=findings, trains=trains)
 
 
 def _migrated(  # noqa: PLR0917

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from .report.outcome import Failure
 
 STDIN = "-"
+_PYTHON = frozenset({".py", ".pyw", ".pyi", ".pyc", ".pyz"})
 _SKIPPED = frozenset({"venv", "node_modules", "__pycache__"})
 
 
@@ -26,6 +28,25 @@ class Unusable:
 
     path: str
     failure: Failure
+
+
+class NotAScript(Exception):  # noqa: N818 - names what was given
+    """A path leads to something else than a Python script; the message is a sentence that names it."""
+
+
+def no_script(path: str) -> str:
+    """Why what is there is no Python script, and what to do, by its name; empty for a script, or if nothing is there.
+
+    A name without an ending may be a script's, and so is one with more endings: `train.py.orig`.
+    """
+    endings = [ending.lower() for ending in Path(path).suffixes]
+    if os.path.isdir(path):
+        return f"{path} is a directory: name the script in it"
+    if not os.path.exists(path) or not endings or _PYTHON & set(endings):
+        return ""
+    if endings[-1] == ".ipynb":
+        return f"{path} is a notebook: make a script of it first, `jupyter nbconvert --to script {path}`"
+    return f"{path} is not a Python script, as its ending {endings[-1]} says: name a .py file"
 
 
 def expand(paths: Iterable[str]) -> Iterator[Input | Unusable]:

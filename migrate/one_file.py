@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from . import files
-from .inputs import STDIN, Input
+from .inputs import STDIN, Input, NotAScript, no_script
 from .report import diff, github, markdown, streams
 from .report.outcome import Failure, Outcome, Verdict, failed
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .engine import Migration
 
 T = TypeVar("T")
+_RUNTIME = b"tfdp.runtime"
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,8 @@ def attempt(path: str, action: Callable[[], T]) -> T | Failure:
         return action()
     except files.UnreadableSource as error:
         return Failure(error.reason, error.line, error.column)
+    except NotAScript as error:
+        return Failure(str(error), named=True)
     except BrokenPipeError:
         raise
     except OSError as error:
@@ -114,14 +117,20 @@ def _migrate(item: Input, name: str, options: MigrateOptions) -> Outcome:
         return Outcome(name, Verdict.REFUSED, migration.findings)
     if options.writes:
         return _write(item, migration, options.output)
-    verdict = Verdict.WOULD_CHANGE if migration.changed else Verdict.UNCHANGED
+    verdict = Verdict.WOULD_CHANGE if migration.changed else _unchanged(migration)
     verdict = Verdict.REFUSED if migration.refused else verdict
     change = diff.unified(item.path, before, migration.after) if options.show_diff else b""
     return Outcome(name, verdict, migration.findings, diff=change)
 
 
+def _unchanged(migration: Migration) -> Verdict:
+    if not migration.trains:
+        return Verdict.NO_TRAINING
+    return Verdict.ALREADY if _RUNTIME in migration.before else Verdict.UNCHANGED
+
+
 def _write(item: Input, migration: Migration, output: str | None) -> Outcome:
-    verdict = Verdict.CHANGED if migration.changed else Verdict.UNCHANGED
+    verdict = Verdict.CHANGED if migration.changed else _unchanged(migration)
     verdict = Verdict.PARTIAL if migration.refused else verdict
     destination = output if output is not None else item.path
     written_to = ""
@@ -158,11 +167,9 @@ def _read(path: str) -> bytes:
         if sys.stdin is None:
             raise OSError(errno.EBADF, "standard input is closed")
         return sys.stdin.buffer.read()
-    if path.endswith(".ipynb"):
-        raise OSError(errno.EINVAL, "a notebook; make a script of it first: jupyter nbconvert --to script")
+    if reason := no_script(path):
+        raise NotAScript(reason)
     kind = os.stat(path).st_mode
-    if stat.S_ISDIR(kind):
-        raise IsADirectoryError(errno.EISDIR, "a directory; name one file in it")
     if not stat.S_ISREG(kind):
         raise OSError(errno.EINVAL, "not a regular file; use - to read standard input")
     with open(path, "rb") as file:

@@ -43,8 +43,7 @@ def migrate_files(paths: Sequence[str], options: MigrateOptions, verbose: bool =
             progress.clear()
             say(line)
     progress.clear()
-    if verbose or any(verdict is not Verdict.UNCHANGED for verdict in verdicts):
-        say(summary(verdicts))
+    say(summary(verdicts))
     return exit_code(verdicts)
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .console import cleaning_up
+from .inputs import no_script
 from .report.streams import give, say
 
 if TYPE_CHECKING:
@@ -84,6 +85,9 @@ def verify(options: VerifyOptions) -> int:
 
 def _obstacle(options: VerifyOptions) -> str:
     """What would make all work be in vain, told before any is done."""
+    for script in (options.script, options.against):
+        if script and (reason := no_script(script)):
+            return reason
     if not (importlib.util.find_spec("tensorflow") and importlib.util.find_spec("numpy")):
         return "verify runs the script, and TensorFlow is not installed here: pip install 'tfdp[cpu]' or 'tfdp[gpu]'"
     for file in (options.html, options.png):

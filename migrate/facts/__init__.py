@@ -2,6 +2,7 @@
 
 from .describe import describe
 from .provenance import provenance
+from .reaching import is_reached
 from .script import Script, read
 
-__all__ = ["Script", "describe", "provenance", "read"]
+__all__ = ["Script", "describe", "is_reached", "provenance", "read"]

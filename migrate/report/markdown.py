@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from .documentation import reasons
-from .outcome import Outcome, Verdict
+from .outcome import Outcome
 from .streams import printable
 
 _FENCE = re.compile(r"^[ +-]?\s*(`{3,})", re.MULTILINE)
@@ -15,7 +15,7 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|#~])")
 
 def render(outcome: Outcome) -> bytes:
     """The preview as UTF-8; empty for a file with nothing to do and nothing to say."""
-    if outcome.verdict is Verdict.UNCHANGED and not outcome.findings:
+    if outcome.verdict.leaves_it and not outcome.findings:
         return b""
     return ("\n".join(_lines(outcome)) + "\n").encode("utf-8", "replace")
 

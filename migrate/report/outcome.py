@@ -15,26 +15,37 @@ if TYPE_CHECKING:
 class Verdict(enum.Enum):
     """What became of one file: the word for it, and its exit code."""
 
-    CHANGED = ("changed", 0)
-    PARTIAL = ("changed in part", 1)
+    CHANGED = ("migrated", 0)
+    PARTIAL = ("migrated in part", 1)
     WOULD_CHANGE = ("would change", 1)
     REFUSED = ("refused", 1)
     FAILED = ("failed", 2)
+    ALREADY = ("migrated already", 0)
+    NO_TRAINING = ("without training", 0)
     UNCHANGED = ("unchanged", 0)
 
     def __init__(self, word: str, exit_code: int) -> None:
         self.word = word
         self.exit_code = exit_code
 
+    @property
+    def leaves_it(self) -> bool:
+        """Whether the file is as it was, and there is nothing to do about it."""
+        return self in (Verdict.ALREADY, Verdict.NO_TRAINING, Verdict.UNCHANGED)
+
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a file could not be read, understood as Python, or written. `line` and `column` count from 1; 0: no place."""
+    """Why a file could not be read, understood as Python, or written.
+
+    `line` and `column` count from 1; 0: no place. `named`: the reason is a sentence that names the file.
+    """
 
     reason: str
     line: int = 0
     column: int = 0
     trace: str = ""
+    named: bool = False
 
 
 @dataclass(frozen=True)
@@ -64,8 +75,21 @@ def exit_code(verdicts: Iterable[Verdict]) -> int:
 
 
 def summary(verdicts: Iterable[Verdict]) -> str:
-    """`3 files: 1 changed, 1 refused, 1 unchanged`."""
+    """`2 files migrated, 1 refused`; `unchanged: migrated already`; `no training found in 3 files`."""
     counts = Counter(verdicts)
     total = sum(counts.values())
-    parts = ", ".join(f"{counts[verdict]} {verdict.word}" for verdict in Verdict if counts[verdict])
-    return f"{total} file{'' if total == 1 else 's'}: {parts or 'nothing to do'}"
+    of_all = f"{total} file{'' if total == 1 else 's'}"
+    if counts[Verdict.NO_TRAINING] == total:
+        return f"no training found in {of_all}"
+    found = [(verdict, counts[verdict]) for verdict in Verdict if counts[verdict]]
+    if not all(verdict.leaves_it for verdict, _ in found):
+        return _listed(found)
+    if counts[Verdict.UNCHANGED] == total:
+        return f"{of_all} unchanged"
+    return "unchanged: " + (Verdict.ALREADY.word if total == 1 else _listed(found))
+
+
+def _listed(found: Iterable[tuple[Verdict, int]]) -> str:
+    first, *more = found
+    noun = "file" if first[1] == 1 else "files"
+    return ", ".join([f"{first[1]} {noun} {first[0].word}", *(f"{count} {verdict.word}" for verdict, count in more)])

@@ -14,6 +14,13 @@ if TYPE_CHECKING:
     from ..engine import Finding
 
 
+_UNCHANGED = {
+    Verdict.ALREADY: "unchanged: migrated already",
+    Verdict.NO_TRAINING: "no training found",
+    Verdict.UNCHANGED: "unchanged",
+}
+
+
 def lines(outcome: Outcome, verbose: bool = False) -> Iterator[str]:
     """What there is to say about a file, in order, coloured; nothing for an unchanged one unless `verbose`."""
     path = printable(outcome.path)
@@ -36,6 +43,8 @@ def _finding(path: str, finding: Finding) -> Iterator[str]:
 
 
 def _failure(path: str, failure: Failure) -> str:
+    if failure.named:
+        path = "tfdp"
     place = f"{path}:{failure.line}:{failure.column}" if failure.line else path
     return f"{_bold(place)}: {click.style('error', fg='red', bold=True)}: {printable(failure.reason)}"
 
@@ -52,8 +61,8 @@ def _conclusion(outcome: Outcome, verbose: bool) -> str:
         return f"migrated in part{written}: {places} to settle before it may run, each marked TODO(tfdp)"
     if outcome.verdict is Verdict.REFUSED:
         return f"not written: {places} to settle first"
-    if outcome.verdict is Verdict.UNCHANGED and (verbose or written):
-        return f"nothing to do{written}"
+    if outcome.verdict.leaves_it and (verbose or written):
+        return f"{_UNCHANGED[outcome.verdict]}{written}"
     return ""
 
 

@@ -45,7 +45,9 @@ def run(folder: Path, spec: Spec, ranks: int, timeout: float, watch: Watch | Non
     file = folder / "spec.json"
     file.write_text(json.dumps(dataclasses.asdict(spec)), "utf-8")
     child = [sys.executable, "-u", "-c", CHILD, str(file)]
-    command = [sys.executable, "-m", "tfdp.runtime.launch", "-np", str(ranks), *child] if ranks else child
+    # What is trained without having joined is for the proof to say.
+    launcher = [sys.executable, "-m", "tfdp.runtime.launch", "-np", str(ranks), "--independent"]
+    command = [*launcher, *child] if ranks else child
     with (folder / "output").open("w+b") as output:
         process = subprocess.Popen(
             command,

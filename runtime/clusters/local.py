@@ -11,6 +11,9 @@ SEED = "TFDP_SEED"
 JOB = "TFDP_JOB"
 STORE_FD = "TFDP_STORE_FD"
 MEMORY_FD = "TFDP_SHM_FD"
+# Where a process that is about to train without having joined tells the launcher so; gone when it has joined.
+UNJOINED = "TFDP_UNJOINED"
+TRAINING_HOOK = "_tfdp_training_hook"  # the module that looks, in such a process
 NEEDED = (RANK, SIZE, LOCAL_RANK, LOCAL_SIZE, CROSS_RANK, CROSS_SIZE, SEED, JOB, STORE_FD, MEMORY_FD)
 
 

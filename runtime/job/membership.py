@@ -62,6 +62,7 @@ def join(options: Options, follow: Callable[[], None]) -> None:
             raise TfdpError("dp.init() after dp.shutdown(): a process joins its job once. Remove the shutdown")
         job = _join(os.environ)
         _process.job, _process.pid, _process.options = job, os.getpid(), options
+        _train_together()
         if job.topology.size > 1:
             _seed_common(job.seed)
             if job.topology.rank == 1:  # it speaks for all that are not rank 0
@@ -128,6 +129,12 @@ def _join(environ: Mapping[str, str]) -> Job:
     transport = transports.connect(name, Place(topology, store, memory_fd, stall))
     os.close(memory_fd)
     return Job(topology, store, transport, seed)
+
+
+def _train_together() -> None:
+    """What this process and those that it starts train from here on is no work of a process that forgot to join."""
+    if os.environ.pop(local.UNJOINED, None) is not None and (hook := sys.modules.get(local.TRAINING_HOOK)) is not None:
+        hook.remove()
 
 
 def _follow_root(follow: Callable[[], None]) -> None:

@@ -21,12 +21,15 @@ from ..clusters import local
 from ..foundation import TransportError
 from ..job import DEFAULT_STALL_SECONDS, STALL
 from ..transports import DEFAULT_BYTES, FINISHED, Arena
-from . import children, watch
+from . import children, unjoined, watch
 from .children import Child, Guardian
 from .command import CommandError, command, environment, topology
 from .output import Output
 from .store_server import StoreServer
+from .unjoined import Unjoined, independent_copies
 from .watch import Signals, Watch
+
+__all__ = ["independent_copies", "main"]
 
 _USAGE_ERROR = 2
 _CANNOT_RUN = 126
@@ -35,7 +38,7 @@ _STORE_BYTES = 4 * 2**30
 _GRACE_SECONDS = 10.0
 
 
-def main(np: int, argv: Sequence[str]) -> int:
+def main(np: int, argv: Sequence[str], *, independent: bool = False) -> int:
     """Run a script or command on `np` processes and return the exit status for this process.
 
     That is 0, or the status of the rank that failed first (128 + N for signal N), or 128 + N when signal N ended the
@@ -45,6 +48,7 @@ def main(np: int, argv: Sequence[str]) -> int:
         np: how many ranks, at least 1.
         argv: a Python script (a file that ends in `.py` or is not executable), `-m module`, or any command; and its
             arguments.
+        independent: let ranks train though they have not joined the job, each a model of its own.
     """
     if threading.current_thread() is not threading.main_thread():
         raise RuntimeError("tfdp.runtime.launch.main handles signals and needs the main thread")
@@ -52,7 +56,7 @@ def main(np: int, argv: Sequence[str]) -> int:
         if np < 1:
             raise CommandError(f"-np is {np}: at least one process is needed")
         line = command(argv)
-        return _Launch(np, line, os.environ).run()
+        return _Launch(np, line, os.environ, independent).run()
     except (CommandError, TransportError) as error:
         watch.say(str(error))
         return _USAGE_ERROR
@@ -61,7 +65,7 @@ def main(np: int, argv: Sequence[str]) -> int:
 class _Launch:
     """One job from the start of its ranks to its exit status."""
 
-    def __init__(self, size: int, line: Sequence[str], environ: Mapping[str, str]) -> None:
+    def __init__(self, size: int, line: Sequence[str], environ: Mapping[str, str], independent: bool) -> None:
         self._line = line
         self._environ = environ
         self._job = secrets.token_hex(16)
@@ -72,6 +76,7 @@ class _Launch:
         self._arena = Arena(self._memory_fd, size)
         self._stall = _number(environ, STALL, DEFAULT_STALL_SECONDS)
         self._store = StoreServer(size, self._job, store_bytes, self._told)
+        self._unjoined = None if independent or size == 1 else Unjoined()
         self._told_by: int | None = None
         self._wake: Callable[[], None] = lambda: None
         self._ranks: list[Child] = []
@@ -90,7 +95,7 @@ class _Launch:
                 self._stall,
                 failed=self._failed,
                 finished=self._finished,
-                ending=lambda: self._told_by,
+                ending=self._ending,
             )
             try:
                 try:
@@ -103,6 +108,8 @@ class _Launch:
             finally:
                 children.end(self._ranks, guardian)
                 guardian.dismiss()
+                if self._unjoined is not None:
+                    self._unjoined.close()
                 self._store.close()
                 os.close(self._memory_fd)
         output.finish()
@@ -110,12 +117,13 @@ class _Launch:
 
     def _start(self, guardian: Guardian) -> None:
         cores = len(os.sched_getaffinity(0))
+        base = unjoined.environment(self._environ, self._unjoined.variables() if self._unjoined else {})
         for rank in range(self._size):
             store_fd = self._store.ends[rank].fileno()
             joined = local.variables(
                 topology(rank, self._size), self._seed, self._job, store_fd=store_fd, memory_fd=self._memory_fd
             )
-            environ = environment(self._environ, joined, self._size, cores)
+            environ = environment(base, joined, self._size, cores)
             self._ranks.append(children.start(rank, self._line, environ, [store_fd, self._memory_fd]))
             guardian.watch(self._ranks[-1].pid)
         self._store.start()
@@ -130,6 +138,14 @@ class _Launch:
         self._told_by = rank
         self._wake()
 
+    def _ending(self) -> int | None:
+        """The rank that has told first that it has failed, or has not joined and was about to train."""
+        if self._unjoined is not None:
+            self._unjoined.read()
+            if self._told_by is None and self._unjoined.ranks:
+                self._told_by = self._unjoined.ranks[0]
+        return self._told_by
+
     def _finished(self, rank: int) -> None:
         self._arena.set_state(rank, FINISHED)
         self._store.finished(rank)
@@ -140,6 +156,10 @@ class _Launch:
                 return 0  # every rank has taken the signal as a request to finish, and has
             watch.say(f"stopped by {signal.Signals(watching.stopped_by).name}")
             return 128 + watching.stopped_by
+        if self._unjoined is not None and self._unjoined.first is not None:
+            watch.say(independent_copies(self._size, *self._unjoined.first))
+            if watching.first is None or watching.first.rank in self._unjoined.ranks:
+                return 1
         cause = self._cause(watching.first)
         if cause is None or cause.status is None:
             return 0

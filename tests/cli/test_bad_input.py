@@ -18,6 +18,13 @@ USAGE = {
     "run without a number": (["run", "a.py"], "Missing option '-np'"),
     "run on none": (["run", "-np", "0", "a.py"], "0 is not in the range x>=1"),
     "run nothing": (["run", "-np", "2"], "Missing argument"),
+    "run in the wrong order": (
+        ["run", "a.py", "--epochs", "3", "-np", "2", "-x"],
+        "options for tfdp come before the script: tfdp run -np 2 a.py --epochs 3 -x",
+    ),
+    "run in the wrong order, joined": (["run", "-m", "pkg", "--np=auto"], "tfdp run -np auto -m pkg"),
+    "run by an option of its own": (["run", "--", "a.py", "-np", "2"], "Missing option '-np'"),
+    "run on many": (["run", "-n", "many", "a.py"], "'many' is not a valid integer range"),
     "facts of nothing": (["facts"], "Missing argument 'PATH[:LINE]'"),
 }
 
@@ -57,7 +64,7 @@ def test_what_is_no_python_source_is_an_error_with_its_place(tfdp, tmp_path: Pat
     assert (done.code, done.out) == (2, b"")
     assert done.err.startswith("a.py")
     assert said in done.err
-    assert done.err.endswith("1 file: 1 failed\n")
+    assert done.err.endswith("1 file failed\n")
     assert "Traceback" not in done.err
     assert (tmp_path / "a.py").read_bytes() == data
 
@@ -82,7 +89,7 @@ def test_a_walk_passes_over_broken_files_that_have_nothing_to_do_with_it(here, t
     (tmp_path / "broken.py").write_bytes(b"x = (\n")
     (tmp_path / "binary.py").write_bytes(b"\0\xff")
     done = here("migrate", ".")
-    assert (done.code, done.err) == (0, "")
+    assert (done.code, done.err) == (0, "no training found in 2 files\n")
 
 
 def test_paths_that_lead_to_no_source(tfdp, tmp_path: Path) -> None:
@@ -90,17 +97,22 @@ def test_paths_that_lead_to_no_source(tfdp, tmp_path: Path) -> None:
     (tmp_path / "loop.py").symlink_to("loop.py")
     (tmp_path / "broken.py").symlink_to("nowhere.py")
     (tmp_path / "train.ipynb").write_bytes(b'{"cells": ["import tensorflow"]}')
+    (tmp_path / "a.txt").write_text("how to train")
     os.mkfifo(tmp_path / "pipe.py")
-    done = tfdp("migrate", "empty", "loop.py", "broken.py", "train.ipynb", "pipe.py", "nothing.py", "nothing.py/a.py")
+    done = tfdp(
+        "migrate", "empty", "loop.py", "broken.py", "train.ipynb", "a.txt", "pipe.py", "nothing.py", "nothing.py/a.py"
+    )
     assert done.code == 2
     for line in (
         "empty: error: no Python file in this directory; name the script or its folder",
         "loop.py: error: Too many levels of symbolic links",
         "broken.py: error: No such file or directory",
-        "train.ipynb: error: a notebook; make a script of it first: jupyter nbconvert --to script",
+        "tfdp: error: train.ipynb is a notebook: make a script of it first, "
+        "`jupyter nbconvert --to script train.ipynb`",
+        "tfdp: error: a.txt is not a Python script, as its ending .txt says: name a .py file",
         "pipe.py: error: not a regular file; use - to read standard input",
         "nothing.py: error: No such file or directory",
-        "7 files: 7 failed",
+        "8 files failed",
     ):
         assert line + "\n" in done.err
 

@@ -1,12 +1,14 @@
 """rules, explain, facts, --version and run."""
 
 import json
+import os
 import sys
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
+from tfdp.migrate.command_line import Processes
 from tfdp.rules import RULES
 
 
@@ -59,7 +61,7 @@ def test_facts_of_one_line(here, tmp_path: Path, original: bytes) -> None:
     ("path", "said"),
     [
         ("broken.py", "broken.py:1:5: error: this is not valid Python"),
-        (".", ".: error: a directory; name one file in it"),
+        (".", "tfdp: error: . is a directory: name the script in it"),
         ("missing.py", "missing.py: error: No such file or directory"),
     ],
 )
@@ -86,7 +88,8 @@ class Launched:
     def __init__(self) -> None:
         self.calls: list[tuple[int, list[str]]] = []
 
-    def main(self, np: int, argv: list[str]) -> int:
+    def main(self, np: int, argv: list[str], *, independent: bool) -> int:
+        assert not independent
         self.calls.append((np, argv))
         return 37
 
@@ -98,6 +101,11 @@ class Launched:
         (["-np=3", "--", "a.py", "-np", "4"], (3, ["a.py", "-np", "4"])),
         (["-np", "1", "a.py", "--", "b"], (1, ["a.py", "--", "b"])),
         (["-np", "1", "--", "-m", "pkg"], (1, ["-m", "pkg"])),
+        (["-n", "2", "-m", "pkg.module", "-np", "4"], (2, ["-m", "pkg.module", "-np", "4"])),
+        (["-n2", "-c", "print(1)"], (2, ["-c", "print(1)"])),
+        (["--np", "2", "a.py", "--np"], (2, ["a.py", "--np"])),
+        (["--np=2", "sh", "train.sh"], (2, ["sh", "train.sh"])),
+        (["-np", "auto", "a.py"], (2, ["a.py"])),
         (["-np", "1", "a.py", "-h", "--version"], (1, ["a.py", "-h", "--version"])),
     ],
 )
@@ -108,8 +116,69 @@ def test_run_gives_the_launcher_its_arguments_and_takes_its_status(
 
     from tfdp.migrate.cli import main
 
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
     launched = Launched()
     monkeypatch.setitem(sys.modules, "tfdp.runtime.launch", launched)  # type: ignore[arg-type]
     monkeypatch.setattr("tfdp.runtime.launch", launched, raising=False)
     result = CliRunner().invoke(main, ["run", *args])
     assert (result.exit_code, launched.calls) == (37, [expected])
+
+
+def test_what_is_no_script_gets_the_same_sentence_everywhere(here, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    for name in ("train.ipynb", "notes.txt"):
+        (tmp_path / name).write_text("{}")
+    convert = "`jupyter nbconvert --to script train.ipynb`"
+    said = {
+        "train.ipynb": f"train.ipynb is a notebook: make a script of it first, {convert}",
+        "notes.txt": "notes.txt is not a Python script, as its ending .txt says: name a .py file",
+        "data": "data is a directory: name the script in it",
+    }
+    commands = [["run", "-np", "2"], ["verify"], ["verify", "train.py", "--against"], ["migrate"]]
+    for name, sentence in said.items():
+        for command in commands[:-1] if name == "data" else commands:  # a directory is migrated as a tree
+            done = here(*command, name)
+            assert (done.code, done.out) == (2, b"")
+            assert done.err.startswith(f"tfdp: error: {sentence}\n")
+
+
+def test_run_does_not_start_what_was_forgotten_to_migrate(here, tmp_path: Path, script: bytes) -> None:
+    (tmp_path / "train.py").write_bytes(script)
+    done = here("run", "-np", "2", "train.py", "--epochs", "3")
+    line = next(number for number, text in enumerate(script.splitlines(), 1) if b"tape.gradient(" in text)
+    assert (done.code, done.out) == (1, b"")
+    assert done.err.startswith(f"tfdp: 2 independent copies would have been trained: train.py:{line} trains, and ")
+    assert "Type `tfdp migrate train.py` first, or `tfdp run --independent`" in done.err
+    assert done.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("listed", "asked", "number", "said"),
+    [
+        (3, None, 3, "3 GPUs are visible: 3 processes"),
+        (1, None, 1, "1 GPU is visible: 1 process"),
+        (4, "0,2", 2, "2 GPUs are visible: 2 processes"),
+        (2, "1,5,0", 1, "1 GPU is visible: 1 process"),
+        (2, "GPU-1b3c,GPU-77aa", 2, "2 GPUs are visible: 2 processes"),
+        (2, "", 2, "no GPU is visible: 2 processes"),
+        (0, "0", 2, "no GPU is visible: 2 processes"),
+    ],
+)
+def test_np_auto_is_the_number_of_gpus(  # noqa: PLR0917
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    listed: int,
+    asked: str | None,
+    number: int,
+    said: str,
+) -> None:
+    lines = "".join(f"GPU {n}: NVIDIA H100 (UUID: GPU-{n})\n  MIG 1g.10gb Device 0\n" for n in range(listed))
+    (tmp_path / "nvidia-smi").write_text(f"#!/bin/sh\ncat <<END\n{lines}END\n")
+    (tmp_path / "nvidia-smi").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if asked is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", asked)
+    assert Processes(1).convert("auto", None, None) == number
+    assert capsys.readouterr().err == f"tfdp: -np auto: {said}\n"

@@ -23,7 +23,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def becomes(monkeypatch: pytest.MonkeyPatch, after: bytes, *findings: Finding) -> None:
-    monkeypatch.setattr(engine, "migrate", lambda path, source, *_: Migration(path, source, after, findings))
+    monkeypatch.setattr(engine, "migrate", lambda path, source, *_: Migration(path, source, after, findings, True))
 
 
 def raises(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
@@ -91,7 +91,7 @@ def test_a_write_that_fails_is_an_error_and_the_next_file_is_written(monkeypatch
     result = migrate(path, other)
     assert result.exit_code == 2
     assert f"{path}: error: No space left on device" in result.stderr
-    assert result.stderr.endswith("2 files: 1 changed, 1 failed\n")
+    assert result.stderr.endswith("1 file migrated, 1 failed\n")
     assert (path.read_bytes(), other.read_bytes()) == (b"old\n", b"new\n")
 
 
@@ -99,7 +99,7 @@ def test_a_hint_that_refuses_nothing_does_not_change_the_exit_code(monkeypatch, 
     becomes(monkeypatch, b"old\n", Finding("TFDP091", 1, 1, "batch statistics are per worker", False))
     result = migrate("--check", path)
     assert result.exit_code == 0
-    assert result.stderr == f"{path}:1:1: TFDP091 batch statistics are per worker\n"
+    assert result.stderr == f"{path}:1:1: TFDP091 batch statistics are per worker\n1 file unchanged\n"
     assert result.stdout == ""
 
 

@@ -25,11 +25,11 @@ def test_in_place_once_and_never_again(tfdp, tmp_path: Path, original: bytes) ->
     first = tfdp("migrate", "train.py")
     migrated = path.read_bytes()
     assert (first.code, first.out) == (0, b"")
-    assert "train.py: migrated\n1 file: 1 changed\n" in first.err
+    assert "train.py: migrated\n1 file migrated\n" in first.err
     assert b"dp.init()" in migrated
     assert stat.S_IMODE(path.stat().st_mode) == 0o755
     second = tfdp("migrate", "train.py")
-    assert (second.code, second.out, second.err) == (0, b"", "")
+    assert (second.code, second.out, second.err) == (0, b"", "unchanged: migrated already\n")
     assert path.read_bytes() == migrated
     assert [p.name for p in tmp_path.iterdir()] == ["train.py"]
 
@@ -54,10 +54,10 @@ def test_check_and_diff_write_nothing_and_exit_with_1(here, tmp_path: Path, orig
     assert bool(done.out) == (flag == "--diff")
     assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
     assert path.read_bytes() == original
-    assert "train.py: would be changed\n1 file: 1 would change\n" in done.err
+    assert "train.py: would be changed\n1 file would change\n" in done.err
     here("migrate", "train.py")
     done = here("migrate", flag, "train.py")
-    assert (done.code, done.out, done.err) == (0, b"", "")
+    assert (done.code, done.out, done.err) == (0, b"", "unchanged: migrated already\n")
 
 
 @pytest.mark.parametrize("batch", ["per-worker", "global"])
@@ -104,7 +104,7 @@ def test_a_refused_file_is_left_alone(here, tmp_path: Path, refused: bytes) -> N
         assert "train.py:4:1: TFDP" in done.err
         assert "\n    next step: " in done.err
         assert "train.py: not written: " in done.err
-        assert done.err.endswith("1 file: 1 refused\n")
+        assert done.err.endswith("1 file refused\n")
     assert path.read_bytes() == refused
     assert [p.name for p in tmp_path.iterdir()] == ["train.py"]
     done = here("migrate", "-", stdin=refused)
@@ -115,13 +115,13 @@ def test_a_refused_file_is_left_alone(here, tmp_path: Path, refused: bytes) -> N
 @pytest.mark.parametrize(
     "data", [b"", b"print('hello')\n", b"import torch\n", b"# tensorflow\nimport os\n", b"import tensorflow\n"]
 )
-def test_a_file_that_trains_nothing_is_passed_over_in_silence(here, tmp_path: Path, data: bytes) -> None:
+def test_a_file_that_trains_nothing_is_passed_over(here, tmp_path: Path, data: bytes) -> None:
     (tmp_path / "a.py").write_bytes(data)
     for flags in ([], ["--check"], ["--diff"]):
         done = here("migrate", *flags, "a.py")
-        assert (done.code, done.out, done.err) == (0, b"", "")
+        assert (done.code, done.out, done.err) == (0, b"", "no training found in 1 file\n")
     assert (tmp_path / "a.py").read_bytes() == data
-    assert here("migrate", "-v", "a.py").err == "a.py: nothing to do\n1 file: 1 unchanged\n"
+    assert here("migrate", "-v", "a.py").err == "a.py: no training found\nno training found in 1 file\n"
     assert here("migrate", "-", stdin=data).out == data
 
 
@@ -137,7 +137,7 @@ def test_one_bad_file_does_not_stop_the_others(here, tmp_path: Path, script: byt
     assert done.code == 2
     assert "scripts/a_broken.py:2:6: error: this is not valid Python" in done.err
     assert "missing.py: error: No such file or directory\n" in done.err
-    assert done.err.endswith("5 files: 1 changed, 1 refused, 2 failed, 1 unchanged\n")
+    assert done.err.endswith("1 file migrated, 1 refused, 2 failed, 1 without training\n")
     assert b"dp.init()" in (folder / "d_train.py").read_bytes()
     assert (folder / "venv" / "train.py").read_bytes() == script
     (folder / "a_broken.py").unlink()
@@ -170,7 +170,7 @@ def test_output_of_an_unchanged_file_is_a_copy_with_its_mode(here, tmp_path: Pat
     (tmp_path / "a.py").write_bytes(b"import os\n")
     (tmp_path / "a.py").chmod(0o755)
     done = here("migrate", "-o", "b.py", "a.py")
-    assert (done.code, done.err) == (0, "a.py: nothing to do, written to b.py\n")
+    assert (done.code, done.err) == (0, "a.py: no training found, written to b.py\nno training found in 1 file\n")
     assert (tmp_path / "b.py").read_bytes() == b"import os\n"
     assert (tmp_path / "b.py").stat().st_mode & 0o100
 

@@ -112,8 +112,8 @@ def test_a_reader_that_has_gone_is_no_error_message(tfdp, tmp_path: Path, script
     ("args", "said"),
     [
         (["rules"], "tfdp: error: No space left on device\n"),
-        (["migrate", "--diff", "train.py"], "train.py: error: No space left on device\n1 file: 1 failed\n"),
-        (["migrate", "-o-", "train.py"], "train.py: error: No space left on device\n1 file: 1 failed\n"),
+        (["migrate", "--diff", "train.py"], "train.py: error: No space left on device\n1 file failed\n"),
+        (["migrate", "-o-", "train.py"], "train.py: error: No space left on device\n1 file failed\n"),
     ],
 )
 def test_a_full_disk_is_an_error(tfdp, tmp_path: Path, script: bytes, args: list[str], said: str) -> None:

@@ -20,6 +20,7 @@ from typing import Any
 # Read by each process when it needs them, or by Python itself, which has started: not while TensorFlow is imported.
 _OWN = {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "TF_NUM_INTEROP_THREADS", "TF_NUM_INTRAOP_THREADS"}
 _OWN |= {"PYTEST_CURRENT_TEST", "PYTHONHASHSEED", "PYTHONUNBUFFERED", "TMPDIR"}
+_HOOKS = os.path.join("runtime", "launch", "at_start")  # tfdp itself is not to be imported here
 _POPEN = subprocess.Popen
 # The starter's streams: what it has yet to write is for it to write.
 _KEPT: list[Any] = []
@@ -30,8 +31,10 @@ _PLAIN |= {"gid": None, "gids": None, "uid": None, "umask": -1, "process_group":
 
 
 def at_import(environ: dict[str, str]) -> dict[str, str]:
-    """The variables that may decide about what importing TensorFlow does."""
-    return {name: value for name, value in environ.items() if name not in _OWN and not name.startswith("TFDP_")}
+    """The variables that may decide about what importing TensorFlow does: not what a launcher gives its ranks."""
+    folders = [each for each in environ.get("PYTHONPATH", "").split(os.pathsep) if each and not each.endswith(_HOOKS)]
+    found = {**environ, "PYTHONPATH": os.pathsep.join(folders)}
+    return {name: value for name, value in found.items() if name not in _OWN and not name.startswith("TFDP_")}
 
 
 @dataclass(frozen=True)

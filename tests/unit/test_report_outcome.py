@@ -36,10 +36,16 @@ def test_the_worst_file_wins(verdicts: list[Verdict], code: int) -> None:
 @pytest.mark.parametrize(
     ("verdicts", "said"),
     [
-        ([Verdict.UNCHANGED, Verdict.REFUSED, Verdict.CHANGED], "3 files: 1 changed, 1 refused, 1 unchanged"),
-        ([Verdict.WOULD_CHANGE], "1 file: 1 would change"),
-        ([Verdict.FAILED, Verdict.FAILED], "2 files: 2 failed"),
-        ([], "0 files: nothing to do"),
+        ([Verdict.UNCHANGED, Verdict.REFUSED, Verdict.CHANGED], "1 file migrated, 1 refused, 1 unchanged"),
+        ([Verdict.WOULD_CHANGE], "1 file would change"),
+        ([Verdict.FAILED, Verdict.FAILED], "2 files failed"),
+        ([Verdict.CHANGED, Verdict.REFUSED, Verdict.CHANGED], "2 files migrated, 1 refused"),
+        ([Verdict.PARTIAL], "1 file migrated in part"),
+        ([Verdict.ALREADY], "unchanged: migrated already"),
+        ([Verdict.NO_TRAINING] * 3, "no training found in 3 files"),
+        ([Verdict.UNCHANGED], "1 file unchanged"),
+        ([Verdict.NO_TRAINING, Verdict.ALREADY], "unchanged: 1 file migrated already, 1 without training"),
+        ([Verdict.NO_TRAINING, Verdict.CHANGED], "1 file migrated, 1 without training"),
     ],
 )
 def test_summary(verdicts: list[Verdict], said: str) -> None:
@@ -63,12 +69,14 @@ def test_changes_are_listed() -> None:
 
 def test_an_unchanged_file_is_passed_over_in_silence() -> None:
     assert lines(Outcome("train.py", Verdict.UNCHANGED)) == []
-    assert lines(Outcome("train.py", Verdict.UNCHANGED), verbose=True) == ["train.py: nothing to do"]
+    assert lines(Outcome("train.py", Verdict.UNCHANGED), verbose=True) == ["train.py: unchanged"]
+    assert lines(Outcome("train.py", Verdict.NO_TRAINING), verbose=True) == ["train.py: no training found"]
 
 
 def test_a_failure_has_its_place_if_it_has_one() -> None:
     assert lines(failed("train.py", Failure("this is UTF-16", 2, 3))) == ["train.py:2:3: error: this is UTF-16"]
     assert lines(failed("train.py", Failure("No such file"))) == ["train.py: error: No such file"]
+    assert lines(failed(".", Failure(". is a directory", named=True))) == ["tfdp: error: . is a directory"]
 
 
 def test_the_traceback_of_an_internal_error_is_for_those_who_ask() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .devices import Devices
-from .entry_file import Entry, entry
+from .entry_file import Entry, entry, main_guard
 from .loops import Loops, TrainingLoop, loop_exits, wrappers
 from .own_classes import Optimizer, OwnClasses
 from .plain_updates import PlainRate, PlainUpdates
@@ -28,6 +28,7 @@ __all__ = [
     "gradients",
     "is_averaged",
     "loop_exits",
+    "main_guard",
     "reached",
     "wrappers",
 ]

@@ -1,0 +1,41 @@
+"""What Python runs as it starts, in a rank and in every Python that a rank starts: it sees to `training_hook`.
+
+`tfdp run` puts this folder in front of PYTHONPATH. The script must not notice: the folder leaves `sys.path`, and the
+`sitecustomize` that Python would have found runs in this one's place. The Python need not be the one that has tfdp.
+"""
+
+import importlib.machinery
+import importlib.util
+import os
+import sys
+
+_FOLDER = os.path.dirname(os.path.abspath(__file__))
+
+
+def _hook_training() -> None:
+    if sys.version_info < (3, 10) or "TFDP_UNJOINED" not in os.environ:
+        return
+    name = "_tfdp_training_hook"
+    spec = importlib.util.spec_from_file_location(name, os.path.join(_FOLDER, "training_hook.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    module.install()
+
+
+def _hand_over() -> None:
+    sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry) != _FOLDER]
+    spec = importlib.machinery.PathFinder.find_spec("sitecustomize")
+    if spec is None or spec.loader is None:
+        return
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["sitecustomize"] = module
+    spec.loader.exec_module(module)
+
+
+try:
+    _hook_training()
+finally:
+    _hand_over()

@@ -1,0 +1,69 @@
+"""Ranks that train without having joined the job: each would train a model of its own. `at_start` has their side."""
+
+import contextlib
+import json
+import os
+from collections.abc import Mapping
+
+from ..clusters import local
+
+_AT_START = os.path.join(os.path.dirname(os.path.abspath(__file__)), "at_start")
+_PYTHONPATH = "PYTHONPATH"
+
+
+class Unjoined:
+    """The launcher's end of what its ranks, and all that these start, can tell it."""
+
+    def __init__(self) -> None:
+        self._reader, self._writer = os.pipe()
+        os.set_blocking(self._reader, False)
+        self._arrived = b""
+        self.ranks: list[int] = []
+        self.first: tuple[str, int] | None = None
+
+    def variables(self) -> dict[str, str]:
+        """For a rank's environment. By its path the pipe can be opened wherever file descriptors are not inherited."""
+        return {local.UNJOINED: f"/proc/{os.getpid()}/fd/{self._writer}"}
+
+    def read(self) -> None:
+        """Take in what has been told."""
+        with contextlib.suppress(BlockingIOError):
+            self._arrived += os.read(self._reader, 2**16)
+        *lines, self._arrived = self._arrived.split(b"\n")
+        for line in lines:
+            rank, path, number = json.loads(line)
+            self.ranks.append(rank)
+            self.first = self.first or (path, number)
+
+    def close(self) -> None:
+        """Take in what has been told until now, and nothing any more."""
+        self.read()
+        for end in (self._reader, self._writer):
+            os.close(end)
+
+
+def environment(base: Mapping[str, str], told: Mapping[str, str]) -> dict[str, str]:
+    """`base` as this job's ranks get it: with the hook, where they have somebody to tell, and without another job's."""
+    found = {name: value for name, value in base.items() if name != local.UNJOINED}
+    given = base.get(_PYTHONPATH)
+    folders = [folder for folder in given.split(os.pathsep) if folder != _AT_START] if given else []
+    if told:
+        folders.insert(0, _AT_START)
+    if folders:
+        found[_PYTHONPATH] = os.pathsep.join(folders)
+    else:
+        found.pop(_PYTHONPATH, None)
+    return {**found, **told}
+
+
+def independent_copies(size: int, path: str, line: int) -> str:
+    """What to say of a script that trains and never joins, before it has trained anything.
+
+    path: of the script, empty if unknown. line: where it trains, 0 if unknown.
+    """
+    name = os.path.relpath(path) if path and not os.path.relpath(path).startswith(os.pardir) else path
+    trains = f"{name}:{line} trains" if name and line else f"{name or 'the script'} trains"
+    return (
+        f"{size} independent copies would have been trained: {trains}, and nothing has called dp.init(). Type "
+        f"`tfdp migrate {name or 'SCRIPT'}` first, or `tfdp run --independent` with the same arguments if that is meant"
+    )
