@@ -11,6 +11,8 @@ SEED = "TFDP_SEED"
 JOB = "TFDP_JOB"
 STORE_FD = "TFDP_STORE_FD"
 MEMORY_FD = "TFDP_SHM_FD"
+JOINED = "TFDP_JOINED"
+"""The process that has joined as the rank: what it starts finds it in its environment."""
 NEEDED = (RANK, SIZE, LOCAL_RANK, LOCAL_SIZE, CROSS_RANK, CROSS_SIZE, SEED, JOB, STORE_FD, MEMORY_FD)
 
 
