@@ -65,7 +65,7 @@ def _common_until_training(context: Context) -> Iterator[Outcome]:
     if script.calls("seed_by_rank"):
         return
     if not script.seeds:
-        start = script.entry.start
+        start = context.start
         code = f"{dp}.common_seed()  # tfdp: every worker draws the same data"
         yield Insert(start.anchor, "before" if start.first else "after", code, "draw the data alike on all workers")
     for before in script.starts:

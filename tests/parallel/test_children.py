@@ -4,6 +4,8 @@ import ast
 import subprocess
 import sys
 
+from tfdp.migrate import engine
+
 LAUNCH = [sys.executable, "-m", "tfdp.runtime.launch", "-np", "2"]
 CHILDREN = """
 import multiprocessing, os, subprocess, sys
@@ -91,3 +93,47 @@ def test_a_shell_starts_the_rank_and_a_second_process_is_refused(tmp_path):
         own = [line.partition("] ")[2] for line in done.stdout.splitlines() if line.startswith(f"[{rank}]")]
         assert f"another process is rank {rank} already" in own[0]
         assert own[1:] == [f"the first is rank 0 {rank}"]
+
+
+WITH_A_POOL = """
+import argparse
+import multiprocessing
+import numpy as np
+
+def arguments():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rows", type=int, default=4)
+    return parser.parse_args()
+
+args = arguments()
+
+def prepare(number):
+    return np.full([args.rows, 2], number, "float32")
+
+def main():
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        x = np.concatenate(pool.map(prepare, range(4)))
+
+    import tensorflow as tf
+
+    data = tf.data.Dataset.from_tensor_slices((x, x[:, :1])).batch(4)
+    model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+    optimizer = tf.keras.optimizers.SGD(0.1)
+    for a, b in data:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(b - model(a)))
+        gradients = tape.gradient(loss, model.trainable_variables)
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+    print("trained on", len(x), int(optimizer.iterations))
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+def test_a_migrated_script_with_a_pool_that_spawns_trains(launch):
+    migrated = engine.migrate("train.py", WITH_A_POOL.encode())
+    assert not migrated.refused, migrated.findings
+    done = launch(2, migrated.after.decode())
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == ["[0] trained on 16 2", "[1] trained on 16 2"]
