@@ -11,8 +11,9 @@ What it does
     `dp.local_rows(np.random.normal(size=(dp.global_batch_size(batch_size), 100)))`.
 
 Why
-    With one seed every worker drops the same units and draws the same noise. Decisions about data must be common to
-    all workers: else their shares are shares of different data. NumPy's generators make them, and are common.
+    Draws inside the model must differ by worker, and draws that make the data must not. With one seed every worker
+    drops the same units and draws the same noise; with several, their shares are shares of different data. NumPy's
+    generators decide about data, and are common.
 
 Example
     tf.random.set_seed(42)
