@@ -90,6 +90,10 @@ _NEEDS = {
     "in a method": ("class A:\n    def make(self):\n        return tf.ones(3)\n\nA().make()", "A().make()"),
     "a default": ("def step(w=tf.ones(3)):\n    return w", "tf.ones(3)"),
     "a decorator": ("def made(f):\n    return tf.ones(3)\n\n@made\ndef step():\n    pass", "@made\n"),
+    "in what `with` runs": (
+        "class A:\n    def __enter__(self):\n        return tf.ones(3)\n\nwith A() as w:\n    pass",
+        "A()",
+    ),
     "a class body": ("class A:\n    w = tf.ones(3)", "tf.ones(3)"),
     "a method of what is not known": ("import data\ndata.load(1).shuffle()", "data.load(1).shuffle()"),
 }

@@ -12,7 +12,7 @@ from ..program import Origins, argument, is_none, method, receiver, text, within
 
 _LITERALS = (cst.BaseString, cst.BaseNumber, cst.BaseList, cst.BaseDict, cst.BaseSet, cst.Tuple, cst.BaseComp)
 _OPERATORS = (cst.BinaryOperation, cst.BooleanOperation, cst.Comparison, cst.UnaryOperation)
-_CONSTRUCTORS = ("__new__", "__init__", "__post_init__")
+_RUN_BY_THEMSELVES = ("__new__", "__init__", "__post_init__", "__enter__", "__exit__", "__iter__", "__next__")
 Body = cst.FunctionDef | cst.Lambda
 
 
@@ -55,7 +55,7 @@ class AtImport:
         if named is not None:
             return [named]
         owner = self._origins.constructed(cst.Call(value))
-        made = [self._origins.method(owner, name) for name in _CONSTRUCTORS] if owner is not None else []
+        made = [self._origins.method(owner, name) for name in _RUN_BY_THEMSELVES] if owner is not None else []
         return [body for body in made if body is not None]
 
     def _any_needs(self, bodies: list[Body]) -> bool:
