@@ -156,9 +156,17 @@ def make_plan(
 ) -> Plan:
     """Ask every rule; all of them read the same untouched tree."""
     name, imported = imports.alias(script.index, script.entry.imports.anchor)
-    plan = Plan(Context(script, batch, name, scaling), imported, partial)
+    plan = _ask(Context(script, batch, name, scaling), rules, imported, partial)
+    if imported or (plan.refused and not partial) or script.entry.start == script.entry.imports:
+        return plan
+    early = sequence.first_early(plan.context, plan.outcomes)
+    return plan if early is None else _ask(replace(plan.context, early=early), rules, imported, partial)
+
+
+def _ask(context: Context, rules: Iterable[Rule], imported: bool, partial: bool) -> Plan:
+    plan = Plan(context, imported, partial)
     for rule in rules:
-        for outcome in rule.run(plan.context):
+        for outcome in rule.run(context):
             if isinstance(outcome, Refuse):
                 plan.refusals.append((rule, outcome))
             else:
@@ -170,7 +178,7 @@ def in_order(plan: Plan) -> Plan:
     """A plan, with refusals for what it would write where a name has no value yet, or the runtime has not started."""
     if plan.partial or not plan.refused:
         context = plan.context
-        plan.refusals += sequence.out_of_place(context.script, context.dp, plan.imported, plan.outcomes)
+        plan.refusals += sequence.out_of_place(context, plan.imported, plan.outcomes)
     return plan
 
 

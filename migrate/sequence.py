@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 import libcst as cst
 
-from ..rules._base import Edit, Insert, Outcome, Parameter, Refuse, Rule, SetArg
-from .facts import Script
+from ..rules._base import Context, Edit, Guard, Insert, Outcome, Parameter, Refuse, Rule, SetArg, place
 from .facts.program import argument, certainly_bound, nodes, within
+from .facts.training import Body
 
 _EARLY = "this runs before the place where the workers can be started, which must come first here"
 _LATER = "move this below the imports, or into the function that trains"
 
 
+def first_early(context: Context, outcomes: Iterable[tuple[Rule, Outcome]]) -> cst.CSTNode | None:
+    """The first place at which a plan calls the runtime before it has started."""
+    places = (place(o) for _, o in outcomes if _is_early(context, o))
+    return min(places, key=context.script.position, default=None)
+
+
 def out_of_place(
-    script: Script, dp: str, imported: bool, outcomes: Collection[tuple[Rule, Outcome]]
+    context: Context, imported: bool, outcomes: Collection[tuple[Rule, Outcome]]
 ) -> list[tuple[Rule, Refuse]]:
     """The refusals for what would fail by its place. imported: whether the script starts the runtime itself."""
+    script, dp = context.script, context.dp
     found: list[tuple[Rule, Refuse]] = []
     added = {(o.function, o.name) for _, o in outcomes if isinstance(o, Parameter)}
     for rule, outcome in outcomes:
+        if not imported and _is_early(context, outcome):
+            found.append((rule, Refuse(place(outcome), _EARLY, _LATER)))
         if isinstance(outcome, Insert):
             read = _reads(outcome.code)
             anchor, after, written = outcome.anchor, outcome.where == "after", _first_line(outcome.code)
@@ -30,8 +39,6 @@ def out_of_place(
             written = cst.Module([]).code_for_node(expression)
             read = _reads(f"({written})") - _names(node)
             anchor, after = script.index.statement_of(node), False
-            if dp in read and not imported and _is_early(script, node):
-                found.append((rule, Refuse(node, _EARLY, _LATER)))
         else:
             continue
         read -= {dp, *(name for function, name in added if within(script.index, anchor, function))}
@@ -69,10 +76,24 @@ def _made(outcome: Outcome) -> tuple[cst.CSTNode, cst.BaseExpression] | None:
     return None
 
 
-def _is_early(script: Script, node: cst.CSTNode) -> bool:
-    """Whether a place of the module's own code runs before the runtime's start."""
-    index, start = script.index, script.entry.start
+def _calls_runtime(dp: str, outcome: Outcome) -> bool:
+    """Whether an outcome writes what only works when the runtime has started."""
+    if isinstance(outcome, Guard):
+        return True
+    made = _made(outcome)
+    if made is None:
+        return isinstance(outcome, Insert) and dp in _reads(outcome.code)
+    return dp in _reads(f"({cst.Module([]).code_for_node(made[1])})") - _names(made[0])
+
+
+def _is_early(context: Context, outcome: Outcome) -> bool:
+    """Whether an outcome calls the runtime in what runs with the module's own code, before the runtime's start."""
+    index, start, node = context.script.index, context.start, place(outcome)
+    if node is start.anchor or not _calls_runtime(context.dp, outcome):
+        return False
     scope = index.scope_of(node)
+    if isinstance(scope, Body) and (run := context.script.entry.at_import.get(scope)) is not None:
+        node, scope = run, index.scope_of(run)
     while isinstance(scope, cst.ClassDef):
         scope = index.scope_of(scope)
     if not isinstance(scope, cst.Module) or index.root(start.anchor) is not scope:

@@ -10,6 +10,7 @@ import libcst as cst
 
 if TYPE_CHECKING:
     from ..migrate.facts.script import Script
+    from ..migrate.facts.training import Place
 
 Batch = Literal["per-worker", "global"]
 Scale = Literal["linear", "sqrt", "none"]
@@ -28,12 +29,21 @@ LINEAR = Scaling()
 
 @dataclass(frozen=True)
 class Context:
-    """What a rule may ask: the facts, the batch mode, and the name under which the runtime is imported."""
+    """What a rule may ask: the facts, the batch mode, and the name under which the runtime is imported.
+
+    early: what the rules would write into the module's own code, so that the workers must be started before it.
+    """
 
     script: Script
     batch: Batch
     dp: str
     scaling: Scaling = LINEAR
+    early: cst.CSTNode | None = None
+
+    @property
+    def start(self) -> Place:
+        """Where the workers are started."""
+        return self.script.entry.start if self.early is None else self.script.entry.imports
 
 
 @dataclass(frozen=True)

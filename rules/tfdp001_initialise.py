@@ -1,12 +1,13 @@
 """Start the runtime before the first TensorFlow operation.
 
 What it does
-    Imports `tfdp.runtime` and calls `dp.init()` after the leading imports, or as the first statement under
-    `if __name__ == "__main__":` where nothing of TensorFlow runs before that.
+    Imports `tfdp.runtime` and calls `dp.init()` as the first statement under `if __name__ == "__main__":`, or after the
+    leading imports where there is no such line, or something of the module's own code needs the workers before it.
 
 Why
     The workers find each other, agree on the seed for decisions about data, and from then on give every variable
     rank 0's initial value when it is created. A variable made earlier would start differently on each worker.
+    Processes that `multiprocessing` spawns import the script again, and are no workers.
 
 Example
     import tensorflow as tf
@@ -17,18 +18,24 @@ Example
     dp.init()  # tfdp: join the other workers
 
 When it refuses
-    Never by itself.
+    Where the module's own code needs the workers, and the script spawns processes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ._base import Context, Insert, Outcome
+from ._base import Context, Insert, Outcome, Refuse
 
 
 def outcomes(context: Context) -> Iterator[Outcome]:
-    start = context.script.entry.start
-    if not context.script.calls("init"):
-        code = f"{context.dp}.init()  # tfdp: join the other workers"
-        yield Insert(start.anchor, "before" if start.first else "after", code, "initialise the runtime")
+    script, start = context.script, context.start
+    if script.calls("init"):
+        return
+    needing = script.entry.needing[0] if script.entry.needing else context.early
+    if needing is not None and (spawned := script.entry.spawning):
+        where = script.index.place(spawned[0])
+        reason = f"the workers must be started before this, and a process that is spawned ({where}) runs it again"
+        yield Refuse(needing, reason, 'move this under `if __name__ == "__main__":`, or into the function that trains')
+    code = f"{context.dp}.init()  # tfdp: join the other workers"
+    yield Insert(start.anchor, "before" if start.first else "after", code, "initialise the runtime")

@@ -29,7 +29,7 @@ from ._base import Context, Drop, Edit, Insert, Outcome
 
 
 def outcomes(context: Context) -> Iterator[Outcome]:
-    start = context.script.entry.start
+    start = context.start
     if not context.script.calls("pin_gpu") and not context.script.calls("init"):
         code = f"{context.dp}.pin_gpu()  # tfdp: one GPU per worker"
         yield Insert(start.anchor, "before" if start.first else "after", code, "pin one GPU to each worker")

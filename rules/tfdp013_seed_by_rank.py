@@ -11,8 +11,9 @@ What it does
     `dp.local_rows(np.random.normal(size=(dp.global_batch_size(batch_size), 100)))`.
 
 Why
-    With one seed every worker drops the same units and draws the same noise. Decisions about data must be common to
-    all workers: else their shares are shares of different data. NumPy's generators make them, and are common.
+    Draws inside the model must differ by worker, and draws that make the data must not. With one seed every worker
+    drops the same units and draws the same noise; with several, their shares are shares of different data. NumPy's
+    generators decide about data, and are common.
 
 Example
     tf.random.set_seed(42)
@@ -65,7 +66,7 @@ def _common_until_training(context: Context) -> Iterator[Outcome]:
     if script.calls("seed_by_rank"):
         return
     if not script.seeds:
-        start = script.entry.start
+        start = context.start
         code = f"{dp}.common_seed()  # tfdp: every worker draws the same data"
         yield Insert(start.anchor, "before" if start.first else "after", code, "draw the data alike on all workers")
     for before in script.starts:

@@ -8,8 +8,9 @@ What it does
     clock, a file) is rank 0's: `if dp.agree(val_loss < best):`. Conditions on counters and constants stay as they are.
 
 Why
-    A worker that stops early leaves the others waiting for it; one that lowers its rate, or goes back to its best
-    weights, trains another model from then on. A metric over one share is not the metric of the epoch.
+    A worker's own value is that of its share of the examples: shown, it is not the value of the epoch, and workers that
+    decide by their own go different ways. One that stops early leaves the others waiting for it; one that lowers its
+    rate, or goes back to its best weights, trains another model from then on.
 
 Example
     if val_loss < best:

@@ -57,7 +57,7 @@ def _lines(script: Script) -> Iterator[str]:
         shown = quoted(script.index, model.node)
         yield f"row-wise  {at(model.node)}: {shown} unsettled: not known to keep examples apart{why}"
     for effect in script.effects:
-        yield f"{effect.kind:<9} {at(effect.call)}: {text(effect.call)}"
+        yield f"effect    {at(effect.call)}: {text(effect.call)} ({effect.kind.value})"
     for problem in script.problems("per-worker"):
         yield f"problem   {at(problem.node)}: {problem.code} {problem.headline or problem.reason}"
         for depth, because in enumerate(problem.because.links if problem.because is not None else (), 1):

@@ -14,6 +14,8 @@ MEMORY_FD = "TFDP_SHM_FD"
 # Where a process that is about to train without having joined tells the launcher so; gone when it has joined.
 UNJOINED = "TFDP_UNJOINED"
 TRAINING_HOOK = "_tfdp_training_hook"  # the module that looks, in such a process
+JOINED = "TFDP_JOINED"
+"""The process that has joined as the rank: what it starts finds it in its environment."""
 NEEDED = (RANK, SIZE, LOCAL_RANK, LOCAL_SIZE, CROSS_RANK, CROSS_SIZE, SEED, JOB, STORE_FD, MEMORY_FD)
 
 

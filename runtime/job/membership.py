@@ -13,6 +13,7 @@ from ..clusters import local
 from ..foundation import SOLO, LaunchEnvironmentError, NotInitializedError, TfdpError, Topology
 from ..store import SocketStore, SoloStore, Store, end_without_launcher, speak_at_the_end
 from ..transports import Place, Transport
+from .lineage import claim, in_multiprocessing, refuse_child
 from .writers import watch_writers
 
 STALL = "TFDP_STALL_SECONDS"
@@ -33,6 +34,13 @@ class Job:
     topology: Topology
     store: Store
     transport: Transport
+    seed: int
+
+
+class Known(NamedTuple):
+    """What is known of a job without a word from its other ranks."""
+
+    topology: Topology
     seed: int
 
 
@@ -60,7 +68,7 @@ def join(options: Options, follow: Callable[[], None]) -> None:
             return
         if _process.closed:
             raise TfdpError("dp.init() after dp.shutdown(): a process joins its job once. Remove the shutdown")
-        job = _join(os.environ)
+        job = _join(os.environ, _process.pid if _process.job is not None else 0)
         _process.job, _process.pid, _process.options = job, os.getpid(), options
         _train_together()
         if job.topology.size > 1:
@@ -103,17 +111,37 @@ def current() -> Job:
         NotInitializedError: `init` has not run, or ran in the process that this one was forked from.
     """
     job = _process.job
+    if job is None and in_multiprocessing():
+        raise NotInitializedError(
+            f"this process ({os.getpid()}) was started by multiprocessing; what the ranks do together works only in "
+            "the rank's own process"
+        )
     if job is None:
         raise NotInitializedError("tfdp is not initialised: call dp.init() at the top of the script, after the imports")
     if _process.pid != os.getpid():
         raise NotInitializedError(
-            f"this process ({os.getpid()}) was forked from rank {job.topology.rank} (process {_process.pid}); tfdp "
-            "calls work only in the rank's own process"
+            f"this process ({os.getpid()}) was forked from rank {job.topology.rank} (process {_process.pid}); what "
+            "the ranks do together works only in the rank's own process"
         )
     return job
 
 
-def _join(environ: Mapping[str, str]) -> Job:
+def known() -> Known:
+    """What this process knows of the job, or, as a child, of that of the process that has started it.
+
+    Raises:
+        NotInitializedError: `init` has not run, and the process is no child of a rank.
+    """
+    job = _process.job
+    if job is None and in_multiprocessing():
+        if not local.present(os.environ):
+            return Known(SOLO, 0)
+        return Known(local.topology(os.environ), local.number(os.environ, local.SEED))
+    job = job or current()
+    return Known(job.topology, job.seed)
+
+
+def _join(environ: Mapping[str, str], forked_from: int) -> Job:
     if not local.present(environ):
         alone = Place(SOLO, SoloStore())
         return Job(SOLO, alone.store, transports.connect(transports.choose(SOLO, environ), alone), _fresh())
@@ -123,11 +151,15 @@ def _join(environ: Mapping[str, str]) -> Job:
     if topology.size == 1:
         alone = Place(topology, SoloStore())
         return Job(topology, alone.store, transports.connect(name, alone), seed)
+    refuse_child(environ, forked_from)
     memory_fd, store_fd = local.number(environ, local.MEMORY_FD), local.number(environ, local.STORE_FD)
+    claim(memory_fd, topology.rank)
     store = SocketStore(store_fd, topology.rank, environ[local.JOB], stall, end_without_launcher)
     speak_at_the_end(store, topology.rank)
     transport = transports.connect(name, Place(topology, store, memory_fd, stall))
-    os.close(memory_fd)
+    claim(memory_fd, topology.rank)  # a transport that was tried and not taken has given it back
+    os.set_inheritable(memory_fd, False)
+    os.environ[local.JOINED] = str(os.getpid())
     return Job(topology, store, transport, seed)
 
 
@@ -170,29 +202,29 @@ def _stall_seconds(environ: Mapping[str, str]) -> float:
 
 def rank() -> int:
     """This process's number in the job, 0 to `size() - 1`."""
-    return current().topology.rank
+    return known().topology.rank
 
 
 def size() -> int:
     """How many processes the job has."""
-    return current().topology.size
+    return known().topology.size
 
 
 def local_rank() -> int:
     """This process's number on its host."""
-    return current().topology.local_rank
+    return known().topology.local_rank
 
 
 def local_size() -> int:
     """How many processes of the job are on this host."""
-    return current().topology.local_size
+    return known().topology.local_size
 
 
 def cross_rank() -> int:
     """The number of this host among those that have a process of this local rank."""
-    return current().topology.cross_rank
+    return known().topology.cross_rank
 
 
 def cross_size() -> int:
     """How many hosts have a process of this local rank."""
-    return current().topology.cross_size
+    return known().topology.cross_size

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
 from ..foundation import CollectiveMismatchError, Ordinals, TfdpError, call_site
-from .membership import current
+from .membership import current, known
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -111,7 +111,7 @@ def report(function: Callable[_P, Any], *args: _P.args, **kwargs: _P.kwargs) -> 
         On rank 0 what the function returns. On the others an object on which every method does nothing, which can be
         used in a `with` statement and among the callbacks of `dp.fit_callbacks`: `run = dp.report(wandb.init)`.
     """
-    return function(*args, **kwargs) if current().topology.rank == 0 else _Nothing()
+    return function(*args, **kwargs) if known().topology.rank == 0 else _Nothing()
 
 
 def root_path(path: Any) -> Any:
@@ -120,7 +120,7 @@ def root_path(path: Any) -> Any:
     Args:
         path: what `open` takes.
     """
-    return path if current().topology.rank == 0 else os.devnull
+    return path if known().topology.rank == 0 else os.devnull
 
 
 def _packed_error(site: str, error: Exception) -> bytes:

@@ -7,7 +7,7 @@ import sys
 from typing import Any, SupportsIndex
 
 from ..foundation import Ordinals, call_site
-from .membership import current
+from .membership import current, known
 
 _SEEDS = 2**31
 _shuffles = Ordinals()
@@ -30,9 +30,9 @@ def shuffle_seed(seed: Any = None) -> Any:
     Returns:
         0 to 2**31 - 1; None with one worker, whose shuffle stays as it was.
     """
-    job = current()
-    if seed is not None or job.topology.size == 1:
+    if seed is not None or known().topology.size == 1:
         return seed
+    job = current()  # the order of calls in a child may be another one on each rank
     site = call_site()
     return mix("shuffle", job.seed, site, _shuffles.next(site)) % _SEEDS
 
@@ -57,7 +57,7 @@ def rank_seed(seed: SupportsIndex | None) -> int | None:
         value = operator.index(seed)
     except TypeError:
         raise TypeError(f"the seed is {seed!r} at {call_site()}: an integer is needed") from None
-    rank = current().topology.rank
+    rank = known().topology.rank
     if rank == 0:
         return value
     mixed = mix("rank", value, rank) % _SEEDS

@@ -55,7 +55,7 @@ def topology(rank: int, size: int) -> Topology:
 
 def environment(base: Mapping[str, str], joined: Mapping[str, str], size: int, cores: int) -> dict[str, str]:
     """`base` with the job's variables, and with thread counts that share `cores` out where the user has set none."""
-    found = {name: value for name, value in base.items() if name not in local.NEEDED} | dict(joined)
+    found = {name: value for name, value in base.items() if name not in (*local.NEEDED, local.JOINED)} | dict(joined)
     found.setdefault("PYTHONUNBUFFERED", "1")
     if size > 1:
         # The order of a set of strings may decide about data (label numbers, file lists): one order on all ranks.

@@ -154,18 +154,6 @@ print("done")
     assert sorted(done.stdout.splitlines()) == [f"[{rank}] done" for rank in range(8)]
 
 
-def test_a_child_of_a_rank_cannot_join_in_its_place(run):
-    script = """
-import subprocess
-code = "import tfdp.runtime as dp; dp.init()"
-print(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stderr.splitlines()[-1])
-print(total())
-"""
-    done = run(2, script)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count("was started by a rank and not by `tfdp run`") == 2
-
-
 TRAIN = """
 import os, signal, sys
 import tfdp.runtime as dp

@@ -85,8 +85,9 @@ dp.init()
 child = os.fork()
 if child == 0:
     assert not dp.is_initialized()
+    assert (dp.rank(), dp.shuffle_seed(3), dp.rank_seed(3)) == (0, 3, 3)
     try:
-        dp.rank()
+        dp.on_root(print)
     except dp.NotInitializedError as error:
         assert "was forked from rank 0" in str(error), error
         os._exit(0)

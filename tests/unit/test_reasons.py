@@ -33,6 +33,35 @@ _LOOPS = {
         """,
         ["no batch of data is seen to be taken in this loop", "`y` holds the same data at every step"],
     ),
+    "rows at a place that is computed": (
+        """
+        for number in range(10):
+            offset = (number * 8) % (len(x) - 8)
+            step(x[offset : offset + 8], y[offset : offset + 8])
+        """,
+        ["`y[offset : offset + 8]` takes a part of the data by an index that is not followed"],
+    ),
+    "rows at a place that is computed, in a function": (
+        """
+        def batch(number):
+            start = (number * 8) % (len(x) - 8)
+            return x[start : start + 8], tf.gather(y, [start])
+
+
+        for number in range(10):
+            a, b = batch(number)
+            step(a, b)
+        """,
+        ["takes a part of the data by an index that is not followed", "(line 2"],
+    ),
+    "the same rows at every step": (
+        """
+        n = 8
+        for _ in range(10):
+            step(x[:n], y[:n])
+        """,
+        ["`y[:n]` holds the same data at every step"],
+    ),
     "code of another file": (
         """
         loader = utils.Loader()
@@ -156,8 +185,47 @@ def test_a_loss_names_what_is_not_followed_in_it() -> None:
 
 
 def test_a_step_that_nothing_calls_names_its_function() -> None:
-    reason = refused("agent = utils.Agent(step)")
-    assert "`step` holds it, and nothing in this file calls that" in reason
+    assert "`step` holds it, and nothing in this file calls that" in refused("")
+    assert "`step` holds it (line 11); `utils.Agent(step)` is given step" in refused("agent = utils.Agent(step)")
+
+
+_RUN = """
+def run(data):
+    for a, b in data:
+        step(a, b)
+
+data = tf.data.Dataset.from_tensor_slices((x, y)).batch(8)
+"""
+_GIVEN = {
+    "functools.partial(run, data)()": "`functools.partial(run, data)` is given run",
+    "pool.submit(run, data)": "`pool.submit(run, data)` is given run",
+    "threading.Thread(target=run, args=(data,)).start()": "is given run, and what it does with that is not followed",
+    "modes = {'a': run}\nmodes[utils.mode](data)": "`modes = {'a': run}` hands run on",
+}
+
+
+def test_a_function_that_is_handed_on_is_not_said_to_be_called_by_nothing() -> None:
+    imports = "import functools, threading\nfrom utils import pool\n"
+    for text, words in _GIVEN.items():
+        reason = refused(imports + _RUN + text)
+        assert words in reason, reason
+        assert "nothing in this file" not in reason, reason
+    decorated = refused(_RUN.replace("def run", "@utils.command()\ndef run"))
+    assert "`utils.command()` is put on it, and may call it" in decorated
+    assert "nothing in this file calls" in refused(_RUN)
+
+
+def test_batches_whose_code_is_not_followed_are_not_said_to_be_of_another_file() -> None:
+    source = _HEAD + "from torch.utils.data import DataLoader\nfor a, b in DataLoader(utils.rows):\n    step(a, b)\n"
+    [problem] = read(source).problems("global")
+    assert "the code that makes these batches is not followed" in problem.reason
+    assert "file" not in problem.reason
+
+
+def test_describe_says_what_effects_do_and_no_names_of_the_code() -> None:
+    shown = describe(read(_HEAD + _RUN + "run(data)\nmodel.save('m')\n"))
+    assert "model.save('m') (writes, moves or deletes files)" in shown
+    assert "EffectKind" not in shown
 
 
 def test_describe_shows_each_place_of_the_chain_on_a_line() -> None:

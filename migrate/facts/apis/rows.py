@@ -40,6 +40,7 @@ REORDERS = frozenset({"reverse", "flip", "roll", "flipud"})
 """Put elements in another order along their axes."""
 
 CHOOSES_ROWS = frozenset({"gather", "take", "boolean_mask", "compress", "take_along_axis"})
+CHOOSES_PARTS = CHOOSES_ROWS | {"slice", "strided_slice", "gather_nd", "dynamic_slice", "roll"}
 """Take elements along an axis by their places."""
 
 PERMUTES = frozenset({"permutation", "permuted"})

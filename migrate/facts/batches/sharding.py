@@ -38,9 +38,9 @@ class ShardPlan:
 
     @property
     def _of_unknown_size(self) -> tuple[Problem, ...]:
-        """Batches that another file makes, where their size has to be split wherever it is used."""
+        """Batches of code that is not followed, where their size has to be split wherever it is used."""
         made = [c.source for c in self.chains if c.foreign and c.batched_source]
-        reason = "another file makes these batches, so their size, which the workers would share, is not known here"
+        reason = "the code that makes these batches is not followed, nor is their size, which the workers would share"
         next_step = "use --batch per-worker, or make the batches in this file"
         return tuple(Problem("TFDP010", call, reason, next_step) for call in made)
 

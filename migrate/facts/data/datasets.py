@@ -128,7 +128,7 @@ class Datasets:
         for definition in meant(self._origins, reaching(self._origins.index, node), calls):
             if definition.kind == "param" and isinstance(definition.scope, cst.FunctionDef):
                 found += self._passed(definition, definition.scope, path, calls)
-                nothing = "is a parameter that no call in this file gives a value"
+                nothing = "is a parameter, and no call that gives it a value is followed"
             elif definition.kind in {"assign", "with"} and definition.value is not None:
                 found.append(self._chains(definition.value, (*definition.path, *path), calls))
             else:
@@ -307,4 +307,4 @@ def _all(found: list[_Found], node: cst.CSTNode, nothing: str = _NO_DATASET) -> 
 
 def _elsewhere(chain: Chain) -> Unknown:
     """Why what another file makes is not known to be a dataset."""
-    return Unknown(chain.source, "is made outside this file, and nothing here makes batches of it")
+    return Unknown(chain.source, "is not known to make a dataset, and nothing here makes batches of it")

@@ -8,8 +8,20 @@ from dataclasses import dataclass
 import libcst as cst
 
 from ...catalogue import Kind
-from ..apis import PUTS_IN
-from ..program import Definition, Origins, Unknown, holds_weights, method, outside, uses, within
+from ..apis import CHOOSES_PARTS, PUTS_IN
+from ..program import (
+    Definition,
+    Origins,
+    Unknown,
+    holds_weights,
+    last_name,
+    method,
+    nodes,
+    outside,
+    reaching,
+    uses,
+    within,
+)
 from .datasets import Datasets
 from .rows import Rows
 from .take import Loop, Missed, Sureness, Way
@@ -97,8 +109,39 @@ class Misses:
                 self.note(Unknown(name, "is filled step by step", filled), name, way)
                 continue
             in_loop = self._loops.intersection(self._rows.loops(definition.statement, way))
-            if not (way.entered or in_loop or definition.scope in way.calls) and self._is_data(name):
-                self.note(Unknown(name, "holds the same data at every step"), name, way, Sureness.KEEPS)
+            if not (in_loop or definition.scope in way.calls) and self._is_data(name):
+                self._kept(name, way)
+
+    def _kept(self, node: cst.BaseExpression, way: Way) -> None:
+        """Data that stay the same: whole, or of which each step may take another part."""
+        part, chosen_by = self._part(node)
+        if not all(self._is_constant(n, way) for by in chosen_by for n in nodes(by)):
+            self.note(Unknown(part, "takes a part of the data by an index that is not followed"), part, way)
+        elif not way.entered:
+            self.note(Unknown(part, "holds the same data at every step"), part, way, Sureness.KEEPS)
+
+    def _part(self, node: cst.BaseExpression) -> tuple[cst.BaseExpression, list[cst.CSTNode]]:
+        """The part of a value that is taken, `x[a:b][c]` or `tf.gather(x, c)`, and what chooses it."""
+        index, chosen_by = self._origins.index, list[cst.CSTNode]()
+        while True:
+            parent = index.parents.get(node)
+            holder = index.parents.get(parent) if isinstance(parent, cst.Arg | cst.Attribute) else None
+            if isinstance(parent, cst.Subscript) and parent.value is node:
+                chosen_by += parent.slice
+                node = parent
+            elif isinstance(holder, cst.Call) and last_name(holder.func) in CHOOSES_PARTS:
+                chosen_by += [a.value for a in holder.args if a is not parent]
+                node = holder
+            else:
+                return node, chosen_by
+
+    def _is_constant(self, node: cst.CSTNode, way: Way) -> bool:
+        """Whether a node of an index is certainly the same at every step."""
+        if isinstance(node, cst.Call | cst.Attribute | cst.Subscript | cst.NamedExpr):
+            return False
+        bound = reaching(self._origins.index, node) if isinstance(node, cst.Name) else []
+        around = {loop for d in bound for loop in self._rows.loops(d.statement, way)}
+        return all(d.kind == "assign" for d in bound) and self._loops.isdisjoint(around)
 
     def attribute(self, node: cst.Attribute, way: Way) -> None:
         """Data that an object of the file keeps, and that are filled while it trains."""
@@ -108,6 +151,8 @@ class Misses:
             later = [a for a, function in places if function is None or function.name.value != "__init__"]
             if (filled := self._filled(later, way)) is not None:
                 self.note(Unknown(node, "is filled step by step", filled), node, way)
+            elif way.entered:
+                self._kept(node, way)
 
     def _filled(self, places: Iterable[cst.BaseExpression], way: Way) -> Unknown | None:
         """Where something is put into what stands at one of the places, in the loop or in a function that it calls."""

@@ -34,14 +34,14 @@ from ..program import (
 from ..rowwise import BATCH, Of, Rowwise, Value, batch_axis, because, given_to, wrappers
 from ..training import TrainingLoop
 
-_REASON = "this makes values of each example out of other examples of its batch, of which a worker has its own only"
-_MOVED = "the examples of this do not stand where those that go with them do: each meets another one of its batch"
+_REASON = "this mixes the examples of a batch: one example's result depends on others, and a worker has only its share"
+_MOVED = "this moves examples to other places of their batch, so that each is trained with what belongs to another one"
 _NEXT = (
     "make it of each example alone (axis=1 and so on), of all data before training, or write "
     "`# tfdp: ignore[TFDP090]` here if it may be made of a worker's examples"
 )
 _OF_TENSORS = frozenset({"shape", "dtype", "ndim", "get_shape", "numpy"})
-UNSETTLED = "cannot tell whether this keeps the examples of a batch apart, of which a worker has its own only"
+UNSETTLED = "cannot tell whether this keeps the examples of a batch apart; a worker has only its share of them"
 _DEPTH = 8
 _Function = cst.FunctionDef | cst.Lambda
 

@@ -16,8 +16,8 @@ from ..program import ITER, Origins, Problem, Unknown, method, nodes, reaching, 
 from ..training import TrainingLoop
 
 _REASON = (
-    "this is taken one after another beside the batches of a dataset, of which a worker has others than stand at these "
-    "places in one process: each would meet the wrong examples"
+    "this is taken step by step alongside the batches of a dataset; once those are sharded, a worker's batches hold "
+    "other examples than the ones that this belongs to"
 )
 _NEXT = "put it into the dataset, as in tf.data.Dataset.from_tensor_slices((x, y, weights)), and batch them together"
 

@@ -88,7 +88,7 @@ class Optimizers:
         call = next((c for c in inside if isinstance(receiver(c), cst.Call)), None)
         if call is not None:
             return self._of_call(call)
-        reason = "with which optimizer this model's own compile() ends is not followed"
+        reason = "cannot tell which optimizer this model's own compile() uses"
         return Problem("TFDP031", compiled.call, reason, _NEXT)
 
     def _starred(self, call: cst.Call) -> Given | Problem | None:

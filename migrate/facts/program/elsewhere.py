@@ -38,11 +38,28 @@ def uncalled(origins: Origins, function: cst.FunctionDef) -> Unknown:
     called = (c for c in origins.index.calls if last_name(c.func) == function.name.value)
     call = next((c for c in called if origins.function(c.func) is None), None)
     if call is None:
-        return Unknown(function, "holds it, and nothing in this file calls that")
+        given = _given_away(origins, function)
+        reason = "holds it, and nothing in this file calls that" if given is None else "holds it"
+        return Unknown(function, reason, given)
     several = "may call that, or another function of that name"
     unknown = "may call that, by an object that is not followed"
     because = Unknown(call, several if isinstance(call.func, cst.Name) else unknown)
     return Unknown(function, "holds it, and no call in this file certainly means that", because)
+
+
+def _given_away(origins: Origins, function: cst.FunctionDef) -> Unknown | None:
+    """Where a function is handed to what may call it: a call, a decorator, a container, another name."""
+    index, name = origins.index, function.name.value
+    for use in (*index.names.get(name, ()), *index.attributes.get(name, ())):
+        if isinstance(use, cst.Name) and (index.is_label(use) or function.name is use):
+            continue
+        holder = index.parents[use]
+        if isinstance(holder, cst.Arg):
+            return Unknown(index.parents[holder], f"is given {name}, and what it does with that is not followed")
+        return Unknown(index.statement_of(use), f"hands {name} on, and who calls it is not followed")
+    if function.decorators:
+        return Unknown(function.decorators[0].decorator, "is put on it, and may call it")
+    return None
 
 
 def unfollowed(origins: Origins, node: cst.CSTNode, known: Callable[[Origin], bool]) -> Unknown | None:
@@ -80,9 +97,13 @@ def _of_maker(origins: Origins, made: cst.Call) -> Unknown:
 
 def _of_parameter(origins: Origins, parameter: cst.Param) -> str:
     function = origins.index.enclosing_function(parameter)
-    if function is None or not origins.calls_of(function):
-        name = f" of {function.name.value}(), which nothing in this file calls" if function is not None else ""
-        return f"is a parameter{name}"
+    if function is None:
+        return "is a parameter"
+    if not origins.calls_of(function):
+        called = (
+            "whose calls are not followed" if _given_away(origins, function) else "which nothing in this file calls"
+        )
+        return f"is a parameter of {function.name.value}(), {called}"
     return f"is a parameter of {function.name.value}(), and not every call of that gives it a value that is followed"
 
 
@@ -122,6 +143,6 @@ def _of_object(origins: Origins, call: cst.Call, func: cst.Attribute, made: Orig
         reason = f"makes its object by {api}, which is outside this file"
         return Unknown(call, "is a method that this file does not define", Unknown(node, reason))
     if isinstance(node, cst.Param):
-        reason = "is a parameter that no call in this file gives a value"
+        reason = "is a parameter, and no call that gives it a value is followed"
         return Unknown(call, "is a method that this file does not define", Unknown(node, reason))
     return None

@@ -135,7 +135,7 @@ class Rowwise(Evaluator[Value]):
         settled = isinstance(function, cst.FunctionDef) and function.name.value in _STARTS
         if settled or definition.name in OF_CALLS or definition.value is None:
             return rows.FREE
-        return rows.unknown(definition.value, "is given by no call in this file")
+        return rows.unknown(definition.value, "is given by no call that is followed")
 
     # --- operators ----------------------------------------------------------------------------------------------------
 

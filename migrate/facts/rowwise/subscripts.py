@@ -82,7 +82,7 @@ def _indexed(origins: Origins, node: cst.Subscript, value: Value, parts: list[cs
     if value.axis < 0 and value.base is None:
         value = replace(value, axis=value.axis + value.rank)
     if value.axis < 0 and dots is None:
-        return rows.unknown(node, "takes of axes of which one may be the batch's")
+        return rows.unknown(node, "takes a part along an axis that may be the batch's")
     at: cst.BaseSlice | None = None
     if value.axis >= 0 and dots is None:
         at = named[value.axis] if value.axis < len(named) else None
@@ -97,7 +97,7 @@ def _indexed(origins: Origins, node: cst.Subscript, value: Value, parts: list[cs
         ):
             at = named[before] if value.base is None else None
             if at is None:
-                return rows.unknown(node, "takes of axes of which one may be the batch's")
+                return rows.unknown(node, "takes a part along an axis that may be the batch's")
     elif -value.axis <= behind:
         at = named[len(named) + value.axis]
     found = _taken(origins, node, value, at, of)

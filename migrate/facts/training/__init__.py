@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from .at_import import Body
 from .devices import Devices
-from .entry_file import Entry, entry, main_guard
+from .entry_file import Entry, Place, entry, main_guard
 from .loops import Loops, TrainingLoop, loop_exits, wrappers
 from .own_classes import Optimizer, OwnClasses
 from .plain_updates import PlainRate, PlainUpdates
@@ -12,12 +13,14 @@ from .state import State
 from .tapes import Gradient, Update, changes_its_sources, gradients, is_averaged
 
 __all__ = [
+    "Body",
     "Devices",
     "Entry",
     "Gradient",
     "Loops",
     "Optimizer",
     "OwnClasses",
+    "Place",
     "PlainRate",
     "PlainUpdates",
     "State",

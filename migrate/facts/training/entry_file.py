@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 
 import libcst as cst
 
-from ...catalogue import Kind
-from ..apis import RUNS_NOTHING
-from ..program import Origins, method, nodes, receiver
+from ..program import Origins, nodes
+from .at_import import AtImport, Body, spawning
 
 
 @dataclass(frozen=True)
@@ -22,24 +21,33 @@ class Place:
 
 @dataclass(frozen=True)
 class Entry:
-    """Where the runtime is imported, and where it is initialised."""
+    """Where the runtime is imported, and where it is initialised.
+
+    needing: what a module's own code runs and must come after the start.
+    at_import: the functions that it runs, and the first statement that does.
+    spawning: the calls by which processes are started that import the module again.
+    """
 
     imports: Place
     start: Place
+    needing: tuple[cst.CSTNode, ...]
+    at_import: Mapping[Body, cst.CSTNode]
+    spawning: tuple[cst.Call, ...]
 
 
 def entry(module: cst.Module, origins: Origins) -> Entry:
     """After the leading imports.
 
-    Initialised inside the `if __name__ == "__main__":` block where nothing runs before that.
+    Initialised inside the `if __name__ == "__main__":` block where nothing runs before that: processes that
+    multiprocessing spawns import the module again.
     """
-    index = origins.index
-    guard = main_guard(module)
-    runs = {p for c in index.calls if _needs_start(origins, c) for p in index.ancestors(c)}
+    guard, run = main_guard(module), AtImport(origins)
+    needing = [node for s in module.body if s is not guard for node in run.needing(s)]
+    runs = {parent for node in needing for parent in origins.index.ancestors(node)}
     imports = _imports_end(module, runs)
-    if guard is not None and not any(statement in runs for statement in module.body if statement is not guard):
-        return Entry(imports, Place(guard.body.body[0], True))
-    return Entry(imports, imports)
+    under = guard is not None and not needing
+    start = Place(guard.body.body[0], True) if guard is not None and under else imports
+    return Entry(imports, start, tuple(needing), run.first, spawning(origins))
 
 
 def main_guard(module: cst.Module) -> cst.If | None:
@@ -81,16 +89,3 @@ def _imports_end(module: cst.Module, runs: Container[cst.CSTNode]) -> Place:
 
 def _imports(statement: cst.CSTNode) -> bool:
     return any(isinstance(n, cst.Import | cst.ImportFrom) for n in nodes(statement))
-
-
-def _needs_start(origins: Origins, call: cst.Call) -> bool:
-    """Whether the runtime must be initialised before a call of the module's own code: it runs TensorFlow, draws at
-    random, or is not known."""
-    later = any(isinstance(p, cst.Decorator | cst.Lambda) for p in origins.index.ancestors(call))
-    if later or origins.index.enclosing_function(call) is not None or origins.kind(call.func) is Kind.COMPILER:
-        return False
-    api = origins.called(call)
-    if not api and method(call):
-        made = origins.one(receiver(call))
-        api = origins.called(made.node) if made is not None else ""
-    return not RUNS_NOTHING.match(api)

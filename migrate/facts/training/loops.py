@@ -100,7 +100,8 @@ class Loops:
         if shared is None:
             if (function := self._uncalled(unfed.loops[0])) is not None:
                 why = uncalled(self._origins, function)
-                return Problem.since(self._index, "TFDP010", unfed.loops[0], _UNCALLED, why, _CALLED)
+                next_step = _CALLED if why.because is None else _BY_NAME
+                return Problem.since(self._index, "TFDP010", unfed.loops[0], _UNCALLED, why, next_step)
             return self._no_data(unfed.loops[0], [o for o in others if o.loops[0] is unfed.loops[0]])
         return self._loop(unfed, shared, taken=feeding[unfed.loops[shared]])
 
@@ -161,7 +162,7 @@ class Loops:
     def of(self, gradient: Gradient) -> tuple[TrainingLoop | Problem | _Unfed | _Once, ...]:
         """What `of_all` finds for one gradient by itself."""
         found = tuple(self._climb(gradient, gradient.call, ()))
-        return found or (Problem("TFDP010", gradient.call, "this training step is not called in this file", _CALL),)
+        return found or (Problem("TFDP010", gradient.call, "no loop is found that runs this training step", _CALL),)
 
     def _climb(
         self, gradient: Gradient, node: cst.CSTNode, calls: tuple[cst.CSTNode, ...], fed: tuple[Chain, ...] = ()
@@ -277,12 +278,13 @@ class Loops:
 
 
 _CALL = "call the training step in a `for batch in dataset:` loop of this file"
-_NO_LOOP = "this training step is outside of any loop over data"
-_NO_CALL = "no call of this training step is seen in this file"
+_NO_LOOP = "this training step is in no `for` or `while` loop over data"
+_NO_CALL = "cannot tell which loop runs this training step"
 _UNCALLED = "cannot tell what data this loop is given"
 _CALLED = "put the function and what calls it with its data into one file"
+_BY_NAME = "call the function by its name, with its data"
 _NO_DATA = "cannot tell where this loop's batches come from"
-_NO_BATCH = "no batch of data is found in what this loop's loss is computed from"
+_NO_BATCH = "cannot tell where this loop's batches come from: none is found in what its loss is computed from"
 _SAME_DATA = "no batch of data is seen to be taken in this loop"
 _BATCHES = "train on batches: `for batch in tf.data.Dataset.from_tensor_slices(…).batch(size):`"
 _DATA = (
