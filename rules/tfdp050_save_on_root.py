@@ -6,9 +6,10 @@ What it does
     `with open(path, "w") as file:` in which nothing is needed by the other workers. A file that stays open around
     training is the null device on the other workers: `open(dp.root_path(path), "w")`, log files likewise. Where the
     call's value is used, `dp.on_root(…)` runs it on rank 0 and gives its value to all workers, and so it is with
-    `manager.latest_checkpoint` after a save; where training is part of its arguments, `dp.report(…)` runs the call
-    alone on rank 0. A `dp.barrier()` goes before statements that read files after that, and before one that deletes
-    what others may still read. Where a condition asks which files there are and decides what is written
+    `manager.latest_checkpoint` after a save; where its arguments are what every worker must do or
+    change (`os.remove(kept.popleft())`, training), they are computed everywhere and `dp.report(os.remove, …)` runs
+    the call alone on rank 0. A `dp.barrier()` goes before statements that read files after that, and before one that
+    deletes what others may still read. Where a condition asks which files there are and decides what is written
     (`if not os.path.exists("data"):`), the whole `if` is rank 0's, with a barrier after it; where all workers need what
     is in it, its answer is rank 0's: `dp.agree(…)`. `os.makedirs(…)`,
     `os.mkdir(…)` and `Path.mkdir()` accept that another worker was first. Functions that download a file unless it is

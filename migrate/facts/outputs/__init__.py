@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from .changing import Changing, Leaves
 from .effects import Effect, Effects, repeated
 from .presence import Presence
 from .writers import Writers
 
-__all__ = ["Effect", "Effects", "Presence", "Writers", "repeated"]
+__all__ = ["Changing", "Effect", "Effects", "Leaves", "Presence", "Writers", "repeated"]
