@@ -70,3 +70,9 @@ LEAVES_OBJECT = frozenset(
 
 OF_QUEUES = ("queue.", "multiprocessing.", "asyncio.")
 """Make what `get` takes an element out of."""
+
+READS_RECORDS = re.compile(
+    r"keras\.datasets\.\w+\.load_data$|keras\.utils\.\w+_from_directory$|tensorflow_datasets\.|numpy\.(load|genfromtxt|from)\w*$"
+    r"|pandas\.read_\w+$|sklearn\.datasets\.|scipy\.io\.loadmat$|h5py\.File$|pickle\.load$|joblib\.load$|tensorflow\.data\."
+)
+"""Give examples: read from files, or made up."""
