@@ -1,8 +1,11 @@
 """Metrics, averages and answers that are the same on every rank, and work that one rank does."""
 
+import datetime
 import os
 import pathlib
 import tempfile
+import time
+import uuid
 
 import numpy as np
 import pytest
@@ -105,6 +108,12 @@ def case_rank_0_decides():
         assert dp.agree(tf.constant(mine)) is value
         assert dp.agree(np.bool_(mine)) is value
         assert dp.agree([1] if mine else []) is value
+    mine = [datetime.datetime.now(), time.localtime(), uuid.uuid4(), f"run-{os.getpid()}", 0.5 + dp.rank(), b"\0"]
+    agreed = [dp.agree(each) for each in mine]
+    assert [type(each) for each in agreed] == [type(each) for each in mine]
+    assert agreed == dp.broadcast_object(mine)
+    assert dp.agree("found" if dp.rank() == 0 else None) == "found"
+    assert dp.agree(None if dp.rank() == 0 else "found") is False
 
 
 def case_rank_0_decides_in_a_function():

@@ -250,6 +250,10 @@ class Agreement:
             self._reached = before  # what was found in between may rest on it
         return found
 
+    def may_agree(self, node: cst.CSTNode) -> bool:
+        """Whether rank 0's value of an expression can be given to all there."""
+        return not self._metrics.in_graph(node) and self.certain(node) and not self._presence.out_of_step(node)
+
     def _in_region(self, node: cst.CSTNode) -> bool:
         return not self._region.isdisjoint((node, *self._index.ancestors(node)))
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from .changing import Changing, Leaves
 from .effects import Effect, Effects, repeated
+from .own_names import OwnNames
 from .presence import Presence
 from .writers import Writers
 
-__all__ = ["Changing", "Effect", "Effects", "Leaves", "Presence", "Writers", "repeated"]
+__all__ = ["Changing", "Effect", "Effects", "Leaves", "OwnNames", "Presence", "Writers", "repeated"]

@@ -28,14 +28,14 @@ class Entry:
     start: Place
 
 
-def entry(module: cst.Module, origins: Origins) -> Entry:
-    """After the leading imports.
+def entry(module: cst.Module, origins: Origins, joint: Container[cst.CSTNode] = ()) -> Entry:
+    """After the leading imports, and before what the workers do together.
 
     Initialised inside the `if __name__ == "__main__":` block where nothing runs before that.
     """
     index = origins.index
     guard = main_guard(module)
-    runs = {p for c in index.calls if _needs_start(origins, c) for p in index.ancestors(c)}
+    runs = {p for c in index.calls if _needs_start(origins, c, joint) for p in index.ancestors(c)}
     imports = _imports_end(module, runs)
     if guard is not None and not any(statement in runs for statement in module.body if statement is not guard):
         return Entry(imports, Place(guard.body.body[0], True))
@@ -83,7 +83,7 @@ def _imports(statement: cst.CSTNode) -> bool:
     return any(isinstance(n, cst.Import | cst.ImportFrom) for n in nodes(statement))
 
 
-def _needs_start(origins: Origins, call: cst.Call) -> bool:
+def _needs_start(origins: Origins, call: cst.Call, joint: Container[cst.CSTNode]) -> bool:
     """Whether the runtime must be initialised before a call of the module's own code: it runs TensorFlow, draws at
     random, or is not known."""
     later = any(isinstance(p, cst.Decorator | cst.Lambda) for p in origins.index.ancestors(call))
@@ -93,4 +93,4 @@ def _needs_start(origins: Origins, call: cst.Call) -> bool:
     if not api and method(call):
         made = origins.one(receiver(call))
         api = origins.called(made.node) if made is not None else ""
-    return not RUNS_NOTHING.match(api)
+    return call in joint or not RUNS_NOTHING.match(api)
