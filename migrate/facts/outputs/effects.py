@@ -128,6 +128,8 @@ class Effects:
         if kind in _CALLS:
             statement = parent if isinstance(parent, cst.Expr) else None
             return Effect(call, statement, kind, statement is not None and self._shared(call, certain))
+        if kind is EffectKind.EVENTS:
+            return Effect(call, None, kind, self._shared(call, certain))
         whole = self._whole(call, certain) if kind is EffectKind.ONCE else None
         apart = whole is None and kind in _ALL_RANKS and not certain(call)
         return Effect(call, whole, kind) if not apart else None

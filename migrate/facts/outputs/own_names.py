@@ -80,7 +80,10 @@ class OwnNames:
         return Problem("TFDP050", call, f"{reason} together", _NEXT)
 
     def _here(self, call: cst.Call, use: _Use) -> bool:
-        """Whether a name is made in the very statement that rank 0 alone runs."""
+        """Whether a name is made in the very statement, or for the summary writer, that is rank 0's alone."""
+        around = (n for n in self._index.ancestors(call) if isinstance(n, cst.Call))
+        if any(self._writers.kind(n) is EffectKind.EVENTS for n in around):
+            return True
         statement = self._index.statement_of(use.call)
         return isinstance(statement, cst.Expr | cst.With) and within(self._index, call, statement)
 
