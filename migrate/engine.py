@@ -20,7 +20,11 @@ from .facts.program import Program, SourceFile
 _TRAINING_MARKS = (
     b"GradientTape",
     b"apply_gradients",
-    b"assign_sub",
+    b"assign",
+    b"set_weights",
+    b"set_value",
+    b"scatter_",
+    b"backend.update",
     b".fit",
     b"minimize",
     b"ptimizer",

@@ -17,8 +17,9 @@ Example
 When it refuses
     Where an update's gradients come from outside the file, or which tape is meant is not certain. Where a step or its
     update, or how often it is taken, depends on a value that may differ by worker, such as the loss; where an exception
-    that one worker's examples may raise skips it. Where plain tensors are trained. Where averaged gradients are changed
-    by what each worker draws itself or makes from its own examples, as by noise.
+    that one worker's examples may raise skips it. Where plain tensors are trained, or variables without a tape, as by
+    contrastive divergence. Where averaged gradients are changed by what each worker draws itself or makes from its own
+    examples, as by noise.
 """
 
 from __future__ import annotations

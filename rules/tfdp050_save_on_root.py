@@ -6,14 +6,17 @@ What it does
     `with open(path, "w") as file:` in which nothing is needed by the other workers. A file that stays open around
     training is the null device on the other workers: `open(dp.root_path(path), "w")`, log files likewise. Where the
     call's value is used, `dp.on_root(…)` runs it on rank 0 and gives its value to all workers, and so it is with
-    `manager.latest_checkpoint` after a save; where training is part of its arguments, `dp.report(…)` runs the call
-    alone on rank 0. A `dp.barrier()` goes before statements that read files after that, and before one that deletes
-    what others may still read. Where a condition asks which files there are and decides what is written
+    `manager.latest_checkpoint` after a save; where its arguments are what every worker must do or
+    change (`os.remove(kept.popleft())`, training), they are computed everywhere and `dp.report(os.remove, …)` runs
+    the call alone on rank 0. A `dp.barrier()` goes before statements that read files after that, and before one that
+    deletes what others may still read. Where a condition asks which files there are and decides what is written
     (`if not os.path.exists("data"):`), the whole `if` is rank 0's, with a barrier after it; where all workers need what
     is in it, its answer is rank 0's: `dp.agree(…)`. `os.makedirs(…)`,
     `os.mkdir(…)` and `Path.mkdir()` accept that another worker was first. Functions that download a file unless it is
     there (`mnist.load_data()`, `tfds.load`, `get_file`) run on rank 0 first: `dp.root_first(…)`. Downloads that do not
     look, archives that are unpacked and commands of the shell (`os.system`, `subprocess.run`) are rank 0's alone.
+    A clock, process number, UUID or token of which a path is made is one for all workers, rank 0's:
+    `run = f"runs/{dp.agree(datetime.now()):%H%M}"`; where it only measures time, it stays.
 
 Why
     Several writers of one file corrupt it. After averaging, all workers hold the same variables, so one copy is enough.
@@ -28,7 +31,8 @@ When it refuses
     Where the value of a writing call is used inside a larger expression, or under a condition that may differ by
     worker; where a file is opened that the null device cannot stand for (HDF5, zip, video) and all workers need what
     is done with it; where it is not certain that a file is only written; where each worker would find out for itself
-    which files there are, and that decides what is written.
+    which files there are, and that decides what is written; where all workers go by a path that each makes for itself,
+    and do not certainly come together there, or by a `TemporaryDirectory`.
 """
 
 from __future__ import annotations
@@ -54,6 +58,8 @@ def outcomes(context: Context) -> Iterator[Outcome]:
         read = f"{context.dp}.barrier()  # tfdp: no worker reads the file any more"
         for statement in context.script.last_reads:
             yield Insert(statement, "before", read, "delete files only when they have been read")
+    for maker in context.script.own_names.agreed if context.script.trained or context.script.fitted.calls else ():
+        yield Edit(maker, lambda n: build.call(f"{context.dp}.agree", n), "make one name of files for all workers")
     for effect in context.script.effects:
         yield from _placed(context, effect)
         if effect.kind in {EffectKind.ONCE, EffectKind.FILES} and effect.guard is not None:

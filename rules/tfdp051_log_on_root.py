@@ -2,11 +2,13 @@
 
 What it does
     Puts `if dp.rank() == 0:` before `print`, `tf.print` and logging statements in training loops and in the functions
-    called from them, and before `plt.savefig`/`plt.show`. Neighbouring statements share one `if`. Where the arguments
-    hold what every worker must do (a training step, a metric over all workers), `dp.report(print, …)` computes them
-    everywhere and prints once. A `tf.summary.create_file_writer(…)` becomes a writer that writes nothing on the other
-    ranks; `tqdm(…)` gets `disable=dp.rank() != 0`, `Progbar(…)` and a model's `fit`, `evaluate` and `predict` their
-    `verbose=`. What Keras' callbacks print is printed in training, and so is what is printed after a `fit`.
+    called from them, and before `plt.savefig`/`plt.show`. Neighbouring statements share one `if`. Where computing the
+    arguments is for every worker (a training step, a metric over all workers) or changes something (`options.pop()`,
+    `next(names)`, `step.assign_add(1)`, `average.swap()`, a function of which nothing is known), `dp.report(print, …)`
+    computes them everywhere and prints once. A `tf.summary.create_file_writer(…)` becomes a writer that writes nothing
+    on the other ranks; `tqdm(…)` gets `disable=dp.rank() != 0`, `Progbar(…)` and a model's `fit`, `evaluate` and
+    `predict` their `verbose=`. What Keras' callbacks print is printed in training, and so is what is printed after a
+    `fit`.
 
     What wandb and mlflow are told, they are told by rank 0: there is one run. `wandb.log(…)` as a statement is guarded;
     a call whose value is kept, such as `run = wandb.init(…)`, `with mlflow.start_run():` around the training or a
@@ -31,6 +33,7 @@ When it refuses
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 
 import libcst as cst
@@ -64,7 +67,8 @@ def outcomes(context: Context) -> Iterator[Outcome]:
             value = cst.parse_expression(test.format(dp=context.dp))
             yield SetArg(call, argument, lambda _, value=value: value, "show progress on rank 0 only")  # type: ignore[misc]
         elif effect.kind is EffectKind.EVENTS:
-            yield Edit(call, lambda n: _silent_elsewhere(context.dp, n), "write summaries on rank 0 only")
+            silent = functools.partial(_silent_elsewhere, context.dp, shared=effect.shared)
+            yield Edit(call, silent, "write summaries on rank 0 only")
     for called, place in context.script.shown:
         in_text = any(isinstance(p, cst.FormattedString) for p in context.script.index.ancestors(called))
         change = _shown(context.dp, "1" if in_text else '"auto"')
@@ -94,9 +98,15 @@ def _shown(dp: str, default: str) -> Callable[[cst.BaseExpression | None], cst.B
     return change
 
 
-def _silent_elsewhere(dp: str, node: cst.BaseExpression) -> cst.BaseExpression:
+def _silent_elsewhere(dp: str, node: cst.BaseExpression, shared: bool) -> cst.BaseExpression:
+    """The call on rank 0 and a silent writer on the others; `shared` arguments are computed by all."""
     call = cst.ensure_type(node, cst.Call)
     function = cst.ensure_type(call.func, cst.Attribute)
-    silent = cst.Call(function.with_changes(attr=cst.Name("create_noop_writer")))
-    chosen = cst.IfExp(test=cst.parse_expression(f"{dp}.rank() == 0"), body=call, orelse=silent)
-    return chosen.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+    silent: cst.BaseExpression = cst.Call(function.with_changes(attr=cst.Name("create_noop_writer")))
+    if shared:
+        given = cst.ensure_type(cst.parse_expression("lambda *_, **__: None"), cst.Lambda)
+        silent = given.with_changes(body=silent)
+    test = cst.parse_expression(f"{dp}.rank() == 0")
+    chosen = cst.IfExp(test=test, body=call.func if shared else call, orelse=silent)
+    chosen = chosen.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+    return call.with_changes(func=chosen) if shared else chosen

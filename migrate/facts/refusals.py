@@ -76,6 +76,7 @@ def _written(script: TrainingFile) -> list[Problem]:
     found = [p for e in script.effects if (p := unplaced(e, script.origins, certain)) is not None]
     reason = "this reads what rank 0 writes, under a condition that may differ by worker"
     next_step = "read the file outside the condition"
+    found += script.own_names.problems()
     return [*found, *(Problem("TFDP050", s, reason, next_step) for s in script.waiting_reads if not certain(s))]
 
 

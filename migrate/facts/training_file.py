@@ -15,7 +15,7 @@ from .data import Chain, Datasets, ShardPoint, Sharing, draws_in, seed_place, se
 from .hazards import Drift, Mixing
 from .keras import Fitted, KerasStepping, Xla
 from .losses import BatchUses, KerasLosses, KerasReductions, Losses, Noise, Reductions, SharedTotals
-from .outputs import Effect, Effects
+from .outputs import Effect, Effects, OwnNames
 from .program import Index, Names, Origins, Problem, Program, argument, backward, nodes
 from .rates import Changes, Rate, RateChanges, Rates
 from .sameness import Seeding, Seedings
@@ -199,7 +199,13 @@ class TrainingFile:
 
     @cached_property
     def _effects(self) -> Effects:
-        return Effects(self.origins, self.loops, self.agreement.collectives, self.fitted.calls)
+        together = (*self.agreement.collectives, *self.own_names.agreed)
+        return Effects(self.origins, self.loops, frozenset(together), self.fitted.calls)
+
+    @cached_property
+    def own_names(self) -> OwnNames:
+        """What makes names of files that each worker would have for itself."""
+        return OwnNames(self.origins, self.agreement.may_agree)
 
     @cached_property
     def devices(self) -> Devices:
@@ -290,7 +296,8 @@ class TrainingFile:
     @cached_property
     def entry(self) -> Entry:
         """Where the runtime is initialised."""
-        return entry(self.program.entry.module, self.origins)
+        joint = self.own_names.agreed if self.trained or self.fitted.calls else ()
+        return entry(self.program.entry.module, self.origins, joint)
 
     def calls(self, name: str) -> tuple[cst.Call, ...]:
         """Calls of a function of tfdp.runtime."""

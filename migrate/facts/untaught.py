@@ -9,7 +9,7 @@ from .data import Chain
 from .other_training import other_training
 from .program import Problem, Unknown, argument, last_name, method, receiver, unfollowed
 from .sameness import local_decisions
-from .training import changes_its_sources
+from .training import Untaped, changes_its_sources
 from .training_file import TrainingFile
 
 _BY_HAND = "migrate this part by hand with tfdp.runtime; the automatic rule for it does not exist yet"
@@ -21,7 +21,8 @@ def untaught(script: TrainingFile) -> list[Problem]:
     next_step = "train them by fit in this file"
     handed = [Problem("TFDP031", node, reason, next_step) for node in script.fitted.handed_models]
     found = [p for call in script.index.methods("minimize", *UPDATES) if (p := _untaught(script, call)) is not None]
-    tapes = (*_unknown_tapes(script), *_tensor_updates(script), *_written_out(script))
+    written = _written_out(script)
+    tapes = (*_unknown_tapes(script), *_tensor_updates(script), *written, *_untaped(script, written))
     return [*handed, *found, *other_training(script), *tapes]
 
 
@@ -72,6 +73,23 @@ def _written_out(script: TrainingFile) -> list[Problem]:
     changed = script.index.methods("assign_sub")
     of_variables = (c for c in changed if Kind.VARIABLE in script.origins.kinds(receiver(c)))
     return [Problem("TFDP030", call, reason, next_step) for call in of_variables]
+
+
+def _untaped(script: TrainingFile, written: list[Problem]) -> list[Problem]:
+    """`W.assign_add(rate * (positive - negative))`: training by another rule than a gradient's."""
+    others_train = bool(script.trained or script.fitted.calls)
+    known = {p.node for p in written} | {u.call for g in script.gradients for u in g.updates}
+    updates = Untaped(script.origins, (g.call for g in script.gradients)).updates(others_train)
+    next_step = (
+        "train by tf.GradientTape and an optimizer, or by hand with tfdp.runtime: shard the data, and average what is "
+        "added with dp.allreduce(…); write `# tfdp: ignore[TFDP030]` here if this trains nothing"
+    )
+    reason = "`{}` is changed step by step, by the data and by what it is itself, without a tf.GradientTape"
+    return [
+        Problem("TFDP030", u.place, reason.format(script.index.code(u.variable)), next_step)
+        for u in updates
+        if u.place not in known
+    ]
 
 
 def _tensor_updates(script: TrainingFile) -> list[Problem]:

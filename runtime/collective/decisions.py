@@ -1,6 +1,10 @@
 """Values from which every rank takes the same decision: early stopping, the best checkpoint, a lower rate."""
 
+import datetime
 import numbers
+import pathlib
+import time
+import uuid
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +15,9 @@ from ..foundation import Sum, TfdpError, call_site
 from ..framework import as_written
 from ..job import current
 from . import operations as collectives
+
+_DATES = (datetime.date, datetime.time, datetime.timedelta, time.struct_time)
+_VALUES = (numbers.Number, str, bytes, uuid.UUID, pathlib.PurePath, *_DATES)
 
 
 @as_written
@@ -82,20 +89,23 @@ def average_value(value: Any, name: str | None = None) -> Any:
 
 @as_written
 def agree(answer: Any) -> Any:
-    """Rank 0's answer to a question that decides something: `if dp.agree(loss < best):`. Every rank asks.
+    """Rank 0's answer to a question that decides something, `if dp.agree(loss < best):`, or its value where each rank
+    has one of its own: `run = dp.agree(datetime.now())`. Every rank asks.
 
     For values that are equal on all ranks but for their last bits (a validation loss over the same examples) or but
     for the moment at which they were read (a clock, the files in a folder). It does not make values of different
     examples equal: `dp.average_value` and `dp.metric_result` do.
 
     Args:
-        answer: anything with a truth value.
+        answer: a number, a text, bytes, a date or time, a UUID or a path; or anything with a truth value.
 
     Returns:
-        A bool; a boolean scalar tensor inside a `tf.function`. With one worker the answer as it is.
+        The number, text, …; of anything else a bool. A boolean scalar tensor inside a `tf.function`. With one
+        worker the answer as it is.
     """
     if current().topology.size == 1:
         return answer
     if not tf.executing_eagerly():
         return collectives.broadcast(tf.cast(answer, tf.bool), name="agree")
-    return bool(collectives.broadcast(tf.constant(bool(answer)), name="agree"))
+    given = answer if isinstance(answer, _VALUES) else bool(answer)
+    return collectives.broadcast_object(given, name="agree")

@@ -14,7 +14,7 @@ _R = TypeVar("_R")
 _calls = Ordinals()
 
 
-def on_root(fn: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
+def on_root(fn: Callable[_P, _R], /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
     """Run `fn(*args, **kwargs)` on rank 0 only and return its value on every rank.
 
     Every rank calls it. The others wait as long as rank 0 takes (a download may take an hour; the stall limit does not
@@ -54,7 +54,7 @@ def on_root(fn: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
     return value
 
 
-def root_first(fn: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
+def root_first(fn: Callable[_P, _R], /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
     """Run `fn(*args, **kwargs)` on rank 0, then on the others; each rank gets what it has returned there.
 
     For what leaves a file behind and finds it the next time: `mnist.load_data()` downloads once, and nobody reads what
@@ -102,7 +102,7 @@ class _Nothing(tuple[Any, ...]):
         pass
 
 
-def report(function: Callable[_P, Any], *args: _P.args, **kwargs: _P.kwargs) -> Any:
+def report(function: Callable[_P, Any], /, *args: _P.args, **kwargs: _P.kwargs) -> Any:
     """Call `function(*args, **kwargs)` on rank 0 only: `dp.report(print, dp.metric_result(accuracy))`.
 
     The arguments are computed on every rank, as collectives in them must be; nobody waits for the call.

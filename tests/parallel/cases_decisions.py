@@ -1,8 +1,11 @@
 """Metrics, averages and answers that are the same on every rank, and work that one rank does."""
 
+import datetime
 import os
 import pathlib
 import tempfile
+import time
+import uuid
 
 import numpy as np
 import pytest
@@ -105,6 +108,12 @@ def case_rank_0_decides():
         assert dp.agree(tf.constant(mine)) is value
         assert dp.agree(np.bool_(mine)) is value
         assert dp.agree([1] if mine else []) is value
+    mine = [datetime.datetime.now(), time.localtime(), uuid.uuid4(), f"run-{os.getpid()}", 0.5 + dp.rank(), b"\0"]
+    agreed = [dp.agree(each) for each in mine]
+    assert [type(each) for each in agreed] == [type(each) for each in mine]
+    assert agreed == dp.broadcast_object(mine)
+    assert dp.agree("found" if dp.rank() == 0 else None) == "found"
+    assert dp.agree(None if dp.rank() == 0 else "found") is False
 
 
 def case_rank_0_decides_in_a_function():
@@ -116,6 +125,31 @@ def case_rank_0_decides_in_a_function():
 
     assert int(chosen(tf.constant(1 if dp.rank() == 0 else -1))) == 1
     assert int(chosen(tf.constant(-1 if dp.rank() == 0 else 1))) == 2
+
+
+def case_what_is_reported_is_computed_on_every_rank():
+    """Lists that are emptied, iterators and counters that go on: each line ends, and leaves all ranks alike."""
+    folder = pathlib.Path(dp.broadcast_object(tempfile.mkdtemp() if dp.rank() == 0 else None))
+    kept = [folder / str(i) for i in range(5)]
+    names, steps, told = iter("abc"), tf.Variable(0), []
+    for path in kept:
+        dp.report(path.touch)
+    while len(kept) > 2:
+        dp.report(os.remove, kept.pop(0))
+    dp.report(told.append, next(names))
+    dp.report(dict, fn=names, function=next(names))
+
+    @tf.function
+    def step():
+        dp.report(tf.print, "step", steps.assign_add(1), output_stream=f"file://{folder}/steps")
+        return steps.read_value()
+
+    step()
+    assert (int(step()), [p.name for p in kept], next(names)) == (2, ["3", "4"], "c")
+    dp.barrier()
+    assert sorted(os.listdir(folder)) == ["3", "4", "steps"]
+    assert told == (["a"] if dp.rank() == 0 else [])
+    assert (folder / "steps").read_text() == "step 1\nstep 2\n"
 
 
 def case_rank_0_comes_first():

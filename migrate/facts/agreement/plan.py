@@ -15,7 +15,7 @@ from ...outputs import EffectKind
 from ..apis import CALLS_IT, RANKS
 from ..data import Datasets
 from ..keras import Hooks
-from ..outputs import Effect, Presence, Writers, repeated
+from ..outputs import Changing, Effect, Leaves, Presence, Writers, repeated
 from ..program import (
     Definition,
     Later,
@@ -64,6 +64,7 @@ class Agreement:
         self._linear = Linear(origins, self._sameness)
         self._writers = Writers(origins)
         self._presence = Presence(origins, self._writers)
+        self._changing = Changing(origins, self._writers, self._presence, lambda _: False)
         self._region = repeated(origins, loops)
         self._steps = StepNumbers(origins, [loop.loop for loop in loops])
         self._reached: set[cst.CSTNode] = set()  # tests that all ranks come to, if they come to those asked about now
@@ -253,6 +254,10 @@ class Agreement:
             self._reached = before  # what was found in between may rest on it
         return found
 
+    def may_agree(self, node: cst.CSTNode) -> bool:
+        """Whether rank 0's value of an expression can be given to all there."""
+        return not self._metrics.in_graph(node) and self.certain(node) and not self._presence.out_of_step(node)
+
     def _in_region(self, node: cst.CSTNode) -> bool:
         return not self._region.isdisjoint((node, *self._index.ancestors(node)))
 
@@ -261,10 +266,14 @@ class Agreement:
         inside = self._inside(statement)
         calls = [s.value for s in inside if isinstance(s, cst.Expr) and isinstance(s.value, cst.Call)]
         kinds = {self._writers.kind(call) for call in calls}
-        if len(calls) < len(inside) or not kinds <= _KEPT:
+        if len(calls) < len(inside) or not kinds <= _KEPT or any(map(self._changes, calls)):
             return True
         stepping = {loop.loop for loop in self._loops}
         return EffectKind.SAVE in kinds and not any(loop in stepping for loop in self._index.loops_around(statement))
+
+    def _changes(self, call: cst.CSTNode) -> bool:
+        """Whether what a call is given changes something when it is computed."""
+        return self._changing.of(call.children, set(nodes(call))) is Leaves.CHANGE
 
     def _inside(self, statement: cst.If | cst.While) -> list[cst.CSTNode]:
         """The statements of the branches; `if` by what is in it, rank 0's own left out."""

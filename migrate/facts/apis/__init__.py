@@ -12,4 +12,5 @@ from .methods import *
 from .metrics import *
 from .other_training import *
 from .rows import *
+from .state import *
 from .values import *

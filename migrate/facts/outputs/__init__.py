@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from .changing import Changing, Leaves
 from .effects import Effect, Effects, repeated
+from .own_names import OwnNames
 from .presence import Presence
 from .writers import Writers
 
-__all__ = ["Effect", "Effects", "Presence", "Writers", "repeated"]
+__all__ = ["Changing", "Effect", "Effects", "Leaves", "OwnNames", "Presence", "Writers", "repeated"]

@@ -11,7 +11,7 @@ import libcst as cst
 
 from ... import outputs
 from ...outputs import EffectKind
-from ..apis import CHANGES_OBJECT, ON_ROOT, UNASKED
+from ..apis import ON_ROOT
 from ..counting import around
 from ..keras import Fit, callback_functions, has_callbacks
 from ..program import (
@@ -28,6 +28,7 @@ from ..program import (
     within,
 )
 from ..training import TrainingLoop
+from .changing import Changing, Leaves
 from .presence import Presence
 from .trackers import Ask, Trackers
 from .writers import Writers
@@ -70,6 +71,7 @@ class Effects:
         self._loops, self._collectives, self._fits = loops, collectives, fits
         self._writers = Writers(origins, {o.node for f in fits for o in origins.of(f.model)})
         self._presence = Presence(origins, self._writers)
+        self._changing = Changing(origins, self._writers, self._presence, self._is_for_all)
 
     # --- finding ------------------------------------------------------------------------------------------------------
 
@@ -85,19 +87,19 @@ class Effects:
             if effect is not None:
                 found.append(effect)
                 guarded |= {effect.guard} if effect.guard is not None and not effect.shared else set()
-        return (*found, *self._stale(found, guarded), *self._of_runs(guarded))
+        return (*found, *self._stale(found, guarded), *self._of_runs(guarded, certain))
 
     def _is_guarded(self, node: cst.CSTNode, guarded: set[cst.CSTNode]) -> bool:
         """Whether only rank 0 comes to a node, by the script itself or by what becomes of the statements around."""
         return any(p in guarded for p in self._index.ancestors(node)) or self.on_root(node)
 
-    def _of_runs(self, guarded: set[cst.CSTNode]) -> Iterator[Effect]:
+    def _of_runs(self, guarded: set[cst.CSTNode], certain: Certain) -> Iterator[Effect]:
         for node, ask in Trackers(self._origins).uses:
             if self._is_guarded(node, guarded):
                 continue
             parent = self._index.parents[node]
             statement = parent if isinstance(parent, cst.Expr) and ask is not Ask.READS else None
-            shared = statement is not None and self.acts(node)
+            shared = statement is not None and self._shared(node, certain)
             if ask is not Ask.TELLS and (statement is None or shared):
                 yield Effect(node, None, EffectKind.READ_RUN)
                 continue
@@ -125,7 +127,9 @@ class Effects:
             return Effect(call, self._opening(call), kind)
         if kind in _CALLS:
             statement = parent if isinstance(parent, cst.Expr) else None
-            return Effect(call, statement, kind, statement is not None and self.acts(call))
+            return Effect(call, statement, kind, statement is not None and self._shared(call, certain))
+        if kind is EffectKind.EVENTS:
+            return Effect(call, None, kind, self._shared(call, certain))
         whole = self._whole(call, certain) if kind is EffectKind.ONCE else None
         apart = whole is None and kind in _ALL_RANKS and not certain(call)
         return Effect(call, whole, kind) if not apart else None
@@ -178,20 +182,19 @@ class Effects:
         inside = any(parent in self._repeated for parent in self._index.ancestors(node))
         return inside or any(self.may_follow(f.call, node) for f in self._fits)
 
-    def acts(self, node: cst.CSTNode) -> bool:
-        """Whether something inside is for every rank: training, taking data, a collective, a name, another writer."""
-        return any(self._acts(n) for child in node.children for n in nodes(child))
+    def _shared(self, node: cst.CSTNode, certain: Certain) -> bool:
+        """Whether all ranks compute what a call is given: what is not known to change nothing, where all come to it."""
+        inside = set(nodes(node))
+        left = self._changing.of(node.children, inside)
+        return left is Leaves.CHANGE or (left is Leaves.UNKNOWN and certain(node))
 
-    def _acts(self, node: cst.CSTNode) -> bool:
-        if node in self._collectives or isinstance(node, cst.NamedExpr | cst.Await | cst.Yield):
-            return True
+    def _is_for_all(self, node: cst.CSTNode) -> bool:
+        """Whether a node is for every rank: training, a collective, what all ranks ask together."""
         if not isinstance(node, cst.Call):
-            return False
+            return node in self._collectives
         api = self._origins.called(node)
         joint = api.startswith(_DP) and api not in {f"{_DP}rank", f"{_DP}size"}
-        if joint or node in self._training or api in UNASKED:
-            return True
-        return self._writers.kind(node) in _ALL_RANKS or self._presence.draws(node, set())
+        return joint or node in self._collectives or node in self._training
 
     @cached_property
     def _training(self) -> set[cst.CSTNode]:
@@ -210,24 +213,17 @@ class Effects:
 
     def _matters(self, node: cst.CSTNode, inside: set[cst.CSTNode]) -> bool:
         """Whether a node of a block leaves something behind that other ranks need, or leads out of the block."""
-        if isinstance(node, cst.FunctionDef | cst.ClassDef | cst.NamedExpr) or node in self._collectives:
+        if isinstance(node, cst.FunctionDef | cst.ClassDef) or self._index.is_target(node):
             return True
         if isinstance(node, _LEAVES):
             loop = next((n for n in self._index.ancestors(node) if isinstance(n, cst.For | cst.While)), None)
             return not isinstance(node, cst.Break | cst.Continue) or loop not in inside
-        return not self._apart(node, inside) if isinstance(node, cst.Call) else self._index.is_target(node)
+        writes = isinstance(node, cst.Call) and self._writers.kind(node) is not None
+        return not writes and self._changing.of_node(node, inside) is not Leaves.NOTHING
 
     def _bound(self, block: cst.CSTNode) -> list[Definition]:
         scoped = self._index.definitions[self._index.scope_of(block)]
         return [d for found in scoped.values() for d in found if within(self._index, d.statement, block)]
-
-    def _apart(self, call: cst.Call, inside: set[cst.CSTNode]) -> bool:
-        """Whether a call in a block changes nothing outside it that other ranks need."""
-        api = self._origins.called(call)
-        if call in self._training or api in UNASKED or api.startswith(_DP) or self._presence.draws(call, inside):
-            return False
-        changes = method(call) in CHANGES_OBJECT and not api
-        return not changes or all(o.node in inside for o in self._origins.of(receiver(call)))
 
     # --- guards -------------------------------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ Each rank would ask for itself, and one that comes late finds what another has b
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from functools import cached_property
 
 import libcst as cst
@@ -103,7 +104,7 @@ class Presence:
             if isinstance(n, cst.Call)
         )
 
-    def draws(self, call: cst.Call, inside: set[cst.CSTNode]) -> bool:
+    def draws(self, call: cst.Call, inside: AbstractSet[cst.CSTNode]) -> bool:
         """Whether a call draws from a generator that is used elsewhere, too, or seeds it."""
         if api := self._origins.called(call):
             return SEEDED.match(api) is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .decisions import local_decisions
 from .marks import BY_CHANCE, BY_PROCESS, SAME, Mark, Marks
 from .own_counts import Counts, OwnCounts
-from .seeding import Seeding, Seedings, own_maker
+from .seeding import Seeding, Seedings, flag_default, own_maker
 from .values import Sameness
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "Sameness",
     "Seeding",
     "Seedings",
+    "flag_default",
     "local_decisions",
     "own_maker",
 ]

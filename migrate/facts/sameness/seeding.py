@@ -83,7 +83,7 @@ class _Absence(Evaluator[bool]):
         return not drawn
 
     def plain_attribute(self, node: cst.Attribute, frames: Frames) -> bool:  # noqa: ARG002
-        flag = _default(self._origins, node)
+        flag = flag_default(self._origins, node)
         return self.of(flag) if flag is not None else True
 
     def iterated(self, iterable: cst.BaseExpression, path: tuple[int, ...], frames: Frames) -> bool:
@@ -93,7 +93,7 @@ class _Absence(Evaluator[bool]):
         return self._origins.called(iterable) != "builtins.range"
 
 
-def _default(origins: Origins, node: cst.Attribute) -> cst.BaseExpression | None:
+def flag_default(origins: Origins, node: cst.Attribute) -> cst.BaseExpression | None:
     """What `args.seed`, or `FLAGS.seed`, is where nobody says, by the one definition of the flag in the file."""
     name = node.attr.value
     parsed = [(c, argument(c, "default")) for c in origins.index.methods("add_argument") if _destination(c) == name]

@@ -11,6 +11,7 @@ from .plain_updates import PlainRate, PlainUpdates
 from .reach import reached
 from .state import State
 from .tapes import Gradient, Update, changes_its_sources, gradients, is_averaged
+from .untaped import Untaped, UntapedUpdate
 
 __all__ = [
     "Body",
@@ -25,6 +26,8 @@ __all__ = [
     "PlainUpdates",
     "State",
     "TrainingLoop",
+    "Untaped",
+    "UntapedUpdate",
     "Update",
     "changes_its_sources",
     "entry",

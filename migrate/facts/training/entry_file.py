@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 
 import libcst as cst
@@ -35,15 +35,15 @@ class Entry:
     spawning: tuple[cst.Call, ...]
 
 
-def entry(module: cst.Module, origins: Origins) -> Entry:
-    """After the leading imports.
+def entry(module: cst.Module, origins: Origins, joint: Iterable[cst.CSTNode] = ()) -> Entry:
+    """After the leading imports, and before what the workers do together.
 
     Initialised inside the `if __name__ == "__main__":` block where nothing runs before that: processes that
     multiprocessing spawns import the module again.
     """
     guard, run = main_guard(module), AtImport(origins)
     needing = [node for s in module.body if s is not guard for node in run.needing(s)]
-    runs = {parent for node in needing for parent in origins.index.ancestors(node)}
+    runs = {parent for node in (*needing, *joint) for parent in origins.index.ancestors(node)}
     imports = _imports_end(module, runs)
     under = guard is not None and not needing
     start = Place(guard.body.body[0], True) if guard is not None and under else imports
