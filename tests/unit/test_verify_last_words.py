@@ -15,13 +15,13 @@ I0000 00:00:1795287337.864987   22258 port.cc:153] oneDNN custom operations are 
 TRACEBACK = """\
 Traceback (most recent call last):
   File "<string>", line 1, in <module>
-  File "/site-packages/tfdp/migrate/verify/_child.py", line 193, in _run_as_main
+  File "/site-packages/tfdp/migrate/verify/traced/child.py", line 193, in _run_as_main
     exec(code, main.__dict__)
     ~~~~^^^^^^
   File "/home/me/train.py", line 21, in <module>
     load(gpus[0])
          ~~~~^^^
-  File "/site-packages/tfdp/migrate/verify/_keras.py", line 37, in in_order
+  File "/site-packages/tfdp/migrate/verify/traced/keras.py", line 37, in in_order
     return fit(*given.args, **given.kwargs)
 IndexError: list index out of range
 """
@@ -30,7 +30,7 @@ Traceback (most recent call last):
   File "/home/me/train.py", line 21, in <module>
     load(gpus[0])
          ~~~~^^^
-  File "/site-packages/tfdp/migrate/verify/_keras.py", line 37, in in_order
+  File "/site-packages/tfdp/migrate/verify/traced/keras.py", line 37, in in_order
     return fit(*given.args, **given.kwargs)
 IndexError: list index out of range"""
 
