@@ -59,6 +59,7 @@ def main() -> None:
     is_flag=True,
     help="Also write files in which something is refused, with a TODO(tfdp) comment at each such place.",
 )
+@click.option("--backup", is_flag=True, help="Keep each original beside its file, as FILE.orig; tfdp verify finds it.")
 @click.option("-v", "--verbose", is_flag=True, help="Name unchanged files too, and show tracebacks of internal errors.")
 @click.pass_context
 def migrate(
@@ -73,6 +74,7 @@ def migrate(
     lr_scale: Literal["linear", "sqrt", "none"],
     warmup_steps: int,
     partial: bool,
+    backup: bool,
     verbose: bool,
 ) -> None:
     """Rewrite training scripts in place.
@@ -85,13 +87,15 @@ def migrate(
 
     if output is not None and (show_diff or check_only):
         raise click.UsageError("-o writes a file, --diff and --check never do: leave one of them out", ctx)
+    if backup and (output is not None or show_diff or check_only or "-" in paths):
+        raise click.UsageError("--backup keeps the originals of files that are rewritten in place: leave it out", ctx)
     if style != "text" and not (show_diff or check_only):
         raise click.UsageError(f"--format {style} is for --diff and --check", ctx)
     if batch == "global" and (lr_scale != "linear" or warmup_steps):
         raise click.UsageError("--lr-scale and --warmup-steps are for --batch per-worker: global keeps all rates", ctx)
     if lr_scale == "none" and warmup_steps:
         raise click.UsageError("--warmup-steps needs a factor to rise to: --lr-scale linear or sqrt", ctx)
-    options = MigrateOptions(batch, show_diff, check_only, output, partial, style, lr_scale, warmup_steps)
+    options = MigrateOptions(batch, show_diff, check_only, output, partial, style, lr_scale, warmup_steps, backup)
     try:
         ctx.exit(several_files.migrate_files(paths, options, verbose))
     except several_files.SeveralInputs as error:

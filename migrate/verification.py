@@ -104,7 +104,7 @@ def _obstacle(options: VerifyOptions) -> str:
 def _batch(options: VerifyOptions) -> Batch:
     from .verify import texts
 
-    return options.batch or (texts.mode(options.script) if options.against else "per-worker")
+    return options.batch or texts.mode(options.script)
 
 
 def _texts(options: VerifyOptions) -> Texts:
@@ -146,7 +146,7 @@ def _account(options: VerifyOptions, texts: Texts | None, proof: Proof | None, s
 
     return Account(
         script=options.script,
-        against=options.against,
+        against=options.against or (texts.found if texts else "") or None,
         options=_said(options),
         proof=proof,
         original=texts.original if texts else b"",

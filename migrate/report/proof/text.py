@@ -35,6 +35,8 @@ def lines(account: Account, *, whole: bool = False) -> Iterator[str]:
     if account.failed:
         yield from (click.style(f"  | {printable(line)}", dim=True) for line in account.failed.short.splitlines())
         yield click.style(f"  {WHOLE}", dim=True)
+    if account.against:
+        yield f"  original: {printable(account.against)}"
     yield "  " + ", ".join(f"{name} {value}" for name, value in account.options.items())
     if proof is not None and not proof.nothing_compared:
         yield from _figures(proof, whole)
