@@ -206,3 +206,21 @@ def facts(ctx: click.Context, path: str, line: int | None, verbose: bool) -> Non
     from . import several_files
 
     ctx.exit(several_files.show_facts(path, line, verbose))
+
+
+@main.command(short_help="Print a training script to try the other commands on.")
+@click.argument("name", metavar="[NAME]", required=False)
+@click.option("--list", "listed", is_flag=True, help="List the examples; print none.")
+@click.pass_context
+def example(ctx: click.Context, name: str | None, listed: bool) -> None:
+    """Print a small training script for one GPU that needs no data: tfdp example > train.py.
+
+    It runs on a CPU, too, in a few seconds.
+    """
+    from . import example as examples
+    from .report.streams import give
+
+    try:
+        give("".join(f"{line}\n" for line in examples.listing()) if listed else examples.text(name or examples.DEFAULT))
+    except examples.UnknownExample as error:
+        raise click.UsageError(str(error), ctx) from error
