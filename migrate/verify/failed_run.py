@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import signal
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,17 +10,10 @@ from . import obstacles
 from .judge import Comparison
 from .moved import Moved
 from .proof import FailedRun
-from .record import Crash, Trace, read_crash
+from .record import Crash, Trace, one_line, read_crash
 from .runs import Ended
 
 _SIGNALLED = 128  # the launcher's exit status for signal N is as much more
-# What TensorFlow and Keras say around an error of a graph: where, and not what.
-_AROUND = re.compile(
-    r"in user code:|Graph execution error|Detected at node|Node: |\[\[|Traceback \("
-    r"|Exception encountered when calling|.*Error encountered:$"
-)
-_STYLE = re.compile(r"\x1b\[[\d;]*m")
-_FRAME = re.compile(r'File "[^"]+", line \d+')
 _SHORT = 8  # lines
 
 
@@ -65,14 +57,7 @@ def _error(crash: Crash) -> str:
     if crash.kind == "SystemExit":
         by_number = crash.message.isdigit()
         return f"it ended with exit status {crash.message}" if by_number else f"it ended by sys.exit: {crash.message}"
-    lines = [line.strip() for line in _STYLE.sub("", crash.message).splitlines() if line.strip()]
-    told = [
-        line
-        for number, line in enumerate(lines)
-        if not _AROUND.match(line) and not _FRAME.match(line) and not (number and _FRAME.match(lines[number - 1]))
-    ]
-    said = next(iter([*told, *lines]), "")
-    return said if re.match(r"\w+(Error|Exception): ", said) else f"{crash.kind}: {said}".removesuffix(": ")
+    return one_line(crash.kind, crash.message)
 
 
 def _without_exception(ended: Ended, traces: Sequence[Trace], hint: str, timeout: float, name: str) -> FailedRun:

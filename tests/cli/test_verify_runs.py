@@ -96,17 +96,17 @@ def test_an_example_is_proved_against_its_backup_and_a_crash_is_no_disproof(tfdp
     path = tmp_path / "train.py"
     path.write_bytes(example.text())
     assert tfdp("migrate", "--batch", "global", "--backup", "train.py").code == 0
-    done = tfdp("verify", "train.py", "--steps", "2")
+    done = tfdp("verify", "train.py", "--steps", "1")
     assert done.code == 0, done.err
     said = done.out.decode()
     assert said.startswith("train.py: PROVED: trains the same model\n  original: train.py.orig\n"), said
 
-    done = tfdp("verify", "train.py.orig", "-np", "3", "--batch", "global", "--json", "--", "--batch-size", "64")
+    done = tfdp("verify", "train.py.orig", "--batch", "global", "--json", "--", "--batch-size", "33")
     found = json.loads(done.out)
     line = next(n for n, each in enumerate(example.text().splitlines(), 1) if b".batch(args.batch_size)" in each)
     assert (done.code, found["exit"], found["verdict"]) == (2, 2, "could not be compared")
     assert found["reason"].startswith(
-        f"every rank failed in step 0 at train.py.orig:{line}: ValueError: the batch size 64 "
+        f"every rank failed in step 0 at train.py.orig:{line}: ValueError: the batch size 33 "
     )
     assert found["failed_run"]["place"] == f"train.py.orig:{line}"
     assert "datasets.py" in found["failed_run"]["traceback"]

@@ -127,7 +127,6 @@ FAILED = {
     ),
     "another update, found by the runtime": (f"step(0)\n{NET}", (False, "update", "every rank failed in step 1")),
     "... before there was one": (NET, (True, "update", "every rank failed in step 0")),
-    "a signal": ("import signal\nif rank == 1:\n    os.kill(os.getpid(), signal.SIGKILL)\n", (True, None, "SIGKILL")),
     "an exception after a wrong update": (
         "scale = 2\nstep(0)\nraise ValueError('too late to matter')\n",
         (False, "gradient summed", "step 0, rank 0: update of w"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .coverage import BYTES, FEWEST, MOST, SECONDS, Coverage, Pass, Passes, read_coverage, write_coverage
-from .crash import Crash, read_crash, write_crash
+from .crash import Crash, one_line, read_crash, write_crash
 from .effects import (
     EFFECTS_FILE,
     Effect,
@@ -98,6 +98,7 @@ __all__ = [
     "judge_settings",
     "last_words",
     "mark_effects",
+    "one_line",
     "own_copy",
     "protect",
     "read_coverage",

@@ -8,7 +8,7 @@ import traceback
 from pathlib import Path
 from types import TracebackType
 
-from ..record import Crash
+from ..record import Crash, one_line
 from .frames import Lines
 
 _LIBRARIES = tuple(
@@ -28,8 +28,8 @@ def crash(error: BaseException, script: str, root: str, lines: Lines) -> Crash:
     said = [*told.format_exception_only()]
     frames = [frame for frame in told.stack if _of_the_user(frame.filename.removeprefix(root))]
     short = ["Traceback (most recent call last):\n", *traceback.format_list(frames)] if frames else []
-    text = "".join(said).rstrip("\n").split("\n")
-    short += "\n".join([*text[:_MOST_LINES], *(["…"] if len(text) > _MOST_LINES else [])])
+    whole = "".join(said).rstrip("\n")
+    short.append(whole if whole.count("\n") < _MOST_LINES else one_line(type(error).__name__, message))
     line, function = _defined(message, script) or _running(own, script, lines)
     return Crash(
         kind=type(error).__name__,
