@@ -156,8 +156,9 @@ def verify(ctx: click.Context, /, **asked: Any) -> None:
     """Run SCRIPT and its migration, and compare loss, gradients and every variable at each of K updates.
 
     SCRIPT is the original, which is migrated in memory; or it is migrated, and its original is SCRIPT.orig, in git, or
-    named by --against. Nothing on disk changes, and what the script writes goes to a scratch folder. The migrated script on N processes must train what one process trains with the same global batch.
-    After -- come the script's own arguments. Exit status: 0 proved, 1 not proved, 2 nothing could be compared.
+    named by --against. Nothing on disk changes, and what the script writes goes to a scratch folder. The
+    migrated script on N processes must train what one process trains with the same global batch. After -- come the
+    script's own arguments. Exit status: 0 proved, 1 not proved, 2 nothing could be compared.
     """
     from . import verification
 
