@@ -60,6 +60,7 @@ def main() -> None:
     is_flag=True,
     help="Also write files in which something is refused, with a TODO(tfdp) comment at each such place.",
 )
+@click.option("--backup", is_flag=True, help="Keep each original beside its file, as FILE.orig; tfdp verify finds it.")
 @click.option("-v", "--verbose", is_flag=True, help="Name unchanged files too, and show tracebacks of internal errors.")
 @click.pass_context
 def migrate(
@@ -74,6 +75,7 @@ def migrate(
     lr_scale: Literal["linear", "sqrt", "none"],
     warmup_steps: int,
     partial: bool,
+    backup: bool,
     verbose: bool,
 ) -> None:
     """Rewrite training scripts in place.
@@ -86,13 +88,15 @@ def migrate(
 
     if output is not None and (show_diff or check_only):
         raise click.UsageError("-o writes a file, --diff and --check never do: leave one of them out", ctx)
+    if backup and (output is not None or show_diff or check_only or "-" in paths):
+        raise click.UsageError("--backup keeps the originals of files that are rewritten in place: leave it out", ctx)
     if style != "text" and not (show_diff or check_only):
         raise click.UsageError(f"--format {style} is for --diff and --check", ctx)
     if batch == "global" and (lr_scale != "linear" or warmup_steps):
         raise click.UsageError("--lr-scale and --warmup-steps are for --batch per-worker: global keeps all rates", ctx)
     if lr_scale == "none" and warmup_steps:
         raise click.UsageError("--warmup-steps needs a factor to rise to: --lr-scale linear or sqrt", ctx)
-    options = MigrateOptions(batch, show_diff, check_only, output, partial, style, lr_scale, warmup_steps)
+    options = MigrateOptions(batch, show_diff, check_only, output, partial, style, lr_scale, warmup_steps, backup)
     try:
         ctx.exit(several_files.migrate_files(paths, options, verbose))
     except several_files.SeveralInputs as error:
@@ -171,9 +175,10 @@ def run(ctx: click.Context, np: int, independent: bool, command: tuple[str, ...]
 def verify(ctx: click.Context, /, **asked: Any) -> None:
     """Run SCRIPT and its migration, and compare loss, gradients and every variable at each of K updates.
 
-    SCRIPT is the original, which is migrated in memory; nothing on disk changes, and what the script writes goes to a
-    scratch folder. The migrated script on N processes must train what one process trains with the same global batch.
-    After -- come the script's own arguments. Exit status: 0 proved, 1 not proved, 2 nothing could be compared.
+    SCRIPT is the original, which is migrated in memory; or it is migrated, and its original is SCRIPT.orig, in git, or
+    named by --against. Nothing on disk changes, and what the script writes goes to a scratch folder. The
+    migrated script on N processes must train what one process trains with the same global batch. After -- come the
+    script's own arguments. Exit status: 0 proved, 1 not proved, 2 nothing could be compared.
     """
     from . import verification
 
@@ -222,3 +227,21 @@ def facts(ctx: click.Context, path: str, line: int | None, verbose: bool) -> Non
     from . import several_files
 
     ctx.exit(several_files.show_facts(path, line, verbose))
+
+
+@main.command(short_help="Print a training script to try the other commands on.")
+@click.argument("name", metavar="[NAME]", required=False)
+@click.option("--list", "listed", is_flag=True, help="List the examples; print none.")
+@click.pass_context
+def example(ctx: click.Context, name: str | None, listed: bool) -> None:
+    """Print a small training script for one GPU that needs no data: tfdp example > train.py.
+
+    It runs on a CPU, too, in a few seconds.
+    """
+    from . import example as examples
+    from .report.streams import give
+
+    try:
+        give("".join(f"{line}\n" for line in examples.listing()) if listed else examples.text(name or examples.DEFAULT))
+    except examples.UnknownExample as error:
+        raise click.UsageError(str(error), ctx) from error

@@ -59,7 +59,8 @@ class Console(click.Group):
             say(f"tfdp: error: {error.strerror or error}")
             raise click.exceptions.Exit(_ERROR) from None
         except KeyboardInterrupt:
-            say("interrupted; each file is as it was, or migrated as a whole")
+            files = "; each file is as it was, or migrated as a whole" if ctx.invoked_subcommand == "migrate" else ""
+            say(f"interrupted{files}")
             _die_of(signal.SIGINT)
         except Terminated as reason:
             _die_of(reason.signal)

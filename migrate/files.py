@@ -106,7 +106,16 @@ def write_atomic(path: str, data: bytes, mode: int | None = None) -> None:
     _replace(os.path.realpath(path), data, present, mode)
 
 
-def _replace(target: str, data: bytes, present: os.stat_result | None, mode: int | None) -> None:
+def write_new(path: str, data: bytes, mode: int) -> None:
+    """Write a file that is not there yet, the whole of it or nothing.
+
+    Raises OSError: FileExistsError where it is there, which is left alone.
+    """
+    target = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
+    _replace(target, data, None, mode, new=True)
+
+
+def _replace(target: str, data: bytes, present: os.stat_result | None, mode: int | None, *, new: bool = False) -> None:
     folder = os.path.dirname(target)
     temporary = os.path.join(folder, f".tfdp-{secrets.token_hex(8)}")
     try:
@@ -122,12 +131,29 @@ def _replace(target: str, data: bytes, present: os.stat_result | None, mode: int
             if present is not None:
                 _keep_owner_and_mode(descriptor, present)
             os.fsync(descriptor)
-        os.replace(temporary, target)
+        if new:
+            _name(temporary, target)
+        else:
+            os.replace(temporary, target)
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
     _sync_folder(folder)
+
+
+def _name(temporary: str, target: str) -> None:
+    """Give a file another name, which no file may have."""
+    try:
+        os.link(temporary, target)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without hard links
+        if os.path.lexists(target):
+            raise
+        os.rename(temporary, target)
+    else:
+        os.unlink(temporary)
 
 
 def _keep_owner_and_mode(descriptor: int, present: os.stat_result) -> None:

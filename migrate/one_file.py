@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeVar
 
-from . import files
+from . import files, originals
 from .inputs import STDIN, Input, NotAScript, no_script
 from .report import diff, github, markdown, streams
 from .report.outcome import Failure, Outcome, Verdict, failed
@@ -25,7 +25,10 @@ _RUNTIME = b"tfdp.runtime"
 
 @dataclass(frozen=True)
 class MigrateOptions:
-    """What to do with each file. `output`: a file's path, `-` for stdout, or None for in place (stdin: stdout)."""
+    """What to do with each file.
+
+    output: a file's path, `-` for stdout, or None for in place (stdin: stdout). backup: keep the original beside it.
+    """
 
     batch: Literal["per-worker", "global"] = "per-worker"
     show_diff: bool = False
@@ -35,6 +38,7 @@ class MigrateOptions:
     style: Literal["text", "markdown", "github"] = "text"
     scale: Literal["linear", "sqrt", "none"] = "linear"
     warmup_steps: int = 0
+    backup: bool = False
 
     @property
     def writes(self) -> bool:
@@ -116,7 +120,7 @@ def _migrate(item: Input, name: str, options: MigrateOptions) -> Outcome:
     if migration.refused and not options.partial:
         return Outcome(name, Verdict.REFUSED, migration.findings)
     if options.writes:
-        return _write(item, migration, options.output)
+        return _write(item, migration, options)
     verdict = Verdict.WOULD_CHANGE if migration.changed else _unchanged(migration)
     verdict = Verdict.REFUSED if migration.refused else verdict
     change = diff.unified(item.path, before, migration.after) if options.show_diff else b""
@@ -129,27 +133,30 @@ def _unchanged(migration: Migration) -> Verdict:
     return Verdict.ALREADY if _RUNTIME in migration.before else Verdict.UNCHANGED
 
 
-def _write(item: Input, migration: Migration, output: str | None) -> Outcome:
+def _write(item: Input, migration: Migration, options: MigrateOptions) -> Outcome:
     verdict = Verdict.CHANGED if migration.changed else _unchanged(migration)
     verdict = Verdict.PARTIAL if migration.refused else verdict
-    destination = output if output is not None else item.path
-    written_to = ""
+    destination = options.output if options.output is not None else item.path
+    written_to = kept_in = ""
     if destination == STDIN:
         streams.give(migration.after)
     elif item.path != STDIN and os.path.realpath(destination) == os.path.realpath(item.path):
         if migration.changed:
-            _replace(item.path, migration)
+            kept_in = _replace(item.path, migration, backup=options.backup)
     else:
         mode = None if item.path == STDIN else stat.S_IMODE(os.stat(item.path).st_mode)
         files.write_atomic(destination, migration.after, mode)
         written_to = destination
-    return Outcome(migration.path, verdict, migration.findings, written_to=written_to)
+    return Outcome(migration.path, verdict, migration.findings, written_to=written_to, kept_in=kept_in)
 
 
-def _replace(path: str, migration: Migration) -> None:
+def _replace(path: str, migration: Migration, *, backup: bool) -> str:
+    """Write the file, and return where its original is kept; empty: nowhere."""
     if _read(path) != migration.before:
         raise OSError(errno.EBUSY, "the file was changed by someone else in the meantime and is left alone; run again")
+    kept_in = originals.keep(path, migration.before, stat.S_IMODE(os.stat(path).st_mode)) if backup else ""
     files.write_atomic(path, migration.after)
+    return kept_in
 
 
 def _facts(item: Input, line: int | None) -> str:

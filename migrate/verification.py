@@ -5,6 +5,7 @@ Imports nothing that takes time before the options are known to make sense.
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import importlib.util
 import os
@@ -71,7 +72,7 @@ def verify(options: VerifyOptions) -> int:
     from .verify import CouldNotRun
 
     began = time.monotonic()
-    texts, proof, reason = None, None, ""
+    texts, proof, reason, failed = None, None, "", None
     try:
         texts = _texts(options)
         if options.show_reference:
@@ -79,8 +80,9 @@ def verify(options: VerifyOptions) -> int:
             return 0
         proof = _proof(options, texts)
     except CouldNotRun as error:
-        reason = str(error)
-    return _report(options, _account(options, texts, proof, reason, time.monotonic() - began))
+        reason, failed = error.reason, error.failed_run
+    account = _account(options, texts, proof, time.monotonic() - began)
+    return _report(options, dataclasses.replace(account, reason=reason, failed_run=failed))
 
 
 def _obstacle(options: VerifyOptions) -> str:
@@ -106,7 +108,7 @@ def _obstacle(options: VerifyOptions) -> str:
 def _batch(options: VerifyOptions) -> Batch:
     from .verify import texts
 
-    return options.batch or (texts.mode(options.script) if options.against else "per-worker")
+    return options.batch or texts.mode(options.script)
 
 
 def _texts(options: VerifyOptions) -> Texts:
@@ -143,15 +145,14 @@ def _proof(options: VerifyOptions, texts: Texts) -> Proof:
         return recording.prove(texts.migrated, texts.path)
 
 
-def _account(options: VerifyOptions, texts: Texts | None, proof: Proof | None, reason: str, seconds: float) -> Account:
+def _account(options: VerifyOptions, texts: Texts | None, proof: Proof | None, seconds: float) -> Account:
     from .report.proof.account import Account, versions
 
     return Account(
         script=options.script,
-        against=options.against,
+        against=options.against or (texts.found if texts else "") or None,
         options=_said(options),
         proof=proof,
-        reason=reason,
         original=texts.original if texts else b"",
         migrated=texts.migrated if texts else b"",
         reference=texts.reference if texts else b"",

@@ -52,8 +52,8 @@ class Failure:
 class Outcome:
     """One file's result.
 
-    `path` is as the user wrote it; `written_to` where the result is when that is another file; `diff` the change where
-    it is only to be shown.
+    `path` is as the user wrote it; `written_to` where the result is when that is another file; `kept_in` where the
+    original is, when it was kept; `diff` the change where it is only to be shown.
     """
 
     path: str
@@ -62,6 +62,7 @@ class Outcome:
     failure: Failure | None = None
     written_to: str = ""
     diff: bytes = b""
+    kept_in: str = ""
 
 
 def failed(path: str, failure: Failure) -> Outcome:

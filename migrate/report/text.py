@@ -51,6 +51,7 @@ def _failure(path: str, failure: Failure) -> str:
 
 def _conclusion(outcome: Outcome, verbose: bool) -> str:
     written = f", written to {printable(outcome.written_to)}" if outcome.written_to else ""
+    written += f", original kept in {printable(outcome.kept_in)}" if outcome.kept_in else ""
     if outcome.verdict is Verdict.CHANGED:
         return f"migrated{written}"
     if outcome.verdict is Verdict.WOULD_CHANGE:

@@ -7,8 +7,31 @@ from .record import Coverage, Data, Effects, Settings
 
 
 @dataclass(frozen=True)
+class FailedRun:
+    """A run of a script that failed by itself.
+
+    cause: one sentence: who, in which step, where, the error. hint: what to do about it, where that is known. place: a
+    line of the file that it names, empty where none is known. short: of the traceback, the frames of the user's own
+    files, or the last lines of the output. traceback: all of it; its lines are those of the text that ran. error: what
+    was said, in all its lines.
+    """
+
+    cause: str
+    hint: str
+    place: str
+    short: str
+    traceback: str
+    error: str
+
+    @property
+    def reason(self) -> str:
+        """The cause, and below it what to do."""
+        return "\n".join(filter(None, (self.cause, self.hint)))
+
+
+@dataclass(frozen=True)
 class Proof:
-    """The outcome of comparing a migrated script on `np` processes with its reference in one.
+    """The outcome of comparing a migrated script on `np` processes with its reference in one. True where it is proved.
 
     batch: `per-worker` or `global`. loss, gradient, update: largest relative differences over all compared steps, ranks
     and variables, dimensionless. failure: the first criterion missed, None where all hold or where the run failed
@@ -16,7 +39,9 @@ class Proof:
     neutralised: what computes otherwise in both runs than in life, because it differs by worker by its nature.
     diagnosis: the likely cause of the failure in one sentence, where the pattern of the differences tells it. cause:
     its short name, one of `diagnosis.Cause`. timed_out: the migrated run was not done in time, and had missed no
-    criterion before: neither proved nor disproved. points: the steps that both runs came to, in order. limits: what
+    criterion before: neither proved nor disproved. could_not_compare: the migrated run failed by itself, had missed no
+    criterion before, and the runtime had not found that the ranks train different models: the same. failed_run: how
+    the migrated run failed. points: the steps that both runs came to, in order. limits: what
     passes, for the script's dtypes. data: which examples the ranks read. effects: which files they wrote.
     settings: what Keras' optimizers are set to, None where none is used.
     randomness_kept: nothing was neutralised, so that nothing can be concluded: never proved. float64: of runs in
@@ -48,16 +73,34 @@ class Proof:
     float64: float | None = None
     rounding: Rounding | None = None
     coverage: Coverage | None = None
+    could_not_compare: bool = False
+    failed_run: FailedRun | None = None
+
+    def __bool__(self) -> bool:
+        return self.proved
+
+    @property
+    def nothing_compared(self) -> bool:
+        """Whether the migrated run failed before a step of it could be held against the reference's."""
+        return self.could_not_compare and not self.points
 
     def __str__(self) -> str:
-        verdict = "trains the same model" if self.proved else "DOES NOT train the same model"
-        if self.randomness_kept:
-            verdict = "nothing can be concluded"
-        lines = [f"{self.script} on {self.np} processes ({self.batch} batch, {self.steps} steps): {verdict}"]
-        if self.reason:
-            lines.append(f"  {self.reason}")
-        if self.diagnosis:
-            lines.append(f"  {self.diagnosis}")
+        lines = [f"{self.script} on {self.np} processes ({self.batch} batch, {self.steps} steps): {self._verdict}"]
+        lines.extend(f"  {each}" for each in (self.reason, self.diagnosis) if each)
+        if self.failed_run:
+            lines.extend(f"    {line}" for line in self.failed_run.short.splitlines())
+        return "\n".join(lines if self.nothing_compared else [*lines, *self._figures()])
+
+    @property
+    def _verdict(self) -> str:
+        if self.could_not_compare:
+            return "could not be compared: the migrated script failed"
+        if self.randomness_kept or self.timed_out:
+            return "nothing can be concluded"
+        return "trains the same model" if self.proved else "DOES NOT train the same model"
+
+    def _figures(self) -> list[str]:
+        lines = []
         measured = [(name, getattr(self, name), getattr(self.limits, name)) for name in ("loss", "gradient", "update")]
         if self.table:
             parts = [f"{name} {value:.1e} (limit {limit:.0e})" for name, value, limit in measured]
@@ -75,8 +118,7 @@ class Proof:
             lines.append(f"  files: {self.effects.text}")
         if self.settings:
             lines.append(f"  optimizers: {self.settings.text}")
-        lines.extend(f"  neutralised: {what}" for what in self.neutralised)
-        return "\n".join(lines)
+        return [*lines, *(f"  neutralised: {what}" for what in self.neutralised)]
 
 
 def _table(rows: tuple[Row, ...]) -> list[str]:

@@ -5,7 +5,6 @@ import dataclasses
 import functools
 import itertools
 import math
-import signal
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Literal, TypeAlias
 
 from . import checks, obstacles, runs
 from .diagnosis import Diagnosis, diagnose, places
+from .failed_run import cut_short, diverged, failed_run
 from .judge import (
     Comparison,
     Failure,
@@ -25,7 +25,8 @@ from .judge import (
     lock,
     narrow,
 )
-from .proof import Proof
+from .moved import Moved
+from .proof import FailedRun, Proof
 from .record import (
     BY_FILE,
     FEWEST,
@@ -50,7 +51,15 @@ NOT_FREE = "it does not run in float64, so leave out --float64"
 
 
 class CouldNotRun(Exception):  # noqa: N818 - says what happened, and is neither "equal" nor "different"
-    """There is nothing to compare: the original fails, updates nothing, or ends too early."""
+    """There is nothing to compare: the original fails, updates nothing, or ends too early.
+
+    reason: in words. failed_run: the run that failed, where one did.
+    """
+
+    def __init__(self, reason: str, failed_run: FailedRun | None = None) -> None:
+        super().__init__(f"{reason}\n{failed_run.short}" if failed_run else reason)
+        self.reason = reason
+        self.failed_run = failed_run
 
 
 class Recording:
@@ -129,7 +138,8 @@ class Recording:
         ranks = [Trace(Path(spec.out) / f"rank{rank}") for rank in range(self._np)]
         data = None if spec.keep_randomness else checks.data(self._trace, ranks, self._spec.steps)
         found = compared(self._trace, ranks, self._spec.steps, strict=spec.float64 or spec.keep_randomness)
-        proof = self._judged(found, ranks, ended, data)
+        failed = failed_run(ended, ranks, Moved(names["path"], migrated, "the migrated script"), self._timeout)
+        proof = self._judged(found, ranks, ended, failed, data)
         if data is not None:
             proof = checks.with_data(proof, data)
         proof = checks.with_settings(proof, self._trace, ranks)
@@ -182,30 +192,37 @@ class Recording:
             self._permuted = compared(self._trace, [other], self._spec.steps)
         return in_permuted_rows(found, self._permuted, self._spec.steps, self._narrow)
 
-    def _judged(self, found: Comparison, ranks: Sequence[Trace], ended: Ended, data: Data | None) -> Proof:
+    def _judged(
+        self, found: Comparison, ranks: Sequence[Trace], ended: Ended, failed: FailedRun | None, data: Data | None
+    ) -> Proof:
         header = self._trace.header()
-        failed = _run_failure(ended, self._timeout)
+        late = ended.code is None
         missed = _sentence(found.failure) if found.failure else ""
         # A crash ends the steps too early: then it is the reason, and not the steps that are missing.
-        crashed = failed and (found.failure is None or found.failure.kind == "steps" or _cut_short(found, ranks))
+        ends_steps = found.failure is None or found.failure.kind == "steps" or cut_short(found, ranks)
+        crashed = failed if ends_steps and not diverged(ranks) else None
         known = None
-        if (failed or found.failure) and not (crashed and ended.code is None):
-            known = self._diagnosis(found, ranks, reason=failed if crashed else "", data=data)
+        if (crashed or found.failure) and not (crashed and late):
+            known = self._diagnosis(found, ranks, reason=crashed.error if crashed else "", data=data)
+        # What the runtime finds before the first update says that nothing was trained; later, that ranks train apart.
+        trained = all(rank.closed_steps() for rank in ranks)
         return Proof(
             script=self._spec.path,
             np=self._np,
             batch=self._batch,
             steps=self._spec.steps,
             seed=self._spec.seed,
-            proved=found.failure is None and not failed,
+            proved=found.failure is None and failed is None,
             loss=found.loss,
             gradient=max(found.gradients.values(), default=0.0),
             update=max(found.updates.values(), default=0.0),
             failure=None if crashed else found.failure,
-            reason=failed if crashed else missed,
+            reason=crashed.reason if crashed else missed,
             table=found.rows(header.names if header else {}),
             neutralised=self._neutralised(ranks[0].header()),
-            timed_out=bool(crashed) and ended.code is None,
+            timed_out=crashed is not None and late,
+            could_not_compare=crashed is not None and not late and not (known and trained),
+            failed_run=crashed,
             points=tuple(found.points),
             diagnosis=known.text if known else None,
             cause=known.cause.value if known else None,
@@ -231,14 +248,14 @@ class Recording:
         spec = self._spec
         _refuse_tracer_error(spec)
         done = self._trace.closed_steps()
-        if ended.code is None:
-            of = "" if spec.fitting else f" of {spec.steps}"
-            text = f"the reference was not done in {self._timeout:g} s, in which it came to step {done}{of}"
-            raise CouldNotRun(f"{spec.path}: {text}\n{_with_hint(ended.output)}")
-        if ended.code != 0:
-            how = f"{NOT_FREE}: " if spec.float64 else ""
-            text = self._own_failure() or f"{how}{_reference_failure(done, ended)}"
-            raise CouldNotRun(f"{spec.path}: {text}")
+        moved = Moved(spec.path, Path(spec.source).read_bytes(), "the reference")
+        known = failed_run(ended, [self._trace], moved, self._timeout, moved.word)
+        failed = known and (self._own_failure(ended) or known)
+        if failed is not None:
+            of = f" of {spec.steps}" if ended.code is None and not spec.fitting else ""
+            how = f"{NOT_FREE}: " if spec.float64 and ended.code is not None else ""
+            reason = "\n".join(filter(None, (f"{how}{failed.cause}{of}", failed.hint)))
+            raise CouldNotRun(f"{spec.path}: {reason}", failed)
         if done == 0:
             text = "no update of a variable with the gradient of a tf.GradientTape was seen: nothing can be compared"
             raise CouldNotRun(f"{spec.path}: {text}\n{ended.output}")
@@ -251,22 +268,18 @@ class Recording:
                 text = f"the reference's loss is not finite in step {index}: ask for fewer steps"
                 raise CouldNotRun(f"{spec.path}: {text}")
 
-    def _own_failure(self) -> str:
+    def _own_failure(self, reference: Ended) -> FailedRun | None:
         """Whether the original fails, too: then it is that which its author has to see, with its own lines."""
-        if self._original is None:
-            return ""
+        if self._original is None or not reference.code:
+            return None
         folder = self._folder / "original"
         folder.mkdir()
-        source = folder / "source.py"
-        source.write_bytes(self._original)
-        names = _names(folder)
-        spec = Spec(**{**vars(self._spec), **names, "float64": False})
+        (folder / "source.py").write_bytes(self._original)
+        spec = Spec(**{**vars(self._spec), **_names(folder), "float64": False})
         ended = runs.run(folder, spec, 0, self._timeout, self._told)
-        if not ended.code:
-            return ""
-        step = Trace(Path(spec.out) / "rank0").closed_steps()
-        text = _with_hint(ended.output)
-        return f"the script itself, as it is and in one process, fails in step {step}{_how(ended)}:\n{text}"
+        name = "the script itself, as it is and in one process,"
+        moved = Moved(spec.path, self._original, "the script")
+        return failed_run(ended, [Trace(Path(spec.out) / "rank0")], moved, self._timeout, name)
 
 
 @contextlib.contextmanager
@@ -347,36 +360,6 @@ def _refuse_tracer_error(spec: Spec) -> None:
     log = Path(spec.out) / TRACER_LOG
     if log.exists():
         raise CouldNotRun(f"{spec.path}: the proof's own instruments failed:\n{log.read_text('utf-8')}")
-
-
-def _cut_short(found: Comparison, ranks: Sequence[Trace]) -> bool:
-    """Whether no rank has come to the end of the step in which calls are missing."""
-    if found.failure is None or found.failure.kind != "calls" or found.failure.step is None:
-        return False
-    steps = [rank.step(found.failure.step) for rank in ranks]
-    return not any(step is not None and step.closed for step in steps)
-
-
-def _run_failure(ended: Ended, timeout: float) -> str:
-    if ended.code is None:
-        return f"the migrated run was not done in {timeout:g} s:\n{ended.output}"
-    return f"the migrated run failed with exit status {ended.code}:\n{ended.output}" if ended.code else ""
-
-
-def _reference_failure(done: int, ended: Ended) -> str:
-    return f"the reference failed in step {done}{_how(ended)}:\n{_with_hint(ended.output)}"
-
-
-def _how(ended: Ended) -> str:
-    """What the output does not say of the end: a script may leave without an error."""
-    if ended.code is None or "Traceback" in ended.output:
-        return ""
-    return f" with exit status {ended.code}" if ended.code > 0 else f", killed by {signal.Signals(-ended.code).name}"
-
-
-def _with_hint(output: str) -> str:
-    hint = obstacles.hint(output, str(Path.cwd()))
-    return f"{output}\n{hint}" if hint else output
 
 
 def _sentence(failure: Failure) -> str:

@@ -2,47 +2,62 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 
 from ...rules._base import LINEAR, Scaling
-from .. import files
+from .. import files, originals
 from .recording import Batch, CouldNotRun
 
 # How a migrated script says that its batch is the job's, not one worker's.
-_GLOBAL = ("local_batch_size(", "even_batch_size(")
+_GLOBAL = (b"local_batch_size(", b"even_batch_size(")
 
 
 @dataclass(frozen=True)
 class Texts:
-    """path, against: what the migrated run and the reference call the script. original, migrated, reference: texts."""
+    """path, against: what the migrated run and the reference call the script. original, migrated, reference: texts.
+    found: where the original of a migrated script was found, empty where it was named, or is the script.
+    """
 
     path: str
     against: str
     original: bytes
     migrated: bytes
     reference: bytes
+    found: str = ""
 
 
 def of_original(path: str, size: int, batch: Batch, scaling: Scaling = LINEAR) -> Texts:
     """The texts for an original script, which is migrated in memory.
 
+    A script that is migrated already is held against the original that was kept of it, or that git has.
+
     Raises:
-        CouldNotRun: the tool refuses the script, or cannot make a reference of it; `path` cannot be read.
+        CouldNotRun: the tool refuses the script, or cannot make a reference of it, which it cannot of a script that is
+            migrated already; `path` cannot be read.
     """
     source = _read(path)
+    if originals.imports_runtime(source) and (found := originals.find(path)) is not None:
+        both = of_both(path, path, size, batch, scaling, source=found.source)
+        return dataclasses.replace(both, found=found.name)
     after = migrated(path, source, batch, scaling)
     return Texts(path, path, source, after, reference(path, source, size, batch, scaling))
 
 
-def of_both(path: str, original: str, size: int, batch: Batch, scaling: Scaling = LINEAR) -> Texts:
+def of_both(
+    path: str, original: str, size: int, batch: Batch, scaling: Scaling = LINEAR, *, source: bytes | None = None
+) -> Texts:
     """The texts for a migrated script at `path` and the original that it was made from.
+
+    original: its path; where `source` is its text, the path under which that is to run.
 
     Raises:
         CouldNotRun: there is no reference of the original, `path` does not use the runtime, or a file cannot be read.
     """
-    after, source = _read(path), _read(original)
-    if b"tfdp.runtime" not in after:
+    after = _read(path)
+    source = _read(original) if source is None else source
+    if not originals.imports_runtime(after):
         text = "does not import tfdp.runtime, so it is not migrated: leave --against out, and it is migrated in memory"
         raise CouldNotRun(f"{path}: {text}")
     _readable(path, after)
@@ -50,12 +65,12 @@ def of_both(path: str, original: str, size: int, batch: Batch, scaling: Scaling 
 
 
 def mode(path: str) -> Batch:
-    """The batch mode for which the script at `path` was migrated."""
+    """The batch mode for which the script at `path` was migrated, the usual one where it is not."""
     try:
-        text = Path(path).read_text("utf-8", "replace")
+        text = Path(path).read_bytes()
     except OSError:
         return "per-worker"  # who reads it next says what is wrong with it
-    return "global" if any(name in text for name in _GLOBAL) else "per-worker"
+    return "global" if originals.imports_runtime(text) and any(name in text for name in _GLOBAL) else "per-worker"
 
 
 def migrated(path: str, source: bytes, batch: Batch, scaling: Scaling = LINEAR) -> bytes:
@@ -71,7 +86,7 @@ def migrated(path: str, source: bytes, batch: Batch, scaling: Scaling = LINEAR) 
     except files.UnreadableSource as error:
         raise CouldNotRun(str(error)) from error
     if migration.refused:
-        lines = ["the script is not migrated:"]
+        lines = ["the script cannot be migrated as it is, so there is nothing to compare:"]
         for one in migration.findings:
             if one.refusal:
                 lines.append(f"{path}:{one.line}:{one.column}: {one.code} {one.message}")

@@ -34,6 +34,27 @@ def test_in_place_once_and_never_again(tfdp, tmp_path: Path, original: bytes) ->
     assert [p.name for p in tmp_path.iterdir()] == ["train.py"]
 
 
+def test_a_backup_keeps_the_original_and_is_never_overwritten(here, tmp_path: Path, script: bytes) -> None:
+    path, kept = tmp_path / "train.py", tmp_path / "train.py.orig"
+    path.write_bytes(script)
+    path.chmod(0o755)
+    done = here("migrate", "--backup", "train.py")
+    assert (done.code, "train.py: migrated, original kept in train.py.orig\n" in done.err) == (0, True)
+    assert (kept.read_bytes(), stat.S_IMODE(kept.stat().st_mode)) == (script, 0o755)
+    migrated = path.read_bytes()
+    assert here("migrate", "--backup", "train.py").code == 0, "there is nothing to do, and nothing to keep"
+    path.write_bytes(script)
+    assert here("migrate", "--backup", "train.py").code == 0, "the same text is kept already"
+    assert path.read_bytes() == migrated
+    path.write_bytes(other := b"# another\n" + script)
+    done = here("migrate", "--backup", "train.py")
+    assert (done.code, path.read_bytes(), kept.read_bytes()) == (2, other, script)
+    assert "train.py.orig holds another text, and a backup is never overwritten: move it away" in done.err
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["train.py", "train.py.orig"]
+    for wrong in (["--diff"], ["--check"], ["-o", "other.py"]):
+        assert here("migrate", "--backup", "train.py", *wrong).code == 2
+
+
 def test_each_message_names_its_place_in_the_original(here, tmp_path: Path, script: bytes) -> None:
     (tmp_path / "train.py").write_bytes(script)
     said = [line.split(" ")[0] for line in here("migrate", "--check", "train.py").err.splitlines() if " TFDP" in line]

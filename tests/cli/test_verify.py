@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import importlib.util
 import json
+import re
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -174,6 +176,40 @@ def test_the_original_and_the_migrated_script(recorded: Recorded, here, tmp_path
     assert (recorded.asked["path"], recorded.asked["migrated path"]) == ("train.py", "migrated.py")
     assert recorded.asked["batch"] == "global", "the script says which mode it was migrated for"
     assert b".batch(4)" in recorded.asked["reference"]
+
+
+def git(folder: Path, *arguments: str) -> None:
+    who = ["-c", "user.name=a", "-c", "user.email=a@b"]
+    subprocess.run(["git", "-C", folder, *who, *arguments], check=True, capture_output=True)
+
+
+def test_the_original_of_a_migrated_script_is_found(recorded: Recorded, here, tmp_path: Path) -> None:
+    """In git, as long as there is no backup: in the last version, or the newest that is not migrated."""
+
+    def found() -> str:
+        done = here("verify", "train.py", "--json")
+        assert done.code == 0, done.err
+        assert recorded.asked["original"] == SCRIPT.encode()
+        assert (recorded.asked["path"], recorded.asked["migrated path"]) == ("train.py", "train.py")
+        assert recorded.asked["batch"] == "global", "the script says which mode it was migrated for"
+        named = json.loads(done.out)["against"]
+        assert f"  original: {named}\n" in done.err
+        return str(named)
+
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "add", "train.py")
+    git(tmp_path, "commit", "-qm", "before")
+    assert here("migrate", "--batch", "global", "train.py").code == 0
+    migrated = (tmp_path / "train.py").read_bytes()
+    assert found() == "git show HEAD:./train.py"
+    git(tmp_path, "commit", "-qam", "after")
+    assert re.fullmatch("git show [0-9a-f]{7,}:./train.py", found())
+    (tmp_path / "train.py").write_text(SCRIPT)
+    assert here("migrate", "--backup", "--batch", "global", "train.py").code == 0
+    assert (tmp_path / "train.py").read_bytes() == migrated
+    assert found() == "train.py.orig"
+    (tmp_path / "train.py.orig").write_bytes(migrated)
+    assert found().startswith("git show "), "a backup that is migrated is no original"
 
 
 def test_the_reference_alone(here, tmp_path: Path) -> None:

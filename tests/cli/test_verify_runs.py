@@ -13,6 +13,8 @@ import pytest
 
 pytest.importorskip("tensorflow")
 
+from tfdp.migrate import example
+
 SCRIPT = """\
 import sys
 import threading
@@ -88,3 +90,24 @@ def test_a_wrong_migrated_script_is_not_proved(tfdp, script: Path) -> None:
     first, *rest = done.out.decode().splitlines()
     assert first == "train.py: NOT PROVED: does NOT train the same model"
     assert any("update of w (2x1) differs by 0.5" in line for line in rest)
+
+
+def test_an_example_is_proved_against_its_backup_and_a_crash_is_no_disproof(tfdp, tmp_path: Path) -> None:
+    path = tmp_path / "train.py"
+    path.write_bytes(example.text())
+    assert tfdp("migrate", "--batch", "global", "--backup", "train.py").code == 0
+    done = tfdp("verify", "train.py", "--steps", "1")
+    assert done.code == 0, done.err
+    said = done.out.decode()
+    assert said.startswith("train.py: PROVED: trains the same model\n  original: train.py.orig\n"), said
+
+    done = tfdp("verify", "train.py.orig", "--batch", "global", "--json", "--", "--batch-size", "33")
+    found = json.loads(done.out)
+    line = next(n for n, each in enumerate(example.text().splitlines(), 1) if b".batch(args.batch_size)" in each)
+    assert (done.code, found["exit"], found["verdict"]) == (2, 2, "could not be compared")
+    assert found["reason"].startswith(
+        f"every rank failed in step 0 at train.py.orig:{line}: ValueError: the batch size 33 "
+    )
+    assert found["failed_run"]["place"] == f"train.py.orig:{line}"
+    assert "datasets.py" in found["failed_run"]["traceback"]
+    assert "datasets.py" not in found["failed_run"]["short"], "the script's own frames alone"

@@ -100,6 +100,7 @@ def test_a_variable_left_out_of_training_fails(recording: Recording) -> None:
 
 def assert_crashed(proof: Proof, words: str) -> None:
     assert not proof.proved
+    assert proof.could_not_compare
     assert proof.failure is None
     assert words in proof.reason
 

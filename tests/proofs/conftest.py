@@ -39,7 +39,7 @@ def note(request: pytest.FixtureRequest) -> Callable[..., None]:
     """Put a proof into the table, with the cause that it names and, where that is another one, the true one."""
 
     def add(case: str, proof: Proof, cause: Cause | None = None) -> None:
-        result = "proved" if proof.proved else (proof.failure.kind if proof.failure else proof.reason.splitlines()[-1])
+        result = "proved" if proof.proved else (proof.failure.kind if proof.failure else proof.reason.splitlines()[0])
         figures = [f"{value:.1e}" for value in (proof.gradient, proof.loss, proof.update)]
         script = proof.script.split("/")[-2]
         named = proof.cause or "-"

@@ -154,7 +154,7 @@ def test_a_broken_script_is_not_proved(mutant: tuple[str, Mode, Mutant], stack: 
     assert not proof.proved, proof
     if cause is None:
         assert proof.cause is None, proof
-        assert re.search("without averaging gradients over the ranks|migrated run failed|rank 1 writes", str(proof))
+        assert re.search("without averaging gradients over the ranks|migrated script failed|rank 1 writes", str(proof))
         return
     assert proof.cause == cause.value, proof
     if made.cause in DATA and proof.data is not None and proof.data.outcome != "unfollowed":

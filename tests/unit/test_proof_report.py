@@ -13,6 +13,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
 pytest.importorskip("numpy")
@@ -24,7 +25,7 @@ from tfdp.migrate.report.proof.curves import Curve
 from tfdp.migrate.report.proof.scale import Axis, counted, linear, logarithmic
 from tfdp.migrate.report.steps import Steps
 from tfdp.migrate.verify.judge import Failure, Limits, Point, Row
-from tfdp.migrate.verify.proof import Proof
+from tfdp.migrate.verify.proof import FailedRun, Proof
 
 SCRIPTS = Path(__file__).parents[2] / "fixtures" / "scripts" / "smddp_mnist"
 
@@ -86,7 +87,23 @@ def account(of: Proof | None, **parts: Any) -> Account:
 
 
 STUCK = account(None, reason="train.py: the reference failed in step 0:\nNameError: x", migrated=b"", reference=b"")
-ALL = {"proved": account(proof()), "not proved": account(failed()), "could not run": STUCK}
+FAILED_RUN = FailedRun(
+    cause="rank 1 failed in step 0 at train.py:13 (in load): ValueError: <three> batches",
+    hint="",
+    place="train.py:13",
+    short='Traceback (most recent call last):\n  File "train.py", line 17, in load\nValueError: <three> batches',
+    traceback="Traceback (most recent call last):\n  all of the frames\nValueError: <three> batches",
+    error="ValueError: <three> batches",
+)
+CRASHED = account(
+    proof(proved=False, could_not_compare=True, failed_run=FAILED_RUN, reason=FAILED_RUN.reason, points=(), table=())
+)
+ALL = {
+    "proved": account(proof()),
+    "not proved": account(failed()),
+    "could not be compared": CRASHED,
+    "could not run": STUCK,
+}
 
 
 # --- the answer -------------------------------------------------------------------------------------------------------
@@ -99,12 +116,14 @@ ALL = {"proved": account(proof()), "not proved": account(failed()), "could not r
         (failed(), Verdict.NOT_PROVED),
         (None, Verdict.COULD_NOT_RUN),
         (proof(proved=False, timed_out=True), Verdict.COULD_NOT_RUN),
+        (proof(proved=False, could_not_compare=True), Verdict.COULD_NOT_COMPARE),
         (proof(proved=False, randomness_kept=True), Verdict.COULD_NOT_RUN),
     ],
 )
 def test_only_a_proof_is_a_success(of: Proof | None, verdict: Verdict) -> None:
     assert account(of).verdict is verdict
     assert (verdict.exit_code == 0) == (of is not None and of.proved)
+    assert of is None or bool(of) == of.proved, "`if prove(…)` means what it says"
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -114,6 +133,23 @@ def test_json_is_strict_and_has_the_verdict(name: str) -> None:
 
     found = json.loads(data.render(ALL[name]), parse_constant=refuse)
     assert (found["format"], found["verdict"]) == (data.FORMAT, name)
+
+
+def test_a_migrated_run_that_failed_is_told_by_its_cause_and_its_traceback_is_folded() -> None:
+    said = [click.unstyle(line) for line in text.lines(CRASHED)]
+    assert said[:3] == [
+        "train.py: COULD NOT BE COMPARED: the migrated script failed",
+        f"  {FAILED_RUN.cause}",
+        "  | Traceback (most recent call last):",
+    ]
+    assert not any("neutralised" in line for line in said), "nothing was compared"
+    found = json.loads(data.render(CRASHED))
+    assert (found["exit"], found["reason"]) == (2, FAILED_RUN.cause)
+    assert (found["failed_run"]["place"], found["failed_run"]["traceback"]) == ("train.py:13", FAILED_RUN.traceback)
+    shown = page.render(CRASHED)
+    cause, folded = shown.index("ValueError: &lt;three&gt; batches"), shown.index("<details>")
+    assert cause < folded < shown.index("all of the frames") < shown.index("</details>")
+    assert 'class="could-not-be-compared"' in shown
 
 
 def test_json_has_every_step_and_variable() -> None:

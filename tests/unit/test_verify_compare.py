@@ -252,6 +252,19 @@ def test_limits_grow_with_the_dtype_but_half_a_gradient_always_fails(traces: Tra
     assert traces.compared().failure is not None
 
 
+def test_a_wrong_gradient_shows_in_the_update_that_it_makes(traces: Traces) -> None:
+    """Only elements whose gradient is lost in rounding are left out of an update: here every element is wrong."""
+    for rank, factor in enumerate((1.6, 0.4)):
+        wrong = honest(1).calls[0].gradients[W] * np.float32(factor)
+        after = {**honest(1).after, W: honest(1).before[W] - np.float32(0.1) * wrong}
+        traces.change(1, rank, calls=(replace(with_gradient(1, wrong)[0], combined=""),), after=after)
+    found = traces.compared()
+    assert found.failure is not None
+    assert (found.failure.kind, found.gradients[W]) == ("gradient", pytest.approx(0.6))
+    assert found.updates[W] == pytest.approx(0.6, rel=1e-3)
+    assert [point.update > 0.5 for point in found.points] == [False, True, False]
+
+
 def test_initial_values_taken_over_are_the_drawn_ones() -> None:
     start = {W: array(0, 0, 0), M: array(0, 0, 0), RATE: np.float32(0.1), "frozen|2|float32|0": array(1, 2)}
     assert set(compare.drawn(start, [W])) == {W, "frozen|2|float32|0"}

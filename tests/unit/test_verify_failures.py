@@ -1,4 +1,4 @@
-"""References that fail, end early, take too long or need too much room: real processes, which need no TensorFlow."""
+"""Runs that fail, end early, take too long or need too much room: real processes, which need no TensorFlow."""
 
 from __future__ import annotations
 
@@ -13,20 +13,37 @@ from tfdp.migrate.verify import CouldNotRun, record, runs  # noqa: E402
 
 # Stands in for the instruments: runs the text, which records its steps itself.
 CHILD = """
-import json, sys
+import json, os, sys
 from pathlib import Path
 import numpy as np
-from tfdp.migrate.verify.record import Call, Header, Spec, Step, Trace
+from tfdp.migrate.verify.record import Call, Header, Spec, Step, Trace, write_crash
+from tfdp.migrate.verify.traced.crashes import crash
+from tfdp.migrate.verify.traced.frames import Lines
+from tfdp.runtime import JobAborted, TfdpError
 spec = Spec(**json.loads(Path(sys.argv[1]).read_text()))
-trace = Trace(Path(spec.out) / "rank0")
+rank = int(os.environ.get("TFDP_RANK", "0"))
+trace = Trace(Path(spec.out) / f"rank{rank}")
 trace.folder.mkdir(parents=True)
 key = "w|2|float32|0"
+scale = 1
 def step(index):
     w = np.full(2, index, np.float32)
-    trace.write_step(index, Step({key: w}, (Call(1.0, None, False, (key,), {key: w}),), {key: w + 1}, True))
-exec(compile(Path(spec.source).read_text(), spec.path, "exec"))
+    trace.write_step(index, Step({key: w}, (Call(1.0, None, False, (key,), {key: w}),), {key: w + scale}, True))
+def end(outcome):
+    trace.write_start({key: np.zeros(2, np.float32)})
+    trace.write_header(Header(outcome))
+def run(path):
+    exec(compile(Path(path).read_text(), spec.path, "exec"), globals())
+try:
+    run(spec.source)
+except BaseException as error:
+    write_crash(trace.folder, crash(error, spec.path, spec.root, Lines(spec.path)))
+    end("crashed")
+    raise
+end("ended")
 """
 WAITS = "import threading\nthreading.Event().wait()\n"
+TRACEBACK = "Traceback (most recent call last):"
 FAILS = "step(0)\nopen('missing.npz')\n"
 
 
@@ -37,6 +54,8 @@ def child(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def failure(folder: Path, reference: str, original: str | None = None, timeout: float = 60.0) -> str:
     text = None if original is None else original.encode()
+    if text is not None:
+        (folder / "train.py").write_bytes(text)
     with (
         pytest.raises(CouldNotRun) as caught,
         record(folder / "train.py", 2, 3, reference=reference.encode(), original=text, timeout=timeout),
@@ -47,22 +66,26 @@ def failure(folder: Path, reference: str, original: str | None = None, timeout: 
 
 def test_a_script_that_fails_by_itself_says_so_with_its_own_lines(tmp_path: Path) -> None:
     said = failure(tmp_path, "# one more line\n" + FAILS, FAILS)
-    assert "train.py: the script itself, as it is and in one process, fails in step 1:\n" in said
-    assert f'"{tmp_path}/train.py", line 2, in <module>' in said
-    assert said.endswith("put it in place, or start tfdp verify elsewhere")
-    assert "the script needs missing.npz, which is not there in " in said
+    first, hint, *traceback = said.splitlines()
+    name = "train.py: the script itself, as it is and in one process, failed in step 1 at"
+    error = "FileNotFoundError: [Errno 2] No such file or directory: 'missing.npz'"
+    assert first.endswith(f"{name} {tmp_path}/train.py:2: {error}")
+    assert hint.startswith("the script needs missing.npz, which is not there in ")
+    assert traceback[:2] == [TRACEBACK, f'  File "{tmp_path}/train.py", line 2, in <module>']
+    assert traceback[-1] == error
 
 
 def test_a_reference_that_fails_where_the_script_does_not(tmp_path: Path) -> None:
     said = failure(tmp_path, "raise ValueError('a batch of 96')\n", "step(0)\n")
-    assert "train.py: the reference failed in step 0:\n" in said
-    assert said.endswith("ValueError: a batch of 96")
+    assert "train.py: the reference failed in step 0 at " in said.splitlines()[0]
+    assert said.splitlines()[0].endswith("ValueError: a batch of 96")
 
 
 def test_a_script_that_leaves_without_an_error_says_how(tmp_path: Path) -> None:
-    assert failure(tmp_path, "import sys\nstep(0)\nsys.exit(3)\n").endswith("failed in step 1 with exit status 3:\n")
+    left = failure(tmp_path, "import sys\nstep(0)\nsys.exit(3)\n").splitlines()[0]
+    assert left.endswith("failed in step 1 at line 3 of the reference (`sys.exit(3)`): it ended with exit status 3")
     killed = failure(tmp_path, "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n")
-    assert killed.endswith("failed in step 0, killed by SIGKILL:\n")
+    assert "train.py: the reference was ended by SIGKILL in step 0\nthe system kills a process so when" in killed
 
 
 def test_too_few_steps(tmp_path: Path) -> None:
@@ -86,6 +109,48 @@ def test_a_run_that_takes_too_long_says_how_far_it_came(tmp_path: Path, monkeypa
     said = failure(tmp_path, f"print('Downloading data from http://h/x.gz', flush=True)\nstep(0)\n{WAITS}", timeout=4.0)
     assert "the reference was not done in 4 s, in which it came to step 1 of 3" in said
     assert "the script downloads http://h/x.gz, which does not come through here" in said
+
+
+TRAINED = "for k in range(3):\n    step(k)\n"
+# The failures of the migrated script, and: whether it could not be compared, the cause, and what its reason says.
+NET = 'raise TfdpError("w differs on rank(s) 1 from rank 0\'s in the exchange of gradients at train.py:1")\n'
+FAILED = {
+    "an exception of one rank": (
+        "import os\nif rank == 1:\n    raise ValueError('no such folder')\n"
+        "while not (trace.folder.parent / 'rank1' / 'crash.json').exists():\n    pass\n"
+        "raise JobAborted('rank 1 ended with exit status 1')\n",
+        (True, None, "rank 1 failed in step 0 at line 3 of the migrated script"),
+    ),
+    "the same exception of all ranks": (
+        f"\n{TRAINED}open('gone.npz')\n",
+        (True, None, "every rank failed in step 3 at"),
+    ),
+    "another update, found by the runtime": (f"step(0)\n{NET}", (False, "update", "every rank failed in step 1")),
+    "... before there was one": (NET, (True, "update", "every rank failed in step 0")),
+    "an exception after a wrong update": (
+        "scale = 2\nstep(0)\nraise ValueError('too late to matter')\n",
+        (False, "gradient summed", "step 0, rank 0: update of w"),
+    ),
+}
+
+
+def test_a_migrated_run_that_fails_is_no_disproof(tmp_path: Path) -> None:
+    """Unless its steps, or the runtime after the first of them, show that the ranks train other models."""
+    path = tmp_path / "train.py"
+    path.write_text(f"{TRAINED}open('gone.npz')\n")
+    with record(path, 2, 3, reference=TRAINED.encode(), original=path.read_bytes(), timeout=60.0) as recording:
+        proofs = {name: recording.prove(text.encode()) for name, (text, _) in FAILED.items()}
+    for name, (_, (could_not_compare, cause, reason)) in FAILED.items():
+        proof = proofs[name]
+        assert (bool(proof), proof.proved, proof.could_not_compare) == (False, False, could_not_compare), name
+        assert (proof.cause, reason in proof.reason.splitlines()[0]) == (cause, True), (name, proof.reason)
+        assert ("could not be compared: the migrated script failed" in str(proof)) is could_not_compare, name
+    failed = proofs["the same exception of all ranks"].failed_run
+    assert failed is not None
+    assert failed.place.endswith("train.py:3"), "its line in the file of that name, which has one line less"
+    assert (failed.short.splitlines()[0], "line 4, in <module>" in failed.short) == (TRACEBACK, True)
+    assert failed.hint.startswith("the script needs gone.npz, which is not there")
+    assert proofs["an exception after a wrong update"].failed_run is None
 
 
 def test_traces_without_room_end_the_first_run_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,7 +52,7 @@ _TURNS = (
 _OUTPUT = (
     "what the model computes depends here on how many examples a worker has at hand, which is its share of the batch"
 )
-_NEXT = "use the size of the whole batch, a constant with drop_remainder=True, or migrate with --batch per-worker"
+_NEXT = "use the size of the whole batch, a constant with drop_remainder=True, or use --batch per-worker"
 
 _NUMBERS = frozenset({Reduction.CONSTANT, Reduction.MEAN, Reduction.SUM})
 

@@ -19,7 +19,7 @@ _DATA_STAGES = BATCHING | {"shuffle", "prefetch", "take", "skip", "repeat"}
 _DECIDES = "a condition around the training step depends on the batch size, which the workers share"
 
 _COMPARED = "this is compared with the number of examples at hand, and each worker has only its share of the batch"
-_DROP = "leave short batches out by drop_remainder=True, or migrate with --batch per-worker"
+_DROP = "leave short batches out by drop_remainder=True, or use --batch per-worker"
 
 
 class Use(Enum):
@@ -80,7 +80,7 @@ class BatchUses:
         return not isinstance(node, cst.Name) or any(n is node for n in self._origins.index.names.get(node.value, ()))
 
     def _refuse(self, node: cst.CSTNode, reason: str) -> None:
-        next_step = "use the shape of the data here, `tf.shape(x)[0]`, or migrate with --batch per-worker"
+        next_step = "use the shape of the data here, `tf.shape(x)[0]`, or use --batch per-worker"
         self._problems[Problem("TFDP014", node, reason, next_step)] = None
 
     def _decisions(self) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ...verify.proof import Proof
+    from ...verify.proof import FailedRun, Proof
 
 # Of these, what is installed is named: the ways to install TensorFlow, and what computes under it.
 _PACKAGES = ("tfdp", "tensorflow", "tensorflow-cpu", "keras", "tf-keras", "numpy")
@@ -21,6 +21,7 @@ class Verdict(enum.Enum):
 
     PROVED = ("proved", "PROVED", 0)
     NOT_PROVED = ("not proved", "NOT PROVED", 1)
+    COULD_NOT_COMPARE = ("could not be compared", "COULD NOT BE COMPARED", 2)
     COULD_NOT_RUN = ("could not run", "COULD NOT RUN", 2)
 
     def __init__(self, word: str, shout: str, exit_code: int) -> None:
@@ -32,8 +33,9 @@ class Verdict(enum.Enum):
 @dataclass(frozen=True)
 class Account:
     """script: as the user named it. against: the original, where that is another file. options: what was asked for
-    besides, in words by name. proof: None where nothing could be compared; `reason` then says why. original, migrated:
-    source texts, empty where they were not read. seconds: how long it all took. made: date and time, UTC.
+    besides, in words by name. proof: None where nothing could be run; `reason` then says why, and `failed_run` how
+    the reference or the original failed, if one did. original, migrated: source texts, empty where they were not
+    read. seconds: how long it all took. made: date and time, UTC.
     """
 
     script: str
@@ -47,18 +49,26 @@ class Account:
     seconds: float = 0.0
     made: str = ""
     versions: Mapping[str, str] = field(default_factory=dict)
+    failed_run: FailedRun | None = None
 
     @property
     def verdict(self) -> Verdict:
         """The answer."""
         if self.proof is None or self.proof.timed_out or self.proof.randomness_kept:
             return Verdict.COULD_NOT_RUN
+        if self.proof.could_not_compare:
+            return Verdict.COULD_NOT_COMPARE
         return Verdict.PROVED if self.proof.proved else Verdict.NOT_PROVED
 
     @property
     def why(self) -> str:
         """Why nothing is proved, in words; empty where it is."""
         return self.reason if self.proof is None else self.proof.reason
+
+    @property
+    def failed(self) -> FailedRun | None:
+        """The run that failed by itself, of whichever script; None where none did."""
+        return self.failed_run if self.proof is None else self.proof.failed_run
 
 
 def versions() -> dict[str, str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from html import escape
 
 from ...verify.judge import Row
-from ...verify.proof import Proof
+from ...verify.proof import FailedRun, Proof
 from . import changes, chart, curves
 from .account import Account
 from .curves import Curve
@@ -17,6 +17,7 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 _WORD = {
     "proved": "The migrated script trains the same model.",
     "not proved": "The migrated script does not train the same model.",
+    "could not be compared": "The migrated script failed: nothing is proved, and nothing is disproved.",
     "could not run": "Nothing is proved, and nothing is disproved.",
 }
 _SIGNS = {"+": "add", "-": "del", "…": "gap", " ": ""}
@@ -45,8 +46,9 @@ def _body(account: Account) -> Iterator[str]:
             yield _tiles(proof)
             yield from _plots(proof)
         yield from _variables(proof)
-        yield from _checked(proof)
-        yield from _neutralised(proof)
+        if not proof.nothing_compared:
+            yield from _checked(proof)
+            yield from _neutralised(proof)
     yield from _diff(account)
     yield from _reference(account)
     yield from _about(account)
@@ -57,12 +59,20 @@ def _header(account: Account) -> str:
     parts = [
         f'<h1>{escape(account.script)}</h1><p><span class="verdict">{verdict.shout}</span> {_WORD[verdict.word]}</p>'
     ]
-    if account.proof and account.proof.diagnosis:
+    if account.proof is not None and account.proof.diagnosis:
         parts.append(f"<p><b>Likely cause:</b> {escape(account.proof.diagnosis)}</p>")
     if account.why:
         parts.append(f"<pre>{escape(account.why)}</pre>")
+    if account.failed:
+        parts.append(_traceback(account.failed))
     parts.append(_list({**({"original": account.against} if account.against else {}), **account.options}))
     return f'<header class="{verdict.word.replace(" ", "-")}">{"".join(parts)}</header>'
+
+
+def _traceback(failed: FailedRun) -> str:
+    summary = "The traceback: its lines are those of the text that ran"
+    shown = f"<pre>{escape(failed.traceback)}</pre>"
+    return f"<details><summary>{summary}</summary>{shown}</details>"
 
 
 def _tiles(proof: Proof) -> str:

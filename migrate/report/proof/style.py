@@ -18,6 +18,7 @@ p.note { color: var(--soft); max-width: 78ch; }
 code, pre, .code { font: 12.5px/1.5 ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace; }
 header { border-left: 8px solid var(--tone); background: var(--panel); padding: 16px 20px; border-radius: 6px; }
 .proved { --tone: var(--good); } .not-proved { --tone: var(--bad); } .could-not-run { --tone: var(--unknown); }
+.could-not-be-compared { --tone: var(--unknown); } header details { margin-top: 10px; }
 header .verdict { color: var(--tone); font-weight: 700; letter-spacing: .04em; }
 header pre { white-space: pre-wrap; overflow-wrap: anywhere; margin: 10px 0 0; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: 2px 16px; margin: 10px 0 0; }

@@ -12,10 +12,12 @@ from ..streams import printable
 from .account import Account, Verdict
 
 MOST_ROWS = 10
-_COLOUR = {Verdict.PROVED: "green", Verdict.NOT_PROVED: "red", Verdict.COULD_NOT_RUN: "yellow"}
+WHOLE = "its lines are those of the text that ran; --html and --json have all of it"
+_COLOUR = {Verdict.PROVED: "green", Verdict.NOT_PROVED: "red"}
 _WORD = {
     Verdict.PROVED: "trains the same model",
     Verdict.NOT_PROVED: "does NOT train the same model",
+    Verdict.COULD_NOT_COMPARE: "the migrated script failed",
     Verdict.COULD_NOT_RUN: "nothing is proved, and nothing is disproved",
 }
 
@@ -23,16 +25,24 @@ _WORD = {
 def lines(account: Account, *, whole: bool = False) -> Iterator[str]:
     """What there is to say, coloured, the verdict first. whole: every variable, not only the worst."""
     verdict = account.verdict
-    word = click.style(verdict.shout, fg=_COLOUR[verdict], bold=True)
+    word = click.style(verdict.shout, fg=_COLOUR.get(verdict, "yellow"), bold=True)
     yield f"{click.style(printable(account.script), bold=True)}: {word}: {_WORD[verdict]}"
-    yield "  " + ", ".join(f"{name} {value}" for name, value in account.options.items())
     for line in account.why.splitlines():
         yield f"  {printable(line)}"
     proof = account.proof
-    if proof is None:
-        return
-    if proof.diagnosis:
+    if proof is not None and proof.diagnosis:
         yield f"  likely cause: {proof.diagnosis}"
+    if account.failed:
+        yield from (click.style(f"  | {printable(line)}", dim=True) for line in account.failed.short.splitlines())
+        yield click.style(f"  {WHOLE}", dim=True)
+    if account.against:
+        yield f"  original: {printable(account.against)}"
+    yield "  " + ", ".join(f"{name} {value}" for name, value in account.options.items())
+    if proof is not None and not proof.nothing_compared:
+        yield from _figures(proof, whole)
+
+
+def _figures(proof: Proof, whole: bool) -> Iterator[str]:
     if proof.points:
         yield from _losses(proof)
         yield from _differences(proof)

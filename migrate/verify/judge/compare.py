@@ -6,19 +6,20 @@ whose gradient is nothing but cancelled rounding fails nobody, and everything el
 
 Adam gives an element whose gradient is 1e-7 of the others' the same step as the others. Such a gradient is not known to
 the precision asked of the update: elements whose own gradient differs by more than that are left out of the update's
-norm. Their gradient has been judged.
+norm. Their gradient has been judged. Where that is wrong as a whole, nothing is left out: its update is what it makes.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from ..record import Array, Arrays, Call, Header, Lock, Step, Trace
+from .averaged import as_averaged, norm
 
 LOSS, GRADIENT, UPDATE = 1e-6, 1e-5, 1e-4
 # Up to so many times its limit, a loss or gradient in float32 may be rounding, where its terms nearly cancel.
@@ -175,6 +176,7 @@ class _Judge:
         limits = {kind: self._limit(kind, limit) for kind, limit in limits.items()}
         self.found = Comparison(limits=Limits(**limits))
         self._point = Point(0)
+        self._wrong: set[tuple[int, str]] = set()  # of the step: rank and variable of each gradient that no rounding is
 
     def judge(self) -> Comparison:
         for index, expected in enumerate(_steps(self._reference, self._steps)):
@@ -193,10 +195,10 @@ class _Judge:
         """Compare one step; False where going on makes no sense."""
         if not all(self._calls(index, rank, expected, step) for rank, step in enumerate(steps)):
             return False
-        self._point = Point(index)
+        self._point, self._wrong = Point(index), set()
         if index == 0:
             self._start(expected, steps)
-        steps = _as_averaged(expected, steps)
+        steps = as_averaged(expected, steps)
         for number, call in enumerate(expected.calls):
             if not call.inner:
                 calls = [step.calls[number] for step in steps]
@@ -229,8 +231,8 @@ class _Judge:
         for rank, step in enumerate(steps):
             for key in (*self._lock.trained, *self._lock.slots):
                 if key in expected.before and key in step.before:
-                    difference = _norm(step.before[key], expected.before[key])
-                    scale = max(_norm(expected.before[key]), EPSILON)
+                    difference = norm(step.before[key], expected.before[key])
+                    scale = max(norm(expected.before[key]), EPSILON)
                     self._hold(_Place(0, rank, key), "start", difference / scale, EPSILON)
 
     def _loss(self, index: int, number: int, call: Call, calls: Sequence[Call]) -> None:
@@ -246,12 +248,14 @@ class _Judge:
     def _gradients(self, index: int, call: Call, calls: Sequence[Call]) -> None:
         whole = _whole(call)
         for key, gradient in call.gradients.items():
-            scale = max(_norm(gradient), whole * CANCELLED / GRADIENT, 1e-30)
+            scale = max(norm(gradient), whole * CANCELLED / GRADIENT, 1e-30)
             for rank, ours in enumerate(calls):
-                value = _norm(ours.gradients[key], gradient) / scale
+                value = norm(ours.gradients[key], gradient) / scale
                 self.found.gradients[key] = _larger(self.found.gradients.get(key, 0.0), value)
                 self._point = self._point.grown("gradient", value)
                 self._hold(_Place(index, rank, key), "gradient", value, GRADIENT)
+                if not value <= self._limit("gradient", GRADIENT) * self._undecided:
+                    self._wrong.add((rank, key))
 
     def _updates(self, index: int, rank: int, expected: Step, step: Step) -> None:
         # Slots keep gradients; those of a variable whose gradient cancels wholly hold nothing but rounding errors.
@@ -266,11 +270,13 @@ class _Judge:
                     continue  # a slot that is made early, and is not used yet
                 self._fail(_Place(index, rank, key), "missing", 1, 0, "exists in the reference only")
                 continue
-            known = _determined(key, expected.calls, step.calls, self._limit("update", UPDATE) / 10)
+            known: Array = np.array(True)
+            if (rank, key) not in self._wrong:
+                known = _determined(key, expected.calls, step.calls, self._limit("update", UPDATE) / 10)
             wanted, change = (np.where(known, _change(one, key), 0.0) for one in (expected, step))
-            least = max(_norm(expected.after[key]) * EPSILON, 0.0 if key in trained else noise)
-            scale = max(_norm(wanted), least / UPDATE, 1e-30)
-            value = _norm(change, wanted) / scale
+            least = max(norm(expected.after[key]) * EPSILON, 0.0 if key in trained else noise)
+            scale = max(norm(wanted), least / UPDATE, 1e-30)
+            value = norm(change, wanted) / scale
             self.found.updates[key] = _larger(self.found.updates.get(key, 0.0), value)
             self._point = self._point.grown("update", value)
             self._hold(_Place(index, rank, key), "update", value, UPDATE)
@@ -278,8 +284,8 @@ class _Judge:
     def _weights(self, expected: Step, step: Step) -> None:
         for key in self._lock.trained:
             if key in expected.after and key in step.after:
-                scale = max(_norm(expected.after[key]), EPSILON)
-                self._point = self._point.grown("weights", _norm(step.after[key], expected.after[key]) / scale)
+                scale = max(norm(expected.after[key]), EPSILON)
+                self._point = self._point.grown("weights", norm(step.after[key], expected.after[key]) / scale)
 
     def _hold(self, place: _Place, kind: str, value: float, limit: float) -> None:
         limit = self._limit(kind, limit)
@@ -336,52 +342,9 @@ def _determined(key: str, expected: Sequence[Call], calls: Sequence[Call], preci
     return known
 
 
-def _as_averaged(expected: Step, steps: Sequence[Step]) -> Sequence[Step]:
-    """The steps with the gradients that went on from their calls.
-
-    A script may average or add up by hand, out of sight, what its tape gives. That it has is known where the ranks'
-    gradients differ, and their variables end the step alike to the last bit; whether it did so rightly, and which of
-    the two, the update tells.
-    """
-    pairs = zip(expected.calls, zip(*(step.calls for step in steps), strict=True), strict=True)
-    by_call = [_averaged(call, calls, steps) for call, calls in pairs]
-    return [replace(step, calls=tuple(calls[rank] for calls in by_call)) for rank, step in enumerate(steps)]
-
-
-def _averaged(expected: Call, calls: Sequence[Call], steps: Sequence[Step]) -> Sequence[Call]:
-    """One call of all ranks."""
-    first, *others = calls
-    known = first.inner or first.combined
-    if known or all(_alike(call.gradients, first.gradients, first.gradients) for call in others):
-        return calls
-    after = steps[0].after
-    if not all(_alike(step.after, after, [key for key in first.gradients if key in after]) for step in steps):
-        return calls
-    total = {key: np.sum([call.gradients[key] for call in calls], axis=0) for key in first.gradients}
-    mean = {key: value / len(calls) for key, value in total.items()}
-    far, near = (math.hypot(*(_norm(g, expected.gradients[key]) for key, g in each.items())) for each in (mean, total))
-    if near < far:
-        # The loss is a sum that is divided by the batch of all, and the ranks' parts of it are added up.
-        return [replace(call, loss=call.loss * len(calls), gradients=total) for call in calls]
-    return [replace(call, gradients=mean) for call in calls]
-
-
-def _alike(one: Arrays, other: Arrays, keys: Iterable[str]) -> bool:
-    return all(key in one and np.array_equal(one[key], other[key], equal_nan=True) for key in keys)
-
-
 def _whole(call: Call) -> float:
     """The norm of all gradients of a call together."""
-    return math.hypot(*(_norm(gradient) for gradient in call.gradients.values()))
-
-
-def _norm(value: Array, other: Array | None = None) -> float:
-    wide = value.astype(np.float64)
-    if other is None:
-        return float(np.linalg.norm(wide))
-    same = (wide == other) | (np.isnan(wide) & np.isnan(other))
-    with np.errstate(invalid="ignore"):
-        return float(np.linalg.norm(np.where(same, 0.0, wide - other)))
+    return math.hypot(*(norm(gradient) for gradient in call.gradients.values()))
 
 
 def _same(before: Array | None, after: Array) -> bool:

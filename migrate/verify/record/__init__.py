@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .coverage import BYTES, FEWEST, MOST, SECONDS, Coverage, Pass, Passes, read_coverage, write_coverage
+from .crash import Crash, one_line, read_crash, write_crash
 from .effects import (
     EFFECTS_FILE,
     Effect,
@@ -71,6 +72,7 @@ __all__ = [
     "Arrays",
     "Call",
     "Coverage",
+    "Crash",
     "Data",
     "Delivery",
     "DeliveryKind",
@@ -96,9 +98,11 @@ __all__ = [
     "judge_settings",
     "last_words",
     "mark_effects",
+    "one_line",
     "own_copy",
     "protect",
     "read_coverage",
+    "read_crash",
     "read_effects",
     "read_examples",
     "read_settings",
@@ -107,6 +111,7 @@ __all__ = [
     "show",
     "steps_in",
     "write_coverage",
+    "write_crash",
     "write_examples",
     "write_settings",
 ]

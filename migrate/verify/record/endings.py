@@ -14,7 +14,7 @@ _AT_START = re.compile(
 )
 _STYLE = re.compile(r"\x1b\[[\d;]*m")
 # How the proof's own process calls the script. Its other frames are kept: they may be at fault.
-_OWN_FRAME = re.compile(_MARK + r'  File "(?:<string>", line 1, in <module>|[^"]*/verify/_child\.py")')
+_OWN_FRAME = re.compile(_MARK + r'  File "(?:<string>", line 1, in <module>|[^"]*/verify/traced/child\.py")')
 _UNDER_FRAME = re.compile(_MARK + r"    ")
 
 

@@ -49,7 +49,7 @@ def tfdp_join(group):
     lengths = [[tuple(getattr(part, "shape", ())[1:]) for part in tfdp_tf.nest.flatten(batch)] for batch in group]
     if any(each != lengths[0] for each in lengths):
         raise ValueError("these batches have lengths of their own, so {size} of them are no batch of one process; "
-                         "migrate the script with --batch global, where the workers share each batch")
+                         "use --batch global, where the workers share each batch")
     return tfdp_tf.nest.map_structure(tfdp_rows_of_all, *group)
 
 

@@ -91,7 +91,9 @@ def _made(  # noqa: PLR0917
         reason = "no gradient of a tape reaches an update and no model is fitted, so there is nothing to compare"
         raise NoReferenceError(f"{path}: {reason}")
     if script.migrated:
-        raise NoReferenceError(f"{path}: this script is migrated already; name its original: --against ORIGINAL")
+        reason = "this script is migrated already, and no original of it was found beside it (FILE.orig) or in git"
+        keep = "`tfdp migrate --backup` leaves it beside the script the next time"
+        raise NoReferenceError(f"{path}: {reason}; name its original: --against ORIGINAL; {keep}")
     if problems := [*script.problems(batch), *script.shard_plan.starred]:
         first = problems[0]
         raise NoReferenceError(

@@ -34,10 +34,12 @@ from ..record import (
     real_path,
     scratch_place,
     write_coverage,
+    write_crash,
 )
 from . import float64 as _float64
 from . import keras as _keras
 from . import xla
+from .crashes import crash
 from .data import RecordOrder, Seeds
 from .draws import Draws
 from .effects import Watch
@@ -154,12 +156,21 @@ class Session:
         try:
             _run_as_main(self.spec)
         except SystemExit as reason:
-            self.end("ended" if reason.code in (None, 0) else "crashed")
+            if reason.code not in (None, 0):
+                self._crashed(reason)
+                self.end("crashed")
+            else:
+                self.end("ended")
             raise
-        except BaseException:
+        except BaseException as error:
+            self._crashed(error)
             self.end("crashed")
             raise
         self.end("ended")
+
+    def _crashed(self, error: BaseException) -> None:
+        spec = self.spec
+        self.guard(lambda: write_crash(self.trace.folder, crash(error, spec.path, spec.root, self.lines)))
 
     def stop(self, outcome: str) -> NoReturn:
         """End the process, from whatever loop or callback it is in."""

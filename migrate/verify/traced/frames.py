@@ -57,6 +57,10 @@ class Lines:
         """The innermost line of the script that is running, empty where none is."""
         return next((str(line) for line in map(self._line, frames()) if line), "")
 
+    def origin(self, path: str, line: int) -> int | None:
+        """The script's line from which AutoGraph made a line of its own."""
+        return self._origins.get((path, line))
+
     def _line(self, frame: FrameType) -> int | None:
         path = frame.f_code.co_filename
-        return frame.f_lineno if path == self._script else self._origins.get((path, frame.f_lineno))
+        return frame.f_lineno if path == self._script else self.origin(path, frame.f_lineno)
