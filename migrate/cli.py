@@ -100,16 +100,30 @@ def migrate(
 
 @main.command(context_settings={"allow_interspersed_args": False}, options_metavar="-np N [--]")
 @click.option("-np", "np", metavar="N", type=click.IntRange(min=1), required=True, help="How many processes to start.")
+@click.option(
+    "--tf-log",
+    type=click.Choice(["quiet", "all"]),
+    help="Whether to show what TensorFlow's C++ code says whenever it starts.  [default: quiet]",
+)
+@click.option(
+    "--traceback",
+    type=click.Choice(["cause", "full"]),
+    default="cause",
+    show_default=True,
+    help="cause: that of the process that failed first, with libraries' frames folded. full: all of every process.",
+)
+@click.option("--log-dir", metavar="DIR", help="Keep all output there too, by process and as it is.")
 @click.argument("command", metavar="SCRIPT [ARGS]...", nargs=-1, required=True, type=click.UNPROCESSED)
 @click.pass_context
-def run(ctx: click.Context, np: int, command: tuple[str, ...]) -> None:
+def run(ctx: click.Context, /, np: int, command: tuple[str, ...], **shown: Any) -> None:
     """Run a migrated script on N processes of this machine.
 
-    Everything after SCRIPT is passed to it. The exit status is that of the first process that fails.
+    Everything after SCRIPT is passed to it. The exit status is that of the first process that fails, and why it failed
+    is the last that is said.
     """
     from ..runtime import launch
 
-    ctx.exit(launch.main(np, list(command)))
+    ctx.exit(launch.main(np, list(command), launch.Screen(**shown)))
 
 
 @main.command(short_help="Prove that a migrated script trains the same model.")
