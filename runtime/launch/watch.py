@@ -191,7 +191,8 @@ class Watch:
                 return
             if self.first is None:
                 self.stopped_by = number
-                say(self._asks(number))
+                if not self.unread:
+                    say(self._asks(number))
             self._kill_at = self._kill_at or time.monotonic() + self._grace
         self._send(number)
 
