@@ -189,7 +189,7 @@ class _Launch:
     def _own_status(self, cause: Child) -> int:
         """What Python would have ended with, where an exception was told and we had to end the process."""
         assert cause.status is not None
-        told = self._told_by == cause.rank
+        told = self._told_by == cause.rank or cause.rank in self._spoken
         return 1 if told and cause.status in (-signal.SIGTERM, -signal.SIGKILL) else cause.status
 
     def _cause(self, first: Child | None) -> Child | None:

@@ -50,9 +50,10 @@ class Report:
             self._output.show(rank, lines)
 
     def interrupted(self) -> None:
-        """A signal has ended the job: where each rank was at that time is no news."""
-        for rank in self._endings:
-            self._show(rank, _INTERRUPTED)
+        """A signal has ended the job: where each rank was at that time is no news, but what failed after it is."""
+        for rank, ending in self._endings.items():
+            untold = tracebacks.names(tracebacks.last(ending.traceback), _INTERRUPTED)
+            self._show(rank, _INTERRUPTED, untold=untold)
 
     def failed(self, failure: Failure, memory: OutOfMemory) -> list[str]:
         """Show what was held, the cause's last, and give the sentences that follow."""
@@ -61,22 +62,27 @@ class Report:
         alike = [rank for rank, each in self._endings.items() if rank != cause and own and each.traceback == own]
         for rank in self._endings:
             if rank != cause:
-                self._show(rank, _SHARED, alike=rank in alike)
+                untold = rank in alike or tracebacks.names(self._endings[rank].traceback, _SHARED)
+                self._show(rank, _SHARED, untold=untold)
         repeated = self._repeated(failure)
         self._show(cause)
         if not own:  # it was shown as it came: all of it, or because the rank took its time to end
             own = tracebacks.ending(self._output.tail(cause)).traceback
         return [*repeated, *_who(failure, alike), *_why(failure, own, memory)]
 
-    def _show(self, rank: int, unless: Sequence[str] = (), *, alike: bool = False) -> None:
-        """Show what was held of a rank, without a traceback that names one of the exceptions `unless`."""
+    def _show(self, rank: int, logged: Sequence[str] = (), *, untold: bool = False) -> None:
+        """Show what was held of a rank, without what C++ code has logged of the exceptions `logged`.
+
+        untold: without its traceback.
+        """
         ending = self._endings[rank]
         if rank not in self._failed:
             self._output.show(rank, self._held[rank])
-        elif alike or tracebacks.names(ending.traceback, unless):
-            self._output.show(rank, [*ending.before, *ending.after])
-        else:
-            self._output.show(rank, [*ending.before, *tracebacks.folded(ending.traceback), *ending.after])
+            return
+        before, after = ending.before, ending.after
+        if logged:
+            before, after = (tracebacks.without_logged(part, logged) for part in (before, after))
+        self._output.show(rank, [*before, *(() if untold else tracebacks.folded(ending.traceback)), *after])
 
     def _repeated(self, failure: Failure) -> list[str]:
         """The last lines of the cause's stderr, where they are not the last ones on the screen."""

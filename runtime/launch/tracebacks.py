@@ -116,18 +116,35 @@ def folded(lines: Sequence[bytes]) -> list[bytes]:
 
 def raised(lines: Sequence[bytes]) -> str:
     """Kind and message of the exception of a traceback, in one line; of one that TensorFlow has wrapped, its own."""
-    top = max((at for at, line in enumerate(lines) if line == _HEADER and _is_top(lines, at)), default=-1)
-    said = [line for line in lines[top + 1 :] if line and not line.startswith(b" ")]
+    said = [line for line in last(lines)[1:] if line and not line.startswith(b" ")]
     if not said:
         return ""
     wrapped = next((line for line in said[1:] if _NAMED.match(line)), said[0])
     return _MODULE.sub(b"", wrapped).decode("utf-8", "replace")[:_TEXT]
 
 
+def last(lines: Sequence[bytes]) -> Sequence[bytes]:
+    """Of a chain of tracebacks the last one."""
+    return lines[max((at for at in range(len(lines)) if _is_top(lines, at)), default=0) :]
+
+
 def names(lines: Sequence[bytes], kinds: Sequence[str]) -> bool:
-    """Whether an exception of one of these kinds was raised in a traceback, also if another one came out of it."""
-    said = (_MODULE.sub(b"", line).partition(b":")[0].decode("utf-8", "replace") for line in lines)
-    return any(kind in kinds for kind in said)
+    """Whether a traceback names an exception of one of these kinds, if only in a message, as where C++ replaces one."""
+    wanted = _any_of(kinds)
+    return any(wanted.search(line) for line in lines if not line.startswith(b" "))
+
+
+def without_logged(lines: Sequence[bytes], kinds: Sequence[str]) -> list[bytes]:
+    """Without what TensorFlow's C++ code has logged of exceptions of these kinds, with Python's traceback of each."""
+    wanted = _any_of(kinds)
+    found: list[bytes] = []
+    at = 0
+    while at < len(lines):
+        said = startup.complaint(lines[at])
+        end = _end_of_logged(lines, at, said) if said is not None and wanted.search(said) else 0
+        found += lines[at : at + 1] if not end else []
+        at = end or at + 1
+    return found
 
 
 def place(lines: Sequence[bytes]) -> Frame | None:
@@ -140,9 +157,13 @@ def place(lines: Sequence[bytes]) -> Frame | None:
     return own[0] if any(map(_STACK.fullmatch, lines)) else own[-1]
 
 
+def _any_of(kinds: Sequence[str]) -> "re.Pattern[bytes]":
+    return re.compile(rb"\b(?:" + "|".join(kinds).encode() + rb")\b")
+
+
 def _is_top(lines: Sequence[bytes], at: int) -> bool:
-    """Not one that stands in the message of another: those have an empty line in front of each frame."""
-    return at + 1 < len(lines) and lines[at + 1] != b""
+    """A header, and not one in the message of another traceback: those have an empty line in front of each frame."""
+    return lines[at] == _HEADER and at + 1 < len(lines) and lines[at + 1] != b""
 
 
 def _end(lines: Sequence[bytes], at: int) -> int:
@@ -171,7 +192,7 @@ def _end(lines: Sequence[bytes], at: int) -> int:
 
 def _begin(lines: Sequence[bytes], said: int) -> int:
     """Where the traceback begins whose exception is named at `said`, with those that led to it."""
-    header = next((at for at in range(said - 1, -1, -1) if lines[at] == _HEADER and _is_top(lines, at)), None)
+    header = next((at for at in range(said - 1, -1, -1) if _is_top(lines, at)), None)
     if header is None:
         return said
     chained = header >= 3 and lines[header - 1] == lines[header - 3] == b"" and lines[header - 2] in _CHAINED
@@ -201,6 +222,22 @@ def _end_of_copy(lines: Sequence[bytes], at: int, told: Sequence[bytes]) -> int:
     while at + 1 < len(lines) and _NODE.fullmatch(lines[at + 1]):
         at += 1
     return at + 1
+
+
+def _end_of_logged(lines: Sequence[bytes], at: int, said: bytes) -> int:
+    """Where a logged error ends that begins at `at`: with the exception that it names, if a traceback follows."""
+    at += 1
+    if at + 1 < len(lines) and lines[at] == _HEADER and not _is_top(lines, at):
+        end = at + 1
+        while end < len(lines) and (not lines[end] or lines[end].startswith(b"  ")):
+            end += 1
+        if end < len(lines) and said.endswith(_MODULE.sub(b"", lines[end])):
+            at = end + 1
+            while at < len(lines) and not lines[at]:
+                at += 1
+    while at < len(lines) and _NODE.fullmatch(lines[at]):
+        at += 1
+    return at
 
 
 def _one_thread(lines: Sequence[bytes]) -> Iterator[bytes]:

@@ -134,3 +134,26 @@ Extension modules: numpy.core._multiarray_umath (total: 1)""".split(b"\n")
         "  … 1 frame in python …".encode(),
         lines[7],
     ]
+
+
+def test_an_interrupted_call_of_tensorflow_logs_one_exception_and_raises_another():
+    logged = WRAPPED[: WRAPPED.index(b"another own line") + 1]
+    raised = [
+        b"Traceback (most recent call last):",
+        b'  File "/home/me/train.py", line 15, in <module>',
+        b"RuntimeError: pybind11::error_already_set: ORIGINAL Error REPLACED BY KeyboardInterrupt: <EMPTY MESSAGE>",
+        b"",
+        b"At:",
+        b"  /home/me/train.py(15): <module>",
+        b"",
+    ]
+    found = tracebacks.ending([*logged, *raised], raised[2:])
+    assert (found.traceback, found.after) == (raised, [])
+    assert tracebacks.names(found.traceback, ["KeyboardInterrupt"])
+    assert tracebacks.without_logged(found.before, ["JobAborted"]) == [b"own line", b"another own line"]
+    assert tracebacks.without_logged(found.before, ["StallError"]) == found.before
+
+
+def test_what_fails_while_an_exception_is_handled_is_the_last_of_the_chain():
+    assert tracebacks.names(CHAIN, ["FileNotFoundError"])
+    assert not tracebacks.names(tracebacks.last(CHAIN), ["FileNotFoundError"])
