@@ -112,20 +112,33 @@ def migrate(
     required=True,
     help="How many processes to start; auto: one for each GPU.",
 )
+@click.option(
+    "--tf-log",
+    type=click.Choice(["quiet", "all"]),
+    help="Whether to show what TensorFlow's C++ code says whenever it starts.  [default: quiet]",
+)
+@click.option(
+    "--traceback",
+    type=click.Choice(["cause", "full"]),
+    default="cause",
+    show_default=True,
+    help="cause: that of the process that failed first, with libraries' frames folded. full: all of every process.",
+)
+@click.option("--log-dir", metavar="DIR", help="Keep all output there too, by process and as it is.")
 @click.option("--independent", is_flag=True, help="Let a script that is not migrated train N models, one a process.")
 @click.argument(
     "command", metavar="SCRIPT|-m MODULE|COMMAND [ARGS]...", nargs=-1, required=True, type=click.UNPROCESSED
 )
 @click.pass_context
-def run(ctx: click.Context, np: int, independent: bool, command: tuple[str, ...]) -> None:
+def run(ctx: click.Context, /, np: int, independent: bool, command: tuple[str, ...], **shown: Any) -> None:
     """Run a migrated script on N processes of this machine.
 
-    Everything after SCRIPT is passed to it. The exit status is that of the first process that fails. A script that
-    trains and never calls dp.init() is not run: exit 1.
+    Everything after SCRIPT is passed to it. The exit status is that of the first process that fails, and why it failed
+    is the last that is said. A script that trains and never calls dp.init() is not run: exit 1.
     """
     from . import running
 
-    ctx.exit(running.run(np, list(command), independent))
+    ctx.exit(running.run(np, list(command), independent, shown))
 
 
 @main.command(short_help="Prove that a migrated script trains the same model.")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from . import inputs, unjoined
 from .report.streams import say
@@ -12,8 +13,8 @@ _WOULD_TRAIN_APART = 1
 _USAGE_ERROR = 2
 
 
-def run(size: int, command: Sequence[str], independent: bool) -> int:
-    """Start a script or command on `size` processes and return the exit code."""
+def run(size: int, command: Sequence[str], independent: bool, shown: Mapping[str, Any]) -> int:
+    """Start a script or command on `size` processes and return the exit code. shown: as `launch.Screen` takes it."""
     from ..runtime import launch
 
     first = command[0]
@@ -23,4 +24,4 @@ def run(size: int, command: Sequence[str], independent: bool) -> int:
     if size > 1 and not independent and (found := unjoined.certainly_trains(command)) is not None:
         say(f"tfdp: {launch.independent_copies(size, *found)}")
         return _WOULD_TRAIN_APART
-    return launch.main(size, command, independent=independent)
+    return launch.main(size, command, launch.Screen(**shown), independent=independent)

@@ -2,7 +2,7 @@
 
 Each rank inherits two file descriptors: the shared memory, and its end of a socketpair to the job's store in this
 process. No port is opened and no file is made, and with the last process all of it is gone. The ranks' output comes
-out line by line with the rank in front; standard input is empty.
+out line by line with the rank in front (`screen` says what is left out of it); standard input is empty.
 
 The first rank that fails is the cause: the others learn it, in a collective or a fetch, and are stopped. Nothing
 survives the launcher, even one that is killed: the kernel ends the ranks with it, and a guardian process ends what
@@ -24,12 +24,14 @@ from ..transports import DEFAULT_BYTES, FINISHED, Arena
 from . import children, unjoined, watch
 from .children import Child, Guardian
 from .command import CommandError, command, environment, topology
-from .output import Output
+from .logs import Logs
+from .memory import OutOfMemory
+from .output import Output, Shown
+from .report import Failure, Report, listed
+from .screen import TF_LOG, TRACEBACKS, Screen
 from .store_server import StoreServer
 from .unjoined import Unjoined, independent_copies
 from .watch import Signals, Watch
-
-__all__ = ["independent_copies", "main"]
 
 _USAGE_ERROR = 2
 _CANNOT_RUN = 126
@@ -37,8 +39,10 @@ _NOT_FOUND = 127
 _STORE_BYTES = 4 * 2**30
 _GRACE_SECONDS = 10.0
 
+__all__ = ["TF_LOG", "TRACEBACKS", "Screen", "independent_copies", "main"]
 
-def main(np: int, argv: Sequence[str], *, independent: bool = False) -> int:
+
+def main(np: int, argv: Sequence[str], screen: Screen | None = None, *, independent: bool = False) -> int:
     """Run a script or command on `np` processes and return the exit status for this process.
 
     That is 0, or the status of the rank that failed first (128 + N for signal N), or 128 + N when signal N ended the
@@ -48,6 +52,7 @@ def main(np: int, argv: Sequence[str], *, independent: bool = False) -> int:
         np: how many ranks, at least 1.
         argv: a Python script (a file that ends in `.py` or is not executable), `-m module`, or any command; and its
             arguments.
+        screen: what of the ranks' output is shown and kept.
         independent: let ranks train though they have not joined the job, each a model of its own.
     """
     if threading.current_thread() is not threading.main_thread():
@@ -56,7 +61,7 @@ def main(np: int, argv: Sequence[str], *, independent: bool = False) -> int:
         if np < 1:
             raise CommandError(f"-np is {np}: at least one process is needed")
         line = command(argv)
-        return _Launch(np, line, os.environ, independent).run()
+        return _Launch(np, line, os.environ, screen or Screen(), independent).run()
     except (CommandError, TransportError) as error:
         watch.say(str(error))
         return _USAGE_ERROR
@@ -65,7 +70,9 @@ def main(np: int, argv: Sequence[str], *, independent: bool = False) -> int:
 class _Launch:
     """One job from the start of its ranks to its exit status."""
 
-    def __init__(self, size: int, line: Sequence[str], environ: Mapping[str, str], independent: bool) -> None:
+    def __init__(
+        self, size: int, line: Sequence[str], environ: Mapping[str, str], screen: Screen, independent: bool
+    ) -> None:
         self._line = line
         self._environ = environ
         self._job = secrets.token_hex(16)
@@ -75,9 +82,14 @@ class _Launch:
         self._memory_fd = Arena.create(size, int(_number(environ, "TFDP_SHM_BYTES", DEFAULT_BYTES)))
         self._arena = Arena(self._memory_fd, size)
         self._stall = _number(environ, STALL, DEFAULT_STALL_SECONDS)
-        self._store = StoreServer(size, self._job, store_bytes, self._told)
+        self._shown = _shown(screen, size, environ)
+        self._store = StoreServer(size, self._job, store_bytes, self._told, self._spoke)
         self._unjoined = None if independent or size == 1 else Unjoined()
         self._told_by: int | None = None
+        self._told_reason = ""
+        self._spoken: dict[int, bytes] = {}
+        self._spoken_at: dict[int, float] = {}
+        self._memory = OutOfMemory()
         self._wake: Callable[[], None] = lambda: None
         self._ranks: list[Child] = []
         self._size = size
@@ -96,6 +108,7 @@ class _Launch:
                 failed=self._failed,
                 finished=self._finished,
                 ending=self._ending,
+                spoken=self._spoken_at,
             )
             try:
                 try:
@@ -103,7 +116,13 @@ class _Launch:
                 except OSError as error:
                     watch.say(f"cannot run {self._line[0]}: {error.strerror}")
                     return _NOT_FOUND if isinstance(error, FileNotFoundError) else _CANNOT_RUN
-                output = Output(self._ranks, *_streams(), watching.unread_by(signals))
+                output = Output(
+                    self._ranks,
+                    _streams(),
+                    self._shown,
+                    broken=watching.unread_by(signals),
+                    ending=lambda: self._is_ending(watching),
+                )
                 watching.run(signals)
             finally:
                 children.end(self._ranks, guardian)
@@ -135,7 +154,7 @@ class _Launch:
     def _told(self, rank: int, reason: str) -> None:
         """A rank says that it has failed; its process may take long to end."""
         self._arena.abort(rank, reason)
-        self._told_by = rank
+        self._told_by, self._told_reason = rank, reason
         self._wake()
 
     def _ending(self) -> int | None:
@@ -146,32 +165,52 @@ class _Launch:
                 self._told_by = self._unjoined.ranks[0]
         return self._told_by
 
+    def _spoke(self, rank: int, exception: bytes) -> None:
+        self._spoken[rank], self._spoken_at[rank] = exception, time.monotonic()
+        self._wake()
+
+    def _is_ending(self, watching: Watch) -> bool:
+        return any(known is not None for known in (watching.first, watching.stopped_by, self._told_by))
+
     def _finished(self, rank: int) -> None:
         self._arena.set_state(rank, FINISHED)
         self._store.finished(rank)
 
     def _conclude(self, watching: Watch, output: Output, seconds: float) -> int:
+        report = Report(output, self._ranks, self._spoken)
+        if self._shown.logs is not None and self._shown.logs.failed:
+            watch.say(self._shown.logs.failed)
         if watching.stopped_by is not None:
-            if watching.first is None and not watching.unread:
-                return 0  # every rank has taken the signal as a request to finish, and has
-            watch.say(f"stopped by {signal.Signals(watching.stopped_by).name}")
-            return 128 + watching.stopped_by
+            return self._interrupted(watching, watching.stopped_by, report, seconds)
         if self._unjoined is not None and self._unjoined.first is not None:
+            report.all_is_well()
             watch.say(independent_copies(self._size, *self._unjoined.first))
             if watching.first is None or watching.first.rank in self._unjoined.ranks:
                 return 1
         cause = self._cause(watching.first)
         if cause is None or cause.status is None:
+            report.all_is_well()
             return 0
         status = self._own_status(cause)
-        for line in watch.report(cause, status, watching.stopped, output.tail(cause.rank), seconds):
+        told = self._told_reason.removeprefix(f"rank {cause.rank} ended with ") if self._told_by == cause.rank else ""
+        for line in report.failed(Failure(cause, status, watching.stopped, told, seconds), self._memory):
             watch.say(line)
         return children.exit_status(status)
+
+    def _interrupted(self, watching: Watch, number: int, report: Report, seconds: float) -> int:
+        name = signal.Signals(number).name
+        report.interrupted()
+        if watching.first is None and not watching.unread:
+            watch.say(f"all ranks finished in order on {name}, after {seconds:.1f} s")
+            return 0  # every rank has taken the signal as a request to finish, and has
+        killed = f"; {listed(watching.killed)} did not end and had to be killed" if watching.killed else ""
+        watch.say(f"stopped by {name} after {seconds:.1f} s{killed}")
+        return 128 + number
 
     def _own_status(self, cause: Child) -> int:
         """What Python would have ended with, where an exception was told and we had to end the process."""
         assert cause.status is not None
-        told = self._told_by == cause.rank
+        told = self._told_by == cause.rank or cause.rank in self._spoken
         return 1 if told and cause.status in (-signal.SIGTERM, -signal.SIGKILL) else cause.status
 
     def _cause(self, first: Child | None) -> Child | None:
@@ -180,6 +219,12 @@ class _Launch:
         if first is not None and writer is not None and writer < self._size and self._ranks[writer].status:
             return self._ranks[writer]
         return first
+
+
+def _shown(screen: Screen, size: int, environ: Mapping[str, str]) -> Shown:
+    loud = screen.tf_log or ("all" if environ.get("TF_CPP_MIN_LOG_LEVEL") == "0" else "quiet")
+    logs = Logs(screen.log_dir, size) if screen.log_dir is not None else None
+    return Shown(startup_lines=loud == "all", last_words=screen.traceback == "full", logs=logs)
 
 
 def _streams() -> tuple[int, int]:

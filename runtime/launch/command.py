@@ -57,6 +57,8 @@ def environment(base: Mapping[str, str], joined: Mapping[str, str], size: int, c
     """`base` with the job's variables, and with thread counts that share `cores` out where the user has set none."""
     found = {name: value for name, value in base.items() if name not in (*local.NEEDED, local.JOINED)} | dict(joined)
     found.setdefault("PYTHONUNBUFFERED", "1")
+    # A crash in native code says nothing by itself; with this Python says where it was.
+    found.setdefault("PYTHONFAULTHANDLER", "1")
     if size > 1:
         # The order of a set of strings may decide about data (label numbers, file lists): one order on all ranks.
         found.setdefault("PYTHONHASHSEED", str(int(joined[local.SEED]) % 2**32))

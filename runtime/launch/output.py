@@ -5,76 +5,82 @@ import os
 import select
 import selectors
 import threading
+import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
+from . import startup
 from .children import Child
+from .held import Held
+from .lines import Lines, Pace
+from .logs import Logs
 
 _READ_BYTES = 2**16
-_LINE_BYTES = 2**20
-_TAIL_LINES = 20
+_TAIL_LINES = 400
+_STDOUT, _STDERR = 0, 1
 
 
-class Lines:
-    """Cuts a stream into lines.
+@dataclass(frozen=True)
+class Shown:
+    """What of the ranks' lines is shown as they come, and where everything is kept.
 
-    A bare carriage return ends a line too: a progress bar that redraws itself would otherwise be shown only at its end.
+    startup_lines: whether those of TensorFlow's C++ code are.
+    last_words: whether what may be a rank's last words is, instead of being held until the job has ended.
     """
 
-    def __init__(self) -> None:
-        self._rest = b""
-
-    def feed(self, data: bytes) -> list[bytes]:
-        """The lines that are complete with `data`, without their ends."""
-        text = self._rest + data
-        # A carriage return at the very end may be half of a line end.
-        held = b"\r" if text.endswith(b"\r") else b""
-        text = text[: len(text) - len(held)].replace(b"\r\n", b"\n")
-        *pieces, rest = text.split(b"\n")
-        lines = [line for piece in pieces for line in _redrawn(piece)]
-        *redrawn, rest = rest.split(b"\r")
-        lines += [line for line in redrawn if line]
-        self._rest = rest + held
-        if len(self._rest) > _LINE_BYTES:
-            lines.append(self._rest)
-            self._rest = b""
-        return lines
-
-    def end(self) -> list[bytes]:
-        """What is left at the end of the stream."""
-        rest, self._rest = self._rest.rstrip(b"\r"), b""
-        return [rest] if rest else []
+    startup_lines: bool
+    last_words: bool
+    logs: Logs | None
 
 
-def _redrawn(line: bytes) -> list[bytes]:
-    if b"\r" not in line:
-        return [line]
-    return [piece for piece in line.split(b"\r") if piece]
+class _Stream:
+    """One stream of one rank."""
+
+    def __init__(self, rank: int, which: int, pace: Pace) -> None:
+        self.rank, self.which = rank, which
+        self.lines = Lines(pace)
 
 
 class Output:
     """Reads the pipes of all ranks on a thread of its own and writes prefixed lines."""
 
-    def __init__(self, children: Sequence[Child], stdout: int, stderr: int, broken: Callable[[], None]) -> None:
-        """`stdout` and `stderr` are the file descriptors to write to; `broken` is called when nobody reads them."""
-        self._targets = (stdout, stderr)
+    def __init__(
+        self,
+        children: Sequence[Child],
+        targets: tuple[int, int],
+        shown: Shown,
+        *,
+        broken: Callable[[], None],
+        ending: Callable[[], bool],
+    ) -> None:
+        """`targets` are the file descriptors to write to.
+
+        broken: called when nobody reads them.
+        ending: whether a rank has failed, or a signal has come.
+        """
+        self._targets = targets
+        self._shown = shown
         self._broken = broken
         self._unread = False
         self._selector = selectors.DefaultSelector()
-        self._lines: dict[int, Lines] = {}
         self._tails = [collections.deque[bytes](maxlen=_TAIL_LINES) for _ in children]
+        self._held = [Held(ending) for _ in children]
+        self._streams: list[_Stream] = []
+        self._last: tuple[int, int] | None = None
         self._ended = threading.Event()
         self._wake_in, self._wake_out = os.pipe()
         self._selector.register(self._wake_in, selectors.EVENT_READ)
         for child in children:
+            pace = Pace()
             for which, pipe in enumerate((child.process.stdout, child.process.stderr)):
                 assert pipe is not None
-                self._selector.register(pipe, selectors.EVENT_READ, (child.rank, which))
-                self._lines[pipe.fileno()] = Lines()
+                self._streams.append(_Stream(child.rank, which, pace))
+                self._selector.register(pipe, selectors.EVENT_READ, self._streams[-1])
         self._thread = threading.Thread(target=self._run, name="tfdp-output", daemon=True)
         self._thread.start()
 
     def finish(self) -> None:
-        """Wait until all that the ranks wrote has been written; call it after they have ended.
+        """Wait until all that the ranks wrote has been written, or is held; call it after they have ended.
 
         What a process that has left its rank's process group writes from now on is not waited for.
         """
@@ -83,15 +89,30 @@ class Output:
         self._thread.join()
         for end in (self._wake_in, self._wake_out):
             os.close(end)
+        if self._shown.logs is not None:
+            self._shown.logs.close()
 
-    def tail(self, rank: int) -> list[str]:
-        """The last lines of the rank's stderr."""
-        return [line.decode("utf-8", "replace") for line in self._tails[rank]]
+    def held(self, rank: int) -> list[bytes]:
+        """The lines of the rank's stderr that have not been shown: `show` is to be called with those that shall be."""
+        return self._held[rank].release()
+
+    def tail(self, rank: int) -> list[bytes]:
+        """The last lines of the rank's stderr that have been shown."""
+        return list(self._tails[rank])
+
+    def ends_with(self, rank: int) -> bool:
+        """Whether the last line on the screen is one of the rank's stderr."""
+        return self._last == (rank, _STDERR)
+
+    def show(self, rank: int, lines: Sequence[bytes]) -> None:
+        """Write lines of the rank's stderr; after `finish` on any thread."""
+        self._tails[rank].extend(lines)
+        self._put(rank, _STDERR, lines)
 
     def _run(self) -> None:
         while True:
             # What the ranks wrote before they ended is in the pipes and ready.
-            ready = self._selector.select(0 if self._ended.is_set() else None)
+            ready = self._selector.select(0 if self._ended.is_set() else self._timeout())
             pipes = [key for key, _ in ready if key.fd != self._wake_in]
             for key in pipes:
                 self._pass_on(key)
@@ -99,28 +120,54 @@ class Output:
                 break
             if self._ended.is_set() and self._wake_in in self._selector.get_map():
                 self._selector.unregister(self._wake_in)
+            self._look()
         for key in list(self._selector.get_map().values()):
             if key.fd != self._wake_in:
                 self._end(key)
         self._selector.close()
 
+    def _timeout(self) -> float | None:
+        times = [each.lines.due for each in self._streams] + [each.due for each in self._held]
+        due = [at for at in times if at is not None]
+        return max(0.0, min(due) - time.monotonic()) if due else None
+
+    def _look(self) -> None:
+        """What is to be shown now although nothing more has come."""
+        now = time.monotonic()
+        for stream in self._streams:
+            self._say(stream, stream.lines.look(now), now)
+        if not self._ended.is_set():
+            for rank, held in enumerate(self._held):
+                self.show(rank, held.look(now))
+
     def _pass_on(self, key: selectors.SelectorKey) -> None:
-        data = os.read(key.fd, _READ_BYTES)
-        if data:
-            self._say(key, self._lines[key.fd].feed(data))
-        else:
+        data, now = os.read(key.fd, _READ_BYTES), time.monotonic()
+        if not data:
             self._end(key)
+            return
+        if self._shown.logs is not None:
+            self._shown.logs.write(key.data.rank, key.data.which, data)
+        self._say(key.data, key.data.lines.feed(data, now), now)
 
     def _end(self, key: selectors.SelectorKey) -> None:
-        self._say(key, self._lines[key.fd].end())
+        self._say(key.data, key.data.lines.end(), time.monotonic())
         self._selector.unregister(key.fileobj)
         key.fileobj.close()  # type: ignore[union-attr]
 
-    def _say(self, key: selectors.SelectorKey, lines: Sequence[bytes]) -> None:
-        rank, which = key.data
-        if which == 1:
-            self._tails[rank].extend(lines)
-        self._write(self._targets[which], b"".join(b"[%d] %b\n" % (rank, line) for line in lines))
+    def _say(self, stream: _Stream, lines: Sequence[bytes], now: float) -> None:
+        if stream.which == _STDOUT:
+            self._put(stream.rank, _STDOUT, lines)
+            return
+        if not self._shown.startup_lines:
+            lines = [line for line in lines if not startup.is_startup(line)]
+        if not self._shown.last_words:
+            lines = self._held[stream.rank].feed(lines, now)
+        self.show(stream.rank, lines)
+
+    def _put(self, rank: int, which: int, lines: Sequence[bytes]) -> None:
+        if lines:
+            self._last = (rank, which)
+            self._write(self._targets[which], b"".join(b"[%d] %b\n" % (rank, line) for line in lines))
 
     def _write(self, target: int, data: bytes) -> None:
         # One writer for both streams of all ranks: lines cannot be torn, also where both go to one terminal.

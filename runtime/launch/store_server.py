@@ -30,9 +30,21 @@ class _Connection:
 class StoreServer:
     """Serves one socketpair per rank. Nobody without one of them can reach it."""
 
-    def __init__(self, size: int, job: str, limit_bytes: int, failed: Callable[[int, str], None] | None = None) -> None:
-        """`failed` is called, on the server's thread, with the rank that says first that it has failed, and why."""
+    def __init__(
+        self,
+        size: int,
+        job: str,
+        limit_bytes: int,
+        failed: Callable[[int, str], None] | None = None,
+        spoken: Callable[[int, bytes], None] | None = None,
+    ) -> None:
+        """What is called on the server's thread.
+
+        failed: with the rank that says first that it has failed, and why.
+        spoken: with a rank that is about to end by an exception, and the end of the traceback that it writes.
+        """
         self._failed = failed
+        self._spoken = spoken
         self._job = job
         self._shelf = Shelf(size, limit_bytes)
         self._finished: set[int] = set()
@@ -81,6 +93,8 @@ class StoreServer:
 
     def _stop(self) -> None:
         self._running = False
+        for rank in list(self._connections):
+            self._read_all(rank)
 
     def _run(self) -> None:
         while self._running:
@@ -133,6 +147,9 @@ class StoreServer:
             if self._aborted is None and self._failed is not None:
                 self._failed(connection.rank, message.value.decode("utf-8", "replace"))
             self._abort(message.value)
+        elif message.kind == store.LAST_WORDS:
+            if self._spoken is not None:
+                self._spoken(connection.rank, message.value)
         elif message.kind == store.CANCEL:
             connection.waiting.pop(message.request, None)
 
@@ -179,10 +196,13 @@ class StoreServer:
 
     def _finish(self, rank: int) -> None:
         # What it published just before it ended may still be on its way.
-        while rank in self._connections and self._read(self._connections[rank]):
-            pass
+        self._read_all(rank)
         self._finished.add(rank)
         self._answer_all()
+
+    def _read_all(self, rank: int) -> None:
+        while rank in self._connections and self._read(self._connections[rank]):
+            pass
 
     def _abort(self, reason: bytes) -> None:
         if self._aborted is None:

@@ -6,7 +6,7 @@ import selectors
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
 
 from . import children as processes
@@ -23,6 +23,8 @@ _PASSED_ON = (
 )
 # How often the launcher looks whether ranks have been stopped: no signal of theirs says so reliably.
 _LOOK_SECONDS = 1.0
+# How long a rank that a signal has interrupted may take to end once its exception has left the script.
+_HURRY_SECONDS = 1.0
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
@@ -85,10 +87,12 @@ class Watch:
         failed: Callable[[str], None],
         finished: Callable[[int], None],
         ending: Callable[[], int | None],
+        spoken: Mapping[int, float],
     ) -> None:
         """`failed` is called with the reason of the first failure, `finished` for each rank that ends without one.
 
-        `ending` gives the rank that has told that it has failed, though its process may still run.
+        `ending` gives the rank that has told that it has failed, though its process may still run. `spoken` holds the
+        ranks that are about to end by an exception that nobody has caught, and when they said so.
         """
         self._ranks = ranks
         self._guardian = guardian
@@ -98,6 +102,8 @@ class Watch:
         self._failed = failed
         self._finished = finished
         self._ending = ending
+        self._spoken = spoken
+        self._hurried: set[int] = set()
         self._asked = 0
         self._term_at: float | None = None
         self._kill_at: float | None = None
@@ -105,6 +111,7 @@ class Watch:
         self.first: Child | None = None
         self.stopped: list[Child] = []
         self.stopped_by: int | None = None
+        self.killed: list[int] = []
         self.unread = False
 
     def run(self, signals: Signals) -> None:
@@ -134,6 +141,8 @@ class Watch:
 
     def _timeout(self) -> float | None:
         times = [at for at in (self._term_at, self._kill_at) if at is not None]
+        if self.stopped_by is not None:
+            times += [at + _HURRY_SECONDS for rank, at in list(self._spoken.items()) if rank not in self._hurried]
         return max(0.0, min([*times, self._looked_at + _LOOK_SECONDS]) - time.monotonic())
 
     def _ended(self, child: Child) -> None:
@@ -178,10 +187,12 @@ class Watch:
         if number in _ENDING:
             self._asked += 1
             if self._asked > 1:
-                self._send(signal.SIGKILL)  # no more patience
+                self._kill()  # no more patience
                 return
             if self.first is None:
                 self.stopped_by = number
+                if not self.unread:
+                    say(self._asks(number))
             self._kill_at = self._kill_at or time.monotonic() + self._grace
         self._send(number)
 
@@ -193,22 +204,34 @@ class Watch:
             self._send(signal.SIGTERM, spared=self._ending())
         if self._kill_at is not None and now >= self._kill_at:
             self._kill_at = None
-            self._send(signal.SIGKILL)
+            self._kill()
+        if self.stopped_by is not None:
+            self._hurry(now)
+
+    def _hurry(self, now: float) -> None:
+        """Do not wait for what TensorFlow does at the end of a process that a signal has interrupted.
+
+        It may hold one for many seconds where it lets go of a dataset. Of the script nothing runs any more then but
+        what it has left to `atexit` and to threads.
+        """
+        for child in self._ranks:
+            if child.rank not in self._hurried and now >= self._spoken.get(child.rank, now) + _HURRY_SECONDS:
+                self._hurried.add(child.rank)
+                child.signal(signal.SIGTERM)
+
+    def _asks(self, number: int) -> str:
+        name = signal.Signals(number).name
+        them = f"the {len(self._ranks)} ranks have" if len(self._ranks) > 1 else "the rank has"
+        return f"{name}: {them} been told and may take {self._grace:g} s to end; a second signal ends all at once"
+
+    def _kill(self) -> None:
+        self.killed = [child.rank for child in self._ranks if child.status is None]
+        self._send(signal.SIGKILL)
 
     def _send(self, number: int, spared: int | None = None) -> None:
         for child in self._ranks:
             if child.rank != spared:
                 child.signal(number)
-
-
-def report(cause: Child, status: int, stopped: Sequence[Child], tail: Sequence[str], seconds: float) -> Iterator[str]:
-    """What there is to say at the end about the rank that failed first, as lines."""
-    yield f"rank {cause.rank} failed first, with {processes.name_of_status(status)} after {seconds:.1f} s"
-    for child in stopped:
-        yield f"rank {child.rank} was stopped at that time (SIGSTOP, a debugger, or the terminal) and did not go on"
-    if tail:
-        yield "the last lines of its stderr were:"
-        yield from (f"    {line}" for line in tail)
 
 
 def say(line: str) -> None:

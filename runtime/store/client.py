@@ -26,7 +26,7 @@ from ..foundation import (
 
 # A frame: what it is, the request it belongs to, a number (readers or publisher), the lengths of key and value.
 FRAME = struct.Struct("!BIiIQ")
-HELLO, WELCOME, PUBLISH, FETCH, CANCEL, VALUE, GONE, FINISHED, ABORT, REFUSED = range(1, 11)
+HELLO, WELCOME, PUBLISH, FETCH, CANCEL, VALUE, GONE, FINISHED, ABORT, REFUSED, LAST_WORDS = range(1, 12)
 ANYONE = -1
 
 
@@ -122,6 +122,11 @@ class SocketStore:
         """Tell the launcher and all ranks that this one has failed; never waits for them."""
         with contextlib.suppress(OSError):  # nobody is left to be told
             self._send(Frame(ABORT, 0, self._rank, "", reason.encode()))
+
+    def last_words(self, text: str) -> None:
+        """Tell the launcher the end of the traceback that this rank is about to write: kind and message."""
+        with contextlib.suppress(OSError):
+            self._send(Frame(LAST_WORDS, 0, self._rank, "", text.encode("utf-8", "backslashreplace")))
 
     def publish(self, key: str, value: bytes, readers: int | None = None) -> None:
         self._send(Frame(PUBLISH, 0, -1 if readers is None else readers, key, value))

@@ -5,12 +5,14 @@ import re
 import signal
 import sys
 import threading
+from traceback import format_exception_only
 from types import FrameType, TracebackType
 
 from ..foundation import JobAborted, is_users, site_of
 from .client import SocketStore
 
 _TEXT = 300
+_WHOLE_TEXT = 2**20
 # How a line of a TensorFlow error begins that tells of a Python error inside a graph.
 _NAMED = re.compile(r"\w+(Error|Aborted|Exception|Timeout): ")
 
@@ -42,6 +44,8 @@ class _LastWords:
         if os.getpid() == self._pid and not said.startswith("JobAborted: "):
             self._store.fail(f"rank {self._rank} ended with {said} (at {_raised_at(traceback)})")
             self._told = True
+        if os.getpid() == self._pid:
+            self._store.last_words("".join(format_exception_only(kind, error))[:_WHOLE_TEXT])
         self._hook(kind, error, traceback)
 
     def stop(self, number: int, frame: FrameType | None) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from tfdp.migrate.command_line import Processes
 from tfdp.rules import RULES
+from tfdp.runtime.launch import Screen
 
 
 def test_version(tfdp) -> None:
@@ -85,32 +86,38 @@ def test_run_passes_everything_after_the_script_on(tfdp, tmp_path: Path) -> None
 class Launched:
     """Stands in for the launcher where only the command line is looked at."""
 
-    def __init__(self) -> None:
-        self.calls: list[tuple[int, list[str]]] = []
+    Screen = Screen
 
-    def main(self, np: int, argv: list[str], *, independent: bool) -> int:
+    def __init__(self) -> None:
+        self.calls: list[tuple[int, list[str], Screen]] = []
+
+    def main(self, np: int, argv: list[str], screen: Screen, *, independent: bool) -> int:
         assert not independent
-        self.calls.append((np, argv))
+        self.calls.append((np, argv, screen))
         return 37
 
 
 @pytest.mark.parametrize(
     ("args", "expected"),
     [
-        (["-np", "2", "a.py"], (2, ["a.py"])),
-        (["-np=3", "--", "a.py", "-np", "4"], (3, ["a.py", "-np", "4"])),
-        (["-np", "1", "a.py", "--", "b"], (1, ["a.py", "--", "b"])),
-        (["-np", "1", "--", "-m", "pkg"], (1, ["-m", "pkg"])),
-        (["-n", "2", "-m", "pkg.module", "-np", "4"], (2, ["-m", "pkg.module", "-np", "4"])),
-        (["-n2", "-c", "print(1)"], (2, ["-c", "print(1)"])),
-        (["--np", "2", "a.py", "--np"], (2, ["a.py", "--np"])),
-        (["--np=2", "sh", "train.sh"], (2, ["sh", "train.sh"])),
-        (["-np", "auto", "a.py"], (2, ["a.py"])),
-        (["-np", "1", "a.py", "-h", "--version"], (1, ["a.py", "-h", "--version"])),
+        (["-np", "2", "a.py"], (2, ["a.py"], Screen())),
+        (["-np=3", "--", "a.py", "-np", "4"], (3, ["a.py", "-np", "4"], Screen())),
+        (["-np", "1", "a.py", "--", "b"], (1, ["a.py", "--", "b"], Screen())),
+        (["-np", "1", "--", "-m", "pkg"], (1, ["-m", "pkg"], Screen())),
+        (["-n", "2", "-m", "pkg.module", "-np", "4"], (2, ["-m", "pkg.module", "-np", "4"], Screen())),
+        (["-n2", "-c", "print(1)"], (2, ["-c", "print(1)"], Screen())),
+        (["--np", "2", "a.py", "--np"], (2, ["a.py", "--np"], Screen())),
+        (["--np=2", "sh", "train.sh"], (2, ["sh", "train.sh"], Screen())),
+        (["-np", "auto", "a.py"], (2, ["a.py"], Screen())),
+        (["-np", "1", "a.py", "-h", "--version"], (1, ["a.py", "-h", "--version"], Screen())),
+        (
+            ["-np", "1", "--tf-log", "all", "--traceback=full", "--log-dir", "logs", "a.py", "--log-dir", "mine"],
+            (1, ["a.py", "--log-dir", "mine"], Screen("all", "full", "logs")),
+        ),
     ],
 )
 def test_run_gives_the_launcher_its_arguments_and_takes_its_status(
-    monkeypatch: pytest.MonkeyPatch, args: list[str], expected: tuple[int, list[str]]
+    monkeypatch: pytest.MonkeyPatch, args: list[str], expected: tuple[int, list[str], Screen]
 ) -> None:
     from click.testing import CliRunner
 

@@ -52,13 +52,13 @@ def launch_environment(**change):
 
 @pytest.fixture
 def launch(tmp_path):
-    """Run a script's text on `np` ranks; gives the finished process."""
+    """Run a script's text on `np` ranks, with `options` of the launcher; gives the finished process."""
 
-    def run(np, script, *args, **environ):
+    def run(np, script, *args, options=(), **environ):
         path = tmp_path / "script.py"
         path.write_text(script)
         return subprocess.run(
-            [sys.executable, "-m", "tfdp.runtime.launch", "-np", str(np), str(path), *args],
+            [sys.executable, "-m", "tfdp.runtime.launch", "-np", str(np), *options, str(path), *args],
             env=launch_environment(**environ),
             capture_output=True,
             text=True,

@@ -1,4 +1,5 @@
-"""What can go wrong on one rank, what the others must say, and how long it takes until all have ended.
+"""What can go wrong on one rank, what the others must say, what is on the screen, and how long it takes until all have
+ended.
 
 `make faults` prints the table for scripts with TensorFlow, over the transport that TFDP_TRANSPORT names; test_faults.py
 asserts each row of it for scripts that join the job below TensorFlow, which start at once.
@@ -16,6 +17,7 @@ import tempfile
 import time
 
 LIMIT_SECONDS = 15.0
+LIMIT_LINES = 30
 # The ranks start one after the other, and that must not be taken for a stall.
 STALL_SECONDS, STALL_SECONDS_WITH_TENSORFLOW = 4.0, 20.0
 PATIENCE = 120.0
@@ -84,7 +86,8 @@ for _ in range(3):
 class Fault:
     """`here` runs on the faulty rank after a few exchanges, `there` on the others; what they must say, as a pattern.
 
-    `cause` is said by the launcher. `{bad}` is the number of the faulty rank.
+    `cause` is said by the launcher in the last three lines on the screen, of which there are at most `lines` in all.
+    `{bad}` is the number of the faulty rank.
     """
 
     name: str
@@ -94,6 +97,7 @@ class Fault:
     there: str = "meet()"
     rank: int = -1
     waits: bool = False
+    lines: int = LIMIT_LINES
 
 
 IN_CALL = r"(was in|waits in|cannot begin) allreduce Sum named 'step' .* at \S+:\d+"
@@ -129,6 +133,12 @@ FAULTS = [
         FIRST,
         there=LARGE,
     ),
+    Fault(
+        "crash in native code",
+        "import ctypes; ctypes.string_at(0)",
+        DIED + "signal SIGSEGV",
+        FIRST + ", with signal SIGSEGV",
+    ),
     Fault("abort()", "os.abort()", DIED + "signal SIGABRT", FIRST + ", with signal SIGABRT"),
     Fault("kill -9 while the others compute", KILL, ELSEWHERE + "ended with signal SIGKILL", FIRST, there=COMPUTE),
     Fault(
@@ -156,6 +166,13 @@ FAULTS = [
     Fault("another op", "meet(op=Min)", PARTED, ANY_FIRST),
     Fault("another name", "meet(name='other')", PARTED, ANY_FIRST),
     Fault("another order", "gather()\nmeet()", PARTED, ANY_FIRST, there="meet()\ngather()"),
+    Fault(
+        "ctrl-C",
+        "os.kill(os.getppid(), signal.SIGINT)\nthreading.Event().wait()",
+        r"(KeyboardInterrupt|JobAborted)",
+        "stopped by SIGINT",
+        lines=2,
+    ),
 ]
 
 
@@ -169,11 +186,15 @@ def script(head, fault, bad):
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """How a launch with a fault ended: seconds from the fault to the end of all processes, and what was wrong."""
+    """How a launch with a fault ended: seconds from the fault to the end of all processes, and what was wrong.
+
+    screen: the lines of stdout and stderr. said: the whole stderr of each rank.
+    """
 
     seconds: float
     status: int
-    stderr: str
+    screen: list
+    said: list
     problems: list
 
 
@@ -188,9 +209,9 @@ def run(fault, size, head=JOIN, **environ):
         base = {name: value for name, value in os.environ.items() if name == "TFDP_TRANSPORT" or "TFDP_" not in name}
         seconds = stall(head) if fault.waits else 60
         own = {"TF_CPP_MIN_LOG_LEVEL": "3", "TFDP_STALL_SECONDS": f"{seconds:g}", "TMPDIR": str(temporary)}
-        memory = set(os.listdir("/dev/shm"))
+        memory, logs = set(os.listdir("/dev/shm")), pathlib.Path(folder, "logs")
         done = subprocess.run(
-            [sys.executable, "-m", "tfdp.runtime.launch", "-np", str(size), str(path), folder],
+            [sys.executable, "-m", "tfdp.runtime.launch", "-np", str(size), "--log-dir", str(logs), str(path), folder],
             env={**base, **own, **environ},
             capture_output=True,
             text=True,
@@ -198,23 +219,32 @@ def run(fault, size, head=JOIN, **environ):
             check=False,
         )
         ended, at = time.time(), pathlib.Path(folder, "at")
+        screen = [*done.stdout.splitlines(), *done.stderr.splitlines()]
+        said = [(logs / f"rank-{rank}.stderr.log").read_text() for rank in range(size)]
         if not at.exists():
-            return Outcome(0.0, done.returncode, done.stderr, ["the fault was not reached"])
-        problems = [*unsaid(fault, bad, size, done), *left(path, temporary, memory)]
-        return Outcome(ended - float(at.read_text()), done.returncode, done.stderr, problems)
+            return Outcome(0.0, done.returncode, screen, said, ["the fault was not reached"])
+        problems = [*unsaid(fault, bad, said), *unseen(fault, bad, done.returncode, screen)]
+        problems += left(path, temporary, memory)
+        return Outcome(ended - float(at.read_text()), done.returncode, screen, said, problems)
 
 
-def unsaid(fault, bad, size, done):
-    """What a rank or the launcher has not said."""
-    if done.returncode == 0:
-        yield "the launcher says that all is well"
-    for rank in range(size):
+def unsaid(fault, bad, said):
+    """What a rank has not said."""
+    for rank, text in enumerate(said):
         # One word of a message may come from a rank whose turn was first; each says something of its own.
-        pattern = rf"(?m)^\[{rank}\] .*" + fault.said.replace("{bad}", str(bad)).replace("{r}", str(rank))
-        if rank != bad and not re.search(pattern, done.stderr):
+        pattern = fault.said.replace("{bad}", str(bad)).replace("{r}", str(rank))
+        if rank != bad and not re.search(pattern, text):
             yield f"rank {rank} does not say {pattern}"
-    if not re.search(rf"(?m)^tfdp: .*{fault.cause.format(bad=bad)}", done.stderr):
-        yield f"the launcher does not say {fault.cause.format(bad=bad)}"
+
+
+def unseen(fault, bad, status, screen):
+    """What the launcher has not said, or what it says too much."""
+    if status == 0:
+        yield "the launcher says that all is well"
+    if not any(re.search(f"^tfdp: .*{fault.cause.format(bad=bad)}", line) for line in screen[-3:]):
+        yield f"the last lines do not say {fault.cause.format(bad=bad)}"
+    if len(screen) > fault.lines:
+        yield f"{len(screen)} lines are on the screen"
 
 
 def left(path, temporary, memory):
@@ -248,8 +278,13 @@ def limit(fault, head=JOIN):
 def first_words(fault, bad, outcome):
     """The message of the first rank that says what the fault asks for, for the table."""
     pattern = fault.said.replace("{bad}", str(bad)).replace("{r}", r"\d")
-    found = re.search(pattern, outcome.stderr)
-    line = outcome.stderr[found.start() :].partition("\n")[0] if found else "nothing"
+    text = "\n".join(outcome.said)
+    found = re.search(pattern, text)
+    return shortened(text[found.start() :].partition("\n")[0] if found else "nothing")
+
+
+def shortened(line):
+    """A line for the table."""
     return re.sub(r"/\S*/", "", line)[:160].replace("|", "/")
 
 
@@ -261,17 +296,19 @@ def main():
     asked = parser.parse_args()
     head = JOIN if asked.join else TENSORFLOW
     transport = os.environ.get("TFDP_TRANSPORT", "shared_memory")
-    print("| fault | transport | N | seconds | limit | status | what another rank says | missing |")
-    print("|---|---|---|---|---|---|---|---|")
+    print("| fault | transport | N | seconds | limit | status | another rank says | lines | the last three | missing |")
+    print("|---|---|---|---|---|---|---|---|---|---|")
     failed = False
     for fault in FAULTS:
         for size in asked.np if asked.k in fault.name else ():
             outcome = run(fault, size, head)
             failed |= bool(outcome.problems) or outcome.seconds > limit(fault, head)
             said = first_words(fault, fault.rank % size, outcome)
+            last = "<br>".join(map(shortened, outcome.screen[-3:]))
             print(
                 f"| {fault.name} | {transport} | {size} | {outcome.seconds:.1f} | {limit(fault, head):g} "
-                f"| {outcome.status} | {said} | {'; '.join(outcome.problems) or '-'} |",
+                f"| {outcome.status} | {said} | {len(outcome.screen)} | {last} "
+                f"| {'; '.join(outcome.problems) or '-'} |",
                 flush=True,
             )
     return int(failed)

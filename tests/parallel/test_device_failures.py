@@ -25,7 +25,9 @@ PLACE = r"at \S*script\.py:10 \(in step\)"
 @pytest.fixture
 def run(launch):
     def over_tensorflow(np, script, **environ):
-        return launch(np, HEAD + script, **{"TFDP_TRANSPORT": "ring", "TFDP_GRACE_SECONDS": "20", **environ})
+        options = ("--traceback", "full")  # what the ranks say that another one has stopped is looked at here
+        ring = {"TFDP_TRANSPORT": "ring", "TFDP_GRACE_SECONDS": "20"}
+        return launch(np, HEAD + script, options=options, **{**ring, **environ})
 
     return over_tensorflow
 
