@@ -72,6 +72,8 @@ def test_what_may_have_none(case: str) -> None:
 
 _SCRIPT = textwrap.dedent("""\
     import tensorflow as tf
+    STEP = 0.3
+    import numpy as np
     RATE = 0.1
     def main():
         for name in ("a", "b"):
@@ -111,9 +113,10 @@ def edit(script: Script, number: str, code: str) -> Edit:
 
 
 def test_an_edit_that_calls_the_runtime_before_it_starts_is_refused() -> None:
-    (message,) = refused(lambda script: edit(script, "0.1", "dp.scale_lr(0.1)"))
+    (message,) = refused(lambda script: edit(script, "0.3", "dp.scale_lr(0.3)"))
     assert "before the place where the workers can be started" in message
-    assert refused(lambda script: edit(script, "0.1", "0.2")) == []
+    assert refused(lambda script: edit(script, "0.3", "0.2")) == []
+    assert refused(lambda script: edit(script, "0.1", "dp.scale_lr(0.1)")) == []  # it starts above the guard then
     assert refused(lambda script: edit(script, "0.5", "dp.scale_lr(0.5)")) == []
 
 

@@ -160,7 +160,7 @@ def test_a_run_on_one_rank(monkeypatch: pytest.MonkeyPatch, rank: int) -> None:
         def log(self, values: dict[str, int]) -> None:
             told.append(str(values))
 
-    monkeypatch.setattr(root, "current", lambda: SimpleNamespace(topology=SimpleNamespace(rank=rank)))
+    monkeypatch.setattr(root, "known", lambda: SimpleNamespace(topology=SimpleNamespace(rank=rank)))
     turns = 0
     with root.report(Run) as run:
         turns += 1
@@ -173,7 +173,7 @@ def test_a_run_on_one_rank(monkeypatch: pytest.MonkeyPatch, rank: int) -> None:
 
 
 def test_what_does_nothing_has_nothing_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(root, "current", lambda: SimpleNamespace(topology=SimpleNamespace(rank=1)))
+    monkeypatch.setattr(root, "known", lambda: SimpleNamespace(topology=SimpleNamespace(rank=1)))
     nothing = root.report(print, "not printed")
     assert list(nothing) == []  # as a callback: fit_callbacks finds none
     assert isinstance(nothing, tuple)
