@@ -8,11 +8,13 @@ export TF_CPP_MIN_LOG_LEVEL ?= 2
 # Two files of tests at a time: many wait for processes to end. Cases share ranks, and the proofs of a script references.
 TWO := -n 2 --dist loadgroup
 
-.PHONY: help demo test prove generated faults lint matrix clean
+.PHONY: help demo quick test readme prove generated faults lint matrix clean
 
 help:
 	@echo "make demo    install, migrate a real script, show the diff, train on 2 processes, prove it equivalent"
+	@echo "make quick   install, run the unit tests and train on two processes, in two minutes"
 	@echo "make test    install, run the whole test suite; with TFDP_TESTS_EXEC=1 no process of it is a fork"
+	@echo "make readme  paste the README's commands into a fresh copy of this checkout, install included"
 	@echo "make prove   prove every fixture script on 2 and 3 processes in both modes, and its mutants wrong"
 	@echo "make generated  many generated scripts of each kind, others at each run, and proofs of some"
 	@echo "make faults  what one rank can do wrong, on 2, 3 and 4 processes: time to the error, and the message"
@@ -29,6 +31,10 @@ $(STAMP): pyproject.toml hatch_build.py
 demo: $(STAMP)
 	@bash docs/demo.sh
 
+quick: $(STAMP)
+	@echo "== Unit tests, and a training on two processes"
+	@$(BIN)/python -m pytest -q $(TWO) tests/unit tests/parallel/test_smoke.py::test_dtensor_mlp
+
 test: $(STAMP)
 	@echo "== Rules, facts and other unit tests (no TensorFlow)"
 	@$(BIN)/python -m pytest -q $(TWO) tests/unit tests/generated
@@ -36,6 +42,9 @@ test: $(STAMP)
 	@$(BIN)/python -m pytest -q $(TWO) tests/single tests/parallel tests/cli
 	@echo "== Proofs of the fixture scripts, a sample (all of them: make prove)"
 	@$(BIN)/python -m pytest -q $(TWO) tests/proofs --sample
+
+readme:
+	@$(PYTHON) tests/readme.py
 
 prove: $(STAMP)
 	@echo "== Proofs of all fixture scripts, both modes, on 2 and 3 processes, and what each mutant fails by"
@@ -56,5 +65,5 @@ matrix:
 	@bash tests/matrix.sh
 
 clean:
-	rm -rf $(VENV) .matrix build dist demo-out .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) .matrix build dist demo-out try .pytest_cache .mypy_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -82,13 +83,26 @@ def test_hooks_of_the_real_pre_commit(hooks: Path, tmp_path: Path) -> None:
     assert not [name for name in installed if name.startswith(("tensorflow", "numpy", "keras"))]
 
 
+def in_readme(key: str) -> Any:
+    """The README's YAML block that has the key."""
+    blocks = re.findall(r"```yaml\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    return next(block for block in map(yaml.safe_load, blocks) if key in block)
+
+
+def test_the_hook_in_the_readme(tmp_path: Path) -> None:
+    work = repository(tmp_path / "work", train=SCRIPT.read_bytes(), other=b"print(1)\n")
+    (work / ".pre-commit-config.yaml").write_text(yaml.safe_dump(in_readme("repos")))
+    shell("git add -A", work)
+    said = shell([sys.executable, "-m", "pre_commit", "run", "--all-files"], work, 1, PRE_COMMIT_HOME=str(tmp_path))
+    assert "train.py:18:11: TFDP010 shard the records over the workers" in said
+    assert (work / "train.py").read_bytes() == SCRIPT.read_bytes()
+
+
 # --- the workflow in the README ---------------------------------------------------------------------------------------
 
 
 def preview_step() -> str:
-    blocks = re.findall(r"```yaml\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    workflow = next(w for w in map(yaml.safe_load, blocks) if "jobs" in w)
-    (step,) = [s for s in workflow["jobs"]["tfdp"]["steps"] if s.get("name") == "preview"]
+    (step,) = [s for s in in_readme("jobs")["jobs"]["tfdp"]["steps"] if s.get("name") == "preview"]
     return str(step["run"])
 
 
