@@ -6,6 +6,7 @@ asserts each row of it for scripts that join the job below TensorFlow, which sta
 """
 
 import argparse
+import contextlib
 import dataclasses
 import os
 import pathlib
@@ -255,7 +256,21 @@ def left(path, temporary, memory):
     # TensorFlow removes what AutoGraph has compiled when a process ends by itself, which one that is killed does not.
     files = [each.name for each in temporary.iterdir() if not each.name.startswith("__autograph_generated_file")]
     yield from (f"temporary file {each} is left" for each in files)
-    yield from (f"/dev/shm/{each} is left" for each in set(os.listdir("/dev/shm")) - memory)
+    new = set(os.listdir("/dev/shm")) - memory
+    held = _mapped() if new else set()
+    for name in new:
+        with contextlib.suppress(FileNotFoundError):  # another test's, gone by now
+            if os.stat(f"/dev/shm/{name}").st_ino not in held:
+                yield f"/dev/shm/{name} is left"
+
+
+def _mapped():
+    """The inodes of shared memory that living processes map, as other tests do that run at the same time."""
+    found = set()
+    for maps in pathlib.Path("/proc").glob("[0-9]*/maps"):
+        with contextlib.suppress(OSError):
+            found.update(int(line.split()[4]) for line in maps.read_text().splitlines() if " /dev/shm/" in line)
+    return found
 
 
 def _command_line(process):
