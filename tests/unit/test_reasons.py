@@ -213,6 +213,8 @@ def test_a_function_that_is_handed_on_is_not_said_to_be_called_by_nothing() -> N
     decorated = refused(_RUN.replace("def run", "@utils.command()\ndef run"))
     assert "`utils.command()` is put on it, and may call it" in decorated
     assert "nothing in this file calls" in refused(_RUN)
+    again = refused(_RUN + "run(data)\n" + _RUN)  # the second function of that name, which nothing calls
+    assert "nothing in this file calls" in again, again
 
 
 def test_batches_whose_code_is_not_followed_are_not_said_to_be_of_another_file() -> None:

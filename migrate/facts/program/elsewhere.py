@@ -54,6 +54,8 @@ def _given_away(origins: Origins, function: cst.FunctionDef) -> Unknown | None:
         if isinstance(use, cst.Name) and (index.is_label(use) or function.name is use):
             continue
         holder = index.parents[use]
+        if isinstance(holder, cst.Call):  # of another function that has the name there
+            continue
         if isinstance(holder, cst.Arg):
             return Unknown(index.parents[holder], f"is given {name}, and what it does with that is not followed")
         return Unknown(index.statement_of(use), f"hands {name} on, and who calls it is not followed")
