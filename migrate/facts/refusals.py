@@ -17,6 +17,7 @@ from .hazards import (
     Shares,
     Stepwise,
     fed_otherwise,
+    patched,
     replayed,
     unplaced,
 )
@@ -39,6 +40,8 @@ def refusals(script: TrainingFile, steps: Steps, batch: str, numbers: OwnNumbers
         found += [*mean, *script.shared_totals.problems, *script.drift.problems(script.trained), *_inputs(script)]
         found += _unnamed(script, numbers.problems, found)
     found += [*(() if script.migrated else script.noise.problems), *general(script, batch)]
+    if script.trained or script.fitted.calls:
+        found += patched(script.origins)
     if not script.migrated:
         found += [*uncertain(script.fitted.data, script.agreement.certain), *script.unlike_seeds]
     named = {p.node for p in found}

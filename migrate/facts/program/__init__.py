@@ -11,19 +11,29 @@ from .elsewhere import computes, outside, uncalled, unfollowed
 from .evaluator import Evaluator
 from .flow import assigned, before, bound_once, from_before, reaching, uses, within
 from .grown import Addition, additions, attribute_additions
-from .index import ITER, Definition, Index
+from .index import ITER, Definition, Index, Origin
 from .known_branches import Frames, frame_of, meant, reached
 from .listed import Listed
 from .literals import axes, ints, is_none, is_off, number, plain, text
 from .modules import Program, SourceFile
 from .names import Names
 from .networks import LAYERS, holds_weights, is_network
-from .origins import Origin, Origins
+from .origins import Origins
 from .pace import Later, StepNumbers
 from .pieces import DEFINES, nodes, parts
 from .problem import Problem
 from .running import entered, leading, ways_into
-from .spelling import argument, body_functions, changed_by, last_name, method, params_of, receiver
+from .spelling import (
+    argument,
+    body_functions,
+    changed_by,
+    last_name,
+    literal_key,
+    method,
+    namespace,
+    params_of,
+    receiver,
+)
 from .unknown import Unknown, quoted, told
 from .variables import Variables
 
@@ -77,8 +87,10 @@ __all__ = [
     "is_off",
     "last_name",
     "leading",
+    "literal_key",
     "meant",
     "method",
+    "namespace",
     "nodes",
     "number",
     "outside",

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import libcst as cst
 
-from .index import ITER
-from .origins import Origin, Origins
+from .index import ITER, Origin
+from .origins import Origins
 from .spelling import last_name
 from .unknown import Unknown
 

@@ -22,9 +22,9 @@ from ..apis import (
 from .asking import closure
 from .elsewhere import computes
 from .flow import reaching
-from .index import Definition
+from .index import Definition, Origin
 from .known_branches import Frames
-from .origins import Origin, Origins
+from .origins import Origins
 from .spelling import method
 
 _MOST = 200  # objects that one expression may stand for; real ones stay below ten

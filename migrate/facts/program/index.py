@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from .modules import Program, SourceFile
-from .spelling import last_name, method
+from .spelling import last_name, literal_key, method, namespace, stored_by
 
 Scope = cst.Module | cst.FunctionDef | cst.ClassDef | cst.Lambda
 Exit = cst.Return | cst.Break | cst.Continue
@@ -27,6 +27,17 @@ class Definition:
     scope: Scope
     path: tuple[int, ...] = ()
     api: str = ""  # kind import: the dotted name
+
+
+@dataclass(frozen=True)
+class Origin:
+    """An expression (or def, class, parameter) that gives the value, and the path from it.
+
+    Tuple positions, ITER for "an element of".
+    """
+
+    node: cst.CSTNode
+    path: tuple[int, ...] = ()
 
 
 class _Nodes(cst.CSTVisitor):
@@ -73,6 +84,7 @@ class Index(_Nodes):
     attribute_stores: dict[str, list[tuple[cst.Attribute, cst.CSTNode, tuple[int, ...]]]] = field(
         default_factory=lambda: defaultdict(list)
     )
+    loose_stores: list[tuple[cst.Attribute, cst.CSTNode, tuple[int, ...]]] = field(default_factory=list)  # of any name
     subscript_stores: dict[cst.Subscript, cst.CSTNode] = field(default_factory=dict)
     returns: dict[Scope, list[cst.Return]] = field(default_factory=lambda: defaultdict(list))
     exits: dict[cst.FunctionDef | None, list[Exit]] = field(default_factory=lambda: defaultdict(list))
@@ -127,7 +139,13 @@ class Index(_Nodes):
         elif isinstance(target, cst.Attribute):
             self.attribute_stores[target.attr.value].append((target, value, path))
         elif isinstance(target, cst.Subscript):
+            held, key = namespace(target.value), literal_key(target)
+            if held is not None and key:  # `vars(x)["rate"] = 1`
+                self._store(held, key, value)
+                return
             self.subscript_stores[target] = value
+            if held is not None:
+                self._store(held, "", value)
 
     def visit_Assign(self, node: cst.Assign) -> None:
         for target in node.targets:
@@ -195,6 +213,14 @@ class Index(_Nodes):
 
     def visit_Call(self, node: cst.Call) -> None:
         self.calls.append(node)
+        if (stored := stored_by(node)) is not None:
+            self._store(*stored)
+
+    def _store(self, of: cst.BaseExpression, name: str, value: cst.CSTNode) -> None:
+        """A store that is not written as `x.name = value`; of any name where there is none."""
+        target = cst.Attribute(of, cst.Name(name or "_"))
+        self.parents[target], self.order[target] = self.parents[of], self.order[of]
+        (self.attribute_stores[name] if name else self.loose_stores).append((target, value, ()))
 
     def visit_Name(self, node: cst.Name) -> None:
         parent = self.parents.get(node)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import libcst as cst
 
 from ...catalogue import Kind
-from .index import ITER
-from .origins import Origin, Origins
+from .index import ITER, Origin
+from .origins import Origins
 from .spelling import method
 
 LAYERS = ("keras.layers.", "keras.applications.")

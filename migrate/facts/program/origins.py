@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import libcst as cst
 
@@ -11,7 +10,7 @@ from ...catalogue import KINDS, SCALED_OPTIMIZER, Kind
 from ..apis import CALLED
 from .asking import within_itself
 from .flow import reaching
-from .index import Definition, Index
+from .index import Definition, Index, Origin
 from .names import Names
 from .spelling import argument, body_functions, is_abstract, last_name, mentions, params_of, receiver
 
@@ -19,17 +18,6 @@ _COMPILED = {"optimizer": 0, "loss": 1}  # arguments of Keras' compile, and thei
 _AVERAGED = "tfdp.runtime.DistributedOptimizer"
 _DEPTH = 40  # definitions followed one after another; real scripts stay below ten
 _STEPS = 1000  # definitions followed for one question; real scripts stay below a hundred
-
-
-@dataclass(frozen=True)
-class Origin:
-    """An expression (or def, class, parameter) that gives the value, and the path from it.
-
-    Tuple positions, ITER for "an element of".
-    """
-
-    node: cst.CSTNode
-    path: tuple[int, ...] = ()
 
 
 class Origins:
@@ -212,7 +200,7 @@ class Origins:
 
     def stored(self, node: cst.Attribute) -> list[tuple[cst.CSTNode, tuple[int, ...]]]:
         """What the file's own class stores in the attribute: (value, path) of each `self.name = value`."""
-        stores = self.index.attribute_stores.get(node.attr.value)
+        stores = [*self.index.attribute_stores.get(node.attr.value, ()), *self.index.loose_stores]
         owner = self._holder(node.value) if stores else None
         if not stores or owner is None:
             return []
@@ -227,6 +215,8 @@ class Origins:
 
     def _named_methods(self, node: cst.Attribute) -> list[cst.FunctionDef]:
         """The methods that `object.name` may be: of `self` also those by which classes of this file replace it."""
+        if self.is_super(node.value):
+            return self._methods_above(node)
         instance, made, name = self.class_of(node.value), self.made(node.value), node.attr.value
         if not isinstance(owner := instance or made, cst.ClassDef):
             return []
@@ -274,13 +264,31 @@ class Origins:
         """Whether a node is `super()`."""
         return isinstance(node, cst.Call) and self.names.api(node.func) == "builtins.super"
 
-    @within_itself(None)
     def method(self, owner: cst.ClassDef, name: str) -> cst.FunctionDef | None:
-        """The method of a class of this file, or of its bases in this file."""
-        if name in self._methods[owner]:
-            return self._methods[owner][name]
-        inherited = (self.method(base, name) for base in self.own_bases(owner))
-        return next((m for m in inherited if m is not None), None)
+        """The method of a class of this file, or of its bases in this file, in Python's order of them."""
+        return next((self._methods[c][name] for c in self._order_of(owner) if name in self._methods[c]), None)
+
+    @within_itself(())
+    def _order_of(self, owner: cst.ClassDef) -> Sequence[cst.ClassDef]:
+        """The classes of this file in the order in which Python looks for a method: a class before its bases, and
+        these in the order written (C3)."""
+        bases = self.own_bases(owner)
+        rest = [list(order) for order in (*(self._order_of(b) for b in bases), bases)]
+        found = [owner]
+        while rest := [order for order in rest if order]:
+            first = next((o[0] for o in rest if not any(o[0] in other[1:] for other in rest)), rest[0][0])
+            found.append(first)
+            rest = [[c for c in order if c is not first] for order in rest]
+        return found
+
+    def _methods_above(self, node: cst.Attribute) -> list[cst.FunctionDef]:
+        """What `super().name` may be: of each class that descends from the one around, the next in its order."""
+        around = self.index.class_around(node)
+        orders = [self._order_of(c) for c in self.index.classes if around is not None and self.descends(c, around)]
+        above = [o[o.index(around) + 1 :] for o in orders if around in o]
+        name = node.attr.value
+        found = (next((self._methods[c][name] for c in order if name in self._methods[c]), None) for order in above)
+        return list(dict.fromkeys(m for m in found if m is not None))
 
     # --- calls --------------------------------------------------------------------------------------------------------
 

@@ -54,6 +54,37 @@ def changed_by(node: cst.CSTNode) -> list[cst.BaseExpression]:
     return [*targets, *(e.value for elements in several for e in elements)]
 
 
+def stored_by(call: cst.Call) -> tuple[cst.BaseExpression, str, cst.BaseExpression] | None:
+    """The object, the name and the value that a call stores in an attribute; no name where that may be any.
+
+    `setattr(x, "rate", 1)`, `x.__dict__.update(values)`, `vars(x).update(values)`.
+    """
+    if last_name(call.func) == "setattr" and len(call.args) == 3:
+        of, name, value = (a.value for a in call.args)
+        known = name.evaluated_value if isinstance(name, cst.SimpleString) else None
+        return (of, known, value) if isinstance(known, str) else (of, "", call)
+    if method(call) != "update":
+        return None
+    held = namespace(receiver(call))
+    return (held, "", call) if held is not None else None
+
+
+def namespace(node: cst.CSTNode) -> cst.BaseExpression | None:
+    """The object of which `x.__dict__` and `vars(x)` hold the attributes."""
+    if isinstance(node, cst.Attribute) and node.attr.value == "__dict__":
+        return node.value
+    plain = isinstance(node, cst.Call) and last_name(node.func) == "vars" and len(node.args) == 1
+    return node.args[0].value if plain and isinstance(node, cst.Call) else None
+
+
+def literal_key(node: cst.Subscript) -> str | None:
+    """`name` of `x["name"]`."""
+    key = node.slice[0].slice if len(node.slice) == 1 else None
+    value = key.value if isinstance(key, cst.Index) else None
+    found = value.evaluated_value if isinstance(value, cst.SimpleString) else None
+    return found if isinstance(found, str) else None
+
+
 def mentions(value: cst.CSTNode, name: str) -> bool:
     """Whether a value is what has the name, or is a call of something on it: `f`, `tf.function(f)`."""
     if isinstance(value, cst.Call):

@@ -10,8 +10,8 @@ import libcst as cst
 from ...catalogue import VARIABLE_COLLECTIONS, Kind
 from ..apis import PUTS_IN, SAME_ELEMENTS
 from .asking import closure
-from .index import ITER
-from .origins import Origin, Origins
+from .index import ITER, Origin
+from .origins import Origins
 from .spelling import argument, last_name, method, receiver
 
 _STEPS = 300

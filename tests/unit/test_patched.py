@@ -1,0 +1,133 @@
+"""Definitions that are replaced while the script runs: what they then do is in no text that facts read."""
+
+from __future__ import annotations
+
+import pytest
+
+from tfdp.migrate import engine
+
+_SCRIPT = """
+import tensorflow as tf
+
+x, y = tf.random.normal((96, 4)), tf.random.normal((96, 1))
+dataset = tf.data.Dataset.from_tensor_slices((x, y)).batch(16)
+model = tf.keras.Sequential([tf.keras.Input((4,)), tf.keras.layers.Dense(1)])
+optimizer = tf.keras.optimizers.SGD(0.1)
+
+
+class Keep:
+    def go(self, v):
+        return v * 2.0
+
+
+class Mix:
+    def go(self, v):
+        return v - tf.reduce_mean(v, axis=0)
+
+
+def keep(v):
+    return v * 2.0
+
+
+def mix(v, *others):
+    return v - tf.reduce_mean(v, axis=0)
+
+
+kept = Keep()
+{patch}
+
+
+@tf.function
+def step(xb, yb):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(tf.square(model({rows}, training=True) - yb))
+    grads = tape.gradient(loss, model.trainable_variables)
+    optimizer.apply_gradients(zip(grads, model.trainable_variables))
+
+
+for xb, yb in dataset:
+    step(xb, yb)
+"""
+
+_PATCHES = {
+    "a function of TensorFlow": ("tf.identity = mix", "tf.identity(xb)"),
+    "a function of TensorFlow by setattr": ('setattr(tf, "identity", mix)', "tf.identity(xb)"),
+    "any function of TensorFlow": ("for name in ['identity']:\n    setattr(tf, name, mix)", "tf.identity(xb)"),
+    "a method of Keras": ("tf.keras.layers.Dense.call = mix", "xb"),
+    "a function of Python": ("import builtins\nbuiltins.float = mix", "xb"),
+    "what a model runs": ("model.call = lambda v, training=None, mask=None: mix(v)", "xb"),
+    "a method of the class": ("Keep.go = lambda self, v: mix(v)", "kept.go(xb)"),
+    "a method of the class by setattr": ('setattr(Keep, "go", lambda self, v: mix(v))', "kept.go(xb)"),
+    "a method of the object": ("kept.go = mix", "kept.go(xb)"),
+    "a method of the object by its table": ('kept.__dict__["go"] = mix', "kept.go(xb)"),
+    "a method of the object by vars": ('vars(kept)["go"] = mix', "kept.go(xb)"),
+    "the class of the object": ("kept.__class__ = Mix", "kept.go(xb)"),
+    "what a function runs": ("keep.__code__ = mix.__code__", "keep(xb)"),
+    "a name of the file": ('globals()["keep"] = mix', "keep(xb)"),
+    "several names of the file": ('globals().update({"keep": mix})', "keep(xb)"),
+    "a text": ('exec("keep = mix")', "keep(xb)"),
+    "a mock": ('from unittest import mock\nmock.patch.object(Keep, "go", mix).start()', "kept.go(xb)"),
+}
+
+_HARMLESS = {
+    "nothing": "",
+    "a setting": "model.trainable = True",
+    "what describes": 'keep.__name__ = "other"',
+    "a method compiled": "kept.go = tf.function(kept.go)",
+    "a function of a namespace": "import types\nset = types.SimpleNamespace()\nset.go = mix",
+    "another module's": "import ssl\nssl._create_default_https_context = ssl._create_unverified_context",
+}
+
+
+def _migrated(patch: str, rows: str) -> engine.Migration:
+    return engine.migrate("train.py", _SCRIPT.format(patch=patch, rows=rows).encode())
+
+
+@pytest.mark.parametrize("case", _PATCHES)
+def test_a_replaced_definition_is_refused_at_the_place_that_replaces_it(case: str) -> None:
+    patch, rows = _PATCHES[case]
+    found = [f for f in _migrated(patch, rows).findings if f.refusal]
+    first = _SCRIPT.split("{patch}", maxsplit=1)[0].count("\n") + 1
+    assert any(f.code == "TFDP090" and first <= f.line <= first + patch.count("\n") for f in found), found
+
+
+@pytest.mark.parametrize("case", _HARMLESS)
+def test_what_replaces_nothing_is_no_reason_to_refuse(case: str) -> None:
+    assert not _migrated(_HARMLESS[case], "kept.go(xb)").refused
+
+
+def test_super_means_the_next_class_in_the_order_of_the_object() -> None:
+    classes = """
+class Upper:
+    def go(self, v):
+        return v * 2.0
+class Left(Upper):
+    def go(self, v):
+        return super().go(v)
+class Right(Upper):
+    def go(self, v):
+        return super().go({})
+class Both(Left, Right):
+    pass
+both = Both()
+"""
+    assert _migrated(classes.format("v - tf.reduce_mean(v, axis=0)"), "both.go(xb)").refused
+    assert not _migrated(classes.format("v + 1.0"), "both.go(xb)").refused
+
+
+def test_an_inherited_method_is_that_of_the_first_class_in_the_order() -> None:
+    classes = """
+class Upper:
+    def go(self, v):
+        return v * 2.0
+class Left(Upper):
+    pass
+class Right(Upper):
+    def go(self, v):
+        return {}
+class Both(Left, Right):
+    pass
+both = Both()
+"""
+    assert _migrated(classes.format("v - tf.reduce_mean(v, axis=0)"), "both.go(xb)").refused
+    assert not _migrated(classes.format("v + 1.0"), "both.go(xb)").refused
