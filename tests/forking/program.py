@@ -2,6 +2,7 @@
 
 import atexit
 import builtins
+import faulthandler
 import gc
 import inspect
 import io
@@ -19,7 +20,7 @@ from typing import Any
 
 # Read by each process when it needs them, or by Python itself, which has started: not while TensorFlow is imported.
 _OWN = {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "TF_NUM_INTEROP_THREADS", "TF_NUM_INTRAOP_THREADS"}
-_OWN |= {"PYTEST_CURRENT_TEST", "PYTHONHASHSEED", "PYTHONUNBUFFERED", "TMPDIR"}
+_OWN |= {"PYTEST_CURRENT_TEST", "PYTHONFAULTHANDLER", "PYTHONHASHSEED", "PYTHONUNBUFFERED", "TMPDIR"}
 _HOOKS = os.path.join("runtime", "launch", "at_start")  # tfdp itself is not to be imported here
 _POPEN = subprocess.Popen
 # The starter's streams: what it has yet to write is for it to write.
@@ -201,6 +202,8 @@ def _refresh(program: Program, origin: Origin) -> None:
     for name in set(sys.modules) - origin.modules:
         del sys.modules[name]
     tempfile.tempdir = None
+    if os.environ.get("PYTHONFAULTHANDLER"):
+        faulthandler.enable(2)
     sys.modules["numpy"].random.seed()  # the other generators that have a state see to it themselves, or have none yet
     _KEPT.extend((sys.stdin, sys.stdout, sys.stderr))
     for number, name in enumerate(("stdin", "stdout", "stderr")):
