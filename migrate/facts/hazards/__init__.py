@@ -9,7 +9,7 @@ from .inputs import Inputs
 from .mixing import UNSETTLED, Mixing, Unsettled
 from .own_values import OwnValues
 from .paired import Paired
-from .patched import patched
+from .patching import patched
 from .placing import unplaced
 from .replay import replayed
 from .row_lengths import RowLengths
