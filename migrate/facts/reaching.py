@@ -70,7 +70,7 @@ def _runs_when_called(script: Script, function: cst.FunctionDef) -> bool:
 
 
 def _turns(script: Script, loop: cst.For, part: cst.CSTNode) -> bool:
-    """Whether it is the body of a loop, and certainly runs: over numbers or values that are written out, or a dataset."""
+    """Whether it is the body of a loop and certainly runs: over numbers or values written out here, or a dataset."""
     values = loop.iter
     if loop.asynchronous is not None or part is not loop.body:
         return False
