@@ -108,6 +108,20 @@ def of_keras_variables():
         variable.assign_sub(0.1 * gradient)
 
 
+def one_by_one():
+    w, b = tf.Variable(1.0), tf.Variable(1.0)
+    with tf.GradientTape(persistent=True) as tape:
+        loss = (w + b) ** 2
+    of_w, _ = tape.gradient(loss, w), tape.gradient(loss, b)
+    w.assign_sub(0.1 * of_w)
+
+
+def by_set_weights():
+    trained = model()
+    taken = gradients(trained)
+    trained.set_weights([w - 0.1 * g for w, g in zip(trained.get_weights(), taken, strict=True)])
+
+
 def of_tensorflow_1():
     w = tf.Variable(1.0)
     tf.compat.v1.train.GradientDescentOptimizer(0.1).minimize(lambda: w * w)
@@ -134,6 +148,8 @@ def weights():
 
 
 TRAINING = {
+    "gradients one by one": one_by_one,
+    "set_weights": by_set_weights,
     "a session of TensorFlow 1": in_a_session,
     "tf.gradients": by_gradients,
     "fit": lambda: compiled().fit(X, Y, verbose=0),
@@ -214,6 +230,7 @@ def test_what_is_no_training_is_left_alone(watched, tmp_path):
 
 def test_nothing_is_left_of_it(hook):
     classes = [tf.GradientTape, tf.compat.v1.train.Optimizer, keras.optimizers.Optimizer, type(tf.Variable(1.0))]
+    classes += [keras.Model, tf.compat.v1.Session]
     before = [dict(vars(cls)) for kind in classes for cls in kind.__mro__]
     watching = hook.Hook(lambda: pytest.fail("removed"))
     watching.tensorflow(tf)

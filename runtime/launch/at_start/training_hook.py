@@ -3,12 +3,12 @@
 Loaded by its file, in any Python of a rank: it imports nothing but the standard library. It costs nothing until
 TensorFlow or Keras is imported; then it puts a look in front of what every training goes through. `dp.init` removes it.
 
-Training is: an optimizer that applies gradients; a variable that is changed by the script's own code, or by adding or
-subtracting, after a gradient has been taken for it; a session that runs an operation which applies gradients. The
-first two are seen while a `tf.function` is traced, before it first runs. A gradient alone is none (saliency maps), nor
-is a variable that a framework sets (a checkpoint that is loaded), nor a plain `tf.Variable` that is changed by its
+Training is: an optimizer that applies gradients; a variable that the script's own code changes or sets, or that adding
+or subtracting changes, after a gradient has been taken for it; a session that runs operations which apply gradients.
+The first two are seen while a `tf.function` is traced, before it first runs. A gradient alone is none (saliency maps),
+nor is a variable that a framework sets (a checkpoint that is loaded), nor a plain `tf.Variable` that is changed by its
 gradient where the tape has watched others too, whose gradients nobody asked for (an input that is attacked, and a
-model). All these may be training: that gradients are taken is told to the launcher, which has a word for it at the end.
+model). All these may be training: that gradients are taken again is told to the launcher, for a word at the end.
 """
 
 import functools
@@ -74,6 +74,7 @@ class Hook:
         """`train` is called when the process is about to train, `repeats` when it takes gradients again, once."""
         self._train, self._repeats = train, repeats
         self._gradients = 0
+        self._asked: weakref.WeakKeyDictionary[Any, dict[int, Any]] = weakref.WeakKeyDictionary()  # of each tape
         self._safe: weakref.WeakSet[Any] = weakref.WeakSet()
         self._replaced: list[tuple[type, str, Any]] = []
         self._with_gradients: dict[int, weakref.ref[Any]] = {}
@@ -107,6 +108,8 @@ class Hook:
                 self._before(optimizer, name, self._applied)
         for name in _CHANGES:
             self._before(getattr(keras, "Variable", None), name, functools.partial(self._changed, name))
+        for kind in (getattr(getattr(keras, "layers", None), "Layer", None), getattr(keras, "Model", None)):
+            self._before(kind, "set_weights", self._set)
 
     def remove(self) -> None:
         """Leave all as it was."""
@@ -135,10 +138,11 @@ class Hook:
 
     def _gradient(self, tape: Any, _target: Any, sources: Any = None, *_: Any, **__: Any) -> None:
         variables = [source for source in _leaves(sources) if getattr(source, "trainable", False)]
-        known = {id(variable) for variable in variables}
-        others = any(v.trainable and id(v) not in known for v in tape.watched_variables())
+        asked = self._asked.setdefault(tape, {})
+        asked.update((id(variable), variable) for variable in variables)
+        others = any(v.trainable and id(v) not in asked for v in tape.watched_variables())
         distributed = any(hasattr(variable, "values") for variable in variables)  # the tape watches their parts
-        self._note(variables if not others or distributed else filter(_is_of_keras, variables))
+        self._note(asked.values() if not others or distributed else filter(_is_of_keras, variables))
         self._gradients += 1
         if self._gradients == 2:
             self._repeats()
@@ -168,6 +172,10 @@ class Hook:
         known = self._with_gradients.get(id(variable))
         if known is not None and known() is variable and _at_once() and (how != "assign" or _asked_by_the_script()):
             self._train()
+
+    def _set(self, layer: Any, *_: Any, **__: Any) -> None:
+        for variable in layer.trainable_weights:
+            self._changed("assign", variable)
 
 
 def _kinds_of_variables() -> list[Any]:
