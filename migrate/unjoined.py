@@ -24,6 +24,7 @@ _LIBRARIES = frozenset(
 _LIBRARIES |= {"absl", "cv2", "h5py", "matplotlib", "numpy", "pandas", "PIL", "requests", "scipy", "seaborn", "six"}
 _LIBRARIES |= {"skimage", "sklearn", "tqdm", "yaml"}
 _DYNAMIC = (b"tfdp", b"importlib", b"__import__", b"runpy", b"exec(", b"eval(", b"sys.path")
+_ENDING = ("exit", "quit", "abort", "exec", "parse_args", "parse_known_args")
 _HELP = frozenset({"-h", "--help", "--helpfull", "--helpshort", "--version"})
 
 
@@ -33,7 +34,7 @@ def certainly_trains(command: Sequence[str]) -> tuple[str, int] | None:
     if script is None or _HELP & set(command):
         return None
     path, folder = script
-    line = attempt(path, lambda: None if may_join(path, folder) else _training(path))
+    line = attempt(path, lambda: None if _may_join_or_end(path, folder) else _training(path))
     return (path, line) if isinstance(line, int) else None  # a failure is for Python to tell, when the script runs
 
 
@@ -49,8 +50,8 @@ def _script(command: Sequence[str]) -> tuple[str, str] | None:
     return None
 
 
-def may_join(path: str, folder: str) -> bool:
-    """Whether anything that a script imports, by itself or by files of the project, may call `dp.init()`."""
+def _may_join_or_end(path: str, folder: str) -> bool:
+    """Whether what a script imports, by itself or by files of the project, may call `dp.init()` or end the script."""
     seen: set[str] = set()
     waiting = [path]
     while waiting:
@@ -62,12 +63,21 @@ def may_join(path: str, folder: str) -> bool:
             data = opened.read()
         if any(mark in data for mark in _DYNAMIC):
             return True
-        for names, around in _imports(ast.parse(data), os.path.dirname(file), folder):
+        tree = ast.parse(data)
+        if len(seen) > 1 and any(map(_may_end, ast.walk(tree))):
+            return True
+        for names, around in _imports(tree, os.path.dirname(file), folder):
             local = [*_local(names, around)]
             if not local and names[0] not in sys.stdlib_module_names | _LIBRARIES:
                 return True
             waiting += local
     return False
+
+
+def _may_end(node: ast.AST) -> bool:
+    names = (getattr(node, name, None) for name in ("id", "attr", "name"))
+    ends = any(isinstance(n, str) and n.lstrip("_").startswith(_ENDING) for n in names)
+    return ends or isinstance(node, ast.Raise | ast.Assert)
 
 
 def _imports(tree: ast.Module, own: str, first: str) -> Iterator[tuple[list[str], str]]:
@@ -106,8 +116,9 @@ def _training(path: str) -> int | None:
 
 
 def _certain_lines(script: Script) -> Iterator[int]:
-    from .facts import is_reached
+    from .facts import fits_once, is_reached
 
-    for call in (*(g.call for g in script.trained), *(f.call for f in script.fitted.calls)):
+    fits = (fit.call for fit in script.fitted.calls if fits_once(script, fit.call))
+    for call in (*(g.call for g in script.trained), *fits):
         if is_reached(script, call):
             yield script.program.entry.position(call)[0]

@@ -2,7 +2,7 @@
 
 from .describe import describe
 from .provenance import provenance
-from .reaching import is_reached
+from .reaching import fits_once, is_reached
 from .script import Script, read
 
-__all__ = ["Script", "describe", "is_reached", "provenance", "read"]
+__all__ = ["Script", "describe", "fits_once", "is_reached", "provenance", "read"]

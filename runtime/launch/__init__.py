@@ -136,8 +136,9 @@ class _Launch:
 
     def _start(self, guardian: Guardian) -> None:
         cores = len(os.sched_getaffinity(0))
-        base = unjoined.environment(self._environ, self._unjoined.variables() if self._unjoined else {})
         for rank in range(self._size):
+            told = self._unjoined.variables(rank) if self._unjoined is not None else {}
+            base = unjoined.environment(self._environ, told)
             store_fd = self._store.ends[rank].fileno()
             joined = local.variables(
                 topology(rank, self._size), self._seed, self._job, store_fd=store_fd, memory_fd=self._memory_fd
@@ -184,12 +185,14 @@ class _Launch:
             return self._interrupted(watching, watching.stopped_by, report, seconds)
         if self._unjoined is not None and self._unjoined.first is not None:
             report.all_is_well()
-            watch.say(independent_copies(self._size, *self._unjoined.first))
+            watch.say(independent_copies(self._size, *self._unjoined.first, self._unjoined.ranks))
             if watching.first is None or watching.first.rank in self._unjoined.ranks:
                 return 1
         cause = self._cause(watching.first)
         if cause is None or cause.status is None:
             report.all_is_well()
+            if self._unjoined is not None and (suspicion := self._unjoined.suspicion()) is not None:
+                watch.say(suspicion)
             return 0
         status = self._own_status(cause)
         told = self._told_reason.removeprefix(f"rank {cause.rank} ended with ") if self._told_by == cause.rank else ""

@@ -3,9 +3,10 @@
 import contextlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from ..clusters import local
+from .report import listed
 
 _AT_START = os.path.join(os.path.dirname(os.path.abspath(__file__)), "at_start")
 _PYTHONPATH = "PYTHONPATH"
@@ -20,10 +21,12 @@ class Unjoined:
         self._arrived = b""
         self.ranks: list[int] = []
         self.first: tuple[str, int] | None = None
+        self._joined = False
+        self._gradients: dict[int, str] = {}
 
-    def variables(self) -> dict[str, str]:
+    def variables(self, rank: int) -> dict[str, str]:
         """For a rank's environment. By its path the pipe can be opened wherever file descriptors are not inherited."""
-        return {local.UNJOINED: f"/proc/{os.getpid()}/fd/{self._writer}"}
+        return {local.UNJOINED: f"{rank} /proc/{os.getpid()}/fd/{self._writer}"}
 
     def read(self) -> None:
         """Take in what has been told."""
@@ -31,9 +34,23 @@ class Unjoined:
             self._arrived += os.read(self._reader, 2**16)
         *lines, self._arrived = self._arrived.split(b"\n")
         for line in lines:
-            rank, path, number = json.loads(line)
-            self.ranks.append(rank)
-            self.first = self.first or (path, number)
+            rank, what, path, number = json.loads(line)
+            self._joined = self._joined or what == "joined"
+            if what == "gradients":
+                self._gradients.setdefault(rank, path)
+            elif what == "trains":
+                self.ranks.append(rank)
+                self.first = self.first or (path, number)
+
+    def suspicion(self) -> str | None:
+        """What to say at the end of a job that nobody has joined, where several ranks may have trained all the same."""
+        if self._joined or len(self._gradients) < 2:
+            return None
+        ranks = len(self._gradients)
+        return (
+            f"{ranks} processes took gradients, and none has called dp.init(): if they trained, {ranks} independent "
+            f"copies were trained. {_advice(_shown(next(iter(self._gradients.values()))))}"
+        )
 
     def close(self) -> None:
         """Take in what has been told until now, and nothing any more."""
@@ -56,14 +73,23 @@ def environment(base: Mapping[str, str], told: Mapping[str, str]) -> dict[str, s
     return {**found, **told}
 
 
-def independent_copies(size: int, path: str, line: int) -> str:
+def independent_copies(size: int, path: str, line: int, ranks: Collection[int] = ()) -> str:
     """What to say of a script that trains and never joins, before it has trained anything.
 
-    path: of the script, empty if unknown. line: where it trains, 0 if unknown.
+    path: of the script, empty if unknown. line: where it trains, 0 if unknown. ranks: those that came to it, if known.
     """
-    name = os.path.relpath(path) if path and not os.path.relpath(path).startswith(os.pardir) else path
+    name = _shown(path)
     trains = f"{name}:{line} trains" if name and line else f"{name or 'the script'} trains"
-    return (
-        f"{size} independent copies would have been trained: {trains}, and nothing has called dp.init(). Type "
-        f"`tfdp migrate {name or 'SCRIPT'}` first, or `tfdp run --independent` with the same arguments if that is meant"
-    )
+    copies = f"{size} independent copies would have been trained"
+    if ranks and len(some := sorted(set(ranks))) < size:
+        copies = f"{listed(some)} would have trained {'a model of its' if len(some) == 1 else 'models of their'} own"
+    return f"{copies}: {trains}, and nothing has called dp.init(). {_advice(name)}"
+
+
+def _shown(path: str) -> str:
+    return os.path.relpath(path) if path and not os.path.relpath(path).startswith(os.pardir) else path
+
+
+def _advice(name: str) -> str:
+    migrate = f"`tfdp migrate {name or 'SCRIPT'}`"
+    return f"Type {migrate} first, or `tfdp run --independent` with the same arguments if that is meant"

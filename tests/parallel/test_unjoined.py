@@ -10,6 +10,11 @@ import sys
 
 import pytest
 
+from tfdp.runtime.clusters import local
+from tfdp.runtime.launch.unjoined import Unjoined
+
+PATH = f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"
+
 KERAS = """
 class Optimizer:
     def apply_gradients(self, pairs):
@@ -69,7 +74,12 @@ FORGOTTEN = {
     "a process of its own": ({"main.py": CHILD, "train.py": TRAINS}, ["main.py"], ("train.py:3", "train.py")),
     "a pool": ({"main.py": POOL, "trainer.py": CALLED}, ["main.py"], ("trainer.py:4", "trainer.py")),
     "what catches all": (
-        {"train.py": TRAINS.replace("keras.opt", "try: keras.opt") + "except BaseException: pass\n"},
+        {
+            "train.py": TRAINS.replace("import keras", "import keras, os; os.environ.clear()").replace(
+                "keras.opt", "try: keras.opt"
+            )
+            + "except BaseException: pass\n"
+        },
         ["train.py"],
         ("train.py:3", "train.py"),
     ),
@@ -78,12 +88,36 @@ FORGOTTEN = {
 
 @pytest.mark.parametrize(("files", "command", "named"), FORGOTTEN.values(), ids=FORGOTTEN.keys())
 def test_who_has_not_joined_does_not_train(run, files, command, named):
-    path = f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"
-    done = run(files, "-np", "2", "--", *command, PATH=path, TFDP_GRACE_SECONDS="2")
+    done = run(files, "-np", "2", "--", *command, PATH=PATH, TFDP_GRACE_SECONDS="2")
     place, name = named
     assert (done.returncode, done.stderr.count("tfdp: ")) == (1, 1), done.stderr
     assert SAID.format(place, name) in done.stderr
     assert "has trained" not in done.stdout
+
+
+def test_a_rank_that_alone_would_train_is_named(run):
+    done = run(
+        {"train.py": TRAINS}, "-np", "2", "--", "bash", "-c", "[ $TFDP_RANK = 0 ] || exec python train.py", PATH=PATH
+    )
+    assert done.returncode == 1
+    assert "tfdp: rank 1 would have trained a model of its own: train.py:3 trains, and nothing" in done.stderr
+
+
+def test_gradients_that_nobody_joined_for_are_a_word_at_the_end():
+    def told(*lines):
+        watching = Unjoined()
+        for rank, what in lines:
+            number, path = watching.variables(rank)[local.UNJOINED].split(" ")
+            with open(path, "w") as launcher:
+                launcher.write(json.dumps([int(number), what, "/elsewhere/train.py", 3]) + "\n")
+        watching.close()
+        assert watching.ranks == []
+        return watching.suspicion()
+
+    assert told((0, "gradients"), (0, "gradients")) is None
+    assert told((0, "gradients"), (1, "gradients"), (1, "joined")) is None
+    said = told((0, "gradients"), (1, "gradients"), (1, "gradients"))
+    assert said.startswith("2 processes took gradients, and none has called dp.init(): if they trained, 2 independent")
 
 
 JOIN = "dp.init(same_start=False)\nassert not hasattr(keras.optimizers.Optimizer.apply_gradients, '__wrapped__')\n"

@@ -1,6 +1,7 @@
 """What counts as training in a process that has not joined its job, in this process: nothing is ended."""
 
 import contextlib
+import functools
 import importlib.util
 import sys
 from pathlib import Path
@@ -35,8 +36,8 @@ def watched(hook):
         watching.seen.append(hook._site())
         raise Trains
 
-    watching = hook.Hook(train)
-    watching.seen = []
+    watching = hook.Hook(train, lambda: watching.repeats.append(None))
+    watching.seen, watching.repeats = [], []
     watching.tensorflow(tf)
     watching.keras(sys.modules[keras.Model.__module__.split(".")[0]])
     yield watching
@@ -107,12 +108,50 @@ def of_keras_variables():
         variable.assign_sub(0.1 * gradient)
 
 
+def one_by_one():
+    w, b = tf.Variable(1.0), tf.Variable(1.0)
+    with tf.GradientTape(persistent=True) as tape:
+        loss = (w + b) ** 2
+    of_w, _ = tape.gradient(loss, w), tape.gradient(loss, b)
+    w.assign_sub(0.1 * of_w)
+
+
+def by_set_weights():
+    trained = model()
+    taken = gradients(trained)
+    trained.set_weights([w - 0.1 * g for w, g in zip(trained.get_weights(), taken, strict=True)])
+
+
 def of_tensorflow_1():
     w = tf.Variable(1.0)
     tf.compat.v1.train.GradientDescentOptimizer(0.1).minimize(lambda: w * w)
 
 
+def in_a_session():
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        w = tf.compat.v1.get_variable("w", initializer=1.0)
+        trains = tf.group(tf.compat.v1.train.GradientDescentOptimizer(0.1).minimize(w * w))
+        session.run(tf.compat.v1.global_variables_initializer())
+        session.run([w, {"trains": trains}])
+
+
+@tf.function
+def by_gradients():
+    w = weights()
+    w.assign_sub(0.1 * tf.gradients(w * w, [w])[0])
+
+
+@functools.cache
+def weights():
+    with tf.init_scope():
+        return tf.Variable(1.0)
+
+
 TRAINING = {
+    "gradients one by one": one_by_one,
+    "set_weights": by_set_weights,
+    "a session of TensorFlow 1": in_a_session,
+    "tf.gradients": by_gradients,
     "fit": lambda: compiled().fit(X, Y, verbose=0),
     "train_on_batch": lambda: compiled().train_on_batch(X, Y),
     "a tape": by_tape,
@@ -130,6 +169,14 @@ def test_training_is_seen_before_anything_is_trained(watched, train):
     with contextlib.suppress(Exception):  # inside a tf.function it comes out as another
         train()
     assert {path for path, _ in watched.seen} == {__file__}
+
+
+def attacked():
+    image, judged = tf.Variable(X), model()
+    for _ in range(3):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(judged(image))
+        image.assign_add(0.1 * tf.sign(tape.gradient(loss, image)))
 
 
 def saliency():
@@ -161,7 +208,9 @@ def graph_of_tensorflow_1():
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
         w = tf.compat.v1.get_variable("w", initializer=1.0)
         tf.compat.v1.train.GradientDescentOptimizer(0.1).minimize(w * w)  # built, and not run
+        w.assign_sub(0.1 * tf.gradients(w * w, w)[0])
         session.run(tf.compat.v1.global_variables_initializer())
+        session.run([w, "w:0"])
 
 
 def test_what_is_no_training_is_left_alone(watched, tmp_path):
@@ -170,6 +219,9 @@ def test_what_is_no_training_is_left_alone(watched, tmp_path):
     judged.predict(X, verbose=0)
     keras.layers.Normalization().adapt(X)
     saliency()
+    assert watched.repeats == []
+    attacked()
+    assert watched.repeats == [None]
     of_several_checkpoints(tmp_path)
     counted()
     graph_of_tensorflow_1()
@@ -178,6 +230,7 @@ def test_what_is_no_training_is_left_alone(watched, tmp_path):
 
 def test_nothing_is_left_of_it(hook):
     classes = [tf.GradientTape, tf.compat.v1.train.Optimizer, keras.optimizers.Optimizer, type(tf.Variable(1.0))]
+    classes += [keras.Model, tf.compat.v1.Session]
     before = [dict(vars(cls)) for kind in classes for cls in kind.__mro__]
     watching = hook.Hook(lambda: pytest.fail("removed"))
     watching.tensorflow(tf)

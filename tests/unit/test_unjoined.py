@@ -35,6 +35,11 @@ CERTAIN = {
         FIT + "with open('log') as log:\n    try:\n        model.fit(x, y)\n    finally:\n        pass\n",
         6,
     ),
+    "loops over constants": (
+        "EPOCHS = 3\n" + STEP + "for epoch in range(EPOCHS):\n    for x, y in dataset:\n        step(x, y)\n",
+        10,
+    ),
+    "an end after it": ("import sys\n" + FIT + CALL + "if flag:\n    sys.exit()\nassert flag\n", 5),
     "files of the project": ("import data.digits\nfrom nets import layers\n" + FIT + CALL, 6),
 }
 OPEN = {
@@ -53,6 +58,24 @@ OPEN = {
     + FIT
     + "def usage():\n    sys.exit('usage')\nif flag:\n    usage()\n"
     + CALL,
+    "an end that is certain": "import sys\n" + FIT + "sys.exit(0)\n" + CALL,
+    "quit": FIT + "quit()\n" + CALL,
+    "another program": "import os\n" + FIT + "os.execv('a', ['a'])\n" + CALL,
+    "an assertion": FIT + "assert flag\n" + CALL,
+    "an exception": FIT + "raise SystemExit\n" + CALL,
+    "arguments that are read": "import argparse\n" + FIT + "argparse.ArgumentParser().parse_args()\n" + CALL,
+    "a project's file that may end": "import ends\n" + FIT + CALL,
+    "a loop over what is given": "import sys\n" + FIT + "for name in sys.argv[1:]:\n    model.fit(x, y)\n",
+    "a loop of no turns": FIT + "for epoch in range(0):\n    model.fit(x, y)\n",
+    "a loop over what is left": STEP + LOOP.replace("dataset", "dataset.filter(good)"),
+    "while": FIT + "while flag:\n    model.fit(x, y)\n",
+    "for and else": FIT + "for k in range(3):\n    break\nelse:\n    model.fit(x, y)\n",
+    "a loop that is left": FIT + "for k in range(3):\n    if k == 0:\n        break\n    model.fit(x, y)\n",
+    "try and else": FIT + "try:\n    load()\nexcept OSError:\n    pass\nelse:\n    model.fit(x, y)\n",
+    "a generator": FIT + "def train():\n    model.fit(x, y)\n    yield\n\ntrain()\n",
+    "a coroutine": FIT + "async def train():\n    model.fit(x, y)\n\ntrain()\n",
+    "a decorator": FIT + "@skipped\ndef train():\n    model.fit(x, y)\n\ntrain()\n",
+    "epochs from elsewhere": "import os\n" + FIT + "model.fit(x, y, epochs=int(os.environ['EPOCHS']))\n",
     "a function that nobody calls": FIT + "def train():\n    model.fit(x, y)\n",
     "another library's fit": "import tensorflow, sklearn.linear_model\nsklearn.linear_model.Ridge().fit(x, y)\n",
     "no Python": "import tensorflow as tf\nprint 'hello'\n",
@@ -64,6 +87,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     for name, text in {
         "trainer.py": FIT + "def train():\n    model.fit(x, y)\n",
+        "ends.py": "raise SystemExit\n",
         "joins.py": "from tfdp import runtime\n",
         "data/digits.py": "import numpy\n",
         "nets/__init__.py": "from . import layers\n",

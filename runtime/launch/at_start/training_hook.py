@@ -3,9 +3,12 @@
 Loaded by its file, in any Python of a rank: it imports nothing but the standard library. It costs nothing until
 TensorFlow or Keras is imported; then it puts a look in front of what every training goes through. `dp.init` removes it.
 
-Training is: an optimizer that applies gradients; a variable that is changed by the script's own code, or by adding or
-subtracting, after a tape has given a gradient for it. Both are seen while a `tf.function` is traced, before it first
-runs. A gradient alone is none (saliency maps), nor is a variable that a framework sets (a checkpoint that is loaded).
+Training is: an optimizer that applies gradients; a variable that the script's own code changes or sets, or that adding
+or subtracting changes, after a gradient has been taken for it; a session that runs operations which apply gradients.
+The first two are seen while a `tf.function` is traced, before it first runs. A gradient alone is none (saliency maps),
+nor is a variable that a framework sets (a checkpoint that is loaded), nor a plain `tf.Variable` that is changed by its
+gradient where the tape has watched others too, whose gradients nobody asked for (an input that is attacked, and a
+model). All these may be training: that gradients are taken again is told to the launcher, for a word at the end.
 """
 
 import functools
@@ -17,7 +20,7 @@ import os
 import sys
 import sysconfig
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from types import FrameType, ModuleType
 from typing import Any, NoReturn
@@ -27,6 +30,8 @@ _NOT_THE_SCRIPTS = ("<", sysconfig.get_path("stdlib") + os.sep, __file__)
 _INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}", "__autograph_generated_file")
 _AUTOGRAPH = f"{os.sep}autograph{os.sep}"  # which calls for a function of the script
 _CHANGES = ("assign", "assign_add", "assign_sub")
+_APPLIES = ("Apply", "ResourceApply", "SparseApply", "ResourceSparseApply")  # TensorFlow's operations that train
+_KERAS = ("keras.", "tf_keras.")
 
 
 class _Finder(importlib.abc.MetaPathFinder):
@@ -65,9 +70,12 @@ def _after(loader: Any, imported: Callable[[ModuleType], None]) -> None:
 class Hook:
     """What is put in front of the methods that train, until it is removed."""
 
-    def __init__(self, train: Callable[[], None]) -> None:
-        """`train` is called when the process is about to train."""
-        self._train = train
+    def __init__(self, train: Callable[[], None], repeats: Callable[[], None] = lambda: None) -> None:
+        """`train` is called when the process is about to train, `repeats` when it takes gradients again, once."""
+        self._train, self._repeats = train, repeats
+        self._gradients = 0
+        self._asked: weakref.WeakKeyDictionary[Any, dict[int, Any]] = weakref.WeakKeyDictionary()  # of each tape
+        self._safe: weakref.WeakSet[Any] = weakref.WeakSet()
         self._replaced: list[tuple[type, str, Any]] = []
         self._with_gradients: dict[int, weakref.ref[Any]] = {}
         self.finder = _Finder({"tensorflow": self.tensorflow, "keras": self.keras, "tf_keras": self.keras})
@@ -75,15 +83,22 @@ class Hook:
     def tensorflow(self, tf: Any) -> None:
         """TensorFlow has been imported."""
         self._before(tf.GradientTape, "gradient", self._gradient)
+        self._before(_graph_gradients(), "_GradientsHelper", self._gradient_of_graph)
         for name in _CHANGES:
             for kind in _kinds_of_variables():
                 self._before(kind, name, functools.partial(self._changed, name))
 
         def applied(*_: Any, **__: Any) -> None:
-            if tf.compat.v1.executing_eagerly_outside_functions():  # else a graph is built, for whatever session
+            if _at_once():
                 self._train()
 
         self._before(tf.compat.v1.train.Optimizer, "apply_gradients", applied)
+
+        def runs(session: Any, fetches: Any, *_: Any, **__: Any) -> None:
+            self._runs([_operation(session, fetch) for fetch in tf.nest.flatten(fetches, expand_composites=True)])
+
+        for kind in (tf.compat.v1.Session, tf.compat.v1.InteractiveSession):
+            self._before(kind, "run", runs)
 
     def keras(self, keras: Any) -> None:
         """A Keras has been imported: 2, 3 or tf-keras."""
@@ -93,6 +108,8 @@ class Hook:
                 self._before(optimizer, name, self._applied)
         for name in _CHANGES:
             self._before(getattr(keras, "Variable", None), name, functools.partial(self._changed, name))
+        for kind in (getattr(getattr(keras, "layers", None), "Layer", None), getattr(keras, "Model", None)):
+            self._before(kind, "set_weights", self._set)
 
     def remove(self) -> None:
         """Leave all as it was."""
@@ -119,24 +136,75 @@ class Hook:
         self._replaced.append((owner, name, vars(owner).get(name)))
         setattr(owner, name, looked_at)
 
-    def _gradient(self, _tape: Any, _target: Any, sources: Any = None, *_: Any, **__: Any) -> None:
-        for source in _leaves(sources):
-            if getattr(source, "trainable", False):
-                self._with_gradients[id(source)] = weakref.ref(source)
+    def _gradient(self, tape: Any, _target: Any, sources: Any = None, *_: Any, **__: Any) -> None:
+        variables = [source for source in _leaves(sources) if getattr(source, "trainable", False)]
+        asked = self._asked.setdefault(tape, {})
+        asked.update((id(variable), variable) for variable in variables)
+        others = any(v.trainable and id(v) not in asked for v in tape.watched_variables())
+        distributed = any(hasattr(variable, "values") for variable in variables)  # the tape watches their parts
+        self._note(asked.values() if not others or distributed else filter(_is_of_keras, variables))
+        self._gradients += 1
+        if self._gradients == 2:
+            self._repeats()
+
+    def _gradient_of_graph(self, _targets: Any, sources: Any, *_: Any, **__: Any) -> None:
+        self._note(source for source in _leaves(sources) if getattr(source, "trainable", False))
+
+    def _note(self, variables: Iterable[Any]) -> None:
+        for variable in variables:
+            self._with_gradients[id(variable)] = weakref.ref(variable)
+
+    def _runs(self, operations: list[Any]) -> None:
+        """A session runs these, and what they need."""
+        while operations:
+            operation = operations.pop()
+            if operation is None or operation in self._safe:
+                continue
+            if operation.type.startswith(_APPLIES):
+                self._train()
+            self._safe.add(operation)
+            operations += [*(tensor.op for tensor in operation.inputs), *operation.control_inputs]
 
     def _applied(self, *_: Any, **__: Any) -> None:
         self._train()
 
     def _changed(self, how: str, variable: Any, *_: Any, **__: Any) -> None:
         known = self._with_gradients.get(id(variable))
-        if known is not None and known() is variable and (how != "assign" or _asked_by_the_script()):
+        if known is not None and known() is variable and _at_once() and (how != "assign" or _asked_by_the_script()):
             self._train()
+
+    def _set(self, layer: Any, *_: Any, **__: Any) -> None:
+        for variable in layer.trainable_weights:
+            self._changed("assign", variable)
 
 
 def _kinds_of_variables() -> list[Any]:
     """The classes whose methods change variables. They have no public names: `tf.Variable` is above them."""
     module = sys.modules.get("tensorflow.python.ops.resource_variable_ops")
     return [getattr(module, name, None) for name in ("BaseResourceVariable", "ResourceVariable")]
+
+
+def _graph_gradients() -> Any:
+    """The module of the function through which all that `tf.gradients` gives goes. It has no public name."""
+    return sys.modules.get("tensorflow.python.ops.gradients_util")
+
+
+def _at_once() -> bool:
+    """Whether what is built runs as the script comes to it: it does not where it is for a session of TensorFlow 1."""
+    tf = sys.modules.get("tensorflow")
+    return tf is None or tf.compat.v1.executing_eagerly_outside_functions()
+
+
+def _operation(session: Any, fetch: Any) -> Any:
+    """What a session is asked for; None for what it will not know."""
+    with suppress(TypeError, ValueError, KeyError):
+        element = session.graph.as_graph_element(fetch)
+        return getattr(element, "op", element)
+    return None
+
+
+def _is_of_keras(variable: Any) -> bool:
+    return type(variable).__module__.startswith(_KERAS)
 
 
 def _leaves(sources: Any) -> Iterator[Any]:
@@ -177,15 +245,22 @@ def _site() -> tuple[str, int]:
     return getattr(sys.modules.get("__main__"), "__file__", None) or "", 0
 
 
+def _tell(what: str, path: str = "", line: int = 0) -> None:
+    """Tell the launcher: `trains`, `gradients` or `joined`. Raises OSError."""
+    launcher = os.open(_launcher, os.O_WRONLY | os.O_NONBLOCK)
+    try:
+        os.write(launcher, json.dumps([int(_rank), what, path, line]).encode() + b"\n")
+    finally:
+        os.close(launcher)
+
+
 def _end() -> NoReturn:
     """Tell the launcher, which speaks for all ranks, and end: an exception could be caught, and training go on."""
     path, line = _site()
-    rank = int(os.environ["TFDP_RANK"])
     with suppress(OSError, ValueError):
         sys.stdout.flush()
     try:
-        launcher = os.open(os.environ[UNJOINED], os.O_WRONLY | os.O_NONBLOCK)
-        os.write(launcher, json.dumps([rank, path, line]).encode() + b"\n")
+        _tell("trains", path, line)
     except OSError as error:
         print(f"tfdp: {path} trains without dp.init(), and `tfdp run` cannot be told ({error})", file=sys.stderr)
     with suppress(OSError, ValueError):
@@ -193,8 +268,20 @@ def _end() -> NoReturn:
     os._exit(1)
 
 
-_hook = Hook(_end)
-remove = _hook.remove
+def _repeats() -> None:
+    with suppress(OSError):  # the launcher is gone, and with it whoever would be told
+        _tell("gradients", *_site())
+
+
+_rank, _, _launcher = os.environ.get(UNJOINED, "").partition(" ")  # the script may change its environment
+_hook = Hook(_end, _repeats)
+
+
+def remove() -> None:
+    """The process has joined the job."""
+    _hook.remove()
+    with suppress(OSError):
+        _tell("joined")
 
 
 def install() -> None:
