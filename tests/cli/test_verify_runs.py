@@ -65,7 +65,8 @@ def test_who_ends_the_command_ends_its_processes_and_leaves_nothing(tmp_path: Pa
     os.mkfifo(told)
     room.mkdir()
     path = tmp_path / "train.py"
-    path.write_text(f"import os, signal\nopen({str(told)!r}, 'w').write(str(os.getpid()))\nsignal.pause()\n{SCRIPT}")
+    waits = f"import os, signal\nopen({str(told)!r}, 'w').write(str(os.getpid()))\nsignal.pause()\n"
+    path.write_text(SCRIPT.replace("import tensorflow as tf\n", f"import tensorflow as tf\n{waits}"))
     command = [sys.executable, "-m", "tfdp.migrate", "verify", str(path)]
     process = subprocess.Popen(command, env={**os.environ, "TMPDIR": str(room)}, stderr=subprocess.DEVNULL)
     child = int(told.read_text())
