@@ -124,6 +124,7 @@ def _texts(options: VerifyOptions) -> Texts:
 def _proof(options: VerifyOptions, texts: Texts) -> Proof:
     from .report.steps import Steps
     from .verify import record
+    from .verify.checks import with_another_original
 
     with (
         cleaning_up(),
@@ -142,7 +143,8 @@ def _proof(options: VerifyOptions, texts: Texts) -> Proof:
             float64=options.float64,
         ) as recording,
     ):
-        return recording.prove(texts.migrated, texts.path)
+        proof = recording.prove(texts.migrated, texts.path)
+    return with_another_original(proof) if texts.differs else proof
 
 
 def _account(options: VerifyOptions, texts: Texts | None, proof: Proof | None, seconds: float) -> Account:
@@ -156,6 +158,7 @@ def _account(options: VerifyOptions, texts: Texts | None, proof: Proof | None, s
         original=texts.original if texts else b"",
         migrated=texts.migrated if texts else b"",
         reference=texts.reference if texts else b"",
+        differs=texts is not None and texts.differs,
         seconds=seconds,
         made=f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d %H:%M} UTC",
         versions=versions(),
