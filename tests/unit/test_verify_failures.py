@@ -10,6 +10,10 @@ import pytest
 np = pytest.importorskip("numpy")
 
 from tfdp.migrate.verify import CouldNotRun, record, runs  # noqa: E402
+from tfdp.migrate.verify.failed_run import failed_run  # noqa: E402
+from tfdp.migrate.verify.moved import Moved  # noqa: E402
+from tfdp.migrate.verify.record import Call, Crash, Step, Trace, write_crash  # noqa: E402
+from tfdp.migrate.verify.runs import Ended  # noqa: E402
 
 # Stands in for the instruments: runs the text, which records its steps itself.
 CHILD = """
@@ -151,6 +155,40 @@ def test_a_migrated_run_that_fails_is_no_disproof(tmp_path: Path) -> None:
     assert (failed.short.splitlines()[0], "line 4, in <module>" in failed.short) == (TRACEBACK, True)
     assert failed.hint.startswith("the script needs gone.npz, which is not there")
     assert proofs["an exception after a wrong update"].failed_run is None
+
+
+LAUNCHER = "tfdp: rank 1 failed first, with signal SIGKILL after 3.1 s\ntfdp: out of memory?"
+KILLED = {
+    "one": (
+        137,
+        "[0] another\n[1] its own\n",
+        [3, 2],
+        [0],
+        "rank 1 was ended by SIGKILL in step 3",
+        "[1] its own",
+    ),
+    "in its first step": (137, "", [0, 0], [0], "rank 1 was ended by SIGKILL in step 0", ""),
+    "by itself": (7, "[1] so\n", [3, 3], [0], "rank 1 ended with exit status 7 in step 3", "[1] so"),
+    "both": (137, "", [0, 0], [], "a rank was ended by SIGKILL in step 0", ""),
+    "late": (None, "", [3, 2], [], "the migrated run was not done in 60 s, in which it came to step 2", ""),
+}
+
+
+@pytest.mark.parametrize("name", KILLED)
+def test_a_rank_that_only_follows_a_killed_one_is_not_the_cause(tmp_path: Path, name: str) -> None:
+    code, output, steps, followers, cause, short = KILLED[name]
+    traces = [Trace(tmp_path / f"rank{rank}") for rank in range(2)]
+    for rank, trace in enumerate(traces):
+        trace.folder.mkdir()
+        for index in range(steps[rank]):
+            w = {"w|2|float32|0": np.zeros(2, np.float32)}
+            trace.write_step(index, Step(w, (Call(1.0, None, False, tuple(w), w),), w, True))
+        if rank in followers:
+            write_crash(trace.folder, Crash("JobAborted", "rank 1 ended", 3, "", True, 1.0, "in line 3", "in line 3"))
+    found = failed_run(Ended(code, output + LAUNCHER), traces, Moved("train.py", b"", "the migrated script"), 60.0)
+    assert found is not None
+    assert (found.cause, found.short, found.place) == (cause, short, "")
+    assert ("memory is short" in found.hint) is (code == 137)
 
 
 def test_traces_without_room_end_the_first_run_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,7 +34,7 @@ def lines(account: Account, *, whole: bool = False) -> Iterator[str]:
     proof = account.proof
     if proof is not None and proof.diagnosis:
         yield f"  likely cause: {proof.diagnosis}"
-    if account.failed:
+    if account.failed and account.failed.short:
         yield from (click.style(f"  | {printable(line)}", dim=True) for line in account.failed.short.splitlines())
         yield click.style(f"  {WHOLE}", dim=True)
     yield "  " + ", ".join(f"{name} {value}" for name, value in account.options.items())
