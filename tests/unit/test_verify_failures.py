@@ -129,6 +129,10 @@ FAILED = {
         f"\n{TRAINED}open('gone.npz')\n",
         (True, None, "every rank failed in step 3 at"),
     ),
+    "a signal": (
+        "import os\nstep(0)\nos.kill(os.getpid(), 9)\n",
+        (True, None, "a rank was ended by SIGKILL in step 1"),
+    ),
     "another update, found by the runtime": (f"step(0)\n{NET}", (False, "update", "every rank failed in step 1")),
     "... before there was one": (NET, (True, "update", "every rank failed in step 0")),
     "an exception after a wrong update": (
@@ -142,13 +146,17 @@ def test_a_migrated_run_that_fails_is_no_disproof(tmp_path: Path) -> None:
     """Unless its steps, or the runtime after the first of them, show that the ranks train other models."""
     path = tmp_path / "train.py"
     path.write_text(f"{TRAINED}open('gone.npz')\n")
-    with record(path, 2, 3, reference=TRAINED.encode(), original=path.read_bytes(), timeout=60.0) as recording:
+    reference = f"from tfdp.migrate.verify.record import Passes, write_coverage\n{TRAINED}"
+    reference += "write_coverage(trace.folder, Passes().coverage(3, whole=True))\n"
+    with record(path, 2, 3, reference=reference.encode(), original=path.read_bytes(), timeout=60.0) as recording:
         proofs = {name: recording.prove(text.encode()) for name, (text, _) in FAILED.items()}
     for name, (_, (could_not_compare, cause, reason)) in FAILED.items():
         proof = proofs[name]
         assert (bool(proof), proof.proved, proof.could_not_compare) == (False, False, could_not_compare), name
         assert (proof.cause, reason in proof.reason.splitlines()[0]) == (cause, True), (name, proof.reason)
         assert ("could not be compared: the migrated script failed" in str(proof)) is could_not_compare, name
+        assert (proof.coverage is not None) is (len(proof.points) == 3), "of what was compared"
+    assert [len(proofs[name].points) for name in ("a signal", "the same exception of all ranks")] == [1, 3]
     failed = proofs["the same exception of all ranks"].failed_run
     assert failed is not None
     assert failed.place.endswith("train.py:3"), "its line in the file of that name, which has one line less"

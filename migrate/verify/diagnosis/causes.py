@@ -14,7 +14,7 @@ class Cause(str, Enum):
     START = "start not shared"
     NOT_SHARDED = "data not sharded"
     SHARDED_TWICE = "data sharded twice"
-    ORDERS = "orders differ by rank"
+    ORDERS = "data differ by rank"
     BATCH = "batch size"
     EXAMPLES = "other examples"
     TAIL = "uneven tail"
