@@ -87,9 +87,13 @@ def verify(options: VerifyOptions) -> int:
 
 def _obstacle(options: VerifyOptions) -> str:
     """What would make all work be in vain, told before any is done."""
+    from ..runtime import launch
+
     for script in (options.script, options.against):
         if script and (reason := no_script(script)):
             return reason
+    if os.access(options.script, os.R_OK) and (reason := launch.unfinished(options.script)):
+        return reason
     if not (importlib.util.find_spec("tensorflow") and importlib.util.find_spec("numpy")):
         return "verify runs the script, and TensorFlow is not installed here: pip install 'tfdp[cpu]' or 'tfdp[gpu]'"
     for file in (options.html, options.png):

@@ -243,6 +243,15 @@ def test_an_original_of_another_text_is_not_held_against_the_migration(recorded:
     assert said[1] == "  original: train.py.orig", "the same but for blank lines at its end"
 
 
+def test_a_refusal_of_an_original_that_was_found_names_it(here, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(SCRIPT)
+    assert here("migrate", "train.py").code == 0
+    (tmp_path / "train.py.orig").write_text(SCRIPT.replace("reduce_mean", "reduce_max"))
+    done = here("verify", "train.py")
+    assert (done.code, done.out) == (2, b"")
+    assert "train.py.orig:14: TFDP090 cannot tell whether this loss is a mean" in done.err
+
+
 def test_the_reference_alone(here, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(SCRIPT)
     done = here("verify", "train.py", "-np", "3", "--show-reference")
