@@ -84,9 +84,10 @@ def with_another_original(proof: Proof) -> Proof:
     """
     if proof.proved or proof.timed_out or proof.could_not_compare or proof.randomness_kept:
         return proof
-    text = "the script may have been made from another original than the one found: name its own with --against"
+    text = "the script may have been made from another original than the one found (name its own with --against)"
+    text += ", or with other options than those given here"
     if proof.diagnosis:
-        text += f"; or, if it was made from this one: {proof.diagnosis}"
+        text += f"; if it was made from this one, with these: {proof.diagnosis}"
     return dataclasses.replace(proof, diagnosis=text, cause=Cause.ORIGINAL.value)
 
 

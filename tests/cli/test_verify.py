@@ -232,7 +232,7 @@ def test_an_original_of_another_text_is_not_held_against_the_migration(recorded:
     differs = "its migration differs from train.py: what is compared is train.py against"
     assert said[1] == f"  original: {original}; {differs} {original}"
     cause = next(line for line in said if "likely cause" in line)
-    assert "another original than the one found: name its own with --against; or, if it was made from this" in cause
+    assert "another original than the one found (name its own with --against), or with other options than" in cause
     assert cause.endswith(": the gradients were added up")
     found = json.loads(here("verify", "train.py", "--json").out)
     assert (found["cause"], found["migration_differs"]) == ("another original", True)
