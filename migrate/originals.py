@@ -1,4 +1,4 @@
-"""The original of a migrated script: kept beside it by `tfdp migrate --backup`, and found there, or in git."""
+"""What a migrated script may have been made of: a backup beside it, by `tfdp migrate --backup`, or a version in git."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import ast
 import contextlib
 import errno
 import os
+import shlex
 import subprocess
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +18,7 @@ from . import files
 _SUFFIX = ".orig"
 _RUNTIME = "tfdp.runtime"
 _MOST_COMMITS = 100  # of those that changed the script
+_MOST_ORIGINALS = 12
 _GIT_SECONDS = 20.0
 
 
@@ -47,27 +50,46 @@ def keep(path: str, source: bytes, mode: int) -> str:
     return kept
 
 
-def find(path: str) -> Original | None:
-    """The original of the migrated script at `path`: its backup, or the newest version in git that is not migrated."""
-    kept = backup_of(path)
-    with contextlib.suppress(OSError):
-        source = Path(kept).read_bytes()
-        if not imports_runtime(source):
-            return Original(source, kept)
-    return _in_git(path)
+def candidates(path: str) -> Iterator[Original]:
+    """What the migrated script at `path` may have been made of: its backup, then its versions in git, newest first.
+
+    Each text once, none that is migrated itself, and not without end.
+    """
+    seen: set[bytes] = set()
+    for one in _kept(path):
+        if one.source not in seen and not imports_runtime(one.source):
+            seen.add(one.source)
+            yield one
+        if len(seen) == _MOST_ORIGINALS:
+            return
+
+
+def same_program(one: bytes, other: bytes) -> bool:
+    """Whether two texts differ in their layout and comments at most."""
+    if one == other:
+        return True
+    first, second = _tree(one), _tree(other)
+    try:
+        return first is not None and second is not None and ast.dump(first) == ast.dump(second)
+    except RecursionError:
+        return False
 
 
 def imports_runtime(source: bytes) -> bool:
     """Whether a script imports the runtime, so that it is migrated already, at least in part."""
     if b"tfdp" not in source:
         return False
+    tree = _tree(source)
+    return tree is not None and any(_of_runtime(node) for node in ast.walk(tree))
+
+
+def _tree(source: bytes) -> ast.Module | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            tree = ast.parse(source)
+            return ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False  # who reads it next says what is wrong with it
-    return any(_of_runtime(node) for node in ast.walk(tree))
+        return None  # who reads it next says what is wrong with it
 
 
 def _of_runtime(node: ast.AST) -> bool:
@@ -80,21 +102,34 @@ def _of_runtime(node: ast.AST) -> bool:
     return False
 
 
-def _in_git(path: str) -> Original | None:
+def _kept(path: str) -> Iterator[Original]:
+    kept = backup_of(path)
+    with contextlib.suppress(OSError):
+        yield Original(Path(kept).read_bytes(), kept)
     folder, name = os.path.split(os.path.realpath(path))
-    commits = _git(folder, "log", "--format=%h", f"--max-count={_MOST_COMMITS}", "HEAD", "--", name)
-    for commit in ["HEAD", *(commits or b"").decode().split()] if commits else []:
-        source = _git(folder, "cat-file", "blob", f"{commit}:./{name}")
-        if source is not None and not imports_runtime(source):
-            return Original(source, f"git show {commit}:./{name}")
-    return None
+    for version in _versions(folder, name):
+        source = _git(folder, "cat-file", "blob", version)
+        if source is not None:
+            yield Original(source, f"git show {shlex.quote(version)}")
+
+
+def _versions(folder: str, name: str) -> Iterator[str]:
+    """Of a file in git, under the names that it had, as git calls them."""
+    yield f"HEAD:./{name}"
+    ways = ["--follow", "--name-only", "-z", "--format=%h", f"--max-count={_MOST_COMMITS}"]
+    commit = ""
+    for part in os.fsdecode(_git(folder, "log", *ways, "HEAD", "--", name) or b"").split("\0"):
+        if part.startswith("\n"):
+            yield f"{commit}:{part[1:]}"
+        else:
+            commit = part
 
 
 def _git(folder: str, *arguments: str) -> bytes | None:
     """What git says; None where there is no git, no repository, or no such version."""
     try:
         done = subprocess.run(
-            ["git", "-C", folder, *arguments],
+            ["git", "--literal-pathspecs", "-C", folder, *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

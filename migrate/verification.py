@@ -87,9 +87,13 @@ def verify(options: VerifyOptions) -> int:
 
 def _obstacle(options: VerifyOptions) -> str:
     """What would make all work be in vain, told before any is done."""
+    from ..runtime import launch
+
     for script in (options.script, options.against):
         if script and (reason := no_script(script)):
             return reason
+    if os.access(options.script, os.R_OK) and (reason := launch.unfinished(options.script)):
+        return reason
     if not (importlib.util.find_spec("tensorflow") and importlib.util.find_spec("numpy")):
         return "verify runs the script, and TensorFlow is not installed here: pip install 'tfdp[cpu]' or 'tfdp[gpu]'"
     for file in (options.html, options.png):
@@ -124,6 +128,7 @@ def _texts(options: VerifyOptions) -> Texts:
 def _proof(options: VerifyOptions, texts: Texts) -> Proof:
     from .report.steps import Steps
     from .verify import record
+    from .verify.checks import with_another_original
 
     with (
         cleaning_up(),
@@ -142,7 +147,8 @@ def _proof(options: VerifyOptions, texts: Texts) -> Proof:
             float64=options.float64,
         ) as recording,
     ):
-        return recording.prove(texts.migrated, texts.path)
+        proof = recording.prove(texts.migrated, texts.path)
+    return with_another_original(proof) if texts.differs else proof
 
 
 def _account(options: VerifyOptions, texts: Texts | None, proof: Proof | None, seconds: float) -> Account:
@@ -156,6 +162,7 @@ def _account(options: VerifyOptions, texts: Texts | None, proof: Proof | None, s
         original=texts.original if texts else b"",
         migrated=texts.migrated if texts else b"",
         reference=texts.reference if texts else b"",
+        differs=texts is not None and texts.differs,
         seconds=seconds,
         made=f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d %H:%M} UTC",
         versions=versions(),

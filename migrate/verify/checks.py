@@ -78,6 +78,19 @@ def with_files(proof: Proof, found: Effects) -> Proof:
     return dataclasses.replace(proof, proved=False, failure=failure, reason=found.text)
 
 
+def with_another_original(proof: Proof) -> Proof:
+    """The proof against an original that was found, and of which the tool makes another script: it disproves that one
+    is made of the other, and not that the migration is right.
+    """
+    if proof.proved or proof.timed_out or proof.could_not_compare or proof.randomness_kept:
+        return proof
+    text = "the script may have been made from another original than the one found (name its own with --against)"
+    text += ", or with other options than those given here"
+    if proof.diagnosis:
+        text += f"; if it was made from this one, with these: {proof.diagnosis}"
+    return dataclasses.replace(proof, diagnosis=text, cause=Cause.ORIGINAL.value)
+
+
 def with_randomness(proof: Proof) -> Proof:
     """What is left of a proof whose two runs drew, ordered and normalised as they do in life: its figures."""
     what = "nothing was neutralised (--keep-randomness), so nothing can be concluded"

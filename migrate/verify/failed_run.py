@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +16,7 @@ from .runs import Ended
 
 _SIGNALLED = 128  # the launcher's exit status for signal N is as much more
 _SHORT = 8  # lines
+_MARK = re.compile(r"\[(\d+)\]|tfdp: ")  # in front of a line, of a rank's or the launcher's own
 
 
 def failed_run(ended: Ended, traces: Sequence[Trace], moved: Moved, timeout: float, name: str = "") -> FailedRun | None:
@@ -26,8 +28,11 @@ def failed_run(ended: Ended, traces: Sequence[Trace], moved: Moved, timeout: flo
         return None
     crashes = {rank: found for rank, trace in enumerate(traces) if (found := read_crash(trace.folder)) is not None}
     hint = obstacles.hint(ended.output, str(Path.cwd()))
-    if not crashes or ended.code is None:
-        return _without_exception(ended, traces, hint, timeout, name)
+    silent = [rank for rank, trace in enumerate(traces) if rank not in crashes and trace.header() is None]
+    if ended.code is None:
+        return _late(ended, traces, hint, timeout, name)
+    if not crashes or (silent and all(crash.follows for crash in crashes.values())):
+        return _without_exception(ended.code, ended.output, traces, silent, hint, name)
     rank, first = min(crashes.items(), key=lambda item: (item[1].follows, item[1].moment))
     hint = hint or obstacles.hint(f"{first.kind}: {first.message}", str(Path.cwd()))
     place = moved.place(first.line) if first.line else ""
@@ -60,27 +65,40 @@ def _error(crash: Crash) -> str:
     return one_line(crash.kind, crash.message)
 
 
-def _without_exception(ended: Ended, traces: Sequence[Trace], hint: str, timeout: float, name: str) -> FailedRun:
-    """The run of a process that was killed, left without a word to Python, or did not end."""
+def _late(ended: Ended, traces: Sequence[Trace], hint: str, timeout: float, name: str) -> FailedRun:
     steps = min(trace.closed_steps() for trace in traces)
-    silent = [rank for rank, trace in enumerate(traces) if trace.header() is None]
+    cause = f"{name or 'the migrated run'} was not done in {timeout:g} s, in which it came to step {steps}"
+    return _as_said(cause, hint, _said_by(range(len(traces)), ended.output))
+
+
+def _without_exception(  # noqa: PLR0917
+    code: int, output: str, traces: Sequence[Trace], silent: Sequence[int], hint: str, name: str
+) -> FailedRun:
+    """The run of a process that was killed, or left without a word to Python. silent: the ranks that may be it."""
+    may_be = silent or range(len(traces))
+    own = min(traces[rank].closed_steps() for rank in may_be)
+    # Its last step may have been done: a step is closed when the next one begins, as the others have perhaps seen.
+    steps = min(own + 1, max(trace.closed_steps() for trace in traces))
     who = name or (f"rank {silent[0]}" if len(silent) == 1 else "a rank")
-    if ended.code is None:
-        cause = f"{name or 'the migrated run'} was not done in {timeout:g} s, in which it came to step {steps}"
-    else:
-        number = _signal(ended.code)
-        how = f"was ended by {signal.Signals(number).name}" if number else f"ended with exit status {ended.code}"
-        cause = f"{who} {how} in step {steps}"
-        if number == signal.SIGKILL:
-            hint = hint or "the system kills a process so when memory is short"
-    return FailedRun(cause, hint, "", _last(ended.output), ended.output, ended.output)
+    number = _signal(code)
+    how = f"was ended by {signal.Signals(number).name}" if number else f"ended with exit status {code}"
+    if number == signal.SIGKILL:
+        hint = hint or "the system kills a process so when memory is short"
+    return _as_said(f"{who} {how} in step {steps}", hint, _said_by(may_be, output))
+
+
+def _as_said(cause: str, hint: str, said: Sequence[str]) -> FailedRun:
+    whole = "\n".join(said)
+    return FailedRun(cause, hint, "", "\n".join(said[-_SHORT:]), whole, whole)
+
+
+def _said_by(ranks: Sequence[int], output: str) -> list[str]:
+    """The lines of these ranks, without those of others and of the launcher; all of a run that has no launcher."""
+    marks = [(line, _MARK.match(line)) for line in output.splitlines()]
+    return [line for line, mark in marks if mark is None or (mark[1] is not None and int(mark[1]) in ranks)]
 
 
 def _signal(code: int) -> int:
     """The signal by which a run was ended, 0 where it ended by itself."""
     number = -code if code < 0 else code - _SIGNALLED
     return number if number in {each.value for each in signal.Signals} else 0
-
-
-def _last(output: str) -> str:
-    return "\n".join(output.splitlines()[-_SHORT:])

@@ -45,7 +45,8 @@ class Proof:
     passes, for the script's dtypes. data: which examples the ranks read. effects: which files they wrote.
     settings: what Keras' optimizers are set to, None where none is used.
     randomness_kept: nothing was neutralised, so that nothing can be concluded: never proved. float64: of runs in
-    float64 that nothing held together, the largest relative difference of a variable after the last step.
+    float64 that nothing held together, the largest relative difference of a variable after the last step. coverage:
+    None where not all steps were compared.
     """
 
     script: str

@@ -203,7 +203,8 @@ class Recording:
         crashed = failed if ends_steps and not diverged(ranks) else None
         known = None
         if (crashed or found.failure) and not (crashed and late):
-            known = self._diagnosis(found, ranks, reason=crashed.error if crashed else "", data=data)
+            said = f"{crashed.cause}\n{crashed.error}" if crashed else ""
+            known = self._diagnosis(found, ranks, reason=said, data=data)
         # What the runtime finds before the first update says that nothing was trained; later, that ranks train apart.
         trained = all(rank.closed_steps() for rank in ranks)
         return Proof(
@@ -227,7 +228,7 @@ class Recording:
             diagnosis=known.text if known else None,
             cause=known.cause.value if known else None,
             limits=found.limits,
-            coverage=read_coverage(self._trace.folder),
+            coverage=read_coverage(self._trace.folder) if len(found.points) == self._spec.steps else None,
         )
 
     def _diagnosis(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 
 from ...rules._base import LINEAR, Scaling
 from .. import files, originals
+from ..applying import EngineError
+from ..engine import migrate
+from ..originals import Original
 from .recording import Batch, CouldNotRun
 
 # How a migrated script says that its batch is the job's, not one worker's.
@@ -17,7 +19,8 @@ _GLOBAL = (b"local_batch_size(", b"even_batch_size(")
 @dataclass(frozen=True)
 class Texts:
     """path, against: what the migrated run and the reference call the script. original, migrated, reference: texts.
-    found: where the original of a migrated script was found, empty where it was named, or is the script.
+    found: where the original of a migrated script was found, empty where it was named, or is the script. differs: what
+    the tool makes of the one that was found is another script than the migrated one.
     """
 
     path: str
@@ -26,37 +29,52 @@ class Texts:
     migrated: bytes
     reference: bytes
     found: str = ""
+    differs: bool = False
 
 
 def of_original(path: str, size: int, batch: Batch, scaling: Scaling = LINEAR) -> Texts:
     """The texts for an original script, which is migrated in memory.
 
-    A script that is migrated already is held against the original that was kept of it, or that git has.
+    A script that is migrated already is held against the original that was kept of it, or that git has: the one of
+    which the tool makes that script, or the first that trains where there is none.
 
     Raises:
         CouldNotRun: the tool refuses the script, or cannot make a reference of it, which it cannot of a script that is
             migrated already; `path` cannot be read.
     """
     source = _read(path)
-    if originals.imports_runtime(source) and (found := originals.find(path)) is not None:
-        both = of_both(path, path, size, batch, scaling, source=found.source)
-        return dataclasses.replace(both, found=found.name)
+    if originals.imports_runtime(source) and (known := _found(path, source, batch, scaling)) is not None:
+        found, same = known
+        text = reference(found.name, found.source, size, batch, scaling)
+        return Texts(path, path, found.source, source, text, found=found.name, differs=not same)
     after = migrated(path, source, batch, scaling)
     return Texts(path, path, source, after, reference(path, source, size, batch, scaling))
 
 
-def of_both(
-    path: str, original: str, size: int, batch: Batch, scaling: Scaling = LINEAR, *, source: bytes | None = None
-) -> Texts:
-    """The texts for a migrated script at `path` and the original that it was made from.
+def _found(path: str, source: bytes, batch: Batch, scaling: Scaling) -> tuple[Original, bool] | None:
+    """The original of a migrated script, and whether the tool makes that script of it."""
+    first = None
+    for candidate in originals.candidates(path):
+        try:
+            migration = migrate(candidate.name, candidate.source, batch, scaling=scaling)
+        except (files.UnreadableSource, EngineError):
+            continue  # the script was not made of it
+        if not migration.trains:
+            continue
+        if originals.same_program(migration.after, source):
+            return candidate, True
+        first = first or candidate
+    return None if first is None else (first, False)
 
-    original: its path; where `source` is its text, the path under which that is to run.
+
+def of_both(path: str, original: str, size: int, batch: Batch, scaling: Scaling = LINEAR) -> Texts:
+    """The texts for a migrated script at `path` and the original at `original` that it was made from.
 
     Raises:
         CouldNotRun: there is no reference of the original, `path` does not use the runtime, or a file cannot be read.
     """
     after = _read(path)
-    source = _read(original) if source is None else source
+    source = _read(original)
     if not originals.imports_runtime(after):
         text = "does not import tfdp.runtime, so it is not migrated: leave --against out, and it is migrated in memory"
         raise CouldNotRun(f"{path}: {text}")
@@ -79,8 +97,6 @@ def migrated(path: str, source: bytes, batch: Batch, scaling: Scaling = LINEAR) 
     Raises:
         CouldNotRun: the tool refuses the script; the message has each refusal with its place and next step.
     """
-    from ..engine import migrate
-
     try:
         migration = migrate(path, source, batch, scaling=scaling)
     except files.UnreadableSource as error:

@@ -23,7 +23,7 @@ from ..job import DEFAULT_STALL_SECONDS, STALL
 from ..transports import DEFAULT_BYTES, FINISHED, Arena
 from . import children, unjoined, watch
 from .children import Child, Guardian
-from .command import CommandError, command, environment, topology
+from .command import CommandError, command, environment, topology, unfinished
 from .logs import Logs
 from .memory import OutOfMemory
 from .output import Output, Shown
@@ -39,7 +39,7 @@ _NOT_FOUND = 127
 _STORE_BYTES = 4 * 2**30
 _GRACE_SECONDS = 10.0
 
-__all__ = ["TF_LOG", "TRACEBACKS", "Screen", "independent_copies", "main"]
+__all__ = ["TF_LOG", "TRACEBACKS", "Screen", "independent_copies", "main", "unfinished"]
 
 
 def main(np: int, argv: Sequence[str], screen: Screen | None = None, *, independent: bool = False) -> int:

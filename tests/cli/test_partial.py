@@ -52,13 +52,14 @@ def test_again_adds_nothing(here, tmp_path: Path) -> None:
     assert path.read_bytes() == once
 
 
-def test_the_launcher_does_not_run_it(here, tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_bytes(SCRIPT)
-    here("migrate", "--partial", "train.py")
-    done = here("run", "-np", "2", "train.py")
-    assert done.code == 2
-    assert "migrated in part: " in done.err
-    assert "TODO(tfdp)" in done.err
+def test_nothing_runs_it_until_it_is_finished(here, tmp_path: Path) -> None:
+    path = tmp_path / "train.py"
+    path.write_bytes(SCRIPT)
+    here("migrate", "--partial", "--backup", "train.py")
+    for command in (["run", "-np", "2"], ["verify"]):
+        done = here(*command, "train.py")
+        assert (done.code, done.out) == (2, b"")
+        assert "train.py:17: this script is migrated in part: 1 place(s) are marked TODO(tfdp) (line 17)" in done.err
 
 
 def test_a_file_without_refusals_is_migrated_as_ever(here, tmp_path: Path) -> None:

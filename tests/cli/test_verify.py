@@ -203,13 +203,53 @@ def test_the_original_of_a_migrated_script_is_found(recorded: Recorded, here, tm
     migrated = (tmp_path / "train.py").read_bytes()
     assert found() == "git show HEAD:./train.py"
     git(tmp_path, "commit", "-qam", "after")
-    assert re.fullmatch("git show [0-9a-f]{7,}:./train.py", found())
+    assert re.fullmatch("git show [0-9a-f]{7,}:train.py", found())
     (tmp_path / "train.py").write_text(SCRIPT)
     assert here("migrate", "--backup", "--batch", "global", "train.py").code == 0
     assert (tmp_path / "train.py").read_bytes() == migrated
     assert found() == "train.py.orig"
     (tmp_path / "train.py.orig").write_bytes(migrated)
     assert found().startswith("git show "), "a backup that is migrated is no original"
+    (tmp_path / "train.py.orig").write_text("import tensorflow as tf\n")
+    assert found().startswith("git show "), "a backup that trains nothing is none either"
+    (tmp_path / "train.py.orig").write_text(SCRIPT.replace("0.1", "0.5"))
+    assert found().startswith("git show "), "a backup of another version"
+    git(tmp_path, "mv", "train.py", ":(top) [x].py")
+    git(tmp_path, "commit", "-qm", "renamed")
+    done = here("verify", ":(top) [x].py", "--json")
+    assert re.fullmatch("git show [0-9a-f]{7,}:train.py", json.loads(done.out)["against"])
+
+
+def test_an_original_of_another_text_is_not_held_against_the_migration(recorded: Recorded, here, tmp_path) -> None:
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "add", "train.py")
+    git(tmp_path, "commit", "-qm", "before")
+    (tmp_path / "train.py").write_text(SCRIPT.replace("0.1", "0.5"))
+    assert here("migrate", "train.py").code == 0
+    recorded.outcome = FAILED
+    said = here("verify", "train.py").out.decode().splitlines()
+    original = "git show HEAD:./train.py"
+    differs = "its migration differs from train.py: what is compared is train.py against"
+    assert said[1] == f"  original: {original}; {differs} {original}"
+    cause = next(line for line in said if "likely cause" in line)
+    assert "another original than the one found (name its own with --against), or with other options than" in cause
+    assert cause.endswith(": the gradients were added up")
+    found = json.loads(here("verify", "train.py", "--json").out)
+    assert (found["cause"], found["migration_differs"]) == ("another original", True)
+    recorded.outcome = proof()
+    assert here("verify", "train.py").out.decode().splitlines()[1] == said[1]
+    (tmp_path / "train.py.orig").write_text(SCRIPT.replace("0.1", "0.5") + "\n\n")
+    said = here("verify", "train.py").out.decode().splitlines()
+    assert said[1] == "  original: train.py.orig", "the same but for blank lines at its end"
+
+
+def test_a_refusal_of_an_original_that_was_found_names_it(here, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(SCRIPT)
+    assert here("migrate", "train.py").code == 0
+    (tmp_path / "train.py.orig").write_text(SCRIPT.replace("reduce_mean", "reduce_max"))
+    done = here("verify", "train.py")
+    assert (done.code, done.out) == (2, b"")
+    assert "train.py.orig:14: TFDP090 cannot tell whether this loss is a mean" in done.err
 
 
 def test_the_reference_alone(here, tmp_path: Path) -> None:

@@ -106,6 +106,7 @@ def test_what_the_runtime_says_itself(traces: Traces, output: str, cause: Cause)
     found = traces.diagnosis(reason=f"the migrated run failed with exit status 1:\n{output}")
     assert found is not None
     assert found.cause is cause
+    assert ("hold different data, in order or values," in found.text) is (cause is Cause.ORDERS)
 
 
 def test_a_second_sharding_finds_the_first_one_s_shares_different(traces: Traces) -> None:

@@ -10,6 +10,10 @@ import pytest
 np = pytest.importorskip("numpy")
 
 from tfdp.migrate.verify import CouldNotRun, record, runs  # noqa: E402
+from tfdp.migrate.verify.failed_run import failed_run  # noqa: E402
+from tfdp.migrate.verify.moved import Moved  # noqa: E402
+from tfdp.migrate.verify.record import Call, Crash, Step, Trace, write_crash  # noqa: E402
+from tfdp.migrate.verify.runs import Ended  # noqa: E402
 
 # Stands in for the instruments: runs the text, which records its steps itself.
 CHILD = """
@@ -125,6 +129,10 @@ FAILED = {
         f"\n{TRAINED}open('gone.npz')\n",
         (True, None, "every rank failed in step 3 at"),
     ),
+    "a signal": (
+        "import os\nstep(0)\nos.kill(os.getpid(), 9)\n",
+        (True, None, "a rank was ended by SIGKILL in step 1"),
+    ),
     "another update, found by the runtime": (f"step(0)\n{NET}", (False, "update", "every rank failed in step 1")),
     "... before there was one": (NET, (True, "update", "every rank failed in step 0")),
     "an exception after a wrong update": (
@@ -138,19 +146,57 @@ def test_a_migrated_run_that_fails_is_no_disproof(tmp_path: Path) -> None:
     """Unless its steps, or the runtime after the first of them, show that the ranks train other models."""
     path = tmp_path / "train.py"
     path.write_text(f"{TRAINED}open('gone.npz')\n")
-    with record(path, 2, 3, reference=TRAINED.encode(), original=path.read_bytes(), timeout=60.0) as recording:
+    reference = f"from tfdp.migrate.verify.record import Passes, write_coverage\n{TRAINED}"
+    reference += "write_coverage(trace.folder, Passes().coverage(3, whole=True))\n"
+    with record(path, 2, 3, reference=reference.encode(), original=path.read_bytes(), timeout=60.0) as recording:
         proofs = {name: recording.prove(text.encode()) for name, (text, _) in FAILED.items()}
     for name, (_, (could_not_compare, cause, reason)) in FAILED.items():
         proof = proofs[name]
         assert (bool(proof), proof.proved, proof.could_not_compare) == (False, False, could_not_compare), name
         assert (proof.cause, reason in proof.reason.splitlines()[0]) == (cause, True), (name, proof.reason)
         assert ("could not be compared: the migrated script failed" in str(proof)) is could_not_compare, name
+        assert (proof.coverage is not None) is (len(proof.points) == 3), "of what was compared"
+    assert [len(proofs[name].points) for name in ("a signal", "the same exception of all ranks")] == [1, 3]
     failed = proofs["the same exception of all ranks"].failed_run
     assert failed is not None
     assert failed.place.endswith("train.py:3"), "its line in the file of that name, which has one line less"
     assert (failed.short.splitlines()[0], "line 4, in <module>" in failed.short) == (TRACEBACK, True)
     assert failed.hint.startswith("the script needs gone.npz, which is not there")
     assert proofs["an exception after a wrong update"].failed_run is None
+
+
+LAUNCHER = "tfdp: rank 1 failed first, with signal SIGKILL after 3.1 s\ntfdp: out of memory?"
+KILLED = {
+    "one": (
+        137,
+        "[0] another\n[1] its own\n",
+        [3, 2],
+        [0],
+        "rank 1 was ended by SIGKILL in step 3",
+        "[1] its own",
+    ),
+    "in its first step": (137, "", [0, 0], [0], "rank 1 was ended by SIGKILL in step 0", ""),
+    "by itself": (7, "[1] so\n", [3, 3], [0], "rank 1 ended with exit status 7 in step 3", "[1] so"),
+    "both": (137, "", [0, 0], [], "a rank was ended by SIGKILL in step 0", ""),
+    "late": (None, "", [3, 2], [], "the migrated run was not done in 60 s, in which it came to step 2", ""),
+}
+
+
+@pytest.mark.parametrize("name", KILLED)
+def test_a_rank_that_only_follows_a_killed_one_is_not_the_cause(tmp_path: Path, name: str) -> None:
+    code, output, steps, followers, cause, short = KILLED[name]
+    traces = [Trace(tmp_path / f"rank{rank}") for rank in range(2)]
+    for rank, trace in enumerate(traces):
+        trace.folder.mkdir()
+        for index in range(steps[rank]):
+            w = {"w|2|float32|0": np.zeros(2, np.float32)}
+            trace.write_step(index, Step(w, (Call(1.0, None, False, tuple(w), w),), w, True))
+        if rank in followers:
+            write_crash(trace.folder, Crash("JobAborted", "rank 1 ended", 3, "", True, 1.0, "in line 3", "in line 3"))
+    found = failed_run(Ended(code, output + LAUNCHER), traces, Moved("train.py", b"", "the migrated script"), 60.0)
+    assert found is not None
+    assert (found.cause, found.short, found.place) == (cause, short, "")
+    assert ("memory is short" in found.hint) is (code == 137)
 
 
 def test_traces_without_room_end_the_first_run_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

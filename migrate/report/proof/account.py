@@ -32,7 +32,8 @@ class Verdict(enum.Enum):
 
 @dataclass(frozen=True)
 class Account:
-    """script: as the user named it. against: the original, where that is another file. options: what was asked for
+    """script: as the user named it. against: the original, where that is another file. differs: it was not named, and
+    what the tool makes of it is another script. options: what was asked for
     besides, in words by name. proof: None where nothing could be run; `reason` then says why, and `failed_run` how
     the reference or the original failed, if one did. original, migrated: source texts, empty where they were not
     read. seconds: how long it all took. made: date and time, UTC.
@@ -50,6 +51,15 @@ class Account:
     made: str = ""
     versions: Mapping[str, str] = field(default_factory=dict)
     failed_run: FailedRun | None = None
+    differs: bool = False
+
+    @property
+    def compared_with(self) -> str:
+        """The original, in words; empty where it is the script."""
+        if not (self.against and self.differs):
+            return self.against or ""
+        other = f"its migration differs from {self.script}"
+        return f"{self.against}; {other}: what is compared is {self.script} against {self.against}"
 
     @property
     def verdict(self) -> Verdict:

@@ -21,6 +21,7 @@ def render(account: Account) -> str:
         "exit": account.verdict.exit_code,
         "script": account.script,
         "against": account.against,
+        "migration_differs": account.differs,
         "options": dict(account.options),
         "reason": account.why,
         "failed_run": vars(account.failed) if account.failed else None,

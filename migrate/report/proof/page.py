@@ -63,9 +63,9 @@ def _header(account: Account) -> str:
         parts.append(f"<p><b>Likely cause:</b> {escape(account.proof.diagnosis)}</p>")
     if account.why:
         parts.append(f"<pre>{escape(account.why)}</pre>")
-    if account.failed:
+    if account.failed and account.failed.traceback:
         parts.append(_traceback(account.failed))
-    parts.append(_list({**({"original": account.against} if account.against else {}), **account.options}))
+    parts.append(_list({**({"original": account.compared_with} if account.against else {}), **account.options}))
     return f'<header class="{verdict.word.replace(" ", "-")}">{"".join(parts)}</header>'
 
 

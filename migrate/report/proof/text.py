@@ -27,16 +27,16 @@ def lines(account: Account, *, whole: bool = False) -> Iterator[str]:
     verdict = account.verdict
     word = click.style(verdict.shout, fg=_COLOUR.get(verdict, "yellow"), bold=True)
     yield f"{click.style(printable(account.script), bold=True)}: {word}: {_WORD[verdict]}"
+    if account.against:
+        yield f"  original: {printable(account.compared_with)}"
     for line in account.why.splitlines():
         yield f"  {printable(line)}"
     proof = account.proof
     if proof is not None and proof.diagnosis:
         yield f"  likely cause: {proof.diagnosis}"
-    if account.failed:
+    if account.failed and account.failed.short:
         yield from (click.style(f"  | {printable(line)}", dim=True) for line in account.failed.short.splitlines())
         yield click.style(f"  {WHOLE}", dim=True)
-    if account.against:
-        yield f"  original: {printable(account.against)}"
     yield "  " + ", ".join(f"{name} {value}" for name, value in account.options.items())
     if proof is not None and not proof.nothing_compared:
         yield from _figures(proof, whole)

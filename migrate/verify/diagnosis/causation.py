@@ -88,7 +88,7 @@ _STOPS = (
     (
         "the records given to dp.shard|of the first .* batches at",
         Cause.ORDERS,
-        "the ranks read the data in different orders before they share it out; the runtime has stopped them",
+        "the ranks hold different data, in order or values, before they share it out; the runtime has stopped them",
     ),
     (
         "wrap a tape once",

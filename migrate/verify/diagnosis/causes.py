@@ -10,10 +10,11 @@ from enum import Enum
 class Cause(str, Enum):
     """What is wrong; the value is its name in reports."""
 
+    ORIGINAL = "another original"
     START = "start not shared"
     NOT_SHARDED = "data not sharded"
     SHARDED_TWICE = "data sharded twice"
-    ORDERS = "orders differ by rank"
+    ORDERS = "data differ by rank"
     BATCH = "batch size"
     EXAMPLES = "other examples"
     TAIL = "uneven tail"
