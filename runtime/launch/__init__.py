@@ -108,7 +108,7 @@ class _Launch:
                 failed=self._failed,
                 finished=self._finished,
                 ending=self._ending,
-                spoken=self._spoken_at,
+                through=self._unjoined.through if self._unjoined is not None else {},
             )
             try:
                 try:
@@ -177,7 +177,8 @@ class _Launch:
         self._store.finished(rank)
 
     def _conclude(self, watching: Watch, output: Output, seconds: float) -> int:
-        report = Report(output, self._ranks, self._spoken)
+        said = self._unjoined.said if self._unjoined is not None else {}
+        report = Report(output, self._ranks, {**said, **self._spoken})
         if self._shown.logs is not None and self._shown.logs.failed:
             watch.say(self._shown.logs.failed)
         if watching.stopped_by is not None:

@@ -66,24 +66,24 @@ def may_begin(line: bytes) -> bool:
 
 
 def ending(lines: Sequence[bytes], told: Sequence[bytes] = ()) -> Ending:
-    """Find the last traceback in `lines`.
+    """Find the traceback that `lines` end with; one that other lines follow was printed, and no rank ended by it.
 
     told: the exception's last part, kind and message, as the rank itself has told it, when it has: that says exactly
-    where a message of several lines ends. Copies of it that TensorFlow's C++ code has logged are left out. Without it
-    the message is one line.
+    where a message of several lines ends, and lines may follow. Copies of it that TensorFlow's C++ code has logged are
+    left out. Without it the message is one line.
     """
     for at in range(len(lines) - len(told), 0, -1) if told else ():
         if list(lines[at : at + len(told)]) == list(told):
             begin, end = _begin(lines, at), at + len(told)
             before, after = (_without_copies(part, told) for part in (lines[:begin], lines[end:]))
             return Ending(before, list(lines[begin:end]), after)
-    at, found = 0, (len(lines), len(lines))
+    at = 0
     while at < len(lines):
         end = _end(lines, at)
-        if end:
-            found = (at, end)
+        if end and not any(lines[end:]):
+            return Ending(list(lines[:at]), list(lines[at:end]), list(lines[end:]))
         at = end or at + 1
-    return Ending(list(lines[: found[0]]), list(lines[found[0] : found[1]]), list(lines[found[1] :]))
+    return Ending(list(lines), [], [])
 
 
 def folded(lines: Sequence[bytes]) -> list[bytes]:
@@ -162,8 +162,8 @@ def _any_of(kinds: Sequence[str]) -> "re.Pattern[bytes]":
 
 
 def _is_top(lines: Sequence[bytes], at: int) -> bool:
-    """A header, and not one in the message of another traceback: those have an empty line in front of each frame."""
-    return lines[at] == _HEADER and at + 1 < len(lines) and lines[at + 1] != b""
+    """A header, and not one in the message of another traceback: there an empty line is in front of each frame."""
+    return lines[at] == _HEADER and at + 1 < len(lines) and _FRAME.fullmatch(lines[at + 1]) is not None
 
 
 def _end(lines: Sequence[bytes], at: int) -> int:

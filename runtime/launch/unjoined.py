@@ -1,4 +1,7 @@
-"""Ranks that train without having joined the job: each would train a model of its own. `at_start` has their side."""
+"""What the hooks in the ranks tell: one that trains a model of its own, without having joined; what one ends by.
+
+`at_start` has their side.
+"""
 
 import contextlib
 import json
@@ -20,6 +23,9 @@ class Unjoined:
         self._arrived = b""
         self.ranks: list[int] = []
         self.first: tuple[str, int] | None = None
+        # Of the ranks that end by an exception: its kind and message, and when their exit handlers were through.
+        self.said: dict[int, bytes] = {}
+        self.through: dict[int, float] = {}
 
     def variables(self) -> dict[str, str]:
         """For a rank's environment. By its path the pipe can be opened wherever file descriptors are not inherited."""
@@ -31,7 +37,12 @@ class Unjoined:
             self._arrived += os.read(self._reader, 2**16)
         *lines, self._arrived = self._arrived.split(b"\n")
         for line in lines:
-            rank, path, number = json.loads(line)
+            told = json.loads(line)
+            if isinstance(told, dict):
+                self.said[told["rank"]] = told["said"].encode("utf-8", "backslashreplace")
+                self.through[told["rank"]] = told["at"]
+                continue
+            rank, path, number = told
             self.ranks.append(rank)
             self.first = self.first or (path, number)
 

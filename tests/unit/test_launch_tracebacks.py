@@ -80,7 +80,8 @@ more""".split(b"\n")
 
 
 def test_without_it_a_message_is_one_line_and_a_chain_is_one_traceback():
-    assert tracebacks.ending(CHAIN) == tracebacks.Ending([], CHAIN[:-1], [b"more"])
+    assert tracebacks.ending([*CHAIN[:-1], b""]) == tracebacks.Ending([], CHAIN[:-1], [b""])
+    assert tracebacks.ending(CHAIN) == tracebacks.Ending(CHAIN, [], [])  # printed, and the script went on
     assert tracebacks.ending(CHAIN, [b"ValueError: data.csv"]) == tracebacks.Ending([], CHAIN[:-1], [b"more"])
     assert tracebacks.folded(CHAIN) == CHAIN
     assert tracebacks.raised(CHAIN[:-1]) == "ValueError: data.csv"

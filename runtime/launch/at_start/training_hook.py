@@ -197,6 +197,6 @@ _hook = Hook(_end)
 remove = _hook.remove
 
 
-def install() -> None:
+def install(_launcher: str) -> None:
     """Wait for the import of TensorFlow or Keras."""
     sys.meta_path.insert(0, _hook.finder)
