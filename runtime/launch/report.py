@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from . import children, tracebacks
 from .children import Child
-from .memory import OutOfMemory
 from .output import Output
 from .tracebacks import Ending
 
@@ -25,6 +24,7 @@ class Failure:
 
     status: what the rank ended with, or would have. stopped: the ranks that stood still at that time.
     told: kind, message and place of the exception in one line, if the rank has told them; else "".
+    seconds: from the start of the job to its end. hint: what to make of SIGKILL.
     """
 
     cause: Child
@@ -32,6 +32,7 @@ class Failure:
     stopped: Sequence[Child]
     told: str
     seconds: float
+    hint: str
 
 
 class Report:
@@ -57,7 +58,7 @@ class Report:
             untold = tracebacks.names(tracebacks.last(ending.traceback), _INTERRUPTED)
             self._show(rank, _INTERRUPTED, untold=untold)
 
-    def failed(self, failure: Failure, memory: OutOfMemory) -> list[str]:
+    def failed(self, failure: Failure) -> list[str]:
         """Show what was held, the cause's last, and give the sentences that follow."""
         cause = failure.cause.rank
         own = self._endings[cause].traceback
@@ -73,7 +74,7 @@ class Report:
         if not own and failure.status == 1 and not failure.told:  # as of sys.exit("message")
             last = next((line for line in reversed(self._output.tail(cause)) if line.strip()), b"")
             return [*_who(failure, alike), *_last_line(last)]
-        return [*repeated, *_who(failure, alike), *_why(failure, own, memory)]
+        return [*repeated, *_who(failure, alike), *_why(failure, own)]
 
     def _ending(self, rank: int, lines: Sequence[bytes]) -> Ending:
         """What a rank has ended by: told by itself, or so that its status agrees. All else is for the user to read."""
@@ -115,12 +116,12 @@ def _who(failure: Failure, alike: Sequence[int]) -> Iterator[str]:
     yield f"rank {rank} failed first, with {ended} after {failure.seconds:.1f} s{too}"
 
 
-def _why(failure: Failure, traceback: Sequence[bytes], memory: OutOfMemory) -> Iterator[str]:
+def _why(failure: Failure, traceback: Sequence[bytes]) -> Iterator[str]:
     """The cause in a sentence, where more is known than how the process ended."""
     frame = tracebacks.place(traceback)
     if failure.status == -signal.SIGKILL:
         if failure.cause not in failure.stopped:
-            yield memory.hint()
+            yield failure.hint
     elif -failure.status in _CRASHES:
         where = f"; Python was at {frame.place}" if frame is not None else ""
         yield f"native code crashed (TensorFlow, a driver, or an extension module){where}"

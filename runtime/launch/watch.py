@@ -174,6 +174,7 @@ class Watch:
             child.stopped_seconds = child.stopped_seconds + min(passed, 2 * _LOOK_SECONDS) if stopped else 0.0
             if child.stopped_seconds > self._stall and self.first is None:
                 self.first, self.stopped = child, [child]
+                child.over_at = self._looked_at
                 self._failed(f"rank {child.rank} has been stopped (SIGSTOP) for {child.stopped_seconds:.0f} s")
                 self._set_times()
 
