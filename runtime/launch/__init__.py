@@ -9,6 +9,7 @@ survives the launcher, even one that is killed: the kernel ends the ranks with i
 they have started in their process groups.
 """
 
+import math
 import os
 import secrets
 import signal
@@ -79,6 +80,7 @@ class _Launch:
         self._seed = secrets.randbits(32)
         self._grace = _number(environ, "TFDP_GRACE_SECONDS", _GRACE_SECONDS)
         store_bytes = int(_number(environ, "TFDP_STORE_BYTES", _STORE_BYTES))
+        self._began = time.monotonic()
         self._memory_fd = Arena.create(size, int(_number(environ, "TFDP_SHM_BYTES", DEFAULT_BYTES)))
         self._arena = Arena(self._memory_fd, size)
         self._stall = _number(environ, STALL, DEFAULT_STALL_SECONDS)
@@ -90,13 +92,13 @@ class _Launch:
         self._spoken: dict[int, bytes] = {}
         self._spoken_at: dict[int, float] = {}
         self._memory = OutOfMemory()
+        self._hint = ""
         self._wake: Callable[[], None] = lambda: None
         self._ranks: list[Child] = []
         self._size = size
 
     def run(self) -> int:
         """Start, watch, report."""
-        began = time.monotonic()
         guardian = Guardian()
         with Signals() as signals:
             self._wake = signals.poke
@@ -108,7 +110,7 @@ class _Launch:
                 failed=self._failed,
                 finished=self._finished,
                 ending=self._ending,
-                spoken=self._spoken_at,
+                through=self._unjoined.through if self._unjoined is not None else {},
             )
             try:
                 try:
@@ -132,7 +134,7 @@ class _Launch:
                 self._store.close()
                 os.close(self._memory_fd)
         output.finish()
-        return self._conclude(watching, output, time.monotonic() - began)
+        return self._conclude(watching, output)
 
     def _start(self, guardian: Guardian) -> None:
         cores = len(os.sched_getaffinity(0))
@@ -149,6 +151,7 @@ class _Launch:
         self._store.start()
 
     def _failed(self, reason: str) -> None:
+        self._hint = self._memory.hint()  # before the others end, and free theirs
         self._arena.abort(self._size, reason)
         self._store.abort(reason)
 
@@ -177,12 +180,13 @@ class _Launch:
         self._arena.set_state(rank, FINISHED)
         self._store.finished(rank)
 
-    def _conclude(self, watching: Watch, output: Output, seconds: float) -> int:
-        report = Report(output, self._ranks, self._spoken)
+    def _conclude(self, watching: Watch, output: Output) -> int:
+        said = self._unjoined.said if self._unjoined is not None else {}
+        report = Report(output, self._ranks, {**said, **self._spoken})
         if self._shown.logs is not None and self._shown.logs.failed:
             watch.say(self._shown.logs.failed)
         if watching.stopped_by is not None:
-            return self._interrupted(watching, watching.stopped_by, report, seconds)
+            return self._interrupted(watching, watching.stopped_by, report)
         if self._unjoined is not None and self._unjoined.first is not None:
             report.all_is_well()
             watch.say(independent_copies(self._size, *self._unjoined.first, self._unjoined.ranks))
@@ -196,11 +200,14 @@ class _Launch:
             return 0
         status = self._own_status(cause)
         told = self._told_reason.removeprefix(f"rank {cause.rank} ended with ") if self._told_by == cause.rank else ""
-        for line in report.failed(Failure(cause, status, watching.stopped, told, seconds), self._memory):
+        # One that has told its end may have taken long to come to it.
+        at = min(self._spoken_at.get(cause.rank, math.inf), cause.over_at or math.inf)
+        for line in report.failed(Failure(cause, status, watching.stopped, told, at - self._began, self._hint)):
             watch.say(line)
         return children.exit_status(status)
 
-    def _interrupted(self, watching: Watch, number: int, report: Report, seconds: float) -> int:
+    def _interrupted(self, watching: Watch, number: int, report: Report) -> int:
+        seconds = time.monotonic() - self._began
         name = signal.Signals(number).name
         report.interrupted()
         if watching.first is None and not watching.unread:

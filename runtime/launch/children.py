@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -16,12 +17,16 @@ _PR_SET_PDEATHSIG = 1
 
 @dataclass(eq=False)
 class Child:
-    """One rank's process, the leader of a process group of its own. `status` is its exit status, -N for signal N."""
+    """One rank's process, the leader of a process group of its own. `status` is its exit status, -N for signal N.
+
+    over_at: when it ended, or was found to stand still for good.
+    """
 
     rank: int
     process: "subprocess.Popen[bytes]"
     status: int | None = field(default=None)
     stopped_seconds: float = field(default=0.0)
+    over_at: float | None = field(default=None)
 
     @property
     def pid(self) -> int:
@@ -110,6 +115,7 @@ def reap(children: Sequence[Child], guardian_process: Guardian) -> list[Child]:
                 os.killpg(child.pid, signal.SIGKILL)
             guardian_process.forget(child.pid)
             child.status = child.process.wait()
+            child.over_at = child.over_at or time.monotonic()
             ended.append(child)
     return ended
 

@@ -1,12 +1,13 @@
 """Lines of a rank's stderr that may be its last words: shown a moment later if they are not."""
 
+import sys
 from collections.abc import Callable, Sequence
 
 from . import tracebacks
 
 # A traceback that a script prints and goes on after is shown this much later.
 _SECONDS = 2.0
-_MOST_LINES = 20_000
+_MOST_BYTES = 2**21
 
 
 class Held:
@@ -16,6 +17,7 @@ class Held:
         """`ending` says whether the job is about to end: then nothing is let go any more."""
         self._ending = ending
         self.lines: list[bytes] = []
+        self._bytes = 0
         self.due: float | None = None
 
     def feed(self, lines: Sequence[bytes], now: float) -> list[bytes]:
@@ -25,10 +27,10 @@ class Held:
             if begin == len(lines):
                 return list(lines)
             self.due = now + _SECONDS
-            self.lines += lines[begin:]
+            self._hold(lines[begin:])
             return list(lines[:begin])
-        self.lines += lines
-        return self.release() if len(self.lines) > _MOST_LINES else []
+        self._hold(lines)
+        return self.release() if self._bytes > _MOST_BYTES else []
 
     def look(self, now: float) -> list[bytes]:
         """The lines to show because the rank has gone on."""
@@ -41,5 +43,9 @@ class Held:
 
     def release(self) -> list[bytes]:
         """All that is held."""
-        lines, self.lines, self.due = self.lines, [], None
+        lines, self.lines, self.due, self._bytes = self.lines, [], None, 0
         return lines
+
+    def _hold(self, lines: Sequence[bytes]) -> None:
+        self.lines += lines
+        self._bytes += sum(sys.getsizeof(line) for line in lines)

@@ -62,10 +62,10 @@ class Lines:
         self.due = None
         return [self._show(now)] if self._latest != self._shown else []
 
-    def end(self) -> list[bytes]:
+    def end(self, now: float) -> list[bytes]:
         """What is left at the end of the stream."""
         rest, self._rest = self._rest.rstrip(b"\r"), b""
-        return self._whole(rest, 0.0) if rest or self._redrawn else []
+        return self._whole(rest, now) if rest or self._redrawn else []
 
     def _whole(self, piece: bytes, now: float) -> list[bytes]:
         """What to show of a line that has come to its end."""

@@ -150,7 +150,8 @@ class Output:
         self._say(key.data, key.data.lines.feed(data, now), now)
 
     def _end(self, key: selectors.SelectorKey) -> None:
-        self._say(key.data, key.data.lines.end(), time.monotonic())
+        now = time.monotonic()
+        self._say(key.data, key.data.lines.end(now), now)
         self._selector.unregister(key.fileobj)
         key.fileobj.close()  # type: ignore[union-attr]
 

@@ -1,25 +1,39 @@
 """What TensorFlow's C++ code says whenever it starts, told from what a script says by its exact form.
 
-Of the information lines (I) of TensorFlow's and XLA's own files all are recognised; of their warnings and errors only
-those that every start makes on a machine without a GPU, or with several copies of a CUDA library linked in.
+Of the information lines (I) of TensorFlow's and XLA's own files all are recognised, if the file is surely theirs, else
+those that are known; of their warnings and errors only those that every start makes on a machine without a GPU, or with
+several copies of a CUDA library linked in.
 """
 
 import re
 
 _TREES = rb"(?:external/(?:local_xla|local_tsl|xla|tsl|org_tensorflow)/)?(?:tensorflow|xla|tsl)/[\w/]+\.(?:cc|h|cu)"
-# absl's log names a file without its folder.
+# absl's log names a file without its folder: these names are no script's.
 _FILES = (
-    rb"(?:asm_compiler|auto_mixed_precision|autotune_\w+|bfc_allocator|buffer_comparator|computation_placer"
-    rb"|cpu_allocator_impl|cpu_compiler|cpu_feature_guard|cuda_\w+|cudart_stub|device_compiler|direct_session"
-    rb"|dot_merger|dso_loader|executable_run_options|executor|gemm_algorithm_picker|gpu_\w+|graph_constructor"
-    rb"|grappler_\w+|lift_as_host_call\w*|local_rendezvous|loader|meta_optimizer|mlir_graph_optimization_pass"
-    rb"|node_file_writer|op_kernel|port|profiler_\w+|py_utils|ragged_tensor_\w+|remapper|remote_tensor_handle_data"
-    rb"|root_dataset|rocm_\w+|se_gpu_pjrt_client|service|shuffle_dataset_op|subprocess_compilation|tfrt_\w+"
-    rb"|tpu_\w+|xla_\w+)\.(?:cc|h)"
+    rb"(?:cpu_allocator_impl|cpu_feature_guard|cuda_(?:diagnostics|dnn|executor)|cudart_stub|dump_mlir_util"
+    rb"|gemm_algorithm_picker|local_rendezvous|mlir_graph_optimization_pass|se_gpu_pjrt_client|subprocess_compilation"
+    rb"|tfrt_\w+)\.(?:cc|h)"
 )
-_DATED = rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6}: (?P<level>[IWEF]) (?:%b|%b):\d+\] (?P<said>.*)"
-_ABSL = rb"(?P<level>[IWEF])\d{4} \d\d:\d\d:\d{1,10}\.\d{6} +\d+ (?:%b|%b):\d+\] (?P<said>.*)"
-_LOGGED = [re.compile(form % (_TREES, _FILES), re.DOTALL) for form in (_DATED, _ABSL)]
+_OF_KERNELS = rb"(?:executor|local_rendezvous|op_kernel)\.cc"
+_DATED = re.compile(
+    rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6}: (?P<level>[IWEF]) (?P<file>%b):\d+\] (?P<said>.*)" % _TREES, re.DOTALL
+)
+_ABSL = re.compile(
+    rb"(?P<level>[IWEF])\d{4} \d\d:\d\d:\d{1,10}\.\d{6} +\d+ (?P<file>\w+\.(?:cc|h|cu)):\d+\] (?P<said>.*)", re.DOTALL
+)
+_FOR_INFORMATION = re.compile(
+    rb"oneDNN custom operations are on\. "
+    rb"|This TensorFlow binary is optimized "
+    rb"|Could not find cuda drivers on your machine, GPU will not be used\."
+    rb"|Created device /job:"
+    rb"|XLA service 0x[0-9a-f]+ initialized for platform "
+    rb"|  StreamExecutor device \(\d+\): "
+    rb"|Loaded cuDNN version "
+    rb"|Compiled cluster using XLA!"
+    rb"|successful NUMA node read from SysFS had negative value "
+    rb"|Memory patch applied: M_TRIM_THRESHOLD="
+    rb"|Filling up shuffle buffer |Shuffle buffer filled\."
+)
 _AT_EVERY_START = re.compile(
     rb"Unable to register cu(?:FFT|DNN|BLAS) factory: "
     rb"|computation placer already registered\. Please check linkage and avoid linking the same target more than once\."
@@ -41,17 +55,17 @@ def is_startup(line: bytes) -> bool:
     """Whether a line of stderr, without its end, is one that TensorFlow writes at its start or for information."""
     if _BESIDE.fullmatch(line):
         return True
-    logged = _logged(line)
-    if logged is None:
+    logged = _DATED.fullmatch(line) or _ABSL.fullmatch(line)
+    if logged is None or logged["level"] == b"F":
         return False
-    return logged["level"] == b"I" or (logged["level"] != b"F" and bool(_AT_EVERY_START.match(logged["said"])))
+    if logged["level"] != b"I":
+        return _AT_EVERY_START.match(logged["said"]) is not None
+    return logged.re is _DATED or bool(re.fullmatch(_FILES, logged["file"]) or _FOR_INFORMATION.match(logged["said"]))
 
 
 def complaint(line: bytes) -> bytes | None:
-    """What a warning or error of TensorFlow's C++ code says; None for any other line."""
-    logged = _logged(line)
-    return logged["said"] if logged is not None and logged["level"] in (b"W", b"E") else None
-
-
-def _logged(line: bytes) -> "re.Match[bytes] | None":
-    return _LOGGED[0].fullmatch(line) or _LOGGED[1].fullmatch(line)
+    """What a warning or error of TensorFlow's C++ code says, as a kernel's that fails; None for any other line."""
+    logged = _DATED.fullmatch(line) or _ABSL.fullmatch(line)
+    if logged is None or logged["level"] not in (b"W", b"E"):
+        return None
+    return logged["said"] if logged.re is _DATED or re.fullmatch(_OF_KERNELS, logged["file"]) else None

@@ -12,6 +12,10 @@ from . import startup
 
 _OWN = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
 _HEADER = b"Traceback (most recent call last):"
+_GROUP = b"  + Exception Group Traceback (most recent call last):"
+_OF_GROUP = b"  | "  # in front of what is the group's own
+_IN_GROUP = re.compile(rb" +[|+](?:[ -]|$)")
+_MARGIN = re.compile(rb"^ +\| ")
 _CRASH = re.compile(rb"Fatal Python error: .+")
 _STACK = re.compile(rb"(?:Current thread|Thread) 0x[0-9a-f]+.* \(most recent call first\):")
 # Python's own traceback has a comma after the line, faulthandler's has none; of a syntax error no function is named.
@@ -59,31 +63,34 @@ class Frame:
 
 def may_begin(line: bytes) -> bool:
     """Whether a rank's last words may begin with this line."""
-    if line == _HEADER or _CRASH.fullmatch(line) or startup.complaint(line) is not None:
+    if line in (_HEADER, _GROUP) or _CRASH.fullmatch(line) or startup.complaint(line) is not None:
         return True
     frame = _FRAME.fullmatch(line)  # of a syntax error
     return frame is not None and frame["function"] is None
 
 
 def ending(lines: Sequence[bytes], told: Sequence[bytes] = ()) -> Ending:
-    """Find the last traceback in `lines`.
+    """Find the traceback that `lines` end with; one that other lines follow was printed, and no rank ended by it.
 
     told: the exception's last part, kind and message, as the rank itself has told it, when it has: that says exactly
-    where a message of several lines ends. Copies of it that TensorFlow's C++ code has logged are left out. Without it
-    the message is one line.
+    where a message of several lines ends, and lines may follow. Copies of it that TensorFlow's C++ code has logged are
+    left out. Without it the message is one line.
     """
+    outer = _outer(lines)
     for at in range(len(lines) - len(told), 0, -1) if told else ():
-        if list(lines[at : at + len(told)]) == list(told):
+        if outer[at : at + len(told)] == list(told):
             begin, end = _begin(lines, at), at + len(told)
+            if lines[at] != outer[at]:
+                end = _end_of_group(lines, end)
             before, after = (_without_copies(part, told) for part in (lines[:begin], lines[end:]))
             return Ending(before, list(lines[begin:end]), after)
-    at, found = 0, (len(lines), len(lines))
+    at = 0
     while at < len(lines):
         end = _end(lines, at)
-        if end:
-            found = (at, end)
+        if end and not any(lines[end:]):
+            return Ending(list(lines[:at]), list(lines[at:end]), list(lines[end:]))
         at = end or at + 1
-    return Ending(list(lines[: found[0]]), list(lines[found[0] : found[1]]), list(lines[found[1] :]))
+    return Ending(list(lines), [], [])
 
 
 def folded(lines: Sequence[bytes]) -> list[bytes]:
@@ -116,7 +123,7 @@ def folded(lines: Sequence[bytes]) -> list[bytes]:
 
 def raised(lines: Sequence[bytes]) -> str:
     """Kind and message of the exception of a traceback, in one line; of one that TensorFlow has wrapped, its own."""
-    said = [line for line in last(lines)[1:] if line and not line.startswith(b" ")]
+    said = [line for line in _outer(last(lines)[1:]) if line and not line.startswith(b" ")]
     if not said:
         return ""
     wrapped = next((line for line in said[1:] if _NAMED.match(line)), said[0])
@@ -131,7 +138,8 @@ def last(lines: Sequence[bytes]) -> Sequence[bytes]:
 def names(lines: Sequence[bytes], kinds: Sequence[str]) -> bool:
     """Whether a traceback names an exception of one of these kinds, if only in a message, as where C++ replaces one."""
     wanted = _any_of(kinds)
-    return any(wanted.search(line) for line in lines if not line.startswith(b" "))
+    said = (_MARGIN.sub(b"", line) for line in lines)
+    return any(wanted.search(line) for line in said if not line.startswith(b" "))
 
 
 def without_logged(lines: Sequence[bytes], kinds: Sequence[str]) -> list[bytes]:
@@ -149,6 +157,7 @@ def without_logged(lines: Sequence[bytes], kinds: Sequence[str]) -> list[bytes]:
 
 def place(lines: Sequence[bytes]) -> Frame | None:
     """The innermost frame of the user's, in a traceback or in the stack of a crash."""
+    lines = _outer(lines)
     library = _libraries(lines)
     frames = [frame for frame in map(_frame, _one_thread(lines)) if frame is not None]
     own = [frame for frame in frames if not library(frame)]
@@ -162,8 +171,10 @@ def _any_of(kinds: Sequence[str]) -> "re.Pattern[bytes]":
 
 
 def _is_top(lines: Sequence[bytes], at: int) -> bool:
-    """A header, and not one in the message of another traceback: those have an empty line in front of each frame."""
-    return lines[at] == _HEADER and at + 1 < len(lines) and lines[at + 1] != b""
+    """A header, and not one in the message of another traceback: there an empty line is in front of each frame."""
+    if lines[at] == _GROUP:
+        return True
+    return lines[at] == _HEADER and at + 1 < len(lines) and _FRAME.fullmatch(lines[at + 1]) is not None
 
 
 def _end(lines: Sequence[bytes], at: int) -> int:
@@ -175,8 +186,25 @@ def _end(lines: Sequence[bytes], at: int) -> int:
             at += 1
         more = at < len(lines) and lines[at].startswith(b"Extension modules: ")
         return at + 1 if more else at
-    frame = _FRAME.fullmatch(line)
-    if line != _HEADER and (frame is None or frame["function"] is not None):
+    at = _end_of_group(lines, at) if line == _GROUP else _end_of_one(lines, at)
+    chained = at and at + 3 < len(lines) and lines[at] == lines[at + 2] == b"" and lines[at + 1] in _CHAINED
+    return (_end(lines, at + 3) if chained else 0) or at
+
+
+def _end_of_group(lines: Sequence[bytes], at: int) -> int:
+    while at < len(lines) and _IN_GROUP.match(lines[at]):
+        at += 1
+    return at
+
+
+def _outer(lines: Sequence[bytes]) -> list[bytes]:
+    """Where lines are those of a group of exceptions, what they say of the group itself."""
+    return [line.removeprefix(_OF_GROUP) for line in lines]
+
+
+def _end_of_one(lines: Sequence[bytes], at: int) -> int:
+    frame = _FRAME.fullmatch(lines[at])
+    if lines[at] != _HEADER and (frame is None or frame["function"] is not None):
         return 0
     at += 1
     while at < len(lines) and lines[at].startswith(b"  "):
@@ -185,9 +213,7 @@ def _end(lines: Sequence[bytes], at: int) -> int:
         at += 1
     if at == len(lines) or not _RAISED.fullmatch(lines[at]):
         return 0
-    at += 1
-    chained = at + 3 < len(lines) and lines[at] == lines[at + 2] == b"" and lines[at + 1] in _CHAINED
-    return (_end(lines, at + 3) if chained else 0) or at
+    return at + 1
 
 
 def _begin(lines: Sequence[bytes], said: int) -> int:

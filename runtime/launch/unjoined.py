@@ -1,4 +1,7 @@
-"""Ranks that train without having joined the job: each would train a model of its own. `at_start` has their side."""
+"""What the hooks in the ranks tell: one that trains a model of its own, without having joined; what one ends by.
+
+`at_start` has their side.
+"""
 
 import contextlib
 import json
@@ -23,6 +26,9 @@ class Unjoined:
         self.first: tuple[str, int] | None = None
         self._joined = False
         self._gradients: dict[int, str] = {}
+        # Of the ranks that end by an exception: its kind and message, and when their exit handlers were through.
+        self.said: dict[int, bytes] = {}
+        self.through: dict[int, float] = {}
 
     def variables(self, rank: int) -> dict[str, str]:
         """For a rank's environment. By its path the pipe can be opened wherever file descriptors are not inherited."""
@@ -34,7 +40,12 @@ class Unjoined:
             self._arrived += os.read(self._reader, 2**16)
         *lines, self._arrived = self._arrived.split(b"\n")
         for line in lines:
-            rank, what, path, number = json.loads(line)
+            told = json.loads(line)
+            if isinstance(told, dict):
+                self.said[told["rank"]] = told["said"].encode("utf-8", "backslashreplace")
+                self.through[told["rank"]] = told["at"]
+                continue
+            rank, what, path, number = told
             self._joined = self._joined or what == "joined"
             if what == "gradients":
                 self._gradients.setdefault(rank, path)

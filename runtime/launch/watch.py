@@ -23,7 +23,7 @@ _PASSED_ON = (
 )
 # How often the launcher looks whether ranks have been stopped: no signal of theirs says so reliably.
 _LOOK_SECONDS = 1.0
-# How long a rank that a signal has interrupted may take to end once its exception has left the script.
+# How long a rank that a signal has interrupted may take to end once its last exit handler has run.
 _HURRY_SECONDS = 1.0
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
@@ -87,12 +87,12 @@ class Watch:
         failed: Callable[[str], None],
         finished: Callable[[int], None],
         ending: Callable[[], int | None],
-        spoken: Mapping[int, float],
+        through: Mapping[int, float],
     ) -> None:
         """`failed` is called with the reason of the first failure, `finished` for each rank that ends without one.
 
-        `ending` gives the rank that has told that it has failed, though its process may still run. `spoken` holds the
-        ranks that are about to end by an exception that nobody has caught, and when they said so.
+        `ending` gives the rank that has told that it has failed, though its process may still run. `through` holds the
+        ranks that end by an exception and have run their last exit handler, and when; `ending` may add to it.
         """
         self._ranks = ranks
         self._guardian = guardian
@@ -102,7 +102,7 @@ class Watch:
         self._failed = failed
         self._finished = finished
         self._ending = ending
-        self._spoken = spoken
+        self._through = through
         self._hurried: set[int] = set()
         self._asked = 0
         self._term_at: float | None = None
@@ -142,7 +142,7 @@ class Watch:
     def _timeout(self) -> float | None:
         times = [at for at in (self._term_at, self._kill_at) if at is not None]
         if self.stopped_by is not None:
-            times += [at + _HURRY_SECONDS for rank, at in list(self._spoken.items()) if rank not in self._hurried]
+            times += [at + _HURRY_SECONDS for rank, at in self._through.items() if rank not in self._hurried]
         return max(0.0, min([*times, self._looked_at + _LOOK_SECONDS]) - time.monotonic())
 
     def _ended(self, child: Child) -> None:
@@ -174,6 +174,7 @@ class Watch:
             child.stopped_seconds = child.stopped_seconds + min(passed, 2 * _LOOK_SECONDS) if stopped else 0.0
             if child.stopped_seconds > self._stall and self.first is None:
                 self.first, self.stopped = child, [child]
+                child.over_at = self._looked_at
                 self._failed(f"rank {child.rank} has been stopped (SIGSTOP) for {child.stopped_seconds:.0f} s")
                 self._set_times()
 
@@ -211,11 +212,11 @@ class Watch:
     def _hurry(self, now: float) -> None:
         """Do not wait for what TensorFlow does at the end of a process that a signal has interrupted.
 
-        It may hold one for many seconds where it lets go of a dataset. Of the script nothing runs any more then but
-        what it has left to `atexit` and to threads.
+        It may hold one for many seconds where it lets go of a dataset. Of the script nothing runs any more then: its
+        threads and what it has left to `atexit` have come to their end.
         """
         for child in self._ranks:
-            if child.rank not in self._hurried and now >= self._spoken.get(child.rank, now) + _HURRY_SECONDS:
+            if child.rank not in self._hurried and now >= self._through.get(child.rank, now) + _HURRY_SECONDS:
                 self._hurried.add(child.rank)
                 child.signal(signal.SIGTERM)
 

@@ -280,6 +280,31 @@ def test_a_signal_reaches_the_ranks_and_ends_the_job(start, number, status):
     assert last.startswith(f"tfdp: stopped by {number.name} after ")
 
 
+SAVES = """
+import atexit, time
+class Slow:
+    def __del__(self, sleep=time.sleep):
+        sleep(1000)
+@atexit.register
+def save():
+    time.sleep(1.2)  # longer than what comes after it may take
+    print("saved")
+slow = Slow()
+print("ready")
+time.sleep(1000)
+"""
+
+
+def test_an_interrupted_rank_runs_its_exit_handlers_and_does_not_wait_for_the_rest(start):
+    _needs(signal.SIGINT)
+    running = start(2, SAVES, TFDP_GRACE_SECONDS="500")
+    running.lines(2)
+    running.process.send_signal(signal.SIGINT)
+    status, out, err = running.end()
+    assert (status, sorted(out.splitlines())) == (130, ["[0] saved", "[1] saved"])
+    assert len(err.splitlines()) == 2
+
+
 def test_ranks_that_finish_in_order_on_a_signal_make_the_job_succeed(start):
     script = "import signal, sys\nsignal.signal(signal.SIGTERM, lambda *_: (print('saved'), sys.exit(0)))\n"
     running = start(2, script + "print('ready')\nwhile True: signal.pause()")

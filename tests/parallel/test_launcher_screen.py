@@ -153,5 +153,47 @@ def test_what_a_signal_hints_at(tmp_path):
     )
     assert len(said) < 12
     said = ends("sys.exit('no data: give --data')")
-    assert said[-2] == "[0] no data: give --data"
-    assert said[-1].startswith("tfdp: rank 0 failed first, with exit status 1 after ")
+    assert said[-3] == "[0] no data: give --data"
+    assert said[-2].startswith("tfdp: rank 0 failed first, with exit status 1 after ")
+    assert said[-1] == "tfdp: the last line of its stderr: no data: give --data"
+
+
+HANDLED = """
+import os, subprocess, sys, time, traceback
+try:
+    int("handled")
+except ValueError:
+    traceback.print_exc()
+print("going on", file=sys.stderr)
+{}
+"""
+CHAINED = """
+try:
+    int("x")
+except ValueError as error:
+    raise RuntimeError("first\\n\\nTraceback (most recent call last):\\n  second") from error
+"""
+
+
+def test_only_what_a_rank_has_ended_by_is_its_cause_and_goes_with_a_like_one(tmp_path):
+    def ends(ending):
+        done = run(tmp_path, HANDLED.format(ending), np=2, TFDP_GRACE_SECONDS="0.2")
+        return done.stderr.decode().splitlines()
+
+    said = ends("sys.exit('wrong rate: -1')")
+    assert sum("ValueError: invalid literal" in line for line in said) == 2
+    assert said[-1] == "tfdp: the last line of its stderr: wrong rate: -1"
+    said = ends("if os.environ['TFDP_RANK'] == '0':\n    os._exit(7)\ntime.sleep(1000)")
+    assert sum("ValueError: invalid literal" in line for line in said) == 2
+    assert said[-1].startswith("tfdp: rank 0 failed first, with exit status 7 after ")
+    assert "same traceback" not in said[-1]
+    said = ends("subprocess.run([sys.executable, '-c', 'None.child'])\nsys.exit(5)")
+    assert sum("has no attribute 'child'" in line for line in said) == 2
+    assert said[-1].startswith("tfdp: rank ")
+    assert "same traceback" not in said[-1]
+    said = ends(CHAINED)
+    headers = sum(line.endswith("Traceback (most recent call last):") for line in said)
+    assert headers == 5  # handled twice; two of one chain; one in its message
+    assert sum(line.endswith("  second") for line in said) == 1
+    assert "ended with the same traceback" in said[-2]
+    assert said[-1].startswith("tfdp: RuntimeError: first (at ")

@@ -6,7 +6,7 @@ from tfdp.runtime.launch.lines import Lines, Pace
 def fed(*events):
     """What is shown after each of (seconds, bytes); with b"" only time has passed."""
     lines = Lines(Pace())
-    return [lines.feed(data, at) if data else lines.look(at) for at, data in events] + [lines.end()]
+    return [lines.feed(data, at) if data else lines.look(at) for at, data in events] + [lines.end(events[-1][0])]
 
 
 def test_lines_come_out_when_they_are_whole():
@@ -34,3 +34,6 @@ def test_both_streams_of_a_rank_share_the_second():
     assert out.feed(b"\r1\r2", 0) == [b"1"]
     assert err.feed(b"\r8\r9", 0.5) == []
     assert err.feed(b"\rdone\nnext\n", 0.6) == [b"done", b"next"]
+    assert err.feed(b"\r8\r9", 1.6) == [b"8"]
+    assert err.end(1.7) == [b"9"]
+    assert out.feed(b"\r2\r3", 1.8) == []

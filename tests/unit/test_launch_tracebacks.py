@@ -80,7 +80,8 @@ more""".split(b"\n")
 
 
 def test_without_it_a_message_is_one_line_and_a_chain_is_one_traceback():
-    assert tracebacks.ending(CHAIN) == tracebacks.Ending([], CHAIN[:-1], [b"more"])
+    assert tracebacks.ending([*CHAIN[:-1], b""]) == tracebacks.Ending([], CHAIN[:-1], [b""])
+    assert tracebacks.ending(CHAIN) == tracebacks.Ending(CHAIN, [], [])  # printed, and the script went on
     assert tracebacks.ending(CHAIN, [b"ValueError: data.csv"]) == tracebacks.Ending([], CHAIN[:-1], [b"more"])
     assert tracebacks.folded(CHAIN) == CHAIN
     assert tracebacks.raised(CHAIN[:-1]) == "ValueError: data.csv"
@@ -152,6 +153,42 @@ def test_an_interrupted_call_of_tensorflow_logs_one_exception_and_raises_another
     assert tracebacks.names(found.traceback, ["KeyboardInterrupt"])
     assert tracebacks.without_logged(found.before, ["JobAborted"]) == [b"own line", b"another own line"]
     assert tracebacks.without_logged(found.before, ["StallError"]) == found.before
+
+
+GROUP = b"""\
+  + Exception Group Traceback (most recent call last):
+  |   File "/home/me/train.py", line 6, in <module>
+  |     raise ExceptionGroup("many things", errors)
+  | ExceptionGroup: many things (2 sub-exceptions)
+  +-+---------------- 1 ----------------
+    | Traceback (most recent call last):
+    |   File "/home/me/data.py", line 4, in load
+    |     load()
+    | tfdp.runtime.foundation.errors.JobAborted: rank 0 was in allreduce
+    +---------------- 2 ----------------
+    | ValueError: two
+    +------------------------------------""".split(b"\n")
+
+
+def test_of_a_group_of_exceptions_the_group_is_the_cause():
+    assert tracebacks.may_begin(GROUP[0])
+    assert tracebacks.ending([b"own", *GROUP, b""]) == tracebacks.Ending([b"own"], GROUP, [b""])
+    told = [GROUP[3].removeprefix(b"  | ")]
+    assert tracebacks.ending([*GROUP, b"at exit"], told) == tracebacks.Ending([], GROUP, [b"at exit"])
+    assert tracebacks.raised(GROUP) == "ExceptionGroup: many things (2 sub-exceptions)"
+    assert tracebacks.place(GROUP).place == "/home/me/train.py:6"
+    assert tracebacks.names(GROUP, ["JobAborted"])
+    assert tracebacks.folded(GROUP) == GROUP
+    led = [*GROUP, *CHAIN[4:7], *CHAIN[7:-1]]  # a group that another exception has followed
+    assert tracebacks.ending(led).traceback == led
+    assert tracebacks.raised(led) == "ValueError: data.csv"
+    assert tracebacks.place(led).place == "/home/me/data.py:5, in load"
+    assert tracebacks.ending(led, [b"ValueError: data.csv"]).traceback == led
+    leads = [*CHAIN[:4], *CHAIN[4:7], *GROUP]
+    assert tracebacks.ending(leads).traceback == leads
+    assert tracebacks.ending(leads, told).traceback == leads
+    assert tracebacks.raised(leads) == "ExceptionGroup: many things (2 sub-exceptions)"
+    assert tracebacks.place(leads).place == "/home/me/train.py:6"
 
 
 def test_what_fails_while_an_exception_is_handled_is_the_last_of_the_chain():

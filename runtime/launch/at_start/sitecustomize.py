@@ -1,4 +1,4 @@
-"""What Python runs as it starts, in a rank and in every Python that a rank starts: it sees to `training_hook`.
+"""What Python runs as it starts, in a rank and in every Python that a rank starts: it sees to the hooks beside it.
 
 `tfdp run` puts this folder in front of PYTHONPATH. The script must not notice: the folder leaves `sys.path`, and the
 `sitecustomize` that Python would have found runs in this one's place. The Python need not be the one that has tfdp.
@@ -12,17 +12,18 @@ import sys
 _FOLDER = os.path.dirname(os.path.abspath(__file__))
 
 
-def _hook_training() -> None:
+def _install_hooks() -> None:
     if sys.version_info < (3, 10) or "TFDP_UNJOINED" not in os.environ:
         return
-    name = "_tfdp_training_hook"
-    spec = importlib.util.spec_from_file_location(name, os.path.join(_FOLDER, "training_hook.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    module.install()
+    for file in ("exit_hook", "training_hook"):
+        name = f"_tfdp_{file}"
+        spec = importlib.util.spec_from_file_location(name, os.path.join(_FOLDER, f"{file}.py"))
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        spec.loader.exec_module(module)
+        module.install(os.environ["TFDP_UNJOINED"])
 
 
 def _hand_over() -> None:
@@ -36,6 +37,6 @@ def _hand_over() -> None:
 
 
 try:
-    _hook_training()
+    _install_hooks()
 finally:
     _hand_over()
