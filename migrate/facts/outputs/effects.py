@@ -117,7 +117,8 @@ class Effects:
             root = self._outermost_branch(statement)
             if not isinstance(root, cst.If) or root in guarded or self._is_guarded(root, guarded) or not certain(root):
                 continue
-            if self._separable(root) and self._presence.alone(root) and not self._presence.out_of_step(root):
+            alone = self._presence.alone(root) and not self._presence.out_of_step(root)
+            if alone and self._separable(root) and not self._failing.decides(root):
                 guarded.add(root)
                 calls = [n for part in (statement.test, root) for n in nodes(part) if isinstance(n, cst.Call)]
                 yield Effect(calls[0], root, EffectKind.FILES)
