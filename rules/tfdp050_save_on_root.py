@@ -5,7 +5,8 @@ What it does
     `save_weights`, `tf.saved_model.save`, `np.save`, `plt.imsave`, `shutil.rmtree`, and before a whole
     `with open(path, "w") as file:` in which nothing is needed by the other workers. A file that stays open around
     training is the null device on the other workers: `open(dp.root_path(path), "w")`, log files likewise. Where the
-    call's value is used, `dp.on_root(…)` runs it on rank 0 and gives its value to all workers, and so it is with
+    call's value is used, or an exception handler goes by its failing (`except OSError: missing += 1`), `dp.on_root(…)`
+    runs it on rank 0 and gives its value, or exception, to all workers, and so it is with
     `manager.latest_checkpoint` after a save; where its arguments are what every worker must do or
     change (`os.remove(kept.popleft())`, training), they are computed everywhere and `dp.report(os.remove, …)` runs
     the call alone on rank 0. A `dp.barrier()` goes before statements that read files after that, and before one that
@@ -28,11 +29,11 @@ Example
         checkpoint.save(path)
 
 When it refuses
-    Where the value of a writing call is used inside a larger expression, or under a condition that may differ by
-    worker; where a file is opened that the null device cannot stand for (HDF5, zip, video) and all workers need what
-    is done with it; where it is not certain that a file is only written; where each worker would find out for itself
-    which files there are, and that decides what is written; where all workers go by a path that each makes for itself,
-    and do not certainly come together there, or by a `TemporaryDirectory`.
+    Where a writing call stands inside a larger expression, or its value is used, or its failing decides something,
+    under a condition that may differ by worker; where a file is opened that the null device cannot stand for (HDF5,
+    zip, video) and all workers need what is done with it; where it is not certain that a file is only written; where
+    each worker would find out for itself which files there are, and that decides what is written; where all workers go
+    by a path that each makes for itself, and do not certainly come together there, or by a `TemporaryDirectory`.
 """
 
 from __future__ import annotations

@@ -4,11 +4,11 @@ What it does
     Puts `if dp.rank() == 0:` before `print`, `tf.print` and logging statements in training loops and in the functions
     called from them, and before `plt.savefig`/`plt.show`. Neighbouring statements share one `if`. Where computing the
     arguments is for every worker (a training step, a metric over all workers) or changes something (`options.pop()`,
-    `next(names)`, `step.assign_add(1)`, `average.swap()`, a function of which nothing is known), `dp.report(print, …)`
-    computes them everywhere and prints once. A `tf.summary.create_file_writer(…)` becomes a writer that writes nothing
-    on the other ranks; `tqdm(…)` gets `disable=dp.rank() != 0`, `Progbar(…)` and a model's `fit`, `evaluate` and
-    `predict` their `verbose=`. What Keras' callbacks print is printed in training, and so is what is printed after a
-    `fit`.
+    `next(names)`, `step.assign_add(1)`, `average.swap()`, a function of which nothing is known), or an exception
+    handler goes by whether they can be computed, `dp.report(print, …)` computes them everywhere and prints once. A
+    `tf.summary.create_file_writer(…)` becomes a writer that writes nothing on the other ranks; `tqdm(…)` gets
+    `disable=dp.rank() != 0`, `Progbar(…)` and a model's `fit`, `evaluate` and `predict` their `verbose=`. What Keras'
+    callbacks print is printed in training, and so is what is printed after a `fit`.
 
     What wandb and mlflow are told, they are told by rank 0: there is one run. `wandb.log(…)` as a statement is guarded;
     a call whose value is kept, such as `run = wandb.init(…)`, `with mlflow.start_run():` around the training or a

@@ -26,6 +26,12 @@ GIVES_ITERATOR = re.compile(
 )
 """Give what is used up by going over it."""
 
+GIVES_ELEMENT = re.compile(r"builtins\.(next|min|max|getattr|vars)$")
+"""Give one of the very objects that another one holds."""
+
+GIVES_HELD = frozenset({"get", "values", "items", "pop", "popitem", "popleft", "setdefault", "copy", "elements"})
+"""Methods that give what their object holds, or a container of it."""
+
 METRICS = ("keras.metrics.",)
 """How the names of the metrics begin, which add up what they are called on."""
 

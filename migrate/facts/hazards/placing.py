@@ -22,10 +22,14 @@ def unplaced(effect: Effect, origins: Origins, certain: Callable[[cst.CSTNode], 
         return None
     if effect.kind in {EffectKind.OPEN, EffectKind.OPEN_FORMAT}:
         return _unopened(effect, origins)
+    if effect.decides:
+        return _failing(effect, certain)
     parent = origins.index.parents[effect.call]
     statement = cst.Assign | cst.AnnAssign | cst.Return | cst.Arg | cst.NamedExpr
     if effect.kind is EffectKind.SAVE and not isinstance(parent, statement):
         reason = "the value of this writing call is used where it cannot be given to all workers"
+        if isinstance(origins.index.statement_of(effect.call), cst.Expr):
+            reason = "this writing call stands inside an expression, where it cannot be kept to rank 0"
     elif not certain(effect.call):
         reason = "the value of this writing call is used, under a condition that may differ by worker"
         if effect.kind is EffectKind.LATEST:
@@ -33,6 +37,15 @@ def unplaced(effect: Effect, origins: Origins, certain: Callable[[cst.CSTNode], 
     else:
         return None
     return Problem("TFDP050", effect.call, reason, "put the call in a statement of its own, without using its value")
+
+
+def _failing(effect: Effect, certain: Callable[[cst.CSTNode], bool]) -> Problem | None:
+    """A call of rank 0 whose failing every worker goes by, where they do not certainly come together."""
+    if certain(effect.call):
+        return None
+    reason = "the script goes on in another way where this call fails, and not all workers certainly come to it"
+    step = "let the exception handler only report, or move the call to where all workers come to it"
+    return Problem("TFDP050", effect.call, reason, step)
 
 
 def _unopened(effect: Effect, origins: Origins) -> Problem | None:

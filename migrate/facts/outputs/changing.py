@@ -28,6 +28,7 @@ from ..apis import (
     UNASKED,
 )
 from ..program import Origins, argument, changed_by, is_off, method, nodes, reaching, receiver, within_itself
+from .local import Local
 from .presence import Presence
 from .writers import Writers
 
@@ -52,7 +53,7 @@ class Changing:
         self, origins: Origins, writers: Writers, presence: Presence, for_all: Callable[[cst.CSTNode], bool]
     ) -> None:
         self._origins, self._index, self._writers, self._presence = origins, origins.index, writers, presence
-        self._for_all = for_all
+        self._for_all, self._local = for_all, Local(origins, writers)
 
     def of(self, parts: Iterable[cst.CSTNode], inside: AbstractSet[cst.CSTNode]) -> Leaves:
         """What computing some parts leaves behind; objects that are made `inside` are not used elsewhere."""
@@ -74,12 +75,7 @@ class Changing:
             return Leaves.CHANGE
         places = _stored_in(node)
         held = [p.value for p in places if isinstance(p, cst.Attribute | cst.Subscript)]
-        return Leaves.CHANGE if any(not self._is_local(h, inside) for h in held) else Leaves.NOTHING
-
-    def _is_local(self, node: cst.CSTNode, inside: AbstractSet[cst.CSTNode]) -> bool:
-        """Whether an object is certainly made inside."""
-        made = self._origins.of(node)
-        return bool(made) and all(o.node in inside and not isinstance(o.node, cst.Param) for o in made)
+        return Leaves.CHANGE if any(not self._local.holds(h, inside) for h in held) else Leaves.NOTHING
 
     def _goes_on(self, node: cst.Name | cst.Attribute, inside: AbstractSet[cst.CSTNode]) -> bool:
         """Whether it is an iterator that is used up where it is used: a file, a `zip`, a generator."""
@@ -126,12 +122,12 @@ class Changing:
     def _named(self, call: cst.Call, api: str, inside: AbstractSet[cst.CSTNode]) -> Leaves:
         if SETS.match(api) or CHANGES_GIVEN.match(api):
             given = call.args[0].value if call.args else None
-            return Leaves.NOTHING if given is not None and self._is_local(given, inside) else Leaves.CHANGE
+            return Leaves.NOTHING if given is not None and self._local.holds(given, inside) else Leaves.CHANGE
         return Leaves.NOTHING if LEAVES_STATE.match(api) else Leaves.UNKNOWN
 
     def _of_method(self, call: cst.Call, inside: AbstractSet[cst.CSTNode]) -> Leaves:
         name, holder = method(call), receiver(call)
-        if self._is_local(holder, inside):
+        if self._local.holds(holder, inside):
             return Leaves.NOTHING
         makers = {self._origins.called(o.node) for o in self._origins.of(holder)}
         if name in _CHANGES or any(m.startswith(OF_QUEUES) for m in makers):
@@ -148,7 +144,7 @@ class Changing:
         func = call.func
         makers = {self._origins.called(o.node) for o in self._origins.of(func)}
         if any(m.startswith(METRICS) for m in makers):
-            return Leaves.NOTHING if self._is_local(func, inside) else Leaves.CHANGE
+            return Leaves.NOTHING if self._local.holds(func, inside) else Leaves.CHANGE
         training = argument(call, "training")
         if training is not None and not is_off(self._origins, training.value):
             return Leaves.UNKNOWN  # moving statistics, and draws

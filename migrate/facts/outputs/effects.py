@@ -29,6 +29,7 @@ from ..program import (
 )
 from ..training import TrainingLoop
 from .changing import Changing, Leaves
+from .failing import Failing
 from .presence import Presence
 from .trackers import Ask, Trackers
 from .writers import Writers
@@ -47,13 +48,15 @@ class Effect:
     """A call that writes or shows.
 
     `guard` is the statement that rank 0 alone can run in its stead, None where all ranks need its value; with `shared`
-    its arguments are what every rank must do, so that only the call itself is rank 0's.
+    its arguments are what every rank must do, so that only the call itself is rank 0's. With `decides` the script goes
+    on in another way where the call fails, so that all ranks must know.
     """
 
     call: cst.Call | cst.Attribute | cst.Name
     guard: cst.Expr | cst.With | cst.If | None
     kind: EffectKind
     shared: bool = False
+    decides: bool = False
 
 
 class Effects:
@@ -72,6 +75,7 @@ class Effects:
         self._writers = Writers(origins, {o.node for f in fits for o in origins.of(f.model)})
         self._presence = Presence(origins, self._writers)
         self._changing = Changing(origins, self._writers, self._presence, self._is_for_all)
+        self._failing = Failing(origins, self._writers, self._changing)
 
     # --- finding ------------------------------------------------------------------------------------------------------
 
@@ -113,7 +117,8 @@ class Effects:
             root = self._outermost_branch(statement)
             if not isinstance(root, cst.If) or root in guarded or self._is_guarded(root, guarded) or not certain(root):
                 continue
-            if self._separable(root) and self._presence.alone(root) and not self._presence.out_of_step(root):
+            alone = self._presence.alone(root) and not self._presence.out_of_step(root)
+            if alone and self._separable(root) and not self._failing.decides(root):
                 guarded.add(root)
                 calls = [n for part in (statement.test, root) for n in nodes(part) if isinstance(n, cst.Call)]
                 yield Effect(calls[0], root, EffectKind.FILES)
@@ -126,13 +131,22 @@ class Effects:
         if kind in _OPENS:
             return Effect(call, self._opening(call), kind)
         if kind in _CALLS:
-            statement = parent if isinstance(parent, cst.Expr) else None
-            return Effect(call, statement, kind, statement is not None and self._shared(call, certain))
+            if not isinstance(parent, cst.Expr):
+                return Effect(call, None, kind)
+            return self._stated(call, kind, parent, certain)
         if kind is EffectKind.EVENTS:
             return Effect(call, None, kind, self._shared(call, certain))
-        whole = self._whole(call, certain) if kind is EffectKind.ONCE else None
+        alone = kind is EffectKind.ONCE and not self._failing.decides(call)
+        whole = self._whole(call, certain) if alone else None
         apart = whole is None and kind in _ALL_RANKS and not certain(call)
         return Effect(call, whole, kind) if not apart else None
+
+    def _stated(self, call: cst.Call, kind: EffectKind, statement: cst.Expr, certain: Certain) -> Effect:
+        """What is written, or shown, by a statement of its own."""
+        decides = self._failing.decides(call)
+        if decides and kind is EffectKind.SAVE:
+            return Effect(call, None, kind, decides=True)
+        return Effect(call, statement, kind, decides or self._shared(call, certain))
 
     def _done(self, call: cst.Call) -> bool:
         """Whether the path that is opened is the null device elsewhere, by `dp.root_path(…)`."""
@@ -310,10 +324,11 @@ class Effects:
         reads = [c for c in self._index.calls if self._writers.reads(c)]
         found: dict[cst.CSTNode, None] = {}
         for effect in effects:
-            if effect.guard is not None and self._origins.called(effect.call) in outputs.DELETES:
+            alone = effect.guard is not None or effect.decides
+            if alone and self._origins.called(effect.call) in outputs.DELETES:
                 inside = set(self._index.loops_around(effect.call))
                 repeats = any(inside & set(self._index.loops_around(read)) for read in reads)
-                anchor = self._anchor(effect.guard, certain)
+                anchor = self._anchor(self._index.statement_of(effect.call), certain)
                 found.update({anchor: None} if repeats and certain(anchor) else {})
         return tuple(found)
 

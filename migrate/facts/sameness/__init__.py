@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .decisions import local_decisions
+from .exceptions import Exceptions
 from .marks import BY_CHANCE, BY_PROCESS, SAME, Mark, Marks
 from .own_counts import Counts, OwnCounts
 from .seeding import Seeding, Seedings, flag_default, own_maker
@@ -13,6 +14,7 @@ __all__ = [
     "BY_PROCESS",
     "SAME",
     "Counts",
+    "Exceptions",
     "Mark",
     "Marks",
     "OwnCounts",

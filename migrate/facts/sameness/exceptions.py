@@ -54,9 +54,9 @@ class Exceptions:
         if isinstance(parent, cst.Try) and child in {parent.body, parent.orelse}:
             return parent.body if self._catches(parent) else None
         if isinstance(parent, cst.With) and child is parent.body:
-            return parent.body if any(self._suppresses(item) for item in self._contexts(parent)) else None
+            return parent.body if any(self.suppresses(item) for item in self._contexts(parent)) else None
         if isinstance(parent, cst.FunctionDef) and child is parent.body:
-            wrapped = any(self._suppresses(d.decorator) or self._wraps(d.decorator) for d in parent.decorators)
+            wrapped = any(self.suppresses(d.decorator) or self._wraps(d.decorator) for d in parent.decorators)
             return parent.body if wrapped else None
         return None
 
@@ -85,7 +85,7 @@ class Exceptions:
             if method(call) in ENTERS_CONTEXT and call.args:
                 yield call.args[0].value
 
-    def _suppresses(self, context: cst.BaseExpression, within: tuple[cst.CSTNode, ...] = ()) -> bool:
+    def suppresses(self, context: cst.BaseExpression, within: tuple[cst.CSTNode, ...] = ()) -> bool:
         """Whether a context manager may let its statements end by an exception."""
         if len(within) > _ENTERED or context in within:
             return False
@@ -136,7 +136,7 @@ class Exceptions:
             if isinstance(parent, cst.Try) and child is parent.body and self._catches(parent):
                 return True
             entered = self._contexts(parent) if isinstance(parent, cst.With) and child is parent.body else ()
-            if any(self._suppresses(item, within) for item in entered):
+            if any(self.suppresses(item, within) for item in entered):
                 return True
             child = parent
         return False
