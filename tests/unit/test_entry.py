@@ -119,7 +119,10 @@ def test_after_the_imports_where_the_module_needs_them(text: str, named: str) ->
 
 
 def test_under_a_guard_that_is_tried() -> None:
-    tried = "import sys\nimport tensorflow as tf\ntry:\n    if __name__ == '__main__':\n        main()\nexcept KeyboardInterrupt:\n    {}\n"
+    tried = (
+        "import sys\nimport tensorflow as tf\ntry:\n    if __name__ == '__main__':\n        main()\n"
+        "except KeyboardInterrupt:\n    {}\n"
+    )
     entry = read(tried.format("sys.exit(1)")).entry
     assert (entry.needing, entry.start.first) == ((), True)
     assert read(tried.format("tf.ones(3)")).entry.needing

@@ -92,9 +92,9 @@ class OwnNames:
 
     def _is_maker(self, node: cst.CSTNode) -> bool:
         api = self._origins.called(node)
-        if isinstance(node, cst.Call) and method(node):
-            if any(self._origins.called(o.node) == _GENERATOR for o in self._origins.of(receiver(node))):
-                return True
+        drawn_by = self._origins.of(receiver(node)) if isinstance(node, cst.Call) and method(node) else ()
+        if any(self._origins.called(o.node) == _GENERATOR for o in drawn_by):
+            return True
         if not OWN_NAME.match(api) and not OWN_FOLDER.match(api):
             return False
         given = node.args if isinstance(node, cst.Call) else ()
