@@ -84,7 +84,7 @@ def _untaped(script: TrainingFile, written: list[Problem]) -> list[Problem]:
         "train by tf.GradientTape and an optimizer, or by hand with tfdp.runtime: shard the data, and average what is "
         "added with dp.allreduce(…); write `# tfdp: ignore[TFDP030]` here if this trains nothing"
     )
-    reason = "`{}` is changed step by step, by the data and by what it is itself, without a tf.GradientTape"
+    reason = "`{}` is changed step by step, by data or draws and by what it is itself, without a tf.GradientTape"
     return [
         Problem("TFDP030", u.place, reason.format(script.index.code(u.variable)), next_step)
         for u in updates

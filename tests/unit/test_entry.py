@@ -72,6 +72,10 @@ class Layer(tf.keras.layers.Layer):
 def step(x, at=Path("a").name):
     return tf.reduce_sum(x) + np.random.rand()
 """,
+    "losses and schedules": """
+LOSS = tf.keras.losses.MeanSquaredError()
+RATE = tf.keras.optimizers.schedules.CosineDecay(0.1, 100)
+""",
     "functions that are given and not called": "later = [lambda: tf.ones(3)]",
 }
 _NEEDS = {
@@ -112,3 +116,13 @@ def test_after_the_imports_where_the_module_needs_them(text: str, named: str) ->
     script = read(_TEXT.format(text))
     assert named in [script.index.code(node) for node in script.entry.needing]
     assert script.entry.start == script.entry.imports
+
+
+def test_under_a_guard_that_is_tried() -> None:
+    tried = (
+        "import sys\nimport tensorflow as tf\ntry:\n    if __name__ == '__main__':\n        main()\n"
+        "except KeyboardInterrupt:\n    {}\n"
+    )
+    entry = read(tried.format("sys.exit(1)")).entry
+    assert (entry.needing, entry.start.first) == ((), True)
+    assert read(tried.format("tf.ones(3)")).entry.needing

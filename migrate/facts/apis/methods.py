@@ -8,7 +8,10 @@ CALLED = ("__call__", "call")
 ASSIGNS = frozenset({"assign", "assign_add", "assign_sub"})
 """Give a variable a value."""
 
-CHANGES_VARIABLE = ASSIGNS | {"scatter_add", "scatter_sub"}
+CHANGES_VARIABLE = ASSIGNS | {
+    *("scatter_add", "scatter_sub", "scatter_mul", "scatter_div", "scatter_min", "scatter_max", "scatter_update"),
+    *("scatter_nd_add", "scatter_nd_sub", "scatter_nd_update", "batch_scatter_update"),
+}
 """Change a variable, or rows of it."""
 
 MAKES_WEIGHT = frozenset({"add_weight", "add_variable"})

@@ -86,7 +86,7 @@ READS_RECORDS = re.compile(
 OWN_NAME = re.compile(
     r"time\.(time|time_ns|strftime|ctime|asctime|localtime|gmtime|monotonic|perf_counter|process_time)\w*$"
     r"|datetime\.(datetime|date)\.(now|utcnow|today)$|pandas\.Timestamp\.(now|today|utcnow)$|uuid\.uuid[14]$"
-    r"|secrets\.\w+$|os\.(getpid|getppid|urandom|getrandom)$|random\.SystemRandom$|builtins\.id$|tensorflow\.timestamp$"
+    r"|secrets\.\w+$|os\.(getpid|getppid|urandom|getrandom)$|builtins\.id$|tensorflow\.timestamp$"
 )
 """Give each process another value, of which names of files are made."""
 

@@ -21,6 +21,7 @@ from .writers import Writers
 
 # Clocks, unless they are given a time: how many arguments they have else.
 _FORMATS = {"time.strftime": 1, "time.ctime": 0, "time.asctime": 0, "time.localtime": 0, "time.gmtime": 0}
+_GENERATOR = "random.SystemRandom"
 _BY_ALL = frozenset({EffectKind.FOLDER, EffectKind.FOLDER_OF_PATH, EffectKind.FETCH})
 _NEXT = "make it once, where all workers come together, as dp.agree(value) does, and give it a name"
 _NEXT_FOLDER = (
@@ -70,7 +71,7 @@ class OwnNames:
         return [self._problem(call) for call in apart]
 
     def _problem(self, call: cst.Call) -> Problem:
-        api = self._origins.called(call)
+        api = self._origins.called(call) or self._index.code(call.func)
         if OWN_FOLDER.match(api):
             reason = (
                 f"{api} makes a folder or file of its own on each worker, and what rank 0 writes there is not found"
@@ -91,6 +92,9 @@ class OwnNames:
 
     def _is_maker(self, node: cst.CSTNode) -> bool:
         api = self._origins.called(node)
+        drawn_by = self._origins.of(receiver(node)) if isinstance(node, cst.Call) and method(node) else ()
+        if any(self._origins.called(o.node) == _GENERATOR for o in drawn_by):
+            return True
         if not OWN_NAME.match(api) and not OWN_FOLDER.match(api):
             return False
         given = node.args if isinstance(node, cst.Call) else ()

@@ -12,6 +12,7 @@ from ..program import Origins, argument, is_none, method, receiver, text, within
 
 _LITERALS = (cst.BaseString, cst.BaseNumber, cst.BaseList, cst.BaseDict, cst.BaseSet, cst.Tuple, cst.BaseComp)
 _OPERATORS = (cst.BinaryOperation, cst.BooleanOperation, cst.Comparison, cst.UnaryOperation)
+_MAKE_NO_VARIABLES = frozenset({Kind.COMPILER, Kind.LOSS_CLASS, Kind.SCHEDULE})
 _RUN_BY_THEMSELVES = ("__new__", "__init__", "__post_init__", "__enter__", "__exit__", "__iter__", "__next__")
 Body = cst.FunctionDef | cst.Lambda
 
@@ -38,7 +39,7 @@ class AtImport:
         if isinstance(node, cst.Decorator):
             func = node.decorator.func if isinstance(node.decorator, cst.Call) else node.decorator
             return self._any_needs(self._run_by(func))
-        if self._origins.kind(node.func) is Kind.COMPILER:
+        if self._origins.kind(node.func) in _MAKE_NO_VARIABLES:
             return False
         called = self._run_by(node.func)
         if self._any_needs([*called, *(body for a in node.args for body in self._run_by(a.value))]):

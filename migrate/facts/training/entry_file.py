@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import libcst as cst
@@ -42,7 +42,7 @@ def entry(module: cst.Module, origins: Origins, joint: Iterable[cst.CSTNode] = (
     multiprocessing spawns import the module again.
     """
     guard, run = main_guard(module), AtImport(origins)
-    needing = [node for s in module.body if s is not guard for node in run.needing(s)]
+    needing = [node for s in _beside(module, guard) for node in run.needing(s)]
     runs = {parent for node in (*needing, *joint) for parent in origins.index.ancestors(node)}
     imports = _imports_end(module, runs)
     under = guard is not None and not needing
@@ -52,8 +52,19 @@ def entry(module: cst.Module, origins: Origins, joint: Iterable[cst.CSTNode] = (
 
 def main_guard(module: cst.Module) -> cst.If | None:
     """The `if __name__ == "__main__":` statement of the module."""
-    guards = [s for s in module.body if isinstance(s, cst.If) and isinstance(s.body, cst.IndentedBlock)]
+    tried = [s for t in module.body if isinstance(t, cst.Try) for s in t.body.body]
+    guards = [s for s in (*module.body, *tried) if isinstance(s, cst.If) and isinstance(s.body, cst.IndentedBlock)]
     return next((guard for guard in guards if _asks_main(guard.test)), None)
+
+
+def _beside(module: cst.Module, guard: cst.If | None) -> Iterator[cst.CSTNode]:
+    """What the module runs beside that statement, which may stand in a `try`."""
+    for statement in module.body:
+        if isinstance(statement, cst.Try) and guard in statement.body.body:
+            parts = (*statement.body.body, *statement.handlers, statement.orelse, statement.finalbody)
+            yield from (part for part in parts if part is not None and part is not guard)
+        elif statement is not guard:
+            yield statement
 
 
 def _asks_main(test: cst.BaseExpression) -> bool:

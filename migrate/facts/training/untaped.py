@@ -1,7 +1,7 @@
-"""Training without a gradient tape: variables that change step by step, by the data and by what they are themselves.
+"""Training without a gradient tape: variables that change step by step, by data or draws and by what they are.
 
-Contrastive divergence, competitive learning, multiplicative updates. What is only counted, summed up or averaged over
-time does not hang on its own value but for that sum.
+Contrastive divergence, competitive learning, multiplicative updates, hill climbing. What is only counted, summed up or
+averaged over time does not hang on its own value but for that sum.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from ..apis import (
 )
 from ..program import (
     Definition,
+    Origin,
     Origins,
+    Variables,
     assigned,
     backward,
     holds_weights,
@@ -40,12 +42,13 @@ _SPINE = cst.Add | cst.Subtract | cst.Multiply
 _PARTS = {**dict.fromkeys(CHOOSES_ONE, slice(None)), **dict.fromkeys(SAME_NUMBER, slice(1))}
 _PARTS |= {"tensorflow.clip_by_value": slice(1), "tensorflow.where": slice(1, None)}
 _GIVEN = frozenset({"value", "delta", "weights"})
+_DRAWS = ("numpy.random.", "tensorflow.random.")
 _OF_KERAS = ("keras.metrics.", "keras.optimizers.", "keras.callbacks.")
 
 
 @dataclass(frozen=True)
 class UntapedUpdate:
-    """A place that changes a variable by the data and by what the variable is."""
+    """A place that changes a variable by data or draws and by what the variable is."""
 
     place: cst.Call
     variable: cst.BaseExpression
@@ -56,12 +59,14 @@ class Untaped:
 
     def __init__(self, origins: Origins, gradients: Iterable[cst.Call]) -> None:
         self._origins, self._index, self._gradients = origins, origins.index, frozenset(gradients)
+        self._variables = Variables(origins)
 
     def updates(self, others_train: bool) -> list[UntapedUpdate]:
         """others_train: whether the program trains by gradients, too, so that what its layers keep is asked apart."""
         changes = [(call, variable, values) for call, variable, values in self._changes() if values]
-        changes = [c for c in changes if self._repeats(c[0]) and not self._of_keras(c[0], others_train)]
-        return [UntapedUpdate(call, variable) for call, variable, values in changes if self._trains(variable, values)]
+        changes = [c for c in changes if self._repeats(*c[:2]) and not self._of_keras(c[0], others_train)]
+        found = [c for c in changes if self._trains(*c[1:]) or not (others_train or not self._climbs(*c))]
+        return [UntapedUpdate(call, variable) for call, variable, _ in found]
 
     def _changes(self) -> Iterator[tuple[cst.Call, cst.BaseExpression, list[cst.BaseExpression]]]:
         for call in self._index.calls:
@@ -71,12 +76,18 @@ class Untaped:
             if SETS.match(self._origins.called(call)) and given:
                 yield call, given[0], given[1:]
             elif method(call) in CHANGES_VARIABLE | {"set_weights"}:
-                yield call, receiver(call), given
+                yield call, receiver(call), given and [*given, *_chosen_by(receiver(call))]
 
-    def _repeats(self, place: cst.CSTNode) -> bool:
-        """Whether a place may be come to again and again: in a loop, or by what is not in the file."""
+    def _repeats(self, place: cst.CSTNode, variable: cst.BaseExpression | None = None) -> bool:
+        """Whether a place may be come to again and again: in a loop, or by what is not in the file.
+
+        A loop that goes over the variables comes to each of them once.
+        """
+        while isinstance(variable, cst.Attribute | cst.Subscript):
+            variable = variable.value
+        own = {d.statement for d in reaching(self._index, variable)} if isinstance(variable, cst.Name) else set()
         ways = list(leading(self._origins, [place]))
-        return any(self._index.loops_around(way) or self._by_others(way) for way in ways)
+        return any(not own.issuperset(self._index.loops_around(way)) or self._by_others(way) for way in ways)
 
     def _by_others(self, place: cst.CSTNode) -> bool:
         function = self._index.enclosing_function(place)
@@ -90,11 +101,38 @@ class Untaped:
 
     def _trains(self, variable: cst.BaseExpression, values: list[cst.BaseExpression]) -> bool:
         rest = [leaf for value in values for leaf in self._beside(variable, value)]
-        if not any(self._reads(variable, backward(self._origins, [leaf])) for leaf in rest):
+        if not any(self._reads(variable, self._made_of([leaf])) for leaf in rest):
             return False
-        made_of = backward(self._origins, rest)
+        made_of = self._made_of(rest)
         shared = any(self._origins.called(n).startswith("tfdp.runtime.") for n in made_of)
         return not shared and self._gradients.isdisjoint(made_of) and any(map(self._is_data, made_of))
+
+    def _climbs(self, call: cst.Call, variable: cst.BaseExpression, values: list[cst.BaseExpression]) -> bool:
+        """Whether random numbers are added to a variable again and again, which is done to try where they lead."""
+        added = method(call) != "assign" or any(
+            self._is(variable, node) for value in values for node in backward(self._origins, [value])
+        )
+        rest = [leaf for value in values for leaf in self._beside(variable, value)]
+        return added and any(self._origins.called(n).startswith(_DRAWS) and self._repeats(n) for n in rest)
+
+    def _made_of(self, roots: Iterable[cst.CSTNode]) -> frozenset[cst.CSTNode]:
+        """All nodes from which the roots are computed, also by way of the lists that loops go over."""
+        found, new = frozenset[cst.CSTNode](), frozenset(roots)
+        while new := backward(self._origins, new) - found:
+            found |= new
+            names = (n for n in new if isinstance(n, cst.Name))
+            new = frozenset(o for n in names for d in reaching(self._index, n) if (o := self._gone_over(d)) is not None)
+        return found
+
+    def _gone_over(self, definition: Definition) -> cst.BaseExpression | None:
+        """What a loop takes a name's values out of: of several that are zipped, the one."""
+        over, path = definition.value, definition.path[1:]
+        while isinstance(over, cst.Call) and path:
+            position = {"builtins.zip": path[0], "builtins.enumerate": path[0] - 1}.get(self._origins.called(over), -1)
+            if not 0 <= position < len(over.args):
+                break
+            over, path = over.args[position].value, path[1:]
+        return over if definition.kind in {"for", "comp"} and isinstance(over, cst.BaseExpression) else None
 
     # --- what is added ------------------------------------------------------------------------------------------------
 
@@ -112,6 +150,8 @@ class Untaped:
             return [value.left, value.right]
         if isinstance(value, cst.UnaryOperation):
             return [value.expression]
+        if isinstance(value, cst.List | cst.Tuple):
+            return [e.value for e in value.elements]
         if isinstance(value, cst.IfExp):
             return [value.body, value.orelse]
         if isinstance(value, cst.Call):
@@ -124,12 +164,15 @@ class Untaped:
 
     def _is(self, variable: cst.BaseExpression, node: cst.CSTNode) -> bool:
         """Whether an expression is the variable."""
-        if not isinstance(node, cst.Name | cst.Attribute | cst.Subscript) or last_name(node) is None:
+        if not isinstance(node, cst.Name | cst.Attribute | cst.Subscript):
             return False
-        made = {o.node for o in self._origins.of(variable)}
-        found = {o.node for o in self._origins.of(node)}
+        made, found = self._made(variable), self._made(node)
         same = isinstance(node, cst.Attribute) and last_name(node) == last_name(variable)
         return same or not found.isdisjoint(made)
+
+    def _made(self, node: cst.BaseExpression) -> set[Origin | cst.Call]:
+        """What makes a variable, or the variables that it is one of."""
+        return {*self._origins.of(node), *self._variables.made(node).calls}
 
     def _reads(self, variable: cst.BaseExpression, made_of: Iterable[cst.CSTNode]) -> bool:
         networks = {o.node for held in self._networks(variable) for o in self._origins.of(held)}
@@ -142,8 +185,7 @@ class Untaped:
         """The layers or models of which a variable is a weight: what is computed by them reads it."""
         found = [variable, *(o.node for o in self._origins.of(variable))]
         for definition in reaching(self._index, variable) if isinstance(variable, cst.Name) else ():
-            goes_over = definition.value if definition.kind in {"for", "comp"} else None
-            found += nodes(goes_over) if goes_over is not None else ()
+            found += nodes(over) if (over := self._gone_over(definition)) is not None else ()
         held = [n.value for n in found if isinstance(n, cst.Attribute)]
         return [n for n in held if isinstance(self._origins.made(n), cst.Call) and holds_weights(self._origins, n)]
 
@@ -156,7 +198,7 @@ class Untaped:
         if isinstance(node, cst.Subscript):
             return any(self._index.loops_around(node) and not isinstance(e.slice, cst.Index) for e in node.slice)
         api = self._origins.called(node)
-        if api.startswith(("numpy.random.", "tensorflow.random.")):  # drawn once, as examples are in a small script
+        if api.startswith(_DRAWS):  # drawn once, as examples are in a small script
             return not self._repeats(node)
         foreign = bool(api) and not LEAVES_STATE.match(api)
         return foreign or api == "builtins.next" or method(node) == "get_next" or READS_RECORDS.match(api) is not None
@@ -175,3 +217,10 @@ class Untaped:
     @within_itself(False)
     def _from_data(self, value: cst.CSTNode) -> bool:
         return any(map(self._is_data, backward(self._origins, [value])))
+
+
+def _chosen_by(variable: cst.BaseExpression) -> list[cst.BaseExpression]:
+    """What says which row of a variable is changed: `k` of `prototypes[k].assign(…)`."""
+    if not isinstance(variable, cst.Subscript):
+        return []
+    return [e.slice.value for e in variable.slice if isinstance(e.slice, cst.Index)]
