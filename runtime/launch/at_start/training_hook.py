@@ -284,6 +284,6 @@ def remove() -> None:
         _tell("joined")
 
 
-def install(_launcher: str) -> None:
+def install(_: str) -> None:
     """Wait for the import of TensorFlow or Keras."""
     sys.meta_path.insert(0, _hook.finder)
