@@ -104,7 +104,10 @@ atexit.register(lambda: print("at exit", file=sys.stderr))
 def inner():
     return os.path.getsize("/no/such/file")
 if os.environ["TFDP_RANK"] == "2":
+    open(__file__ + ".there", "w").close()
     time.sleep(1000)
+while not os.path.exists(__file__ + ".there"):  # else the job may end before rank 2 has said anything
+    time.sleep(0.01)
 inner()
 """
 
