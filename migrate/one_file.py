@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from .engine import Migration
 
 T = TypeVar("T")
-_RUNTIME = b"tfdp.runtime"
 
 
 @dataclass(frozen=True)
@@ -130,7 +129,7 @@ def _migrate(item: Input, name: str, options: MigrateOptions) -> Outcome:
 def _unchanged(migration: Migration) -> Verdict:
     if not migration.trains:
         return Verdict.NO_TRAINING
-    return Verdict.ALREADY if _RUNTIME in migration.before else Verdict.UNCHANGED
+    return Verdict.ALREADY if originals.imports_runtime(migration.before) else Verdict.UNCHANGED
 
 
 def _write(item: Input, migration: Migration, options: MigrateOptions) -> Outcome:

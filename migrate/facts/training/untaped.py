@@ -41,7 +41,6 @@ from ..program import (
 _SPINE = cst.Add | cst.Subtract | cst.Multiply
 _PARTS = {**dict.fromkeys(CHOOSES_ONE, slice(None)), **dict.fromkeys(SAME_NUMBER, slice(1))}
 _PARTS |= {"tensorflow.clip_by_value": slice(1), "tensorflow.where": slice(1, None)}
-_GIVEN = frozenset({"value", "delta", "weights"})
 _DRAWS = ("numpy.random.", "tensorflow.random.")
 _OF_KERAS = ("keras.metrics.", "keras.optimizers.", "keras.callbacks.")
 
