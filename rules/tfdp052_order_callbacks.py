@@ -27,7 +27,9 @@ import libcst as cst
 
 from ..migrate import build
 from ..migrate.facts.keras import POSITIONS
-from ._base import Context, Outcome, SetArg
+from ._base import EVERY_ROAD, Context, Outcome, SetArg
+
+ROADS = EVERY_ROAD
 
 
 def outcomes(context: Context) -> Iterator[Outcome]:

@@ -22,7 +22,9 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ._base import Context, Outcome, SetArg
+from ._base import EVERY_ROAD, Context, Outcome, SetArg
+
+ROADS = EVERY_ROAD
 
 
 def outcomes(context: Context) -> Iterator[Outcome]:
