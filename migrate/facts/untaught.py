@@ -26,6 +26,12 @@ def untaught(script: TrainingFile) -> list[Problem]:
     return [*handed, *found, *other_training(script), *tapes]
 
 
+def without_tape(script: TrainingFile) -> list[Problem]:
+    """Variables that are trained step by step without a gradient tape."""
+    written = _written_out(script)
+    return [*written, *_untaped(script, written)]
+
+
 def _untaught(script: TrainingFile, call: cst.Call) -> Problem | None:
     if script.origins.function(call.func) is not None:
         return None
@@ -131,6 +137,9 @@ def half_migrated(script: TrainingFile) -> list[Problem]:
         return []
     open_chains = [c for c in script.chains if c.sharded is None and not _left_whole(script, c)]
     open_tapes = [g for g in script.trained if not g.wrapped and not script.ignored("TFDP030", g.call)]
+    if script.shards_calls:
+        reason = "the script is migrated to sharded calls, where the input stays whole"
+        return [Problem("TFDP001", script.calls("init")[0], reason, "start again from the original script")]
     open_fits = [f for f in script.fitted.data if not f.sharded and not script.ignored("TFDP010", f.fit.call)]
     if not open_chains and not open_tapes and not open_fits and not script.array_batches.open:
         return []
@@ -159,7 +168,18 @@ def general(script: TrainingFile, batch: str) -> list[Problem]:
     """Hazards of the whole file."""
     if not script.trained and not script.fitted.calls:
         return []
-    found: list[Problem] = []
+    found = distributed(script)
+    found += [*script.devices.problems, *half_migrated(script)]
+    if not script.migrated:
+        found += [*script.rate_changes.differing, *seeded_orders(script)]
+        if batch == "global":
+            found += [*script.batch_uses.problems, *_whole_or_split(script)]
+    return found
+
+
+def distributed(script: TrainingFile) -> list[Problem]:
+    """Calls of other systems that distribute training, and of TensorFlow 1."""
+    found = []
     for call in script.index.calls:
         api = script.origins.called(call)
         if api.startswith(STRATEGY_PREFIXES):
@@ -167,11 +187,6 @@ def general(script: TrainingFile, batch: str) -> list[Problem]:
             found.append(Problem("TFDP070", call, reason, "remove that system's calls first"))
         elif api.startswith(TF1_PREFIXES) and call not in script.devices.carried:
             found.append(Problem("TFDP075", call, f"{api} is TensorFlow 1 style, which is not migrated yet", _BY_HAND))
-    found += [*script.devices.problems, *half_migrated(script)]
-    if not script.migrated:
-        found += [*script.rate_changes.differing, *seeded_orders(script)]
-        if batch == "global":
-            found += [*script.batch_uses.problems, *_whole_or_split(script)]
     return found
 
 

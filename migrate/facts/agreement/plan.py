@@ -79,9 +79,7 @@ class Agreement:
         """Answers where each rank has its share of the records."""
         hooks = Hooks(self._origins)
         shared, own = hooks.shared(), hooks.own()
-        return Sameness(
-            self._origins, datasets, self._loops, sharded, metric=self._of_metric, shared=shared, own=own
-        )
+        return Sameness(self._origins, datasets, self._loops, sharded, metric=self._of_metric, shared=shared, own=own)
 
     @cached_property
     def sameness(self) -> Sameness:
@@ -301,10 +299,15 @@ class Agreement:
 
     def agreed(self, effects: tuple[Effect, ...], waits: tuple[cst.CSTNode, ...]) -> tuple[cst.BaseExpression, ...]:
         """Tests whose answer has to be rank 0's."""
+        return tuple(s.test for s in self._deciding(effects, waits) if self._may_ask(s))
+
+    def deciding(self, effects: tuple[Effect, ...], waits: tuple[cst.CSTNode, ...]) -> tuple[cst.BaseExpression, ...]:
+        """Tests by chance that decide what all ranks do, also those of which rank 0 cannot be asked there."""
+        return tuple(s.test for s in self._deciding(effects, waits))
+
+    def _deciding(self, effects: tuple[Effect, ...], waits: tuple[cst.CSTNode, ...]) -> Iterator[cst.If | cst.While]:
         shared = self._shared(effects, waits)
-        return tuple(
-            s.test for s in self._tests if self._by_chance(s) and self._decides(s, effects, shared) and self._may_ask(s)
-        )
+        return (s for s in self._tests if self._by_chance(s) and self._decides(s, effects, shared))
 
     def _by_chance(self, statement: cst.If | cst.While) -> bool:
         marks = self._sameness.of(statement.test)

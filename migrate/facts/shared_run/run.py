@@ -10,6 +10,10 @@ from ..program import Problem
 from ..sameness import SameData
 from ..training import Entry, entry
 from ..training_file import TrainingFile
+from .callbacks import GivenCallbacks
+from .compiled import Compiled
+from .per_process import PerProcess
+from .refused import refused
 from .trains import TrainingCalls
 
 
@@ -27,10 +31,15 @@ class SharedRun:
     @cached_property
     def agreement(self) -> Agreement:
         """What makes decisions equal on all ranks that go by a clock, or by which files there are."""
-        origins, datasets = self._origins, self._script.datasets
-        same, steps = SameData(origins, datasets), self.training.steps
+        together = (*self.training.steps, *self.training.of_models)
         finder = self._script.loop_finder
-        return Agreement(origins, datasets, self._script.loops, finder, (), fits=steps, sameness=same)
+        return Agreement(
+            self._origins, self._script.datasets, self._script.loops, finder, (), fits=together, sameness=self._same
+        )
+
+    @cached_property
+    def _same(self) -> SameData:
+        return SameData(self._origins, self._script.datasets)
 
     @cached_property
     def written(self) -> Written:
@@ -45,6 +54,21 @@ class SharedRun:
         )
 
     @cached_property
+    def per_process(self) -> PerProcess:
+        """What each process makes for itself, and goes into training."""
+        return PerProcess(self._script, self.training, self.agreement, self._same, self.written)
+
+    @cached_property
+    def compiled(self) -> Compiled:
+        """Where XLA compiles what the workers share."""
+        return Compiled(self._script)
+
+    @cached_property
+    def callbacks(self) -> GivenCallbacks:
+        """What `fit` is given as callbacks."""
+        return GivenCallbacks(self._script)
+
+    @cached_property
     def entry(self) -> Entry:
         """Where the runtime is initialised."""
         return entry(self._script.program.entry.module, self._origins, self.written.names)
@@ -52,4 +76,4 @@ class SharedRun:
     @cached_property
     def problems(self) -> tuple[Problem, ...]:
         """Everything that keeps the script from being migrated, but what the author ignores."""
-        return ()
+        return refused(self._script, self)
