@@ -24,11 +24,13 @@ from .hazards import (
 from .program import Problem, entered, nodes
 from .steps import Steps
 from .training_file import TrainingFile
-from .untaught import escaped, general, in_loops, untaught, unwrapped
+from .untaught import escaped, general, in_loops, on_calls, untaught, unwrapped
 
 
 def refusals(script: TrainingFile, steps: Steps, batch: str, numbers: OwnNumbers) -> tuple[Problem, ...]:
     """All problems of a script in a batch mode, also those that the author ignores."""
+    if shared := on_calls(script):
+        return tuple(shared)
     loops = script.unread_loops
     found, mixed = [] if loops else _data_problems(script, steps, batch), list[Problem]()
     unknown = any(not script.ignored(p.code, p.node) for p in loops)

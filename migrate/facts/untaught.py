@@ -131,15 +131,20 @@ def in_loops(script: TrainingFile) -> list[Problem]:
     return [p for loop in script.loops for p in local_decisions(script.origins, loop, sameness)]
 
 
+def on_calls(script: TrainingFile) -> list[Problem]:
+    """A script whose calls are shared already: its input stays whole."""
+    if not script.shards_calls:
+        return []
+    reason = "the script is migrated to sharded calls, where the input stays whole"
+    return [Problem("TFDP001", script.calls("init")[0], reason, "start again from the original script")]
+
+
 def half_migrated(script: TrainingFile) -> list[Problem]:
     """A script that initialises the runtime, but does not use it in all places where it must."""
     if not script.calls("init") or not (script.trained or script.fitted.calls):
         return []
     open_chains = [c for c in script.chains if c.sharded is None and not _left_whole(script, c)]
     open_tapes = [g for g in script.trained if not g.wrapped and not script.ignored("TFDP030", g.call)]
-    if script.shards_calls:
-        reason = "the script is migrated to sharded calls, where the input stays whole"
-        return [Problem("TFDP001", script.calls("init")[0], reason, "start again from the original script")]
     open_fits = [f for f in script.fitted.data if not f.sharded and not script.ignored("TFDP010", f.fit.call)]
     if not open_chains and not open_tapes and not open_fits and not script.array_batches.open:
         return []
