@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .retired import PLACES
 from .run import SharedRun
 
-__all__ = ["SharedRun"]
+__all__ = ["PLACES", "SharedRun"]

@@ -19,6 +19,7 @@ from .threads import in_threads
 if TYPE_CHECKING:
     from .run import SharedRun
 
+_OWN = "TFDP080"
 _OTHER_SYSTEMS = frozenset({"TFDP070", "TFDP075"})
 _DIVIDED = ("tensorflow.GradientTape", "keras.layers.Layer", "keras.Layer", "keras.Model", "keras.models.Model")
 """What the runtime looks into to share a model's calls."""
@@ -26,25 +27,33 @@ _DIVIDED = ("tensorflow.GradientTape", "keras.layers.Layer", "keras.Layer", "ker
 
 def refused(script: TrainingFile, run: SharedRun) -> tuple[Problem, ...]:
     """All problems, but those that the author ignores; of a script of another system, no others."""
-    found = [p for p in dict.fromkeys(_all(script, run)) if not script.ignored(p.code, p.node)]
+    every = (p for p in _all(script, run) if p is not None)
+    found = [p for p in dict.fromkeys(every) if not script.ignored(p.code, p.node)]
     others = [p for p in found if p.code in _OTHER_SYSTEMS]
     return tuple(others or found)
 
 
-def _all(script: TrainingFile, run: SharedRun) -> Iterator[Problem]:
+def _as_own(script: TrainingFile, problem: Problem) -> Problem | None:
+    """A problem of the other road, under this one's code; None where the author ignores it there."""
+    if script.ignored(problem.code, problem.node):
+        return None
+    return replace(problem, code=_OWN, next_step=problem.next_step.replace(problem.code, _OWN))
+
+
+def _all(script: TrainingFile, run: SharedRun) -> Iterator[Problem | None]:
     yield from (p for p in (*distributed(script), *other_training(script)) if p.code in _OTHER_SYSTEMS)
     yield from _started(script)
     if (step := Entries(script.origins).trains_nothing_itself(run.training.steps)) is not None:
         reason = "nothing that this file runs comes here: other files call what trains, and the one that is run starts"
         yield Problem("TFDP001", step, f"{reason} the workers", "migrate the script that is run, and leave this one")
-    yield from (replace(p, code="TFDP080") for p in (() if run.training.steps else without_tape(script)))
+    yield from (_as_own(script, p) for p in (() if run.training.steps else without_tape(script)))
     yield from in_threads(script.origins, run.training.steps)
     yield from run.per_process.problems()
     yield from run.compiled.problems()
     yield from script.devices.problems
-    divided = (p for p in patched(script.origins) if _is_divided(script, p.node))
-    yield from (replace(p, code="TFDP080") for p in divided)
+    yield from (_as_own(script, p) for p in patched(script.origins) if _is_divided(script, p.node))
     yield from run.callbacks.problems()
+    yield from run.retired.problems()
     yield from _written(script, run)
 
 

@@ -14,6 +14,7 @@ from .callbacks import GivenCallbacks
 from .compiled import Compiled
 from .per_process import PerProcess
 from .refused import refused
+from .retired import Retired
 from .trains import TrainingCalls
 
 
@@ -67,6 +68,11 @@ class SharedRun:
     def callbacks(self) -> GivenCallbacks:
         """What `fit` is given as callbacks."""
         return GivenCallbacks(self._script)
+
+    @cached_property
+    def retired(self) -> Retired:
+        """Calls of what Keras has retired."""
+        return Retired(self._script)
 
     @cached_property
     def entry(self) -> Entry:
