@@ -9,7 +9,7 @@ import libcst as cst
 
 from ...catalogue import Kind
 from ..agreement import Agreement
-from ..apis import BESIDE_TRAINING
+from ..apis import BESIDE_TRAINING, OF_ITEMS
 from ..data import seed_place
 from ..outputs import Written
 from ..program import Problem, argument, leading
@@ -78,7 +78,13 @@ class PerProcess:
         return self._agreement.sameness.after(self._own_seeds)
 
     def _is_own(self, value: cst.BaseExpression) -> bool:
-        return Mark.PROCESS in self._same.of(value)
+        """Whether a value, or what an object of the file gives item by item, is each process's own."""
+        owners = [self._origins.constructed(o.node) for o in self._origins.of(value)]
+        if not owners or None in owners:
+            return Mark.PROCESS in self._same.of(value)
+        methods = (self._origins.method(c, name) for c in owners if c is not None for name in sorted(OF_ITEMS))
+        given = [g for m in methods if m is not None for g in self._index.given_back(m)]
+        return Mark.PROCESS in self._same.all(given)
 
     def _problem(self, value: cst.CSTNode, reason: str, next_step: str) -> Problem:
         return Problem.since(self._index, _CODE, value, reason, own_maker(self._origins, value), next_step)
