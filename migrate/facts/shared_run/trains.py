@@ -28,7 +28,7 @@ class TrainingCalls:
         """Calls that take gradients, or train."""
         known = [g.call for g in self._script.gradients] + [f.call for f in self._script.fitted.by_keras]
         named = (c for c in self._index.methods(*_TRAINS) if self._may_train(c))
-        return tuple(dict.fromkeys([*known, *named]))
+        return tuple(dict.fromkeys([*known, *named, *self._script.elsewhere]))
 
     def _may_train(self, call: cst.Call) -> bool:
         if self._origins.called(call) or self._origins.function(call.func) is not None:
