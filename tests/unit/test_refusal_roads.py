@@ -177,6 +177,7 @@ SOURCES = {
 OF_CALLS = {
     "TFDP001",
     "TFDP002",
+    "TFDP032",
     "TFDP050",
     "TFDP051",
     "TFDP052",
