@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from .autograph import as_written
+from .autograph import as_written, transparent
 from .datasets import made_of
+from .python_calls import in_python, recorded_again, unrecorded
 from .variables import Key, Keys, Variable, collect, is_followed, is_variable, keyed, name_of, stream_element
 
 __all__ = [
@@ -12,10 +13,14 @@ __all__ = [
     "Variable",
     "as_written",
     "collect",
+    "in_python",
     "is_followed",
     "is_variable",
     "keyed",
     "made_of",
     "name_of",
+    "recorded_again",
     "stream_element",
+    "transparent",
+    "unrecorded",
 ]

@@ -1,0 +1,43 @@
+"""What is divided, what not, and why: for `tfdp run -v`, the proof, and whoever asks."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+
+class Line(NamedTuple):
+    """One layer or function. `reason` says why it is not divided; "" where it is.
+
+    row_bytes: how much is gathered for each row of the batch; None where that is not known before it runs.
+    """
+
+    name: str
+    reason: str
+    row_bytes: int | None
+
+
+_lines: weakref.WeakKeyDictionary[Any, Line] = weakref.WeakKeyDictionary()
+
+
+def divided(owner: Any, name: str, results: Sequence[Any]) -> None:
+    """It has been divided, with these results of some of the rows."""
+    sizes = [each.shape[1:].num_elements() for each in results]
+    known = None if None in sizes else sum(n * x.dtype.size for n, x in zip(sizes, results, strict=True))
+    _lines[owner] = Line(name, "", known)
+
+
+def undivided(owner: Any, name: str, reason: str) -> None:
+    """It has been called whole, unless it has been divided otherwise."""
+    _lines.setdefault(owner, Line(name, reason, None))
+
+
+def report() -> list[Line]:
+    """All that tapes have recorded so far."""
+    return list(_lines.values())
+
+
+def is_anything_divided() -> bool:
+    """Whether a call was divided."""
+    return any(not line.reason for line in _lines.values())
