@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .by_rows import by_rows
 from .entropy import common_entropy
+from .functions import by_rows
 from .installation import install
 from .keras_layers import hook_layers
 from .report import Line, report

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
 
 from ..collective import is_recording
 from ..foundation import Average, TfdpError, call_site
-from ..framework import as_written, is_variable, name_of
+from ..framework import as_written, in_python, is_variable, name_of
 from ..gradients import Compression, Exchange
 from ..job import current
-from ..start import creation_ordinals, watched
+from ..start import creation_ordinals, list_number, watched
 from . import nets, report, sight
 from .rows import mean
 
@@ -49,7 +50,7 @@ def average_gradients() -> None:
         return tf.nest.pack_sequence_as(sources, _averaged(target, flat, tf.nest.flatten(found)))
 
     tf.GradientTape.gradient = as_written(gradient)
-    _refuse_jacobians()
+    _loop_over_jacobians()
 
 
 def _averaged(target: Any, sources: Sequence[Any], gradients: Sequence[Any]) -> list[Any]:
@@ -74,6 +75,7 @@ def _averaged(target: Any, sources: Sequence[Any], gradients: Sequence[Any]) -> 
     dense.sort(key=lambda index: ordinals.get(id(sources[index].handle), len(ordinals)))
     if not dense:
         return found
+    _refuse_idle([sources[index] for index in dense], site)
     names = [_name(sources[index], index) for index in dense]
     given = [gradients[index] for index in dense]
     averaged = [mean(each, name) for each, name in zip(given, names, strict=True)] if is_recording() else None
@@ -98,17 +100,52 @@ def _name(source: Any, index: int) -> str:
     return name_of(source) if is_variable(source) else f"source {index}"
 
 
-def _refuse_jacobians() -> None:
-    """Of variables: they would be those of a worker's rows."""
-    original = tf.GradientTape.jacobian
+def _loop_over_jacobians() -> None:
+    """Row by row where calls were divided: parallel graphs (`pfor`) lose gradients that functions define."""
+    for name in ("jacobian", "batch_jacobian"):
+        setattr(tf.GradientTape, name, as_written(_looped(getattr(tf.GradientTape, name))))
+
+
+def _looped(original: Callable[..., Any]) -> Callable[..., Any]:
+    parameter = "experimental_use_pfor"
+    place = list(inspect.signature(original).parameters).index(parameter)
 
     @functools.wraps(original)
-    def jacobian(self: Any, target: Any, sources: Any, *arguments: Any, **options: Any) -> Any:
-        if any(map(is_variable, tf.nest.flatten(sources))) and report.is_anything_divided():
+    def jacobian(*arguments: Any, **options: Any) -> Any:
+        if not report.is_anything_divided():
+            return original(*arguments, **options)
+        if tf.executing_eagerly() and not arguments[0]._persistent:
             raise NotImplementedError(
-                f"tape.jacobian for variables at {call_site()}: with sharded calls it would be that of this worker's "
-                "rows. Take tape.gradient of each number"
+                f"tape.{original.__name__} at {call_site()}: with sharded calls it is taken row by row, for which the "
+                "tape is needed several times. Make it with tf.GradientTape(persistent=True)"
             )
-        return original(self, target, sources, *arguments, **options)
+        if len(arguments) > place:
+            return original(*arguments[:place], False, *arguments[place + 1 :], **options)
+        return original(*arguments, **{**options, parameter: False})
 
-    tf.GradientTape.jacobian = as_written(jacobian)
+    return jacobian
+
+
+class _Counts:
+    """How often gradients of a list of variables were exchanged while nothing was divided."""
+
+    def __init__(self) -> None:
+        self.seen: set[int] = set()
+
+
+_counts = _Counts()
+
+
+def _refuse_idle(variables: Sequence[Any], site: str) -> None:
+    """End a job in which the second step begins, and nothing has been divided."""
+    if report.is_anything_divided():
+        return
+    number = list_number(variables)
+
+    def come() -> bool:
+        if number in _counts.seen and not report.is_anything_divided():
+            raise TfdpError(report.nothing_divided(site))
+        _counts.seen.add(number)
+        return True
+
+    in_python(come, [], tf.bool, [])

@@ -17,7 +17,7 @@ from ..job import current, mix
 from ..transports import Label
 from . import carried, nets, pfor, report, sight
 from .examples import is_tensor
-from .look import Call, Found, Kept, look
+from .look import Call, Found, Kept, is_possible, look
 from .own_sight import Own
 from .rows import Split, divided, every, length, own, shared
 
@@ -59,9 +59,12 @@ def called(callee: Callee, arguments: tuple[Any, ...], options: dict[str, Any]) 
         return callee.call(*arguments, **options)
     given = _given((arguments, options))
     if isinstance(given, str):
-        report.undivided(callee.owner, callee.name, given)
+        report.undivided(callee.name, given)
         return _undivided(callee, arguments, options)
     found = _looked_at(callee, given)
+    if found is None:
+        with sight.undivided():
+            return callee.call(*arguments, **options)
     if found.reason:
         return _undivided(callee, arguments, options)
     return _divided(callee, given, found)
@@ -106,14 +109,17 @@ def _kind(leaf: Any, by_rows: bool) -> Any:
     return leaf if leaf is None or leaf in (0, 1) or isinstance(leaf, str) else type(leaf)
 
 
-def _looked_at(callee: Callee, given: _Given) -> Found:
-    """What the look at such a call has found, the same on all workers; the first time it is taken."""
+def _looked_at(callee: Callee, given: _Given) -> Found | None:
+    """What the look at such a call has found, the same on all workers; None where it cannot be taken yet."""
     known = _found.setdefault(callee.owner, {})
     found = known.get(given.kind)
     if found is None:
-        found = known[given.kind] = _agreed(look(callee.call, given.structure, given.by_rows, callee.kept()), callee)
+        kept = callee.kept()
+        if not is_possible(kept):
+            return None
+        found = known[given.kind] = _agreed(look(callee.call, given.structure, given.by_rows, kept), callee)
         if found.reason:
-            report.undivided(callee.owner, callee.name, found.reason)
+            report.undivided(callee.name, found.reason)
     return found
 
 
@@ -141,7 +147,7 @@ def _divided(callee: Callee, given: _Given, found: Found) -> Any:
     flat = tf.nest.flatten(results)
     if len(flat) != len(found.factors):
         here.refuse(f"gives {len(flat)} results")
-    report.divided(callee.owner, name, [x for x, factor in zip(flat, found.factors, strict=True) if factor])
+    report.divided(name, [x for x, factor in zip(flat, found.factors, strict=True) if factor])
     leaving = [_leaving(x, factor, split, name) for x, factor in zip(flat, found.factors, strict=True)]
     return tf.nest.pack_sequence_as(results, leaving)
 

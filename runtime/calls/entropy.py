@@ -46,7 +46,8 @@ class _Numbers:
     def next(self, kind: str, bits: int) -> int:
         count = next(self._counts.setdefault(kind, itertools.count()))
         parts = (mix(kind, _installed[-1], count, part) << 64 * part for part in range(-(-bits // 64)))
-        return sum(parts) % 2**bits
+        found: int = sum(parts) % 2**bits
+        return found
 
 
 def _of_python(numbers: _Numbers) -> None:
@@ -59,7 +60,7 @@ def _of_python(numbers: _Numbers) -> None:
         original(self, a, version)
 
     random.Random.seed = seed  # type: ignore[method-assign]
-    random.seed = random._inst.seed  # type: ignore[attr-defined]
+    random.seed = random._inst.seed
 
 
 def _is_pythons_own() -> bool:

@@ -69,7 +69,9 @@ def _made_up(tensor: Any, rows: int | None, unknown: int, random: Any, number: i
     if rows is not None and tensor.shape[0] is None:
         sizes[0] = rows
     found = _numbers(tf.as_dtype(tensor.dtype), sizes, random, number)
-    carried.put(carried.of(tensor), found, lambda mask: _numbers(tf.as_dtype(mask.dtype), sizes[: mask.shape.rank], random, 0))
+    carried.put(
+        carried.of(tensor), found, lambda mask: _numbers(tf.as_dtype(mask.dtype), sizes[: mask.shape.rank], random, 0)
+    )
     return found
 
 

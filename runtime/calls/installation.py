@@ -8,6 +8,7 @@ from .draws import watch_draws
 from .entropy import common_entropy
 from .keras_layers import hook_layers
 from .pfor import watch_pfor
+from .xla import keep_out_of_xla
 
 
 def install() -> None:
@@ -15,5 +16,6 @@ def install() -> None:
     common_entropy(current().seed)
     watch_draws()
     watch_pfor()
+    keep_out_of_xla()
     average_gradients()
     hook_layers()

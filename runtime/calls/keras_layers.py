@@ -34,7 +34,7 @@ def hook_layers() -> None:
         _hook_lookups(layers.Embedding)
         normalization = layers.BatchNormalization
         if hasattr(normalization, "_calculate_mean_and_var"):
-            _hook_moments_of_keras_2(normalization, package)
+            _hook_moments_of_keras_2(normalization)
         else:
             _hook_moments(normalization)
 
@@ -67,9 +67,8 @@ def _hook_calls(layer: Any) -> None:
 
 
 def _is_atom(given: Any, layer: Any) -> bool:
-    """Whether it is, or derives from, one of Keras' own layers that is no model: its parts are not called by a script."""
-    model = next(cls for cls in type(given).__mro__ if cls is layer)
-    strict = [cls for cls in type(given).__mro__ if issubclass(cls, model) and cls is not model]
+    """Whether it is, or derives from, one of Keras' own layers that is no model: no script calls its parts."""
+    strict = [cls for cls in type(given).__mro__ if issubclass(cls, layer) and cls is not layer]
     return any(is_keras(cls) and not hasattr(cls, "fit") for cls in strict)
 
 
@@ -80,7 +79,7 @@ def _kept(layer: Any) -> Kept:
     writable = [each for each in variables.values() if stream_element(each.name) is not None]
     normalizing = (each for each in objects if any(cls.__name__ in _NORMALIZING for cls in type(each).__mro__))
     writable += [variable for each in normalizing for variable in each.non_trainable_variables]
-    return Kept(list(variables.values()), objects, writable)
+    return Kept(layer.variables, list(variables.values()), objects, writable)
 
 
 _NORMALIZING = ("BatchNormalization", "BatchNormalizationBase")
@@ -94,7 +93,12 @@ def _hook_lookups(embedding: Any) -> None:
         here = sight.now()
         if here is None or not isinstance(inputs, tf.Tensor):
             return original(self, inputs)
-        return here.looked_up(self, inputs, functools.partial(original, self))
+
+        def look_up(rows: Any) -> Any:
+            with sight.lookup():
+                return original(self, rows)
+
+        return here.looked_up(self, inputs, look_up)
 
     embedding.call = call
 
@@ -121,7 +125,7 @@ def _hook_moments(normalization: Any) -> None:
     normalization._moments = moments
 
 
-def _hook_moments_of_keras_2(normalization: Any, package: str) -> None:
+def _hook_moments_of_keras_2(normalization: Any) -> None:
     """Keras 2 and tf-keras: `_calculate_mean_and_var`, and TensorFlow's fused operation for images."""
     owner: Any = next(cls for cls in normalization.__mro__ if "_calculate_mean_and_var" in vars(cls))
     original = owner._calculate_mean_and_var

@@ -15,16 +15,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from ..framework import recorded_again, unrecorded
+from ..framework import has_value, recorded_again, unrecorded
 from ..job import current
 from . import examples
 from .look_sights import Again, Part, Whole, pattern
 from .observed import Observer, observed, refuse_recorded
 from .own_sight import Pattern
-from .rows import Split, divided, taken
+from .rows import divided, taken
 from .sight import Undivided, seen
 
 Call = Callable[..., Any]
+_WRAPPED = "Exception encountered"  # what Keras puts before a message
 
 
 class Found(NamedTuple):
@@ -39,11 +40,21 @@ class Found(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """What a look may change, and puts back: variables, objects' attributes; and which variables a call may write."""
+    """What a look may change, and puts back: variables, objects' attributes; and which variables a call may write.
 
+    needed: variables that must have values for it. Those that a `tf.function` makes get them after its first trace.
+    """
+
+    needed: Sequence[Any]
     variables: Sequence[Any]
     objects: Sequence[Any]
     writable: Sequence[Any]
+
+
+def is_possible(kept: Kept) -> bool:
+    """Whether all variables that a call needs have values by now."""
+    with tf.init_scope():
+        return not tf.executing_eagerly() or all(map(has_value, kept.needed))
 
 
 def look(call: Call, structure: Any, by_rows: Sequence[bool], kept: Kept) -> Found:
@@ -62,6 +73,19 @@ def look(call: Call, structure: Any, by_rows: Sequence[bool], kept: Kept) -> Fou
         except Exception as error:  # whatever the call does not take: then it is not divided
             lines = str(error).strip().splitlines() or [""]
             found = Found(f"cannot be tried on some of the rows ({type(error).__name__}: {lines[0][:160]})")
+    return found
+
+
+def _looked(call: Call, structure: Any, by_rows: Sequence[bool], kept: Kept, unknown: int) -> Found:
+    found = Found("cannot be tried")
+    for unknown in examples.lengths(structure):
+        try:
+            return _looked(call, structure, by_rows, kept, unknown)
+        except Undivided as answer:
+            return Found(str(answer))
+        except Exception as error:  # whatever the call does not take: then it is not divided
+            lines = [line for line in str(error).splitlines() if line.strip() and not line.startswith(_WRAPPED)]
+            found = Found(f"cannot be tried on some of the rows ({type(error).__name__}: {''.join(lines[:1])[:160]})")
     return found
 
 
@@ -116,8 +140,8 @@ class _Look:
                 results = _arrays(self._run(whole, None))
         finally:
             self._written += observer.written
-        if observer.writes:
-            raise Undivided(f"keeps a state, or does more than to compute (operation {observer.writes[0]})")
+        if observer.reasons:
+            raise Undivided(observer.reasons[0])
         held = {id(each) for each in (*whole.held(), *tf.nest.flatten(self._sample))}
         left = [each for each in observer.left() if id(each) not in held]
         if left:
@@ -221,7 +245,7 @@ def close(one: Any, other: Any) -> bool:
 
 @contextlib.contextmanager
 def _as_before(kept: Kept) -> Iterator[list[Any]]:
-    """Generators, written variables and attributes are put back. What has been written is to be listed in what it gives.
+    """Generators, written variables and attributes are put back; handles of what was written go into the list it gives.
 
     TensorFlow's eager generator has no public state.
     """

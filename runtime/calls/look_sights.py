@@ -1,9 +1,9 @@
-"""The sights of a look: the whole batch, whose draws and moments are remembered, and parts of it, which get them back."""
+"""The sights of a look: the whole batch, whose draws and moments are remembered, and parts, which get them back."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import tensorflow as tf
@@ -13,6 +13,7 @@ from .rows import Split, is_real, taken
 from .sight import Draw, Moments, Undivided
 
 Tensor = Any
+_K = TypeVar("_K")
 
 
 class Whole:
@@ -61,9 +62,9 @@ class Part:
 
     def drawn(self, draw: Draw) -> Tensor:
         """Its rows of what was drawn for the whole batch."""
-        key, whole = next(self._draws, (None, None))
+        key, whole = next(self._draws, (("", 0), None))
         size = [int(each) for each in np.asarray(draw.shape)]
-        if key != (draw.kind, rank_of(draw.shape)):
+        if whole is None or key != (draw.kind, rank_of(draw.shape)):
             raise Undivided("draws in another order for some of the rows")
         by_rows = self._by_rows(whole.shape[0], size[0]) if size and whole.shape[1:] == size[1:] else None
         if by_rows is None and whole.shape != size:
@@ -90,7 +91,9 @@ class Part:
         by_rows = self._by_rows(size, int(rows.shape[0]))
         if by_rows is None and int(rows.shape[0]) != size:
             raise Undivided("looks up other rows of a table for some of the rows")
-        self._remember(self.lookups, key, by_rows is not None, f"{layer.name} looks up for each row and for all of them")
+        self._remember(
+            self.lookups, key, by_rows is not None, f"{layer.name} looks up for each row and for all of them"
+        )
         return look_up(rows)
 
     def refuse(self, what: str) -> None:
@@ -116,7 +119,7 @@ class Again:
     def __init__(self, seen: Whole, kind: Pattern) -> None:
         self._draws, self._moments, self._kind = iter(seen.draws), iter(seen.moments), kind
         self.found: list[Tensor] = []  # what was looked up for each row
-        self.watch: Callable[[Tensor], None] = lambda found: None
+        self.watch: Callable[[Tensor], None] = lambda _: None
 
     def drawn(self, draw: Draw) -> Tensor:
         """What was drawn before."""
@@ -150,10 +153,8 @@ def pattern(whole: Whole, parts: Sequence[Part], close: Callable[[Any, Any], boo
     for part in parts:
         if len(part.own_moments) != len(whole.moments) or next(part._draws, None) or next(part._lookups, None):
             raise Undivided("does less for some of the rows")
-        for known, more in ((draws, part.draws), (lookups, part.lookups)):
-            if any(known.get(key, value) != value for key, value in more.items()):  # type: ignore[attr-defined]
-                raise Undivided("draws or looks up otherwise for some of the rows")
-            known.update(more)  # type: ignore[arg-type]
+        _join(draws, part.draws)
+        _join(lookups, part.lookups)
     for index, moment in enumerate(whole.moments):
         own = [part.own_moments[index] for part in parts]
         counts, means, deviations = (tf.stack([tf.broadcast_to(m[i], m.mean.shape) for m in own]) for i in range(3))
@@ -161,3 +162,9 @@ def pattern(whole: Whole, parts: Sequence[Part], close: Callable[[Any, Any], boo
         if not all(close(tf.broadcast_to(one, other.shape), other) for one, other in zip(moment, found, strict=True)):
             raise Undivided("normalises over other values than all of the batch")
     return Pattern(draws, lookups)
+
+
+def _join(known: dict[_K, bool], more: dict[_K, bool]) -> None:
+    if any(known.get(key, value) != value for key, value in more.items()):
+        raise Undivided("draws or looks up otherwise for some of the rows")
+    known.update(more)

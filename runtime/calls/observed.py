@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import gc
 import weakref
 from collections.abc import Iterator
@@ -11,48 +10,56 @@ from typing import Any
 
 import tensorflow as tf
 
-from .sight import Undivided
+from ..framework import only_reads
+from .sight import Undivided, is_lookup
 
-# Of all operations with a state those that only read it.
-READS = frozenset(
-    (
-        *("ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VarHandleOp", "VarIsInitializedOp", "Assert"),
-        *("HashTableV2", "LookupTableFindV2", "LookupTableSizeV2"),
-        *("StatefulPartitionedCall", "If", "While", "Case"),  # what they hold is seen by itself
-    )
-)
+_READS_TABLE = ("ReadVariableOp",)
+_SAME = ("Identity", "Cast", "Reshape", "StopGradient")
+_LOOKUPS = ("ResourceGather", "ResourceGatherNd", "GatherV2", "GatherNd", "Gather")
 _HANDLES = (tf.resource, tf.variant)
 
 
 class Observer:
-    """Sees the operations that are executed eagerly in this thread, by TensorFlow's callbacks (as its debugger does)."""
+    """Sees the operations that are executed eagerly in this thread, as TensorFlow's debugger does."""
 
     def __init__(self, writable: set[int]) -> None:
         """`writable`: ids of handles of variables that may be written."""
         self._writable = writable
         self._made: dict[int, weakref.ref[Any]] = {}
+        self._tables: dict[int, weakref.ref[Any]] = {}
         self.from_outside: list[Any] = []
         self.written: list[Any] = []
-        self.writes: list[str] = []
+        self.reasons: list[str] = []
 
-    def seen(  # noqa: PLR0917 - as TensorFlow calls it
-        self, kind: str, inputs: Any, _: Any, outputs: Any, name: str | None = None, graph: Any = None
-    ) -> None:
+    def seen(self, kind: str, inputs: Any, _: Any, outputs: Any, op_name: Any = None, graph: Any = None) -> None:
         """An operation has been executed."""
-        if graph is not None:
+        if graph is not None:  # an operation of a graph that is made: op_name is its name
             return
+        del op_name
         for each in inputs:
             if each.dtype in _HANDLES:
                 continue
             known = self._made.get(id(each))
             if each.dtype.is_floating and (known is None or known() is not each):
                 self.from_outside.append(each)
-        if has_state(kind) and kind not in READS:
+        if not only_reads(kind):
             handles = [each for each in inputs if each.dtype in _HANDLES]
             self.written += handles
             if not handles or any(id(each) not in self._writable for each in handles):
-                self.writes.append(kind)
+                self.reasons.append(f"keeps a state, or does more than to compute (operation {kind})")
+        self._see_lookups(kind, inputs, outputs)
         self._made.update((id(each), weakref.ref(each)) for each in outputs if each.dtype not in _HANDLES)
+
+    def _see_lookups(self, kind: str, inputs: Any, outputs: Any) -> None:
+        """Rows of a variable taken by no Embedding layer: their gradient's slices would be those of some rows."""
+        first = inputs[0] if inputs else None
+        known = self._tables.get(id(first))
+        if kind in _READS_TABLE or (kind in _SAME and known is not None and known() is first):
+            self._tables.update((id(each), weakref.ref(each)) for each in outputs)
+            return
+        is_table = first is not None and (first.dtype in _HANDLES or (known is not None and known() is first))
+        if kind in _LOOKUPS and is_table and not is_lookup():
+            self.reasons.append("looks up rows of a variable by itself, not by an Embedding layer")
 
     def left(self) -> list[Any]:
         """Tensors that are still there, though nobody holds the results any more."""
@@ -77,15 +84,6 @@ def observed(observer: Observer) -> Iterator[None]:
         yield
     finally:
         op_callbacks.remove_op_callback(callback)
-
-
-@functools.cache
-def has_state(operation: str) -> bool:
-    """Whether TensorFlow says that the operation has a state; nothing public tells it of a name alone."""
-    from tensorflow.python.framework import op_def_registry
-
-    definition = op_def_registry.get(operation)
-    return bool(definition is None or definition.is_stateful)
 
 
 def refuse_recorded(tensors: list[Any]) -> None:

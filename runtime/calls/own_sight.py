@@ -49,7 +49,7 @@ class Own:
         return size // self._split.own
 
     def normalised(self, values: Tensor, weights: Tensor | None, axes: list[int]) -> Moments:
-        """In one exchange: those of each worker's rows, put together by the formula of Chan, Golub and LeVeque (1979)."""
+        """In one exchange: those of each worker's rows, combined by the formula of Chan, Golub and LeVeque (1979)."""
         mine = moments(values, self._without_padding(values, weights), axes)
         packed = tf.stack([tf.broadcast_to(mine.count, tf.shape(mine.mean)), mine.mean, mine.deviations])
         counts, means, deviations = tf.unstack(stacked(packed, self._name), axis=1)

@@ -18,17 +18,16 @@ right, too.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 
 from ..collective import in_order
-from ..foundation import Average, Sum
+from ..foundation import Average, Sum, call_site
 from ..framework import as_written
 from ..job import current
 from ..transports import Label
-from . import nets
+from . import nets, pfor
 
 Tensor = Any
 
@@ -162,6 +161,11 @@ def _part(tensor: Any, name: str) -> Tensor:
 
 
 def _gathered(tensor: Tensor, name: str) -> Tensor:
+    if pfor.is_tracing():
+        raise NotImplementedError(
+            f"{name} is differentiated inside tf.vectorized_map at {call_site()}, which knows no other workers. "
+            "Take the gradient in a loop, or outside of it"
+        )
     label = Label("rows of a call", name)
     return in_order(lambda: current().transport.allgather(tensor, label)[:1])[0]
 
@@ -179,8 +183,3 @@ def _without_padding(tensor: Tensor, split: Split) -> Tensor:
         return tensor
     real = tf.reshape(is_real(split), [-1] + [1] * (tensor.shape.rank - 1))
     return tf.where(real, tensor, tf.zeros_like(tensor))
-
-
-def structured(change: Callable[[Any], Any], structure: Any) -> Any:
-    """A nested structure with `change` of each leaf."""
-    return tf.nest.map_structure(change, structure)

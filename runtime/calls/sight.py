@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 Tensor = Any
 
 
-class Undivided(Exception):  # noqa: N818 - no error: the answer of a look
+class Undivided(BaseException):
     """Why a call cannot be divided."""
 
 
@@ -62,6 +62,7 @@ class Sight(Protocol):
 class _Thread(threading.local):
     sight: Sight | None = None
     whole = False  # nothing inside is divided
+    lookup = False
 
 
 _thread = _Thread()
@@ -85,6 +86,21 @@ def seen(sight: Sight | None) -> Iterator[None]:
         yield
     finally:
         _thread.sight = before
+
+
+def is_lookup() -> bool:
+    """Whether this thread is in the lookup of a layer that asks `Sight.looked_up`."""
+    return _thread.lookup
+
+
+@contextlib.contextmanager
+def lookup() -> Iterator[None]:
+    """What is looked up inside is a layer's lookup."""
+    _thread.lookup = True
+    try:
+        yield
+    finally:
+        _thread.lookup = False
 
 
 @contextlib.contextmanager

@@ -19,7 +19,7 @@ def in_python(function: Callable[..., Any], tensors: Sequence[Any], dtype: Any, 
 
 
 def unrecorded() -> contextlib.AbstractContextManager[None]:
-    """What is computed inside is seen by no tape of this thread; TensorFlow has it in public for a tape's owner only."""
+    """What is computed inside is seen by no tape of this thread; in public only a tape's owner has that."""
     from tensorflow.python.eager import record
 
     found: contextlib.AbstractContextManager[None] = record.stop_recording()

@@ -37,7 +37,8 @@ def by_rows(function: _F) -> _F:
         callee = division.Callee(compiled, _owner(function), name, _kept, False)
         return division.called(callee, arguments, options)
 
-    return called  # type: ignore[no-any-return]
+    found: _F = called  # type: ignore[assignment]
+    return found
 
 
 def _owner(function: Any) -> Any:
@@ -48,4 +49,4 @@ def _owner(function: Any) -> Any:
 
 def _kept() -> Kept:
     variables = live_variables()
-    return Kept(variables, [], [each for each in variables if stream_element(each.name) is not None])
+    return Kept(variables, variables, [], [each for each in variables if stream_element(each.name) is not None])
