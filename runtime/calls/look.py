@@ -71,19 +71,6 @@ def look(call: Call, structure: Any, by_rows: Sequence[bool], kept: Kept) -> Fou
         except Undivided as answer:
             return Found(str(answer))
         except Exception as error:  # whatever the call does not take: then it is not divided
-            lines = str(error).strip().splitlines() or [""]
-            found = Found(f"cannot be tried on some of the rows ({type(error).__name__}: {lines[0][:160]})")
-    return found
-
-
-def _looked(call: Call, structure: Any, by_rows: Sequence[bool], kept: Kept, unknown: int) -> Found:
-    found = Found("cannot be tried")
-    for unknown in examples.lengths(structure):
-        try:
-            return _looked(call, structure, by_rows, kept, unknown)
-        except Undivided as answer:
-            return Found(str(answer))
-        except Exception as error:  # whatever the call does not take: then it is not divided
             lines = [line for line in str(error).splitlines() if line.strip() and not line.startswith(_WRAPPED)]
             found = Found(f"cannot be tried on some of the rows ({type(error).__name__}: {''.join(lines[:1])[:160]})")
     return found
