@@ -238,7 +238,7 @@ def _as_before(kept: Kept) -> Iterator[list[Any]]:
     """
     from tensorflow.python.eager import context
 
-    drawn = context.context()._rng
+    drawn = getattr(context.context(), "_rng", None)  # there is none before a seed is set
     states = random.getstate(), np.random.get_state(), drawn.getstate() if drawn is not None else None
     values = {id(each.handle): (each, tf.identity(tf.convert_to_tensor(each))) for each in kept.variables}
     attributes = [(each, dict(vars(each))) for each in kept.objects]
@@ -259,5 +259,5 @@ def _as_before(kept: Kept) -> Iterator[list[Any]]:
             vars(each).update(before)
         random.setstate(states[0])
         np.random.set_state(states[1])
-        if states[2] is not None:
-            context.context()._rng.setstate(states[2])
+        if drawn is not None:
+            drawn.setstate(states[2])
