@@ -7,6 +7,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .calls import by_rows as by_rows
     from .collective import agree as agree
     from .collective import allgather as allgather
     from .collective import allreduce as allreduce
@@ -78,6 +79,7 @@ if TYPE_CHECKING:
     from .training import scale_optimizer as scale_optimizer
 
 _ROOMS = {
+    "calls": ("by_rows",),
     "collective": (
         "agree",
         "allgather",

@@ -3,7 +3,7 @@
 from .job import Options, join
 
 
-def init(*, same_start: bool = True, row_check: bool = True) -> None:
+def init(*, same_start: bool = True, row_check: bool = True, shard_calls: bool = False) -> None:
     """Join the job that `tfdp run` has started, or be a job of one where it has not.
 
     Call it before the first TensorFlow operation; calling it again does nothing. With several workers it seeds Python's
@@ -15,15 +15,29 @@ def init(*, same_start: bool = True, row_check: bool = True) -> None:
     run on a few rows. If the result for one row changes with the others, training the model is an error. False is for
     models of which axis 0 of what they take is not the batch.
 
+    With `shard_calls` every worker runs the whole script on whole batches, with the same draws; only the outermost
+    Keras layer or model calls that a `tf.GradientTape` records, and those of `dp.by_rows`, compute the worker's own
+    rows, and the gradients of variables are averaged where they are taken. No data is sharded, no optimizer or tape is
+    wrapped, and the model is that of one process, whatever the loss, the batches and the draws are.
+
     Raises:
+        ValueError: `shard_calls` without `same_start`.
         LaunchEnvironmentError: the TFDP_* variables are incomplete, or lead nowhere.
         TransportError: TFDP_TRANSPORT asks for what there is not.
-        TfdpError: a second call with another `same_start` or `row_check`, or a call after `shutdown`.
+        TfdpError: a second call with other arguments, or a call after `shutdown`.
     """
 
     def follow() -> None:
         from .start import follow_root  # imports TensorFlow, which a job of one need not wait for
 
-        follow_root(row_check)
+        if not shard_calls:
+            follow_root(row_check)
+            return
+        from .calls import hook_layers, install
 
-    join(Options(same_start, row_check), follow)
+        install()
+        follow_root(False, hook_layers)
+
+    if shard_calls and not same_start:
+        raise ValueError("dp.init(shard_calls=True) needs same_start=True: all workers compute with the same variables")
+    join(Options(same_start, row_check, shard_calls), follow)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .decisions import agree, average_value, metric_result
-from .global_batch import global_mean, global_sum
+from .global_batch import global_mean, global_sum, is_recording
 from .operations import (
     allgather,
     allreduce,
@@ -13,6 +13,7 @@ from .operations import (
     broadcast_variables,
     exchanged,
     grouped_allreduce,
+    in_order,
     reducible,
 )
 
@@ -29,6 +30,8 @@ __all__ = [
     "global_mean",
     "global_sum",
     "grouped_allreduce",
+    "in_order",
+    "is_recording",
     "metric_result",
     "reducible",
 ]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from .autograph import as_written
+from .autograph import as_written, transparent
 from .datasets import made_of
-from .variables import Key, Keys, Variable, collect, is_followed, is_variable, keyed, name_of, stream_element
+from .operations import only_reads
+from .python_calls import in_python, recorded_again, unrecorded
+from .variables import Key, Keys, Variable, collect, has_value, is_followed, is_variable, keyed, name_of, stream_element
 
 __all__ = [
     "Key",
@@ -12,10 +14,16 @@ __all__ = [
     "Variable",
     "as_written",
     "collect",
+    "has_value",
+    "in_python",
     "is_followed",
     "is_variable",
     "keyed",
     "made_of",
     "name_of",
+    "only_reads",
+    "recorded_again",
     "stream_element",
+    "transparent",
+    "unrecorded",
 ]

@@ -12,3 +12,14 @@ def as_written(function: _F) -> _F:
     """Keep AutoGraph from compiling our code again in every function that is traced with it."""
     converted: _F = tf.autograph.experimental.do_not_convert(function)
     return converted
+
+
+def transparent(function: _F) -> _F:
+    """Our own code around the user's: AutoGraph leaves ours as it is, and goes on with what that calls.
+
+    What is public, `do_not_convert`, leaves both as they are.
+    """
+    from tensorflow.python.autograph.impl import api
+
+    marked: _F = api.autograph_artifact(function)
+    return marked

@@ -158,3 +158,8 @@ def _contained(value: object) -> Iterator[Variable]:
             yield from _contained(each)
     elif is_variable(value) or _is_trackable(value):
         yield from _within(value)
+
+
+def has_value(variable: Variable) -> bool:
+    """Whether a variable has been initialised; outside of graphs only."""
+    return bool(tf.raw_ops.VarIsInitializedOp(resource=variable.handle))

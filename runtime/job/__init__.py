@@ -17,11 +17,12 @@ from .membership import (
     local_rank,
     local_size,
     rank,
+    shards_calls,
     shutdown,
     size,
 )
 from .root import on_root, report, root_first, root_path
-from .seeds import common_seed, rank_seed, seed_by_rank, set_random_seed, shuffle_seed, stream_mask
+from .seeds import common_seed, mix, rank_seed, seed_by_rank, set_random_seed, shuffle_seed, stream_mask
 
 __all__ = [
     "DEFAULT_STALL_SECONDS",
@@ -37,6 +38,7 @@ __all__ = [
     "join",
     "local_rank",
     "local_size",
+    "mix",
     "on_root",
     "pin_gpu",
     "rank",
@@ -46,6 +48,7 @@ __all__ = [
     "root_path",
     "seed_by_rank",
     "set_random_seed",
+    "shards_calls",
     "shuffle_seed",
     "shutdown",
     "size",

@@ -25,6 +25,7 @@ class Options(NamedTuple):
 
     same_start: bool = True
     row_check: bool = True
+    shard_calls: bool = False
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,11 @@ def end_badly(reason: str) -> None:
 def is_initialized() -> bool:
     """Whether `init` has run in this process, and `shutdown` has not."""
     return _process.job is not None and _process.pid == os.getpid()
+
+
+def shards_calls() -> bool:
+    """Whether every worker runs the whole script and its own rows of model calls (`dp.init(shard_calls=True)`)."""
+    return is_initialized() and _process.options.shard_calls
 
 
 def current() -> Job:

@@ -7,7 +7,7 @@ import sys
 from typing import Any, SupportsIndex
 
 from ..foundation import Ordinals, call_site
-from .membership import current, known
+from .membership import current, known, shards_calls
 
 _SEEDS = 2**31
 _shuffles = Ordinals()
@@ -38,7 +38,8 @@ def shuffle_seed(seed: Any = None) -> Any:
 
 
 def rank_seed(seed: SupportsIndex | None) -> int | None:
-    """The seed itself on rank 0, another one on each other rank: `tf.random.set_seed(dp.rank_seed(42))`.
+    """The seed itself on rank 0, another one on each other rank: `tf.random.set_seed(dp.rank_seed(42))`. With sharded
+    calls, where all ranks draw the same, the seed itself on each.
 
     Args:
         seed: an integer of any size; None, which leaves a generator unseeded, stays None.
@@ -58,7 +59,7 @@ def rank_seed(seed: SupportsIndex | None) -> int | None:
     except TypeError:
         raise TypeError(f"the seed is {seed!r} at {call_site()}: an integer is needed") from None
     rank = known().topology.rank
-    if rank == 0:
+    if rank == 0 or shards_calls():
         return value
     mixed = mix("rank", value, rank) % _SEEDS
     return mixed if mixed != value else mixed ^ 1
@@ -83,7 +84,7 @@ def seed_by_rank() -> None:
     each job. A `tf.function` that was traced before keeps its draws.
     """
     rank = current().topology.rank
-    if rank > 0:
+    if rank > 0 and not shards_calls():
         import tensorflow as tf
 
         drawn = tf.random.uniform([], maxval=_SEEDS - 1, dtype=tf.int64, seed=0)
@@ -118,6 +119,6 @@ def set_random_seed(seed: int) -> None:
 def stream_mask(rank: int) -> int:
     """What to flip in a generator's state so that each rank draws other numbers: 0 on rank 0, below 2**30.
 
-    The rank is part of it, so no two ranks have the same (up to 2**15 ranks).
+    The rank is part of it, so no two ranks have the same (up to 2**15 ranks). With sharded calls all draw the same.
     """
-    return 0 if rank == 0 else (mix("stream", rank) % 2**15) << 15 | rank % 2**15
+    return 0 if rank == 0 or shards_calls() else (mix("stream", rank) % 2**15) << 15 | rank % 2**15

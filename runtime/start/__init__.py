@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from .row_independence import reads
+from .same_start import list_number
 from .same_variables import watched
-from .state import broadcast_state, follow_root
+from .state import broadcast_state, creation_ordinals, follow_root, live_variables
 
-__all__ = ["broadcast_state", "follow_root", "reads", "watched"]
+__all__ = ["broadcast_state", "creation_ordinals", "follow_root", "list_number", "live_variables", "reads", "watched"]

@@ -17,7 +17,7 @@ import numpy as np
 import tensorflow as tf
 
 from ..foundation import TfdpError, call_site
-from ..framework import Variable
+from ..framework import Variable, only_reads
 
 _ROWS = 4  # of a batch whose size is not known yet
 _MOST_ROWS = 8  # of a batch that is there
@@ -26,14 +26,6 @@ _TRIES = 3  # a model may not be built, or its variables may have no values yet
 # One row gives the same bits in the same place of a batch of the same shape; in one of another size the last bits may
 # differ. Half precision has been seen to differ in both (TensorFlow 2.15), by a step of 1/1024 in each layer.
 _SAME_SHAPE, _OTHER_SHAPE, _HALF = 1e-5, 1e-3, 3e-2
-# Of all operations with a state those that only read it, or hold others, which are looked at themselves.
-_READS = frozenset(
-    (
-        *("ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VarHandleOp", "VarIsInitializedOp"),
-        *("StatefulPartitionedCall", "If", "While", "Case", "Assert"),
-        *("HashTableV2", "LookupTableFindV2", "LookupTableSizeV2"),
-    )
-)
 
 
 class _Thread(threading.local):
@@ -251,7 +243,7 @@ def _only_reads(graph: Any) -> bool:
     """Whether no operation of the graph, or of a function in it, writes or draws."""
     definition = graph.as_graph_def()
     nodes = [*definition.node, *(node for each in definition.library.function for node in each.node_def)]
-    return all(name in _READS or not _has_state(name) for name in {node.op for node in nodes})
+    return all(only_reads(name) for name in {node.op for node in nodes})
 
 
 def _read_by(graph: Any) -> frozenset[int]:
@@ -265,14 +257,6 @@ def _read_by(graph: Any) -> frozenset[int]:
             seen.add(id(tensor))
             due += tensor.op.inputs
     return frozenset(handle for inner, handle in handles.items() if inner in seen)
-
-
-def _has_state(operation: str) -> bool:
-    """Whether TensorFlow says that the operation has a state; nothing public tells it of a name alone."""
-    from tensorflow.python.framework import op_def_registry
-
-    definition = op_def_registry.get(operation)
-    return bool(definition is None or definition.is_stateful)
 
 
 def _message(model: Any, when: str) -> str:

@@ -3,14 +3,14 @@
 import hashlib
 import itertools
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from ..foundation import TfdpError, call_site
-from ..framework import Variable, name_of
+from ..framework import Variable, in_python, name_of
 from ..job import Job
 from ..transports import Label
 from .state import creation_ordinals
@@ -118,15 +118,6 @@ def _message(names: Sequence[str], differs: Any, site: str) -> str:
         "models. Call dp.broadcast_state(model, optimizer) before the training loop and after restoring a checkpoint, "
         "and build the same models in the same order on all ranks"
     )
-
-
-def in_python(function: Callable[..., Any], tensors: Sequence[Any], dtype: Any, shape: Sequence[int]) -> Any:
-    """`function` of the tensors' arrays: now, or where a graph comes to it."""
-    if tf.executing_eagerly():
-        return tf.constant(function(*(tensor.numpy() for tensor in tensors)), dtype)
-    result = tf.numpy_function(function, tensors, dtype)
-    result.set_shape(shape)
-    return result
 
 
 def digests(*arrays: Any) -> Any:

@@ -15,10 +15,10 @@ import tensorflow as tf
 
 from ..data import Taken, last_taken
 from ..foundation import TfdpError, call_site
-from ..framework import Variable, name_of
+from ..framework import Variable, in_python, name_of
 from ..job import Job
 from .row_independence import refuse_mixing
-from .same_start import compare, digests, in_python, list_number, ranks_and_names
+from .same_start import compare, digests, list_number, ranks_and_names
 
 _EVERY = 64
 _FINGERPRINT = 16  # half bytes of 64 bits

@@ -24,8 +24,8 @@ from .keras_models import made_to_be_looked_at, watch_keras
 class _Following:
     """What is installed in a process whose variables start with rank 0's values."""
 
-    def __init__(self, job: Job, row_check: bool) -> None:
-        self._job, self._row_check = job, row_check
+    def __init__(self, job: Job, row_check: bool, at_creation: Callable[[], None]) -> None:
+        self._job, self._row_check, self._at_creation = job, row_check, at_creation
         self._keys = Keys()
         self._lock = threading.Lock()
         self._created: dict[Key, weakref.ref[Variable]] = {}
@@ -47,6 +47,7 @@ class _Following:
         """A link in TensorFlow's chain of variable creators."""
         initial, name = arguments.get("initial_value"), arguments.get("name")
         watch_keras(self._row_check)
+        self._at_creation()
         if initial is None or not is_initialized() or made_to_be_looked_at():
             return next_creator(**arguments)
         keys: list[Key] = []
@@ -136,7 +137,7 @@ def _delivered(value: Any, like: Any) -> Any:
 _following: _Following | None = None
 
 
-def follow_root(row_check: bool) -> None:
+def follow_root(row_check: bool, at_creation: Callable[[], None] = lambda: None) -> None:
     """From now on every variable starts with rank 0's value; with one worker nothing changes.
 
     With `row_check` every Keras model is looked at before its first calls: does it mix the examples of a batch?
@@ -144,21 +145,25 @@ def follow_root(row_check: bool) -> None:
     It covers variables made eagerly, in Keras models built by their first call, in `tf.function`s while they are
     traced, and optimizers' slots, and goes on until `dp.shutdown()`. The state of random generators is made different
     by rank instead (rank 0's is unchanged). Not covered: variables made in other threads or in TF1 graphs, and string
-    variables. `dp.init()` calls it.
+    variables. `at_creation` is called before each variable is made. `dp.init()` calls it.
     """
     global _following  # noqa: PLW0603 - one per process, as TensorFlow's own scope is
     job = current()
     if job.topology.size == 1 or _following is not None:
         return
-    _following = _Following(job, row_check)
+    _following = _Following(job, row_check, at_creation)
     _following.enter()
     _enter_again_after_reset(_following)
 
 
+def live_variables() -> list[Variable]:
+    """The variables that were created since `dp.init` and still exist, in the order of their creation."""
+    return list(_following.live().values()) if _following else []
+
+
 def creation_ordinals() -> dict[int, int]:
     """When each variable that still exists was created, counted on this rank, by `id` of its handle."""
-    live = _following.live().values() if _following else ()
-    return {id(variable.handle): ordinal for ordinal, variable in enumerate(live)}
+    return {id(variable.handle): ordinal for ordinal, variable in enumerate(live_variables())}
 
 
 def _enter_again_after_reset(following: _Following) -> None:
@@ -226,9 +231,10 @@ def _common(mine: dict[Key, Variable], job: Job) -> list[Key]:
 
 def _own_stream(state: Any, element: int, rank: int) -> Any:
     """The generator's state with this rank's mask on the element that chooses the stream."""
-    if rank == 0:
+    mask = stream_mask(rank)
+    if mask == 0:
         return state
-    flipped = tf.one_hot(element % state.shape[0], state.shape[0], on_value=stream_mask(rank), off_value=0)
+    flipped = tf.one_hot(element % state.shape[0], state.shape[0], on_value=mask, off_value=0)
     return tf.bitwise.bitwise_xor(state, tf.cast(flipped, state.dtype))
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from ..foundation import Average, ReduceOp, call_site
 from ..framework import as_written
 from ..gradients import Compression, Exchange, check_options
-from ..job import current
+from ..job import current, shards_calls
 from ..keras import is_averaged, optimizer_of
 from .averaging import Averaging, put_on
 
@@ -63,6 +63,9 @@ def DistributedOptimizer(  # noqa: N802 - as it is called in other systems, whos
     if is_averaged(found):
         raise TypeError(f"the optimizer at {call_site()} is distributed already: its gradients are averaged once")
     job = current()
+    if shards_calls():
+        _refuse_options(op, compression, passes, sparse_as_dense or deduplicate)
+        return found  # the gradients that it gets are averaged where they are taken
     factor = float(gradient_predivide_factor)
     exchange = Exchange(job, op, None, compression, factor, sparse_as_dense, deduplicate)
     if job.topology.size > 1 or exchange.acts_alone or passes > 1:
@@ -80,3 +83,12 @@ def _checked_passes(passes: Any) -> int:
     if number < 1:
         raise ValueError(f"backward_passes_per_step is {number} at {call_site()}: it is at least 1")
     return number
+
+
+def _refuse_options(op: ReduceOp, compression: Any, passes: int, changed: bool) -> None:
+    """With sharded calls gradients are those of one process before an optimizer sees them."""
+    if op is not Average or compression is not Compression.none or passes > 1 or changed:
+        raise ValueError(
+            f"the options of the DistributedOptimizer at {call_site()} change gradients that are those of one process "
+            "already, with sharded calls. Leave them out, or use dp.init() without shard_calls"
+        )

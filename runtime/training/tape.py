@@ -8,7 +8,7 @@ import tensorflow as tf
 from ..foundation import Average, ReduceOp, call_site
 from ..framework import as_written, is_variable, name_of
 from ..gradients import Compression, Exchange, check_kinds, check_options, mark
-from ..job import current
+from ..job import current, shards_calls
 from ..start import watched
 
 
@@ -62,6 +62,11 @@ class DistributedGradientTape:
             raise TypeError(f"DistributedGradientTape at {call_site()} takes a tf.GradientTape, not {tape!r}")
         check_options(op, compression, gradient_predivide_factor)
         _check_weighted(op, batch_size, compression, gradient_predivide_factor)
+        if shards_calls() and op is not Average:
+            raise ValueError(
+                f"op={op} at {call_site()}: with sharded calls every worker computes the whole loss, so that gradients "
+                "are averaged. Leave op out"
+            )
         self._job = current()
         self._tape = tape
         self._exchange = Exchange(
@@ -112,7 +117,7 @@ class DistributedGradientTape:
         """
         local = self._tape.gradient(target, sources, output_gradients, **options)
         flat = tf.nest.flatten(local)
-        if self._job.topology.size == 1:
+        if self._job.topology.size == 1 or shards_calls():  # then the tape's own gradients are averaged already
             return tf.nest.pack_sequence_as(local, self._exchange.alone(flat)) if self._exchange.acts_alone else local
         given, site = tf.nest.flatten(sources), call_site()
         names = [_name(each, index) for index, each in enumerate(given)]

@@ -1,0 +1,11 @@
+"""Sharded calls: every worker runs the whole script, and its own rows of each model call that a tape records."""
+
+from __future__ import annotations
+
+from .entropy import common_entropy
+from .functions import by_rows
+from .installation import install
+from .keras_layers import hook_layers
+from .report import Line, report
+
+__all__ = ["Line", "by_rows", "common_entropy", "hook_layers", "install", "report"]

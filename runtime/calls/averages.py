@@ -1,0 +1,151 @@
+"""Gradients of variables are averaged over the workers where they are taken, whoever takes them."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from ..collective import is_recording
+from ..foundation import Average, TfdpError, call_site
+from ..framework import as_written, in_python, is_variable, name_of
+from ..gradients import Compression, Exchange
+from ..job import current
+from ..start import creation_ordinals, list_number, watched
+from . import nets, report, sight
+from .rows import mean
+
+
+class _Passengers:
+    """Several passengers of an exchange, one after the other."""
+
+    def __init__(self, passengers: Sequence[Any]) -> None:
+        self._passengers = passengers
+        self._widths: list[int] = []
+
+    def sent(self, dtype: tf.DType) -> Any:
+        parts = [each.sent(dtype) for each in self._passengers]
+        self._widths = [int(each.shape[0]) for each in parts]
+        return tf.concat(parts, 0)
+
+    def received(self, total: Any, ranks: int) -> None:
+        for each, part in zip(self._passengers, tf.split(total, self._widths), strict=True):
+            each.received(part, ranks)
+
+
+def average_gradients() -> None:
+    """From now on `tf.GradientTape.gradient` gives for variables the mean over the workers."""
+    original = tf.GradientTape.gradient
+
+    @functools.wraps(original)
+    def gradient(self: Any, target: Any, sources: Any, *arguments: Any, **options: Any) -> Any:
+        found = original(self, target, sources, *arguments, **options)
+        flat = tf.nest.flatten(sources)
+        if sight.now() is not None or not any(map(is_variable, flat)):
+            return found
+        return tf.nest.pack_sequence_as(sources, _averaged(target, flat, tf.nest.flatten(found)))
+
+    tf.GradientTape.gradient = as_written(gradient)
+    _loop_over_jacobians()
+
+
+def _averaged(target: Any, sources: Sequence[Any], gradients: Sequence[Any]) -> list[Any]:
+    site = call_site()
+    if threading.current_thread() is not threading.main_thread():
+        raise TfdpError(
+            f"the gradient at {site} is taken in a thread of its own: workers could not know which of them belong "
+            "together. Train in the main thread"
+        )
+    for index, each in enumerate(tf.nest.flatten(target)):
+        nets.note(f"target {index + 1} of the gradient", each)
+    found = list(gradients)
+    dense = []
+    for index, (source, each) in enumerate(zip(sources, gradients, strict=True)):
+        if each is None:
+            continue
+        if isinstance(each, tf.IndexedSlices) or not is_variable(source):
+            nets.note(f"the gradient of {_name(source, index)}", each)
+        else:
+            dense.append(index)
+    ordinals = creation_ordinals()
+    dense.sort(key=lambda index: ordinals.get(id(sources[index].handle), len(ordinals)))
+    if not dense:
+        return found
+    _refuse_idle([sources[index] for index in dense], site)
+    names = [_name(sources[index], index) for index in dense]
+    given = [gradients[index] for index in dense]
+    averaged = [mean(each, name) for each, name in zip(given, names, strict=True)] if is_recording() else None
+    if averaged is None:
+        averaged = _exchanged([sources[index] for index in dense], given, names, site)
+    for index, each in zip(dense, averaged, strict=True):
+        found[index] = each
+    return found
+
+
+def _exchanged(variables: Sequence[Any], given: Sequence[Any], names: Sequence[str], site: str) -> list[Any]:
+    job = current()
+    with tf.name_scope("averaged_gradient"):
+        watch = watched(variables, [], job)
+        passengers = _Passengers([each for each in (watch, nets.Notes()) if each is not None])
+        exchange = Exchange(job, Average, None, Compression.none, 1.0, False, False)
+        with tf.control_dependencies(watch.compared() if watch else []):
+            return exchange.combined(given, names, site, passengers)
+
+
+def _name(source: Any, index: int) -> str:
+    return name_of(source) if is_variable(source) else f"source {index}"
+
+
+def _loop_over_jacobians() -> None:
+    """Row by row where calls were divided: parallel graphs (`pfor`) lose gradients that functions define."""
+    for name in ("jacobian", "batch_jacobian"):
+        setattr(tf.GradientTape, name, as_written(_looped(getattr(tf.GradientTape, name))))
+
+
+def _looped(original: Callable[..., Any]) -> Callable[..., Any]:
+    parameter = "experimental_use_pfor"
+    place = list(inspect.signature(original).parameters).index(parameter)
+
+    @functools.wraps(original)
+    def jacobian(*arguments: Any, **options: Any) -> Any:
+        if not report.is_anything_divided():
+            return original(*arguments, **options)
+        if tf.executing_eagerly() and not arguments[0]._persistent:
+            raise NotImplementedError(
+                f"tape.{original.__name__} at {call_site()}: with sharded calls it is taken row by row, for which the "
+                "tape is needed several times. Make it with tf.GradientTape(persistent=True)"
+            )
+        if len(arguments) > place:
+            return original(*arguments[:place], False, *arguments[place + 1 :], **options)
+        return original(*arguments, **{**options, parameter: False})
+
+    return jacobian
+
+
+class _Counts:
+    """How often gradients of a list of variables were exchanged while nothing was divided."""
+
+    def __init__(self) -> None:
+        self.seen: set[int] = set()
+
+
+_counts = _Counts()
+
+
+def _refuse_idle(variables: Sequence[Any], site: str) -> None:
+    """End a job in which the second step begins, and nothing has been divided."""
+    if report.is_anything_divided():
+        return
+    number = list_number(variables)
+
+    def come() -> bool:
+        if number in _counts.seen and not report.is_anything_divided():
+            raise TfdpError(report.nothing_divided(site))
+        _counts.seen.add(number)
+        return True
+
+    in_python(come, [], tf.bool, [])

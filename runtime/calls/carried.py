@@ -1,0 +1,65 @@
+"""What Keras attaches to a tensor, or reads from it, besides its numbers.
+
+`_keras_mask` says which steps of a sequence count. Behind a softmax or sigmoid Keras' crossentropies look for the
+logits: as the attribute `_keras_logits`, or as the input of the operation that has made the tensor, if that is one. A
+tensor that stands for another one carries the same, else the loss of a saturated head would have next to no gradient.
+tests/calls compares with what the installed Keras knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+MASK, LOGITS = "_keras_mask", "_keras_logits"
+_ARGUMENTS = {"Softmax": "logits", "Sigmoid": "x"}
+
+
+class Carried(NamedTuple):
+    """What a tensor carries."""
+
+    mask: Any
+    logits: Any
+
+
+def of(tensor: Any) -> Carried:
+    """What the tensor carries."""
+    return Carried(getattr(tensor, MASK, None), getattr(tensor, LOGITS, None))
+
+
+def put(carried: Carried, tensor: Any, change: Callable[[Any], Any]) -> None:
+    """Let the tensor carry what another one does, changed as that was."""
+    if carried.mask is not None:
+        setattr(tensor, MASK, change(carried.mask))
+    if carried.logits is not None:
+        setattr(tensor, LOGITS, change(carried.logits))
+
+
+def moved(tensor: Any, change: Callable[[Any], Any]) -> Any:
+    """`change(tensor)`, which carries what the tensor does."""
+    has = of(tensor)
+    kind = _operation(tensor)
+    if kind not in _ARGUMENTS:
+        found = change(tensor)
+        put(has, found, change)
+        return found
+    # The operation once more, for those that look at what has made a tensor. An attribute in its place would be seen
+    # by losses that do not look at raw operations.
+    inner = tensor.op.inputs[0]
+    logits = change(inner)
+    found = getattr(tf.raw_ops, kind)(**{_ARGUMENTS[kind]: logits})
+    put(has._replace(logits=None), found, change)
+    if has.logits is not None:
+        setattr(found, LOGITS, logits if has.logits is inner else change(has.logits))
+    return found
+
+
+def _operation(tensor: Any) -> str:
+    """The type of the operation that has made a tensor of a graph, of the same shape; "" elsewhere."""
+    if not isinstance(tensor, tf.Tensor) or hasattr(tensor, "numpy"):
+        return ""
+    operation = tensor.op
+    same = operation.type in _ARGUMENTS and operation.inputs[0].shape.rank == tensor.shape.rank
+    return str(operation.type) if same else ""

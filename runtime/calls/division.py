@@ -1,0 +1,164 @@
+"""Calls that a tape records are divided: each worker computes its own rows, and gets the results of all."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from ..collective import is_recording
+from ..foundation import Min
+from ..framework import unrecorded
+from ..job import current, mix
+from ..transports import Label
+from . import carried, nets, pfor, report, sight
+from .examples import is_tensor
+from .look import Call, Found, Kept, is_possible, look
+from .own_sight import Own
+from .rows import Split, divided, every, length, own, shared
+
+
+class Callee(NamedTuple):
+    """What is called: the function, by what it is known, what messages call it, and what a look may change."""
+
+    call: Call
+    owner: Any
+    name: str
+    kept: Callable[[], Kept]
+    is_atom: bool
+
+
+class _Given(NamedTuple):
+    """The arguments and options of a call, and which leaves are tensors with a row for each of the batch."""
+
+    structure: Any
+    leaves: list[Any]
+    by_rows: tuple[bool, ...]
+
+    @property
+    def rows(self) -> Any:
+        """The batch's length."""
+        return length(next(each for each, rows in zip(self.leaves, self.by_rows, strict=True) if rows))
+
+    @property
+    def kind(self) -> Any:
+        """What a look holds for: values but numbers, and which tensors there are."""
+        return tuple(map(_kind, self.leaves, self.by_rows))
+
+
+_found: weakref.WeakKeyDictionary[Any, dict[Any, Found]] = weakref.WeakKeyDictionary()
+
+
+def called(callee: Callee, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """`callee.call(*arguments, **options)`, divided where a tape records it and it can be."""
+    if sight.now() is not None or sight.is_whole() or not _is_due():
+        return callee.call(*arguments, **options)
+    given = _given((arguments, options))
+    if isinstance(given, str):
+        report.undivided(callee.name, given)
+        return _undivided(callee, arguments, options)
+    found = _looked_at(callee, given)
+    if found is None:
+        with sight.undivided():
+            return callee.call(*arguments, **options)
+    if found.reason:
+        return _undivided(callee, arguments, options)
+    return _divided(callee, given, found)
+
+
+def _is_due() -> bool:
+    return is_recording() and threading.current_thread() is threading.main_thread() and not pfor.is_tracing()
+
+
+def _undivided(callee: Callee, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """The whole call; what it calls may be divided, unless that is a part of Keras' own layers."""
+    if not callee.is_atom:
+        return callee.call(*arguments, **options)
+    with sight.undivided():
+        return callee.call(*arguments, **options)
+
+
+def _given(structure: Any) -> _Given | str:
+    """The arguments, or why they cannot be divided."""
+    leaves = [tf.convert_to_tensor(x) if isinstance(x, np.ndarray) else x for x in tf.nest.flatten(structure)]
+    tensors = [each for each in leaves if is_tensor(each)]
+    other = [each for each in leaves if not is_tensor(each) and isinstance(each, tf.__internal__.CompositeTensor)]
+    if other and not all(isinstance(each, tf.Variable) for each in other):
+        return f"takes a {type(other[0]).__name__}"
+    if any(each.dtype in (tf.string, tf.variant, tf.resource) for each in tensors):
+        return "takes strings"
+    if any(each.shape.rank is None for each in tensors):
+        return "takes a tensor of unknown rank"
+    first = next((each for each in tensors if each.shape.rank), None)
+    if first is None:
+        return "takes no tensors"
+    if first.shape[0] in (0, 1):
+        return "one row" if first.shape[0] else "no rows"
+    by_rows = tuple(is_tensor(x) and bool(x.shape.rank) and x.shape[0] == first.shape[0] for x in leaves)
+    return _Given(tf.nest.pack_sequence_as(structure, leaves), leaves, by_rows)
+
+
+def _kind(leaf: Any, by_rows: bool) -> Any:
+    if is_tensor(leaf):
+        return leaf.dtype, leaf.shape.rank, by_rows
+    # A number may be that of the step; one that is as good as a flag may not.
+    return leaf if leaf is None or leaf in (0, 1) or isinstance(leaf, str) else type(leaf)
+
+
+def _looked_at(callee: Callee, given: _Given) -> Found | None:
+    """What the look at such a call has found, the same on all workers; None where it cannot be taken yet."""
+    known = _found.setdefault(callee.owner, {})
+    found = known.get(given.kind)
+    if found is None:
+        kept = callee.kept()
+        if not is_possible(kept):
+            return None
+        found = known[given.kind] = _agreed(look(callee.call, given.structure, given.by_rows, kept), callee)
+        if found.reason:
+            report.undivided(callee.name, found.reason)
+    return found
+
+
+def _agreed(found: Found, callee: Callee) -> Found:
+    kind = mix(sorted(found.pattern.draws.items()), list(found.pattern.lookups.values()), found.factors) % 2**62
+    with tf.init_scope(), unrecorded():
+        said = tf.constant([int(not found.reason), kind, -kind], tf.int64)
+        fine, low, high = current().transport.allreduce([said], Min, Label("look at a call", callee.name))[0].numpy()
+    if found.reason or (fine and low == -high):
+        return found
+    return Found("another worker's look says that it cannot be")
+
+
+def _divided(callee: Callee, given: _Given, found: Found) -> Any:
+    split, name = divided(given.rows), callee.name
+    leaves = []
+    for index, (each, by_rows) in enumerate(zip(given.leaves, given.by_rows, strict=True)):
+        if is_tensor(each):
+            nets.note(f"input {index + 1} of {name}", each)
+        leaves.append(_entering(each, by_rows, split, name))
+    arguments, options = tf.nest.pack_sequence_as(given.structure, leaves)
+    here = Own(split, found.pattern, name)
+    with sight.seen(here):
+        results = callee.call(*arguments, **options)
+    flat = tf.nest.flatten(results)
+    if len(flat) != len(found.factors):
+        here.refuse(f"gives {len(flat)} results")
+    report.divided(name, [x for x, factor in zip(flat, found.factors, strict=True) if factor])
+    leaving = [_leaving(x, factor, split, name) for x, factor in zip(flat, found.factors, strict=True)]
+    return tf.nest.pack_sequence_as(results, leaving)
+
+
+def _entering(leaf: Any, by_rows: bool, split: Split, name: str) -> Any:
+    if by_rows:
+        return carried.moved(leaf, lambda each: own(each, split, name))
+    if is_tensor(leaf) and leaf.dtype.is_floating:
+        return carried.moved(leaf, lambda each: shared(each, name))
+    return leaf
+
+
+def _leaving(leaf: Any, factor: int, split: Split, name: str) -> Any:
+    return carried.moved(leaf, lambda each: every(each, split.times(factor), name)) if factor else leaf

@@ -1,0 +1,93 @@
+"""Batches to look at a call with: the one that is there, or others of its shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from ..job import current
+from . import carried
+from .rows import Split, taken
+from .sight import Undivided
+
+# Tried where another size than the batch's is not known: of a text, of an image.
+_LENGTHS = 8, 64
+
+
+def lengths(structure: Any) -> Sequence[int]:
+    """What to try for sizes that are not known; one number where all are."""
+    tensors = [each for each in tf.nest.flatten(structure) if is_tensor(each)]
+    return _LENGTHS if any(None in each.shape[1:] for each in tensors) else _LENGTHS[:1]
+
+
+def of(structure: Any, by_rows: Sequence[bool], unknown: int) -> Iterator[Any]:
+    """The same structure with tensors that have values, one or several times. `unknown`: for sizes not known.
+
+    Raises:
+        Undivided: there can be none.
+    """
+    leaves = tf.nest.flatten(structure)
+    tensors = [each for each in leaves if is_tensor(each)]
+    if all(isinstance(each, np.ndarray) or hasattr(each, "numpy") for each in tensors):
+        yield tf.nest.pack_sequence_as(structure, [_here(each) if is_tensor(each) else each for each in leaves])
+        return
+    size = current().topology.size
+    for number, rows in enumerate((2 * size + 1, 4 * size)):
+        random = np.random.default_rng(number)
+        made: dict[int, Any] = {}
+        found = []
+        for each, of_rows in zip(leaves, by_rows, strict=True):
+            if not is_tensor(each):
+                found.append(each)
+                continue
+            if id(each) not in made:
+                made[id(each)] = _made_up(each, rows if of_rows else None, unknown, random, number)
+            found.append(made[id(each)])
+        yield tf.nest.pack_sequence_as(structure, found)
+
+
+def is_tensor(thing: Any) -> bool:
+    """Whether it is a dense tensor, or an array that becomes one."""
+    return isinstance(thing, tf.Tensor | np.ndarray)
+
+
+def _here(tensor: Any) -> Any:
+    found = tf.identity(tf.convert_to_tensor(tensor))
+    carried.put(carried.of(tensor), found, tf.identity)
+    return found
+
+
+def _made_up(tensor: Any, rows: int | None, unknown: int, random: Any, number: int) -> Any:
+    if isinstance(tensor, np.ndarray) or hasattr(tensor, "numpy"):
+        found = _here(tensor)
+        if rows is None or len(found) == rows:
+            return found
+    sizes = [unknown if size is None else size for size in tensor.shape]
+    if rows is not None and tensor.shape[0] is None:
+        sizes[0] = rows
+    found = _numbers(tf.as_dtype(tensor.dtype), sizes, random, number)
+    carried.put(
+        carried.of(tensor), found, lambda mask: _numbers(tf.as_dtype(mask.dtype), sizes[: mask.shape.rank], random, 0)
+    )
+    return found
+
+
+def _numbers(dtype: Any, sizes: Sequence[int], random: Any, number: int) -> Any:
+    """Of an integer 0 and 1, which any table of embeddings has."""
+    if dtype.is_bool:
+        return tf.constant(random.random(sizes) > 0.3)
+    if dtype.is_integer:
+        return tf.constant(random.integers(0, 2, sizes), dtype)
+    if not (dtype.is_floating or dtype.is_complex):
+        raise Undivided(f"takes {dtype.name}")
+    return tf.cast(tf.constant(random.normal(size=sizes) if number else random.random(sizes)), dtype)
+
+
+def rows(tensor: Any, split: Split, rank: int) -> Any:
+    """A worker's rows, with what the tensor carries."""
+    found = taken(tensor, split, rank)
+    carried.put(carried.of(tensor), found, lambda each: taken(each, split, rank))
+    return found

@@ -1,0 +1,52 @@
+"""Functions of batches that are no Keras layers."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import tensorflow as tf
+
+from ..framework import stream_element, transparent
+from ..job import shards_calls, size
+from ..start import live_variables
+from . import division
+from .look import Kept
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def by_rows(function: _F) -> _F:
+    """A function that gives each row of a batch a result of its own, as `dp.init(shard_calls=True)` divides it.
+
+    Where a `tf.GradientTape` records a call, each worker computes its own rows of the tensors that have the batch's
+    length, and all results are gathered. The first call is looked at: a function that mixes rows, draws by rows that
+    cannot be told, writes, or leaves tensors elsewhere is called whole. With one worker, or without `shard_calls`, the
+    function is given back as it is.
+    """
+    if not shards_calls() or size() == 1:
+        return function
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+
+    @transparent
+    @functools.wraps(function)
+    def called(*arguments: Any, **options: Any) -> Any:
+        internal = tf.__internal__.autograph
+        compiled = internal.tf_convert(function, internal.control_status_ctx())
+        callee = division.Callee(compiled, _owner(function), name, _kept, False)
+        return division.called(callee, arguments, options)
+
+    found: _F = called  # type: ignore[assignment]
+    return found
+
+
+def _owner(function: Any) -> Any:
+    """What a look holds for: a method is another object each time it is asked for."""
+    bound = getattr(function, "__self__", None)
+    return function if bound is None else getattr(type(bound), function.__name__, function)
+
+
+def _kept() -> Kept:
+    variables = live_variables()
+    return Kept(variables, variables, [], [each for each in variables if stream_element(each.name) is not None])

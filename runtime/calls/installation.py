@@ -1,0 +1,21 @@
+"""What `dp.init(shard_calls=True)` does in a job of several workers."""
+
+from __future__ import annotations
+
+from ..job import current
+from .averages import average_gradients
+from .draws import watch_draws
+from .entropy import common_entropy
+from .keras_layers import hook_layers
+from .pfor import watch_pfor
+from .xla import keep_out_of_xla
+
+
+def install() -> None:
+    """From now on calls are divided, and gradients averaged."""
+    common_entropy(current().seed)
+    watch_draws()
+    watch_pfor()
+    keep_out_of_xla()
+    average_gradients()
+    hook_layers()

@@ -1,0 +1,181 @@
+"""The hooks into Keras 2, Keras 3 and tf-keras: calls of layers, losses that they add, normalisation, embeddings.
+
+All of them are private to Keras' classes or patched there; tests/calls runs on each supported version.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from ..framework import stream_element
+from ..keras import PACKAGES, is_keras
+from ..start import live_variables
+from . import division, sight
+from .look import Kept
+from .sight import Moments
+
+_hooked: set[str] = set()
+
+
+def hook_layers() -> None:
+    """Hook into every Keras that has been imported. One may be at any time: call it now and then."""
+    for package in PACKAGES:
+        layers = getattr(sys.modules.get(package), "layers", None)
+        if layers is None or package in _hooked or not hasattr(layers, "Embedding"):
+            continue
+        _hooked.add(package)
+        _hook_calls(layers.Layer)
+        _hook_lookups(layers.Embedding)
+        normalization = layers.BatchNormalization
+        if hasattr(normalization, "_calculate_mean_and_var"):
+            _hook_moments_of_keras_2(normalization)
+        else:
+            _hook_moments(normalization)
+
+
+def _hook_calls(layer: Any) -> None:
+    owner: Any = next(cls for cls in layer.__mro__ if "__call__" in vars(cls))
+    original, add_loss = owner.__call__, layer.add_loss
+
+    # With the name of Keras' module, from which AutoGraph knows that it is not to be compiled.
+    @functools.wraps(original)
+    def called(self: Any, *arguments: Any, **options: Any) -> Any:
+        if sight.now() is not None:
+            return original(self, *arguments, **options)
+        if not getattr(self, "built", False):  # it makes its variables, and may not know its sizes before
+            with sight.undivided():
+                return original(self, *arguments, **options)
+        call = functools.partial(original, self)
+        name = f"{type(self).__name__} {self.name!r}"
+        callee = division.Callee(call, self, name, functools.partial(_kept, self), _is_atom(self, layer))
+        return division.called(callee, arguments, options)
+
+    @functools.wraps(add_loss)
+    def added(self: Any, *arguments: Any, **options: Any) -> Any:
+        here = sight.now()
+        if here is not None:
+            here.refuse("adds a loss")
+        return add_loss(self, *arguments, **options)
+
+    owner.__call__, layer.add_loss = called, added
+
+
+def _is_atom(given: Any, layer: Any) -> bool:
+    """Whether it is, or derives from, one of Keras' own layers that is no model: no script calls its parts."""
+    strict = [cls for cls in type(given).__mro__ if issubclass(cls, layer) and cls is not layer]
+    return any(is_keras(cls) and not hasattr(cls, "fit") for cls in strict)
+
+
+def _kept(layer: Any) -> Kept:
+    """What a look at the layer's call may change."""
+    objects = list(layer._flatten_layers())
+    variables = {id(each.handle): each for each in (*layer.variables, *live_variables())}
+    writable = [each for each in variables.values() if stream_element(each.name) is not None]
+    normalizing = (each for each in objects if any(cls.__name__ in _NORMALIZING for cls in type(each).__mro__))
+    writable += [variable for each in normalizing for variable in each.non_trainable_variables]
+    return Kept(layer.variables, list(variables.values()), objects, writable)
+
+
+_NORMALIZING = ("BatchNormalization", "BatchNormalizationBase")
+
+
+def _hook_lookups(embedding: Any) -> None:
+    original = embedding.call
+
+    @functools.wraps(original)
+    def call(self: Any, inputs: Any) -> Any:
+        here = sight.now()
+        if here is None or not isinstance(inputs, tf.Tensor):
+            return original(self, inputs)
+
+        def look_up(rows: Any) -> Any:
+            with sight.lookup():
+                return original(self, rows)
+
+        return here.looked_up(self, inputs, look_up)
+
+    embedding.call = call
+
+
+def _hook_moments(normalization: Any) -> None:
+    """Keras 3: `_moments(inputs, mask)` gives mean and variance by feature."""
+    original = normalization._moments
+
+    @functools.wraps(original)
+    def moments(self: Any, inputs: Any, mask: Any) -> Any:
+        here = sight.now()
+        if here is None:
+            return original(self, inputs, mask)
+        axes = [axis % inputs.shape.rank for axis in self._reduction_axes]
+        if mask is None:
+            found = here.normalised(inputs, None, axes)
+            return tf.squeeze(found.mean, axes), tf.squeeze(found.deviations / found.count, axes)
+        found = here.normalised(inputs, tf.cast(tf.expand_dims(mask, -1), inputs.dtype), axes)
+        weight = found.count + importlib.import_module(_package(self)).backend.epsilon()
+        mean = found.mean * found.count / weight
+        deviations = found.deviations + found.count * tf.math.squared_difference(found.mean, mean)
+        return tf.squeeze(mean), tf.squeeze(deviations / weight)
+
+    normalization._moments = moments
+
+
+def _hook_moments_of_keras_2(normalization: Any) -> None:
+    """Keras 2 and tf-keras: `_calculate_mean_and_var`, and TensorFlow's fused operation for images."""
+    owner: Any = next(cls for cls in normalization.__mro__ if "_calculate_mean_and_var" in vars(cls))
+    original = owner._calculate_mean_and_var
+
+    @functools.wraps(original)
+    def moments(self: Any, inputs: Any, reduction_axes: Any, keep_dims: bool, mask: Any = None) -> Any:
+        here = sight.now()
+        if here is None:
+            return original(self, inputs, reduction_axes, keep_dims, mask=mask)
+        axes = [axis % inputs.shape.rank for axis in reduction_axes]
+        half = inputs.dtype in (tf.float16, tf.bfloat16)
+        values = tf.cast(inputs, tf.float32) if half else inputs
+        weights = None if mask is None else tf.expand_dims(tf.cast(mask, values.dtype), -1)
+        found = here.normalised(values, weights, axes)
+        both = found.mean, found.deviations / found.count
+        mean, variance = both if keep_dims else (tf.squeeze(each, axes) for each in both)
+        return tf.cast(mean, inputs.dtype), tf.cast(variance, inputs.dtype)
+
+    owner._calculate_mean_and_var = moments
+    module = importlib.import_module(owner.__module__)
+    module.tf.compat.v1.nn.fused_batch_norm = _fused(module.tf.compat.v1.nn.fused_batch_norm)
+
+
+def _fused(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Like the operation, whose running variance has Bessel's correction."""
+
+    @functools.wraps(original)
+    def fused_batch_norm(x: Any, scale: Any, offset: Any, **options: Any) -> Any:
+        here = sight.now()
+        if here is None or not options.get("is_training", True):
+            return original(x, scale, offset, **options)
+        channel = 1 if options["data_format"].startswith("NC") else x.shape.rank - 1
+        axes = [axis for axis in range(x.shape.rank) if axis != channel]
+        found: Moments = here.normalised(tf.cast(x, tf.float32), None, axes)
+        kept = [size if axis == channel else 1 for axis, size in enumerate(x.shape)]
+        factors = tf.reshape(scale, kept), tf.reshape(offset, kept)
+        variance = found.deviations / found.count
+        normal = tf.nn.batch_normalization(
+            tf.cast(x, tf.float32), found.mean, variance, factors[1], factors[0], options["epsilon"]
+        )
+        count = tf.reshape(found.count, [-1])[0]
+        correction = count / tf.maximum(count - 1, 1)
+        share = options.get("exponential_avg_factor")
+        share = 1.0 if share is None else share
+        mean = options["mean"] * (1 - share) + tf.reshape(found.mean, [-1]) * share
+        running = options["variance"] * (1 - share) + tf.reshape(variance, [-1]) * correction * share
+        return tf.cast(normal, x.dtype), mean, running
+
+    return fused_batch_norm
+
+
+def _package(thing: Any) -> str:
+    return next(root for cls in type(thing).__mro__ if (root := cls.__module__.split(".")[0]) in PACKAGES)

@@ -1,0 +1,128 @@
+"""What must be equal on all workers, seen to be so: what enters divided calls, what is differentiated, gradients.
+
+Two numbers of each such tensor travel with the next gradients: a sum of its rows in which each row counts differently,
+and the sum of its absolute values, by which differences of rounding are measured.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from ..foundation import TfdpError, call_site
+from ..framework import as_written, in_python, unrecorded
+from ..job import current
+
+_NOTES = "_tfdp_notes"  # of a graph: what has been noted in it since its last exchange of gradients
+_HALF_BYTES = 8  # of a float32
+_NUMBERS = 2  # of a tensor
+_NEAR = 1e-5  # of the sum of absolute values: GPU kernels that add in any order differ by less
+_MOST = 2000  # notes between two exchanges
+
+
+class _Eager(threading.local):
+    """What has been noted outside graphs."""
+
+    def __init__(self) -> None:
+        self.notes: list[tuple[str, Any]] = []
+
+
+_eager = _Eager()
+
+
+def _notes() -> list[tuple[str, Any]]:
+    if tf.executing_eagerly():
+        return _eager.notes
+    graph = tf.compat.v1.get_default_graph()
+    if not hasattr(graph, _NOTES):
+        setattr(graph, _NOTES, [])
+    found: list[tuple[str, Any]] = getattr(graph, _NOTES)
+    return found
+
+
+@as_written
+def note(what: str, tensor: Any) -> None:
+    """Compare a tensor over the workers with the next exchange of gradients of this graph; `what` names it."""
+    if tensor is None or not hasattr(tensor, "dtype"):
+        return
+    if isinstance(tensor, tf.IndexedSlices):
+        note(f"{what} (its rows)", tensor.indices)
+        tensor = tensor.values
+    if not _is_number(tensor.dtype):
+        return
+    with unrecorded(), tf.name_scope("compared"):
+        notes = _notes()
+        notes.append((what, _numbers(tensor)))
+        del notes[:-_MOST]
+
+
+def _is_number(dtype: Any) -> bool:
+    return bool(dtype.is_floating or dtype.is_integer or dtype.is_bool or dtype.is_complex)
+
+
+def _numbers(tensor: Any) -> Any:
+    """Shape `[2]`, float32."""
+    value = tf.math.real(tensor) + tf.math.imag(tensor) if tensor.dtype.is_complex else tensor
+    value = tf.cast(value, tf.float32)
+    rows = tf.reduce_sum(value, tf.range(1, tf.rank(value))) if tensor.shape.rank != 0 else value[None]
+    weights = tf.linspace(1.0, 2.0, tf.shape(rows)[0])
+    return tf.stack([tf.reduce_sum(rows * weights), tf.reduce_sum(tf.abs(value))])
+
+
+class Notes:
+    """What has been noted since the last exchange, as a passenger of this one (`gradients.Passenger`)."""
+
+    def __init__(self) -> None:
+        noted = _notes()
+        self._names, self._values = [name for name, _ in noted], [numbers for _, numbers in noted]
+        noted.clear()
+        self._site = call_site()
+
+    def sent(self, dtype: tf.DType) -> Any:
+        """This rank's numbers, as half bytes, at its place in a vector of zeros; `[]` where nothing was noted."""
+        rank, size = current().topology.rank, current().topology.size
+        with tf.device("CPU:0"):
+            flat = tf.reshape(tf.stack(self._values), [-1]) if self._values else tf.zeros([0])
+            found = tf.reshape(tf.bitcast(flat, tf.uint8), [-1])
+            half_bytes = tf.reshape(tf.stack([found // 16, found % 16], 1), [-1])
+            width = _NUMBERS * _HALF_BYTES * len(self._values)
+            return tf.pad(tf.cast(half_bytes, dtype), [[rank * width, (size - 1 - rank) * width]])
+
+    def received(self, total: Any, ranks: int) -> None:
+        """Look at what has come: the sum of all ranks' vectors, or their average over `ranks`.
+
+        Raises:
+            TfdpError: a tensor differs; on every rank, with what it is.
+        """
+        if not self._names:
+            return
+        size = current().topology.size
+        with tf.device("CPU:0"):
+            whole = tf.cast(tf.round(tf.cast(total, tf.float32) * ranks), tf.int32)
+            pairs = tf.reshape(whole, [size, len(self._names), _NUMBERS, 4, 2])
+            numbers = tf.bitcast(tf.cast(pairs[..., 0] * 16 + pairs[..., 1], tf.uint8), tf.float32)
+            sums, limits = numbers[..., 0], _NEAR * numbers[:1, :, 1]
+            same = (tf.abs(sums - sums[:1]) <= limits) | (sums == sums[:1])
+            alike = same | (tf.math.is_nan(sums) & tf.math.is_nan(sums[:1]))
+            if tf.executing_eagerly():
+                if not bool(tf.reduce_all(alike)):
+                    self._refuse(alike)
+                return
+            tf.cond(tf.reduce_all(alike), lambda: tf.constant(True), lambda: self._refuse(alike))
+
+    def _refuse(self, alike: Any) -> Any:
+        return in_python(lambda found: _raise(self._names, found, self._site), [alike], tf.bool, [])
+
+
+def _raise(names: Sequence[str], alike: Any, site: str) -> Any:
+    index = int((~alike).any(0).argmax())
+    ranks = [str(rank) for rank in range(len(alike)) if not alike[rank, index]]
+    raise TfdpError(
+        f"{names[index]} differs between rank 0 and rank(s) {', '.join(ranks)}, seen with the gradients at {site}. "
+        "With sharded calls every worker holds the same batch and computes the same loss: something gives a worker "
+        "values of its own, such as a clock, a process number, os.urandom, a thread, or rows that a divided call "
+        "has left where the loss reads them. Give it the same value on all workers, such as dp.broadcast_object(value)"
+    )

@@ -1,0 +1,96 @@
+"""What a call does besides giving results: writes, tensors that it takes from outside, and those that it leaves."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+import tensorflow as tf
+
+from ..framework import only_reads
+from .sight import Undivided, is_lookup
+
+_READS_TABLE = ("ReadVariableOp",)
+_SAME = ("Identity", "Cast", "Reshape", "StopGradient")
+_LOOKUPS = ("ResourceGather", "ResourceGatherNd", "GatherV2", "GatherNd", "Gather")
+_HANDLES = (tf.resource, tf.variant)
+
+
+class Observer:
+    """Sees the operations that are executed eagerly in this thread, as TensorFlow's debugger does."""
+
+    def __init__(self, writable: set[int]) -> None:
+        """`writable`: ids of handles of variables that may be written."""
+        self._writable = writable
+        self._made: dict[int, weakref.ref[Any]] = {}
+        self._tables: dict[int, weakref.ref[Any]] = {}
+        self.from_outside: list[Any] = []
+        self.written: list[Any] = []
+        self.reasons: list[str] = []
+
+    def seen(self, kind: str, inputs: Any, _: Any, outputs: Any, op_name: Any = None, graph: Any = None) -> None:
+        """An operation has been executed."""
+        if graph is not None:  # an operation of a graph that is made: op_name is its name
+            return
+        del op_name
+        for each in inputs:
+            if each.dtype in _HANDLES:
+                continue
+            known = self._made.get(id(each))
+            if each.dtype.is_floating and (known is None or known() is not each):
+                self.from_outside.append(each)
+        if not only_reads(kind):
+            handles = [each for each in inputs if each.dtype in _HANDLES]
+            self.written += handles
+            if not handles or any(id(each) not in self._writable for each in handles):
+                self.reasons.append(f"keeps a state, or does more than to compute (operation {kind})")
+        self._see_lookups(kind, inputs, outputs)
+        self._made.update((id(each), weakref.ref(each)) for each in outputs if each.dtype not in _HANDLES)
+
+    def _see_lookups(self, kind: str, inputs: Any, outputs: Any) -> None:
+        """Rows of a variable taken by no Embedding layer: their gradient's slices would be those of some rows."""
+        first = inputs[0] if inputs else None
+        known = self._tables.get(id(first))
+        if kind in _READS_TABLE or (kind in _SAME and known is not None and known() is first):
+            self._tables.update((id(each), weakref.ref(each)) for each in outputs)
+            return
+        is_table = first is not None and (first.dtype in _HANDLES or (known is not None and known() is first))
+        if kind in _LOOKUPS and is_table and not is_lookup():
+            self.reasons.append("looks up rows of a variable by itself, not by an Embedding layer")
+
+    def left(self) -> list[Any]:
+        """Tensors that are still there, though nobody holds the results any more."""
+        if not self._alive():
+            return []
+        gc.collect()
+        return self._alive()
+
+    def _alive(self) -> list[Any]:
+        found = ((key, reference()) for key, reference in self._made.items())
+        return [each for key, each in found if each is not None and id(each) == key]
+
+
+@contextlib.contextmanager
+def observed(observer: Observer) -> Iterator[None]:
+    """What is executed inside is seen. TensorFlow has no public function for it."""
+    from tensorflow.python.framework import op_callbacks
+
+    callback = observer.seen
+    op_callbacks.add_op_callback(callback)
+    try:
+        yield
+    finally:
+        op_callbacks.remove_op_callback(callback)
+
+
+def refuse_recorded(tensors: list[Any]) -> None:
+    """Raise `Undivided` if one of the tensors is made from what a tape records: its gradient would be that of some
+    rows. TensorFlow has no public function that says so."""
+    from tensorflow.python.eager import record
+
+    for each in tensors:
+        if record.should_record_backprop([each]):
+            raise Undivided(f"uses a tensor of shape {each.shape} that was computed outside from what is trained")

@@ -1,0 +1,109 @@
+"""The sight of a divided call: a worker's own rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from ..foundation import TfdpError
+from .rows import Split, every, is_real, length, own, shared, stacked, taken
+from .sight import Draw, Moments
+
+Tensor = Any
+
+
+class Pattern(NamedTuple):
+    """What a look has found a call to do: whether draws, by operation and rank, and lookups, by layer, go by rows."""
+
+    draws: Mapping[tuple[str, int | None], bool]
+    lookups: Mapping[int, bool]
+
+
+class Own:
+    """What a divided call sees."""
+
+    def __init__(self, split: Split, pattern: Pattern, name: str) -> None:
+        """`name` is that of the call, for messages."""
+        self._split, self._pattern, self._name = split, pattern, name
+
+    def drawn(self, draw: Draw) -> Tensor:
+        """This worker's rows of the whole draw, or the draw where it is not by rows."""
+        key = draw.kind, rank_of(draw.shape)
+        if key not in self._pattern.draws:
+            self.refuse(f"draws by {draw.kind}")
+        if not self._pattern.draws[key]:
+            return draw.make(draw.shape)
+        shape = tf.get_static_value(draw.shape) if tf.is_tensor(draw.shape) else draw.shape
+        sizes = tf.unstack(draw.shape, num=key[1]) if shape is None else [int(each) for each in shape]
+        split = self._split.times(self._factor(sizes[0]))
+        return taken(draw.make(tf.stack([split.whole, *sizes[1:]])), split)
+
+    def _factor(self, size: Any) -> Any:
+        """How many of so many rows stand for one of the batch."""
+        if isinstance(size, int) and isinstance(self._split.own, int):
+            if size % self._split.own:
+                self.refuse(f"makes {size} rows of {self._split.own}")
+            return size // self._split.own
+        return size // self._split.own
+
+    def normalised(self, values: Tensor, weights: Tensor | None, axes: list[int]) -> Moments:
+        """In one exchange: those of each worker's rows, combined by the formula of Chan, Golub and LeVeque (1979)."""
+        mine = moments(values, self._without_padding(values, weights), axes)
+        packed = tf.stack([tf.broadcast_to(mine.count, tf.shape(mine.mean)), mine.mean, mine.deviations])
+        counts, means, deviations = tf.unstack(stacked(packed, self._name), axis=1)
+        return combined(counts, means, deviations)
+
+    def _without_padding(self, values: Tensor, weights: Tensor | None) -> Tensor | None:
+        if self._split.is_even:
+            return weights
+        split = self._split.times(self._factor(length(values)))
+        real = tf.reshape(tf.cast(is_real(split), values.dtype), [-1] + [1] * (values.shape.rank - 1))
+        return real if weights is None else weights * real
+
+    def looked_up(self, layer: Any, rows: Tensor, look_up: Callable[[Tensor], Tensor]) -> Tensor:
+        """The lookup of the whole batch, so that slices of a table's gradient are those of one process."""
+        if id(layer) not in self._pattern.lookups:
+            self.refuse(f"looks rows up by {layer.name}")
+        if not self._pattern.lookups[id(layer)]:
+            return shared(look_up(rows), self._name)
+        split = self._split.times(self._factor(length(rows)))
+        return own(look_up(every(rows, split, self._name)), split, self._name)
+
+    def refuse(self, what: str) -> None:
+        """It cannot be divided any more: what it has begun has been done."""
+        raise TfdpError(
+            f"{self._name} {what}, which it did not do when it was looked at before its first call: it has been "
+            "divided, and cannot be. Call it outside of the gradient tape, or let it do so from the start"
+        )
+
+
+def rank_of(shape: Any) -> int | None:
+    """How many dimensions a shape has, which is a list or a tensor; None where that is not known."""
+    if tf.is_tensor(shape):
+        size = shape.shape[0] if shape.shape.rank == 1 else None
+        return None if size is None else int(size)
+    return len(tf.TensorShape(shape)) if isinstance(shape, tf.TensorShape) else len(shape)
+
+
+def moments(values: Tensor, weights: Tensor | None, axes: list[int]) -> Moments:
+    """The moments of some values, by feature, with the axes kept."""
+    if weights is None:
+        size = tf.reduce_prod(tf.gather(tf.shape(values), axes))
+        mean = tf.reduce_mean(values, axes, keepdims=True)
+        deviations = tf.reduce_sum(tf.math.squared_difference(values, mean), axes, keepdims=True)
+        return Moments(tf.cast(size, values.dtype), mean, deviations)
+    weights = tf.broadcast_to(weights, tf.shape(values))
+    count = tf.reduce_sum(weights, axes, keepdims=True)
+    mean = tf.math.divide_no_nan(tf.reduce_sum(values * weights, axes, keepdims=True), count)
+    deviations = tf.reduce_sum(tf.math.squared_difference(values, mean) * weights, axes, keepdims=True)
+    return Moments(count, mean, deviations)
+
+
+def combined(counts: Tensor, means: Tensor, deviations: Tensor) -> Moments:
+    """The moments of several parts, of which axis 0 of each argument counts."""
+    count = tf.reduce_sum(counts, 0)
+    mean = tf.math.divide_no_nan(tf.reduce_sum(counts * means, 0), count)
+    apart = tf.reduce_sum(counts * tf.math.squared_difference(means, mean[None]), 0)
+    return Moments(count, mean, tf.reduce_sum(deviations, 0) + apart)

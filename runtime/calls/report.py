@@ -1,0 +1,57 @@
+"""What is divided, what not, and why: for `tfdp run -v`, the proof, and whoever asks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+
+class Line(NamedTuple):
+    """One layer or function. `reason` says why it is not divided; "" where it is.
+
+    row_bytes: how much is gathered for each row of the batch; None where that is not known before it runs.
+    """
+
+    name: str
+    reason: str
+    row_bytes: int | None
+
+
+_lines: dict[str, Line] = {}
+
+
+def divided(name: str, results: Sequence[Any]) -> None:
+    """It has been divided, with these results of some of the rows."""
+    sizes = [each.shape[1:].num_elements() for each in results]
+    known = None if None in sizes else sum(n * x.dtype.size for n, x in zip(sizes, results, strict=True))
+    _lines[name] = Line(name, "", known)
+
+
+def undivided(name: str, reason: str) -> None:
+    """It has been called whole, unless it has been divided otherwise."""
+    _lines.setdefault(name, Line(name, reason, None))
+
+
+def report() -> list[Line]:
+    """All that tapes have recorded so far."""
+    return list(_lines.values())
+
+
+def is_anything_divided() -> bool:
+    """Whether a call was divided."""
+    return any(not line.reason for line in _lines.values())
+
+
+def nothing_divided(site: str) -> str:
+    """Why a job ends in which nothing is divided."""
+    reasons = "; ".join(f"{line.name} {line.reason}" for line in _lines.values())
+    found = (
+        f"Of what a tape has recorded: {reasons}"
+        if reasons
+        else ("No call of a Keras layer or model, nor of a function of dp.by_rows, was recorded by a tf.GradientTape")
+    )
+    return (
+        f"nothing in this script could be sharded: every worker would do all the work. {found}. This was seen with the "
+        f"gradients at {site}. Put what gives each row of the batch a result of its own into a layer, or into a "
+        "function that dp.by_rows wraps"
+    )

@@ -1,0 +1,113 @@
+"""What a layer sees of the batch while it is called: all of it, or a worker's rows.
+
+`now()` is None outside divided calls and the look. Inside, what draws, normalises over the batch or looks rows of a
+table up asks it how.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, Protocol
+
+Tensor = Any
+
+
+class Undivided(BaseException):
+    """Why a call cannot be divided."""
+
+
+class Draw(NamedTuple):
+    """A random operation inside a call: its name, the shape it is to have, and what makes it of any shape.
+
+    `imitate` gives numbers of the kind, and changes no generator's state.
+    """
+
+    kind: str
+    shape: Any
+    make: Callable[[Any], Tensor]
+    imitate: Callable[[Any], Tensor]
+
+
+class Moments(NamedTuple):
+    """Of some examples, feature by feature: how many (or the sum of their weights), mean, sum of squared deviations."""
+
+    count: Tensor
+    mean: Tensor
+    deviations: Tensor
+
+
+class Sight(Protocol):
+    """What is asked inside a call."""
+
+    def drawn(self, draw: Draw) -> Tensor:
+        """What this call gets of a draw."""
+
+    def normalised(self, values: Tensor, weights: Tensor | None, axes: list[int]) -> Moments:
+        """The moments over `axes`, 0 among them, of all examples of the batch, with the axes kept; `weights` broadcast
+        with the values."""
+
+    def looked_up(self, layer: Any, rows: Tensor, look_up: Callable[[Tensor], Tensor]) -> Tensor:
+        """What `look_up(rows)` is to this call: a layer's lookup in a table that is trained."""
+
+    def refuse(self, what: str) -> None:
+        """The call does what keeps it from being divided, such as adding a loss.
+
+        Raises:
+            Undivided: in a look. TfdpError: in a divided call, which did not do it then.
+        """
+
+
+class _Thread(threading.local):
+    sight: Sight | None = None
+    whole = False  # nothing inside is divided
+    lookup = False
+
+
+_thread = _Thread()
+
+
+def now() -> Sight | None:
+    """The sight of the call that this thread is in."""
+    return _thread.sight
+
+
+def is_whole() -> bool:
+    """Whether this thread is inside something of which nothing is to be divided."""
+    return _thread.whole
+
+
+@contextlib.contextmanager
+def seen(sight: Sight | None) -> Iterator[None]:
+    """What is called inside has this sight."""
+    before, _thread.sight = _thread.sight, sight
+    try:
+        yield
+    finally:
+        _thread.sight = before
+
+
+def is_lookup() -> bool:
+    """Whether this thread is in the lookup of a layer that asks `Sight.looked_up`."""
+    return _thread.lookup
+
+
+@contextlib.contextmanager
+def lookup() -> Iterator[None]:
+    """What is looked up inside is a layer's lookup."""
+    _thread.lookup = True
+    try:
+        yield
+    finally:
+        _thread.lookup = False
+
+
+@contextlib.contextmanager
+def undivided() -> Iterator[None]:
+    """Nothing that is called inside is divided."""
+    before, _thread.whole = _thread.whole, True
+    try:
+        yield
+    finally:
+        _thread.whole = before

@@ -1,0 +1,38 @@
+"""Python inside graphs, and computations that no tape sees."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+
+def in_python(function: Callable[..., Any], tensors: Sequence[Any], dtype: Any, shape: Sequence[int]) -> Any:
+    """`function` of the tensors' arrays: now, or where a graph comes to it."""
+    if tf.executing_eagerly():
+        return tf.constant(function(*(tensor.numpy() for tensor in tensors)), dtype)
+    result = tf.numpy_function(function, tensors, dtype)
+    result.set_shape(shape)
+    return result
+
+
+def unrecorded() -> contextlib.AbstractContextManager[None]:
+    """What is computed inside is seen by no tape of this thread; in public only a tape's owner has that."""
+    from tensorflow.python.eager import record
+
+    found: contextlib.AbstractContextManager[None] = record.stop_recording()
+    return found
+
+
+@contextlib.contextmanager
+def recorded_again() -> Iterator[None]:
+    """Inside `unrecorded` or `tf.init_scope`: tapes record. Nothing public ends what `tf.init_scope` has stopped."""
+    from tensorflow.python import pywrap_tfe
+
+    pywrap_tfe.TFE_Py_TapeSetRestartOnThread()
+    try:
+        yield
+    finally:
+        pywrap_tfe.TFE_Py_TapeSetStopOnThread()
