@@ -160,8 +160,23 @@ def _carried_out(found: Migration, text: files.Text, script: Script, plan: Plan)
     if (plan.refused and not plan.partial) or not (plan.outcomes or plan.refusals):
         return found
     after = files.encode(text, apply(script, plan))
-    check(found.path, after)
+    try:
+        check(found.path, after)
+    except EngineError:
+        _check_original(found.path, found.before)
+        raise
     return replace(found, after=after)
+
+
+def _check_original(path: str, before: bytes) -> None:
+    """What Python does not take, but its grammar does, as a `__future__` that comes late. Raises UnreadableSource."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            compile(before, path, "exec", dont_inherit=True)
+    except SyntaxError as error:
+        reason = f"this is not valid Python: {error.msg}"
+        raise files.UnreadableSource(path, error.lineno or 1, error.offset or 1, reason) from error
 
 
 def parse(path: str, source: str, elsewhere: Callable[[], Mapping[str, Elsewhere]] = dict) -> Script:

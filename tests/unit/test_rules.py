@@ -133,3 +133,11 @@ def test_a_text_that_would_not_come_back_is_refused() -> None:
     source = "\x0cimport tensorflow as tf\nwith tf.GradientTape() as tape:\n    pass\n"
     with pytest.raises(files.UnreadableSource, match="byte for byte"):
         engine.migrate("train.py", source.encode())
+
+
+def test_a_text_that_python_does_not_compile_is_refused_with_its_place() -> None:
+    fit = 'model = tf.keras.Sequential()\nmodel.compile("sgd", "mse")\nmodel.fit(x, y)\n'
+    source = f"import tensorflow as tf\nfrom __future__ import division\n{fit}"
+    with pytest.raises(files.UnreadableSource, match="this is not valid Python: from __future__ imports") as found:
+        engine.migrate("train.py", source.encode())
+    assert found.value.line == 2
