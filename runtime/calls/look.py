@@ -31,6 +31,7 @@ from .sight import Undivided, seen
 Call = Callable[..., Any]
 _WRAPPED = "Exception encountered"  # what Keras puts before a message
 _GRADIENTS = 10.0  # times the rounding of results
+_LEAST = 1e-2  # of the largest gradient: what is smaller has the rounding of that
 _PLAIN = (bool, int, float, str, bytes, tuple)
 
 
@@ -173,6 +174,8 @@ class _Look:
             results = _arrays(self._run(whole, None))
         if self.observer.reasons:
             raise Undivided(self.observer.reasons[0])
+        if whole.stateless and (whole.draws or whole.moments or self.observer.written):
+            raise Undivided("draws, or keeps a state, in a tf.function that Keras has traced without")
         after = self._attributes()
         put_back(self._kept.before)
         held = {id(each) for each in (*whole.held(), *self._leaves)}
@@ -238,20 +241,23 @@ class _Look:
     def _compare_gradients(self, whole: _Run, found: Found, seen_whole: Whole) -> None:
         """Those of the parts must be rows of those of the whole, N times; and on average those of variables."""
         sums: dict[int, Any] = {}
+        # Where a gradient is nought, as that of a bias in a softmax, all of it is rounding of others.
+        least = _LEAST * max((_size(each) for each in (*whole.of_rows, *whole.of_variables.values())), default=0.0)
         for rank in self._ranks:
             run = self._differentiated(Part(seen_whole, self._split, rank, found.pattern), rank, found.factors)
             if len(run.of_rows) != len(whole.of_rows):
                 raise Undivided("looks up other rows for some of the rows")
             for part, of_all in zip(run.of_rows, whole.of_rows, strict=True):
-                self._compare_rows(part, of_all, rank)
+                self._compare_rows(part, of_all, rank, least)
             for key, gradient in run.of_variables.items():
                 if gradient is not None:
                     sums[key] = sums.get(key, 0) + gradient / len(self._ranks)
         for key, gradient in whole.of_variables.items():
-            if not close(np.zeros(1) if gradient is None else gradient, sums.get(key, np.zeros(1)), _GRADIENTS):
+            mine = np.zeros_like(sums.get(key)) if gradient is None else gradient
+            if not close(mine, sums.get(key, np.zeros_like(mine)), _GRADIENTS, least):
                 raise Undivided("has a gradient of a variable that is not the sum over the rows")
 
-    def _compare_rows(self, part: Any, whole: Any, rank: int) -> None:
+    def _compare_rows(self, part: Any, whole: Any, rank: int, least: float) -> None:
         if part is None or whole is None:
             if part is not whole:
                 raise Undivided("has a gradient for some of the rows only")
@@ -259,7 +265,7 @@ class _Look:
         rows = self._split.times(len(part) // self._split.own)
         mine = np.asarray(taken(tf.convert_to_tensor(whole), rows, rank)) * len(self._ranks)
         mine[~np.asarray(is_real(rows, rank))] = 0
-        if not close(mine, part, _GRADIENTS):
+        if not close(mine, part, _GRADIENTS, least * len(self._ranks)):
             raise Undivided("mixes rows: the gradient for some of them differs without the others")
 
     def _matched(self, whole: Any, part: Any, factor: int | None, rank: int) -> int:
@@ -282,6 +288,10 @@ class _Look:
         return number
 
 
+def _size(array: Any) -> float:
+    return 0.0 if array is None else float(np.abs(np.asarray(array, np.float64)).max(initial=0.0))
+
+
 def _arrays(results: Any) -> list[Any]:
     """Leaves: tensors as arrays."""
     found = []
@@ -292,8 +302,11 @@ def _arrays(results: Any) -> list[Any]:
     return found
 
 
-def close(one: Any, other: Any, times: float = 1.0) -> bool:
-    """Whether two arrays are equal up to so many times the rounding of results; or two other things are."""
+def close(one: Any, other: Any, times: float = 1.0, least: float = 0.0) -> bool:
+    """Whether two arrays are equal up to so many times the rounding of results; or two other things are.
+
+    Rounding is measured by the largest number of `one`, and by `least`, where that is larger.
+    """
     if not hasattr(one, "dtype"):
         return bool(one is other or one == other)
     dtype = tf.as_dtype(one.dtype)
@@ -308,7 +321,7 @@ def close(one: Any, other: Any, times: float = 1.0) -> bool:
     if not np.array_equal(one[~finite], other[~finite], equal_nan=True):
         return False
     size = np.abs(one[finite]).max(initial=0.0)
-    return bool((np.abs(one[finite] - other[finite]) <= limit * times * max(size, 1e-30)).all())
+    return bool((np.abs(one[finite] - other[finite]) <= limit * times * max(size, least, 1e-30)).all())
 
 
 @contextlib.contextmanager

@@ -23,6 +23,7 @@ class Whole:
         self.draws: list[tuple[tuple[str, int | None], Tensor]] = []
         self.moments: list[Moments] = []
         self.lookups: list[tuple[int, int]] = []
+        self.stateless = False
 
     def drawn(self, draw: Draw) -> Tensor:
         """What would be drawn; no generator's state is changed."""
@@ -39,6 +40,13 @@ class Whole:
         """The lookup."""
         self.lookups.append((id(layer), int(rows.shape[0]) if rows.shape.rank else 0))
         return look_up(rows)
+
+    def compiled(self, stateless: bool) -> None:
+        """Remembered."""
+        self.stateless |= stateless
+
+    def key(self) -> None:
+        """Functions run eagerly in a look."""
 
     def refuse(self, what: str) -> None:
         """The answer of the look."""
@@ -103,6 +111,12 @@ class Part:
             self.found.append(found)
         return found
 
+    def compiled(self, stateless: bool) -> None:
+        """The whole's is seen."""
+
+    def key(self) -> None:
+        """Functions run eagerly in a look."""
+
     def refuse(self, what: str) -> None:
         """The answer of the look."""
         raise Undivided(what)
@@ -143,6 +157,12 @@ class Again:
             self.watch(found)
             self.found.append(found)
         return found
+
+    def compiled(self, stateless: bool) -> None:
+        """The whole's is seen."""
+
+    def key(self) -> None:
+        """Functions run eagerly in a look."""
 
     def refuse(self, what: str) -> None:
         """The answer of the look."""
