@@ -98,9 +98,9 @@ def report():
 
 
 def all_have_failed(name):
-    store = current().store
-    if dp.size() == 1:
+    if not dp.is_initialized() or dp.size() == 1:
         return True
+    store = current().store
     store.publish(f"{name} failed on rank {dp.rank()}", b"")
     try:
         for rank in range(dp.size()):

@@ -1,4 +1,4 @@
-"""Losses that know the logits behind a softmax or sigmoid: heads so saturated that probabilities alone train wrongly."""
+"""Losses that know the logits behind a softmax or sigmoid: heads so saturated that they are needed."""
 
 import numpy as np
 import tensorflow as tf
