@@ -82,8 +82,10 @@ def trained(wanted, ranks, *, calls=True, runner=RUNNER, **environ):
     while remaining:
         done, output = _launched(remaining, ranks, calls, runner, environ)
         found |= {kind.name: Outcome(said) for kind, said in zip(remaining, done, strict=False)}
-        found |= {kind.name: Outcome((), output) for kind in remaining[len(done) : len(done) + 1]}
-        remaining = remaining[len(done) + 1 :]
+        # Where not even the first has ended, no other will.
+        failed = 1 if done or remaining[0] != ENTROPY else len(remaining)
+        found |= {kind.name: Outcome((), output) for kind in remaining[len(done) : len(done) + failed]}
+        remaining = remaining[len(done) + failed :]
     return found
 
 

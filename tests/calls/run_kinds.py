@@ -21,6 +21,7 @@ def main(plan_path):
     plan = json.loads(pathlib.Path(plan_path).read_text())
     if plan["calls"]:
         dp.init(shard_calls=True)
+        importlib.import_module("kinds").DIVIDE[0] = dp.by_rows
     rank = dp.rank() if plan["calls"] else 0
     folder = pathlib.Path(plan_path).parent
     with (folder / f"{rank}.jsonl").open("w", buffering=1) as lines:
@@ -61,8 +62,8 @@ def outcome(module, name, path):
 
     run = importlib.import_module(f"kinds.{module}")
     kinds = importlib.import_module("kinds")
-    before, started = len(report()), time.monotonic()
     begin(kinds.keras, name)
+    started = time.monotonic()
     steps, line = {}, {"error": None, "refused": False}
     try:
         for number, (things, loss) in enumerate(getattr(run, name)()):
@@ -73,13 +74,14 @@ def outcome(module, name, path):
     except Exception as error:
         line = {"error": traceback.format_exc(), "refused": isinstance(error, dp.TfdpError), "said": str(error)}
     np.savez(path, **steps)
-    return {**line, "report": report()[before:], "seconds": time.monotonic() - started}
+    return {**line, "report": report(), "seconds": time.monotonic() - started}
 
 
 def begin(keras, name):
-    """Each kind begins alike, whatever ran before it."""
+    """Each kind begins alike, whatever ran before it: what earlier ones had divided under the same names, too."""
     from tfdp.runtime.calls import common_entropy
 
+    getattr(sys.modules.get("tfdp.runtime.calls.report"), "_lines", {}).clear()
     keras.backend.clear_session()
     keras.backend.set_floatx("float64")
     keras.mixed_precision.set_global_policy("float64")
@@ -94,7 +96,7 @@ def flat(loss):
 def report():
     from tfdp.runtime import calls
 
-    return [list(each) for each in calls.report()]
+    return [(each.name, each.reason) for each in calls.report()]
 
 
 def all_have_failed(name):

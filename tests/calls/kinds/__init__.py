@@ -20,8 +20,9 @@ import tensorflow as tf
 
 keras = tf.keras
 L = keras.layers
-KERAS = int(keras.__version__.split(".")[0])
+KERAS = 3 if hasattr(keras, "ops") else 2
 KINDS = {}
+DIVIDE = [lambda function: function]  # by `run_kinds.py`, on workers
 
 
 def kind(run=None, **expected):
@@ -30,6 +31,11 @@ def kind(run=None, **expected):
         return lambda run: kind(run, **expected)
     KINDS[run.__name__] = types.SimpleNamespace(run=run, **expected)
     return run
+
+
+def by_rows(function):
+    """What a migrated script wraps functions in; in one process without tfdp the function itself."""
+    return DIVIDE[0](function)
 
 
 def examples(count=64, width=8, outputs=1):

@@ -209,6 +209,27 @@ def counter_in_a_call():
     yield from trained(net, x, y, count=9)
 
 
+@kind
+def metric_updated_in_a_call():
+    """A layer counts what goes through it."""
+    x, y = examples()
+
+    class Measured(L.Layer):
+        def __init__(self):
+            super().__init__()
+            self.dense, self.mean = L.Dense(6), keras.metrics.Mean()
+
+        def call(self, inputs):
+            hidden = self.dense(inputs)
+            self.mean.update_state(tf.abs(hidden))
+            return hidden
+
+    measured = Measured()
+    net = keras.Sequential([L.Dense(8), measured, L.Dense(1)])
+    for things, loss in trained(net, x, y, count=9):
+        yield [*things, measured.mean], loss
+
+
 @kind(divided=False)
 def annealed_by_a_variable():
     """A variable that no gradient trains, changed between calls, read in them."""
