@@ -1,8 +1,6 @@
 """What Keras' source attaches to objects that may be tensors, or reads from them, besides numbers. Imports no Keras."""
 
 import ast
-import pathlib
-import sys
 
 # Other backends, what saves and converts models, what is only tested, and Keras 2's engine of TensorFlow 1.
 SKIPPED = ("backend/jax", "backend/torch", "backend/numpy", "backend/openvino", "saving", "export", "testing")
@@ -48,14 +46,11 @@ def _marks(tree):
             case ast.Call(func=ast.Name(id=function), args=[ast.Name(id=of), ast.Constant(value=str(name)), *_]):
                 if function in _ACCESS and of not in ("self", "cls") and _private(name):
                     yield name
+            case ast.Call(func=ast.Name(id="_get_logits"), args=[_, _, ast.Constant(value=str(kind)), *_]):
+                yield f"{_OF_OPS}type {kind}"
             case ast.Constant(value=str(name)) if name.startswith("_keras_") and name.isidentifier():
                 yield name
 
 
 def _private(name):
     return name.startswith("_") and not name.startswith("__")
-
-
-if __name__ == "__main__":
-    for name, files in sorted(marks(pathlib.Path(sys.argv[1])).items()):
-        print(name, *sorted(files)[:4])
