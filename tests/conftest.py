@@ -8,12 +8,12 @@ from forking.client import EXEC, in_use
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--sample", action="store_true", help="few of the proofs, of their mutants and of kinds of training")
+    parser.addoption("--sample", action="store_true", help="few of the proofs, mutants and kinds of training")
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With `--sample` those that are marked so; with `--dist loadgroup` the groups: files, unless they say otherwise."""
+    """With `--sample` those marked so; with `--dist loadgroup` those of a file, unless they say otherwise."""
     if config.getoption("--sample"):
         config.hook.pytest_deselected(items=[item for item in items if not item.get_closest_marker("sample")])
         items[:] = [item for item in items if item.get_closest_marker("sample")]

@@ -1,5 +1,7 @@
 """How layers are put together and called."""
 
+import os
+
 import numpy as np
 import tensorflow as tf
 
@@ -109,6 +111,29 @@ def input_with_no_batch_of_the_same_length():
 
 
 @kind
+def table_that_is_learnt_by_another_model():
+    """A divided call uses a table as a whole, and its gradient goes on into what has made it."""
+    x, y = examples()
+
+    class Table(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.first, self.out = L.Dense(8), L.Dense(1)
+
+        def call(self, x, table):
+            return self.out(tf.nn.softmax(self.first(x) @ tf.transpose(table)) @ table)
+
+    maker, net, optimizer = mlp(8, 8), Table(), keras.optimizers.SGD(0.1)
+    for _ in range(3):
+        rows, wanted, other = some(10, x, y, x[::-1])
+
+        def loss(rows=rows, wanted=wanted, other=other):
+            return square(net(rows, maker(other)[:4]), wanted)
+
+        yield [maker, net, optimizer], descend(optimizer, [maker, net], loss)
+
+
+@kind
 def table_of_another_length():
     class Table(keras.Model):
         def __init__(self):
@@ -151,6 +176,21 @@ def attention_over_the_batch_in_a_subclass():
             return self.out(self.across(self.first(x)))
 
     yield from trained(Model(), *examples(), count=9)
+
+
+class Odd(L.Layer):
+    """On one of the workers it takes few rows for something else: a look there finds what others do not."""
+
+    def call(self, x):
+        odd = (x.shape[0] or 8) < 8 and os.environ.get("TFDP_RANK") == "1"
+        return x - tf.reduce_mean(x, 0) if odd else 2 * x
+
+
+@kind(divided=False)
+def layer_that_one_worker_takes_for_another():
+    net = keras.Sequential([L.Dense(8), Odd(), L.Dense(1)])
+    net.build((None, 8))
+    yield from trained(net, *examples(), count=10)
 
 
 class Shifted(L.Layer):

@@ -1,5 +1,7 @@
 """Gradients of gradients, of tensors, by several tapes, and taken in unusual places."""
 
+import os
+
 import numpy as np
 import tensorflow as tf
 
@@ -318,3 +320,20 @@ def recomputed_activations():
             return square(recomputed(rows), wanted)
 
         yield [net, optimizer], descend(optimizer, [net], loss)
+
+
+@kind
+def weights_in_an_order_of_each_process():
+    """As sets of variables have one, which go by addresses."""
+    x, y = examples()
+    net = mlp(*[6] * 6, 1)
+    net.build((None, 8))
+    order = np.random.RandomState(os.getpid()).permutation(len(net.trainable_variables))
+    weights = [net.trainable_variables[number] for number in order]
+    for _ in range(3):
+        rows, wanted = some(9, x, y)
+        with tf.GradientTape() as tape:
+            loss = square(net(rows), wanted)
+        for weight, found in zip(weights, tape.gradient(loss, weights), strict=True):
+            weight.assign_sub(0.1 * found)
+        yield [net], loss
