@@ -136,7 +136,7 @@ def metrics_of_compile_that_are_no_sums():
     yield from fitted(model, x, (y > 0.5).astype(float), batch_size=15, epochs=2, validation_split=0.2)
 
 
-@kind
+@kind(divided=False)
 def grown_where_it_stalls():
     """A layer is added when the loss no longer falls: another model from there on."""
     x, y = examples()

@@ -56,7 +56,7 @@ def function_of_rows_that_meet():
     yield from trained_by_hand(by_rows(net), weights)
 
 
-@kind(divided=False, may_refuse=("nothing in this script could be sharded",))
+@kind(divided=False)
 def raw_variables():
     weight, bias = weights = tf.Variable(np.zeros((8, 1))), tf.Variable(np.zeros(1))
     yield from trained_by_hand(lambda rows: rows @ weight + bias, weights)

@@ -98,7 +98,7 @@ def proximal_policy_optimization():
             yield [policy, critic, optimizer], loss
 
 
-@kind
+@kind(divided=False)
 def policy_gradient_of_episodes():
     """One call for one state, all of an episode under one tape; episodes of different lengths."""
     policy, optimizer, world = mlp(8, 2), keras.optimizers.Adam(0.02), World()
