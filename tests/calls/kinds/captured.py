@@ -66,7 +66,7 @@ def hypernetwork(graph):
         yield [maker, head, code, optimizer], step(*some(9, x, y))
 
 
-@kind(sample=True)
+@kind
 def hypernetwork_in_a_closure():
     yield from hypernetwork(graph=False)
 
@@ -76,7 +76,7 @@ def hypernetwork_in_a_closure_in_a_graph():
     yield from hypernetwork(graph=True)
 
 
-@kind(sample=True)
+@kind
 def context_of_rows_in_an_attribute():
     """What the attribute holds has a row for each row of the batch: the worker's own rows do not fit it."""
     x, y = examples()
@@ -113,7 +113,7 @@ def with_latent(**options):
     return trained(model, x, x, loss=loss, count=10, **options)
 
 
-@kind(sample=True, divided=False, may_refuse=("latent",))
+@kind(divided=False, may_refuse=("latent",), sample=True)
 def tensor_left_in_an_attribute():
     yield from with_latent()
 
@@ -161,7 +161,7 @@ class Perturbed(keras.Model):
         return self.inner(x + self.by)
 
 
-@kind(sample=True, may_refuse=("by", "Perturbed", "perturbed"))
+@kind(may_refuse=("by", "Perturbed", "perturbed"), sample=True)
 def gradient_of_a_captured_tensor():
     """One perturbation for all rows, in the direction of its gradient: it is no variable, and no argument."""
     x, y = examples()

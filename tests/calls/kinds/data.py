@@ -29,7 +29,7 @@ def dataset():
     return tf.data.Dataset.from_tensor_slices(examples(32))
 
 
-@kind(sample=True)
+@kind
 def shuffled_dataset_without_a_seed():
     yield from over(dataset().shuffle(32).batch(9), graph=True)
 
@@ -41,7 +41,7 @@ def repeated_shuffles_and_interleaves():
     yield from over(rows.shuffle(16).batch(9, drop_remainder=True).repeat(2))
 
 
-@kind(sample=True)
+@kind
 def draws_of_tensorflow_behind_map():
     def changed(rows, wanted):
         return rows + 0.1 * tf.random.normal(tf.shape(rows), dtype=rows.dtype), wanted

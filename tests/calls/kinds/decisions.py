@@ -25,7 +25,7 @@ def losses(steps=6, rate=0.3):
             yield None
 
 
-@kind(sample=True)
+@kind
 def learning_rate_from_the_loss():
     training, best = losses(), 1e9
     for net, optimizer, value in training:
@@ -106,7 +106,7 @@ def rows_chosen_by_their_losses():
         yield [net, optimizer, chosen], descend(optimizer, [net], loss)
 
 
-@kind(sample=True)
+@kind
 def metrics_that_are_no_sums():
     """AUC, a confusion and a median that decide about the learning rate."""
     x, y = examples()

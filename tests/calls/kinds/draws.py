@@ -39,7 +39,7 @@ def generators_made_of_a_seed_sequence():
         yield from drawn_by(lambda seeds=seeds: np.random.default_rng(seeds).random(64), steps=1)
 
 
-@kind(sample=True)
+@kind
 def unseeded_generators_of_python():
     generator = random.Random()
     yield from drawn_by(lambda: [generator.random() for _ in range(64)])
@@ -89,7 +89,7 @@ def unseeded_generators_of_keras():
     yield from drawn_by(lambda: keras.random.uniform((64,)))
 
 
-@kind(sample=True)
+@kind
 def order_of_a_set():
     """The order of strings in a set is another one in each process, unless somebody sees to it."""
 
@@ -122,7 +122,7 @@ def unseeded_initializers():
         yield [*layers, optimizer], value
 
 
-@kind(sample=True)
+@kind
 def generator_seeded_by_a_loss():
     """What is drawn follows from what was learnt, to the sixth digit."""
     net, optimizer, seed = mlp(8, 1), keras.optimizers.SGD(0.1), 1

@@ -13,7 +13,7 @@ def embedded():
     return keras.Sequential([L.Embedding(12, 4), L.Flatten(), L.Dense(1)])
 
 
-@kind(sample=True)
+@kind
 def embedding_with_adam():
     yield from trained(embedded(), TOKENS, TARGETS, count=9)
 
@@ -79,7 +79,7 @@ def table_of_a_layer_gathered_outside():
         yield [table, head, optimizer], descend(optimizer, [table, head], loss)
 
 
-@kind(sample=True)
+@kind
 def output_layer_tied_to_the_table():
     class Tied(keras.Model):
         def __init__(self):

@@ -17,7 +17,7 @@ def classifier():
     return keras.Sequential([L.Dense(16, activation="tanh"), L.Dropout(0.2), L.Dense(2)])
 
 
-@kind(sample=True)
+@kind
 def fit_with_class_weights_and_validation():
     model = compiled(classifier(), classes(), metrics=["accuracy"])
     stop = keras.callbacks.EarlyStopping("val_loss", patience=1, restore_best_weights=True)
@@ -64,7 +64,7 @@ def fit_with_a_schedule_of_steps():
     yield from fitted(model, X, Y, batch_size=10, epochs=2)
 
 
-@kind(sample=True)
+@kind
 def fit_with_several_steps_per_execution():
     yield from fitted(compiled(classifier(), classes(), steps_per_execution=3), X, LABELS, batch_size=10, epochs=2)
 
@@ -79,7 +79,7 @@ def fit_compiled_by_xla():
     yield from fitted(compiled(mlp(8, 1), jit_compile=True), X, Y, batch_size=15, epochs=1)
 
 
-@kind(keras=3, sample=True)
+@kind(keras=3)
 def fit_that_accumulates_gradients():
     optimizer = keras.optimizers.Adam(0.02, gradient_accumulation_steps=3)
     yield from fitted(compiled(classifier(), classes(), optimizer), X, LABELS, batch_size=7, epochs=2)
@@ -130,7 +130,7 @@ class Contrastive(keras.Model):
         return {"loss": self.mean.result()}
 
 
-@kind(sample=True)
+@kind
 def fit_with_a_step_of_its_own():
     pairs = tf.data.Dataset.from_tensor_slices((X, X + 0.1)).batch(11)
     yield from fitted(compiled(Contrastive(), None), pairs, epochs=2)

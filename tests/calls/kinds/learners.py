@@ -22,7 +22,7 @@ class World:
         return self.state, float(self.state.sum()), self.time > 12
 
 
-@kind(sample=True)
+@kind
 def deep_q_learning():
     world, memory, chance, updates = World(), deque(maxlen=200), 1.0, 0
     values, target, optimizer = mlp(16, 2), mlp(16, 2), keras.optimizers.Adam(0.01)
@@ -71,7 +71,7 @@ def q_learning_by_train_on_batch():
         yield [values, values.optimizer], np.array(values.train_on_batch(states, wanted))
 
 
-@kind(sample=True)
+@kind
 def proximal_policy_optimization():
     policy, critic, optimizer, state = mlp(16, 2), mlp(16, 1), keras.optimizers.Adam(0.01), np.random.rand(4)
     policy.build((None, 4)), critic.build((None, 4))
@@ -157,7 +157,7 @@ def adversaries():
     return generator, critic
 
 
-@kind(sample=True, bound=1e-9)
+@kind(bound=1e-9)
 def generative_adversarial_networks():
     x, _ = examples()
     (generator, critic), bce = adversaries(), keras.losses.BinaryCrossentropy(from_logits=True)
@@ -184,7 +184,7 @@ def generative_adversarial_networks():
         yield [generator, critic, *optimizers], step(some(11, x), 11)
 
 
-@kind(sample=True)
+@kind
 def penalty_of_the_gradient_by_the_input():
     """A Wasserstein critic."""
     x, _ = examples()

@@ -14,7 +14,7 @@ def built(width=8, rate=0.01):
     return net, optimizer
 
 
-@kind(sample=True)
+@kind
 def loop_over_a_dataset_in_a_graph():
     x, y = examples()
     net, optimizer = built()
@@ -64,7 +64,7 @@ def whole_training_in_one_graph():
         yield [net, optimizer, steps], loss
 
 
-@kind(sample=True)
+@kind
 def model_called_under_a_condition():
     """The loss of the batch decides which model is called."""
     x, y = examples()
@@ -131,7 +131,7 @@ def model_called_in_a_scan():
         yield [cell, optimizer], step(some(6, sequences))
 
 
-@kind(sample=True)
+@kind
 def compiled_by_xla():
     x, y = examples()
     net, optimizer = mlp(8, 1), keras.optimizers.SGD(0.1)
@@ -184,7 +184,7 @@ def gradients_added_up_in_variables():
         yield [net, optimizer, *totals], step(*some(7, x, y), tf.constant(number % 2 == 1))
 
 
-@kind(sample=True)
+@kind
 def average_of_weights_as_a_teacher():
     """A teacher that follows the weights, and a queue of what it said."""
     x, _ = examples()

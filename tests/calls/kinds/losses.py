@@ -23,7 +23,7 @@ def targets_broadcast_by_mistake():
     yield from trained(mlp(16, 1), x, y[:, 0])
 
 
-@kind(sample=True)
+@kind
 def contrastive_pairs():
     x, _ = examples()
     net, optimizer = mlp(16, 6), keras.optimizers.Adam(0.01)

@@ -20,7 +20,7 @@ def sequences(count=24):
     return numbers.rand(count, 5, 3), numbers.rand(count, 1)
 
 
-@kind(sample=True)
+@kind
 def dropout():
     yield from trained(between(L.Dropout(0.4), L.Dense(8), L.Dropout(0.2, seed=3)), *examples())
 
@@ -41,7 +41,7 @@ def dropout_of_the_same_columns():
     yield from trained(between(L.Dropout(0.5, noise_shape=(1, 8))), *examples())
 
 
-@kind(sample=True)
+@kind
 def gaussian_noise_and_dropout():
     yield from trained(between(L.GaussianNoise(0.3), L.GaussianDropout(0.2)), *examples(), count=9)
 
@@ -107,7 +107,7 @@ class StochasticDepth(L.Layer):
         return x * tf.floor(0.8 + kept)
 
 
-@kind(keras=3, sample=True)
+@kind(keras=3)
 def stochastic_depth_with_a_seed_generator():
     yield from trained(between(StochasticDepth()), *examples(), graph=True, count=9)
 

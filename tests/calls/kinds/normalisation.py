@@ -14,7 +14,7 @@ def classes():
     return keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 
 
-@kind(sample=True, bound=1e-9)
+@kind(bound=1e-9)
 def batch_normalization_of_images():
     layers = [L.Conv2D(4, 3), L.BatchNormalization(), L.ReLU(), L.Dropout(0.4), L.MaxPool2D(), L.Flatten()]
     model = keras.Sequential([*layers, L.BatchNormalization(), L.Dense(3)])
@@ -22,7 +22,7 @@ def batch_normalization_of_images():
     yield from fitted(model, IMAGES, LABELS, batch_size=12, epochs=1, validation_data=(IMAGES[:10], LABELS[:10]))
 
 
-@kind(sample=True, bound=1e-9)
+@kind(bound=1e-9, sample=True)
 def batch_normalization_of_uneven_rows():
     model = keras.Sequential([L.Dense(8), L.BatchNormalization(), L.Dropout(0.3), L.Dense(1)])
     yield from fitted(compiled(model), *examples(), batch_size=11, epochs=1)
@@ -42,7 +42,7 @@ def batch_normalization_of_fewer_rows_than_workers():
         yield [net, optimizer], descend(optimizer, [net], loss)
 
 
-@kind(bound=1e-9, sample=True)
+@kind(bound=1e-9)
 def batch_normalization_of_frames():
     """Behind a reshape to [B * T, F]: axis 0 is no longer the batch's."""
 
@@ -139,7 +139,7 @@ def batch_normalization_and_a_second_derivative():
         yield [net, optimizer], loss
 
 
-@kind(sample=True)
+@kind
 def normalization_of_each_row():
     grouped = [L.Conv2D(4, 3), L.GroupNormalization(2), L.Conv2D(4, 3), L.LayerNormalization()]
     model = keras.Sequential([*grouped, L.Flatten(), L.UnitNormalization(), L.Dense(3)])

@@ -72,7 +72,7 @@ def recurrence_over_own_cells():
     yield from trained(keras.Sequential([cells, L.Dense(1)]), SEQUENCES, TARGETS, count=9, graph=True)
 
 
-@kind(sample=True)
+@kind
 def decoder_in_a_loop():
     """A cell called in a loop, with the state of the call before."""
     table, encoder = L.Embedding(9, 4), L.GRU(6, return_state=True, return_sequences=True)
@@ -160,7 +160,7 @@ def next_word(logits, tokens):
     return tf.reduce_mean(keras.losses.sparse_categorical_crossentropy(wanted, logits, from_logits=True))
 
 
-@kind(sample=True)
+@kind
 def transformer_with_a_square_mask():
     net, mask = Transformer(), tf.linalg.band_part(tf.ones((6, 6), tf.bool), -1, 0)
 

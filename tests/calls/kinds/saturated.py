@@ -62,7 +62,7 @@ def saturated_keras_softmax_called():
     yield from saturated(lambda p: categorical(ONE_HOT, p), None, lambda y: keras.activations.softmax(y, axis=-1))
 
 
-@kind(sample=True)
+@kind
 def saturated_keras_sigmoid():
     yield from saturated(lambda p: binary(BINARY, p), "sigmoid", as_it_is)
 
@@ -88,7 +88,7 @@ def saturated_keras_softmax_in_binary_loss():
     yield from saturated(lambda p: binary(BINARY, p), "softmax", as_it_is)
 
 
-@kind(sample=True)
+@kind
 def saturated_softmax_behind_an_identity():
     """The logits are lost already in one process, and must stay lost."""
     yield from saturated(lambda p: sparse(LABELS, p), "softmax", tf.identity)

@@ -33,7 +33,7 @@ class Nested(keras.Model):
         return self.out(self.trunk(x) + self.branch(x))
 
 
-@kind(sample=True)
+@kind
 def models_in_models():
     yield from trained(Nested(), *examples(), graph=True, count=9)
 

@@ -115,7 +115,7 @@ def persistent_tape():
         yield [body, head, *optimizers, by_hidden], [first, second]
 
 
-@kind(sample=True)
+@kind
 def gradient_inside_of_the_tape():
     """The tape goes on recording while its gradient is taken."""
     x, y = examples()
@@ -129,7 +129,7 @@ def gradient_inside_of_the_tape():
         yield [net, optimizer], loss
 
 
-@kind(sample=True)
+@kind
 def weights_watched_by_hand():
     """A tape that watches nothing by itself; a dictionary of sources; a weight that the loss does not reach."""
     x, y = examples()
@@ -162,7 +162,7 @@ def losses_of_each_row_as_target():
         yield [net, optimizer], each
 
 
-@kind(sample=True)
+@kind
 def perturbation_of_each_row():
     """Virtual adversarial training: the gradient by the input is itself an input."""
     x, y = examples()
