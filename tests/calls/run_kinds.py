@@ -16,6 +16,8 @@ import zlib
 import tfdp.runtime as dp
 from tfdp.runtime.job import current
 
+REFUSALS = (dp.TfdpError, NotImplementedError)
+
 
 def main(plan_path):
     plan = json.loads(pathlib.Path(plan_path).read_text())
@@ -72,7 +74,7 @@ def outcome(module, name, path):
             for label, array in flat(loss):
                 steps[f"{number:03} loss{label}"] = np.array(array)
     except Exception as error:
-        line = {"error": traceback.format_exc(), "refused": isinstance(error, dp.TfdpError), "said": str(error)}
+        line = {"error": traceback.format_exc(), "refused": isinstance(error, REFUSALS), "said": str(error)}
     np.savez(path, **steps)
     return {**line, "report": report(), "seconds": time.monotonic() - started}
 

@@ -43,7 +43,7 @@ def selected(session):
 
 
 @pytest.mark.timeout(1800)  # the first of a number of workers has the time of them all
-@pytest.mark.parametrize(("kind", "ranks"), pairs())
+@pytest.mark.parametrize(("kind", "ranks"), list(pairs()))
 def test_kind(kind, ranks, launches):
     if kind.keras > keras_version():
         pytest.skip(f"needs Keras {kind.keras}")

@@ -11,9 +11,10 @@ SAMPLE = {"gradient of `every` without N"}
 
 
 @pytest.fixture(scope="module")
-def reference():
-    """What one process trains of all kinds that mutants are tried on, without the runtime."""
-    names = {name for mutant in MUTANTS for name in mutant.kinds}
+def reference(request):
+    """What one process trains, without the runtime, of all kinds that the selected mutants are tried on."""
+    items = [item for item in request.session.items if item.path == request.path]
+    names = {name for item in items for name in item.callspec.params["mutant"].kinds}
     return trained([kind for kind in kinds() if kind.name in names], 1, calls=False)
 
 
