@@ -8,7 +8,7 @@ export TF_CPP_MIN_LOG_LEVEL ?= 2
 # Two files of tests at a time: many wait for processes to end. Cases share ranks, and the proofs of a script references.
 TWO := -n 2 --dist loadgroup
 
-.PHONY: help demo quick test readme prove generated faults lint matrix clean
+.PHONY: help demo quick test readme prove calls generated faults lint matrix clean
 
 help:
 	@echo "make demo    install, migrate a real script, show the diff, train on 2 processes, prove it equivalent"
@@ -16,6 +16,7 @@ help:
 	@echo "make test    install, run the whole test suite; with TFDP_TESTS_EXEC=1 no process of it is a fork"
 	@echo "make readme  paste the README's commands into a fresh copy of this checkout, install included"
 	@echo "make prove   prove every fixture script on 2 and 3 processes in both modes, and its mutants wrong"
+	@echo "make calls   train many kinds of models on sharded calls and in one process, and break the runtime in many ways"
 	@echo "make generated  many generated scripts of each kind, others at each run, and proofs of some"
 	@echo "make faults  what one rank can do wrong, on 2, 3 and 4 processes: time to the error, and the message"
 	@echo "make lint    ruff, mypy --strict and the contract between rooms (import-linter)"
@@ -40,8 +41,8 @@ test: $(STAMP)
 	@$(BIN)/python -m pytest -q $(TWO) tests/unit tests/generated
 	@echo "== One process, real ranks, command line"
 	@$(BIN)/python -m pytest -q $(TWO) tests/single tests/parallel tests/cli
-	@echo "== Proofs of the fixture scripts, a sample (all of them: make prove)"
-	@$(BIN)/python -m pytest -q $(TWO) tests/proofs --sample
+	@echo "== Samples: proofs of the fixture scripts (all: make prove), kinds of training on sharded calls (all: make calls)"
+	@$(BIN)/python -m pytest -q $(TWO) tests/proofs tests/calls --sample
 
 readme:
 	@$(PYTHON) tests/readme.py
@@ -49,6 +50,10 @@ readme:
 prove: $(STAMP)
 	@echo "== Proofs of all fixture scripts, both modes, on 2 and 3 processes, and what each mutant fails by"
 	@$(BIN)/python -m pytest -q $(TWO) tests/proofs
+
+calls: $(STAMP)
+	@echo "== All kinds of training on sharded calls against one process, on 2 and 3 workers, and mutants of the runtime"
+	@$(BIN)/python -m pytest -q $(TWO) tests/calls
 
 generated: $(STAMP)
 	@TFDP_GENERATED=40 TFDP_GENERATED_PROOFS=10 TFDP_GENERATED_SEED=$$$$ $(BIN)/python -m pytest -q $(TWO) tests/generated

@@ -1,4 +1,4 @@
-"""Which tests one process of pytest-xdist runs, and those whose Python processes are forks."""
+"""A sample of tests, which tests one process of pytest-xdist runs, and those whose Python processes are forks."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -7,9 +7,16 @@ import pytest
 from forking.client import EXEC, in_use
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--sample", action="store_true", help="few of the proofs, mutants and kinds of training")
+
+
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With `--dist loadgroup` those of a file, unless they say otherwise."""
+    """With `--sample` those marked so; with `--dist loadgroup` those of a file, unless they say otherwise."""
+    if config.getoption("--sample"):
+        config.hook.pytest_deselected(items=[item for item in items if not item.get_closest_marker("sample")])
+        items[:] = [item for item in items if item.get_closest_marker("sample")]
     if not config.pluginmanager.hasplugin("xdist"):  # as where the wheel's own tests run: nothing to group for
         return
     for item in items:

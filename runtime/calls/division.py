@@ -40,11 +40,6 @@ class _Given(NamedTuple):
     by_rows: tuple[bool, ...]
 
     @property
-    def rows(self) -> Any:
-        """The batch's length."""
-        return length(next(each for each, rows in zip(self.leaves, self.by_rows, strict=True) if rows))
-
-    @property
     def kind(self) -> Any:
         """What a look holds for: values but numbers, and which tensors there are."""
         return tuple(map(_kind, self.leaves, self.by_rows))
@@ -134,7 +129,7 @@ def _agreed(found: Found, callee: Callee) -> Found:
 
 
 def _divided(callee: Callee, given: _Given, found: Found) -> Any:
-    split, name = divided(given.rows), callee.name
+    split, name = divided(_rows(given)), callee.name
     leaves = []
     for index, (each, by_rows) in enumerate(zip(given.leaves, given.by_rows, strict=True)):
         if is_tensor(each):
@@ -162,3 +157,14 @@ def _entering(leaf: Any, by_rows: bool, split: Split, name: str) -> Any:
 
 def _leaving(leaf: Any, factor: int, split: Split, name: str) -> Any:
     return carried.moved(leaf, lambda each: every(each, split.times(factor), name)) if factor else leaf
+
+
+def _rows(given: _Given) -> Any:
+    """The batch's length. Tensors of which it is not known before must have it."""
+    first, *others = (length(each) for each, rows in zip(given.leaves, given.by_rows, strict=True) if rows)
+    unknown = [each for each in others if not isinstance(each, int)]
+    if not unknown:
+        return first
+    message = "tensors of a divided call have different lengths"
+    with tf.control_dependencies([tf.debugging.assert_equal(each, first, message) for each in unknown]):
+        return tf.identity(first)

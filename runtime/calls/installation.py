@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..job import current
 from .averages import average_gradients
+from .compiled import watch_custom_gradients, watch_functions, watch_values
 from .draws import watch_draws
 from .entropy import common_entropy
 from .keras_layers import hook_layers
@@ -16,6 +17,9 @@ def install() -> None:
     common_entropy(current().seed)
     watch_draws()
     watch_pfor()
+    watch_functions()
+    watch_custom_gradients()
+    watch_values()
     keep_out_of_xla()
     average_gradients()
     hook_layers()

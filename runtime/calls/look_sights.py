@@ -23,6 +23,7 @@ class Whole:
         self.draws: list[tuple[tuple[str, int | None], Tensor]] = []
         self.moments: list[Moments] = []
         self.lookups: list[tuple[int, int]] = []
+        self.stateless = False
 
     def drawn(self, draw: Draw) -> Tensor:
         """What would be drawn; no generator's state is changed."""
@@ -40,6 +41,13 @@ class Whole:
         self.lookups.append((id(layer), int(rows.shape[0]) if rows.shape.rank else 0))
         return look_up(rows)
 
+    def compiled(self, stateless: bool) -> None:
+        """Remembered."""
+        self.stateless |= stateless
+
+    def key(self) -> None:
+        """Functions run eagerly in a look."""
+
     def refuse(self, what: str) -> None:
         """The answer of the look."""
         raise Undivided(what)
@@ -52,8 +60,11 @@ class Whole:
 class Part:
     """Sees some rows of the batch that a `Whole` has seen."""
 
-    def __init__(self, seen: Whole, split: Split, rank: int) -> None:
-        self._seen, self._split, self._rank = seen, split, rank
+    def __init__(self, seen: Whole, split: Split, rank: int, kind: Pattern | None = None) -> None:
+        """`kind` is given where it is known; then what is looked up for each row is kept, and watched."""
+        self._split, self._rank, self._kind = split, rank, kind
+        self.found: list[Tensor] = []
+        self.watch: Callable[[Tensor], None] = lambda _: None
         self._draws, self._lookups = iter(seen.draws), iter(seen.lookups)
         self._moments = iter(seen.moments)
         self.own_moments: list[Moments] = []
@@ -94,7 +105,17 @@ class Part:
         self._remember(
             self.lookups, key, by_rows is not None, f"{layer.name} looks up for each row and for all of them"
         )
-        return look_up(rows)
+        found = tf.identity(look_up(rows))
+        if self._kind is not None and by_rows is not None and found.dtype.is_floating:
+            self.watch(found)
+            self.found.append(found)
+        return found
+
+    def compiled(self, stateless: bool) -> None:
+        """The whole's is seen."""
+
+    def key(self) -> None:
+        """Functions run eagerly in a look."""
 
     def refuse(self, what: str) -> None:
         """The answer of the look."""
@@ -136,6 +157,12 @@ class Again:
             self.watch(found)
             self.found.append(found)
         return found
+
+    def compiled(self, stateless: bool) -> None:
+        """The whole's is seen."""
+
+    def key(self) -> None:
+        """Functions run eagerly in a look."""
 
     def refuse(self, what: str) -> None:
         """The answer of the look."""

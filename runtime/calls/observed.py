@@ -31,11 +31,14 @@ class Observer:
         self.written: list[Any] = []
         self.reasons: list[str] = []
 
-    def seen(self, kind: str, inputs: Any, _: Any, outputs: Any, op_name: Any = None, graph: Any = None) -> None:
+    def seen(
+        self, kind: str | bytes, inputs: Any, _: Any, outputs: Any, op_name: Any = None, graph: Any = None
+    ) -> None:
         """An operation has been executed."""
         if graph is not None:  # an operation of a graph that is made: op_name is its name
             return
         del op_name
+        kind = kind.decode() if isinstance(kind, bytes) else kind  # TensorFlow gives either
         for each in inputs:
             if each.dtype in _HANDLES:
                 continue

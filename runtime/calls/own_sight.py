@@ -71,6 +71,14 @@ class Own:
         split = self._split.times(self._factor(length(rows)))
         return own(look_up(every(rows, split, self._name)), split, self._name)
 
+    def key(self) -> Any:
+        """Lengths that are tensors belong to one graph."""
+        known = all(isinstance(each, int) for each in self._split)
+        return (*self._split, id(self._pattern), self._name) if known else None
+
+    def compiled(self, stateless: bool) -> None:
+        """Functions run eagerly in a look only."""
+
     def refuse(self, what: str) -> None:
         """It cannot be divided any more: what it has begun has been done."""
         raise TfdpError(

@@ -51,6 +51,12 @@ class Sight(Protocol):
     def looked_up(self, layer: Any, rows: Tensor, look_up: Callable[[Tensor], Tensor]) -> Tensor:
         """What `look_up(rows)` is to this call: a layer's lookup in a table that is trained."""
 
+    def key(self) -> Any:
+        """By what traces of functions inside can be used again; None where they cannot."""
+
+    def compiled(self, stateless: bool) -> None:
+        """It calls a `tf.function`, which may have been traced where nothing is assigned or drawn."""
+
     def refuse(self, what: str) -> None:
         """The call does what keeps it from being divided, such as adding a loss.
 

@@ -1,4 +1,4 @@
-"""Options and the table of the proofs of all fixture scripts: `make prove` runs all, `--sample` a part of them."""
+"""The table of the proofs of all fixture scripts: `make prove` runs all, `--sample` (../conftest.py) a part of them."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -13,16 +13,6 @@ _HEAD = (
     "| script | mode | N | case | gradient | loss | update | result | cause |",
     "|---|---|---|---|---|---|---|---|---|",
 )
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--sample", action="store_true", help="one proof of each fixture script, and few mutants")
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.getoption("--sample"):
-        config.hook.pytest_deselected(items=[item for item in items if not item.get_closest_marker("sample")])
-        items[:] = [item for item in items if item.get_closest_marker("sample")]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

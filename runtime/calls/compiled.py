@@ -1,0 +1,114 @@
+"""What TensorFlow keeps of a call beyond it: traces of a `tf.function` inside, gradients that functions define, values.
+
+A `tf.function` that a divided call calls must not be traced for whole batches, and the other way round. A gradient that
+is defined by a function computes again what the call has computed, after it has ended. And what Python reads of some
+rows is no value of the batch.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from typing import Any
+
+import tensorflow as tf
+
+from ..foundation import is_users
+from . import sight
+
+_STATELESS = "_tfdp_traced_without_state"  # of a tf.function
+_TRACES = "_tfdp_traces"  # of a tf.function: those for divided calls, by what they see
+
+
+def watch_functions() -> None:
+    """From now on each kind of sight has traces of its own. The class of what `tf.function` gives is private."""
+    from tensorflow.python.eager.polymorphic_function import polymorphic_function
+
+    function = polymorphic_function.Function
+    original = function.__call__
+
+    @functools.wraps(original)
+    def called(self: Any, *arguments: Any, **options: Any) -> Any:
+        here = sight.now()
+        if here is None:
+            if _keeps_no_state():
+                vars(self)[_STATELESS] = True
+            return original(self, *arguments, **options)
+        if tf.config.functions_run_eagerly():
+            here.compiled(_STATELESS in vars(self))
+            return original(self, *arguments, **options)
+        traces = vars(self).setdefault(_TRACES, {})
+        key = here.key()
+        found = traces.get(key)
+        if found is None:
+            # Without the signature, which may name the length of the whole batch.
+            found = tf.function(self._python_function, autograph=self._autograph)
+            if key is not None:
+                traces[key] = found
+        return original(found, *arguments, **options)
+
+    function.__call__ = called
+
+
+def _keeps_no_state() -> bool:
+    """Whether Keras 3 builds a layer by calling it, in which nothing is assigned or drawn: what is traced then, it uses
+    again when it trains. It has no public function for it."""
+    scope = sys.modules.get("keras.src.backend.common.stateless_scope")
+    return scope is not None and bool(scope.in_stateless_scope())
+
+
+def watch_custom_gradients() -> None:
+    """From now on a gradient that a function defines is computed with the sight of the call that it belongs to."""
+    from tensorflow.python.ops import custom_gradient as module
+
+    original = module.custom_gradient
+
+    @functools.wraps(original)
+    def custom_gradient(f: Any = None) -> Any:
+        return custom_gradient if f is None else original(_with_sight(f))
+
+    # Where TensorFlow itself defines gradients so, as tf.recompute_grad does, it looks the name up there.
+    module.custom_gradient = custom_gradient
+    tf.custom_gradient = custom_gradient
+
+
+def _with_sight(f: Any) -> Any:
+    @functools.wraps(f)
+    def called(*arguments: Any, **options: Any) -> Any:
+        result, gradient = f(*arguments, **options)
+        here = sight.now()
+        if here is None:
+            return result, gradient
+
+        def seeing(*upstream: Any, **more: Any) -> Any:
+            with sight.seen(here):
+                return gradient(*upstream, **more)
+
+        return result, seeing
+
+    return called
+
+
+def watch_values() -> None:
+    """From now on what the script's own Python reads inside a call keeps it from being divided."""
+    from tensorflow.python.framework import ops
+
+    tensor = ops._EagerTensorBase
+    original = tensor._numpy
+
+    @functools.wraps(original)
+    def read(self: Any) -> Any:
+        here = sight.now()
+        if here is not None and _is_read_by_user(ops.__file__):
+            here.refuse("reads values in Python")
+        return original(self)
+
+    tensor._numpy = read
+
+
+def _is_read_by_user(operators: str) -> bool:
+    """Whether the next caller outside the file that defines `bool(tensor)` and the like is the user's."""
+    frame: Any = sys._getframe(2)
+    while frame is not None and frame.f_code.co_filename == operators:
+        frame = frame.f_back
+    return frame is not None and is_users(frame.f_code.co_filename)

@@ -1,0 +1,78 @@
+"""Whether workers have trained what one process trains: array by array, step by step. Imports no TensorFlow."""
+
+import numpy as np
+
+SHOWN = 5
+NOTHING = "nothing in this script could be sharded"
+
+
+def wrong(kind, reference, outcome, *, exactly=False):
+    """Why several workers' outcome is not that of the reference, in words; empty where it is."""
+    (alone,) = reference.ranks or (None,)
+    if alone is None or alone.error:
+        return f"one process alone cannot train it:\n{alone.error if alone else reference.output}"
+    if not outcome.ranks:
+        return f"the workers did not end it alike; the launch said:\n{outcome.output}"
+    if outcome.ranks[0].error:
+        return _errors(kind, outcome.ranks)
+    for rank, said in enumerate(outcome.ranks):
+        found = list(differences(alone.arrays, said.arrays, 0.0 if exactly else kind.bound))
+        if found:
+            more = f"\n  and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+            return f"rank {rank} differs from one process:\n  " + "\n  ".join(found[:SHOWN]) + more
+    return "" if exactly else _undivided(kind, outcome.ranks)
+
+
+def _errors(kind, ranks):
+    allowed = kind.may_refuse if kind.divided else (*kind.may_refuse, NOTHING)
+    if all(said.refused and any(words in said.said for words in allowed) for said in ranks):
+        return ""
+    return "\n".join(f"--- rank {rank} ---\n{said.error}" for rank, said in enumerate(ranks))
+
+
+def _undivided(kind, ranks):
+    """Nothing was divided where something should be, or what was is not the same on all workers."""
+    if any(said.report != ranks[0].report for said in ranks):
+        return f"the workers divide different layers: {[said.report for said in ranks]}"
+    if kind.divided and not any(not reason for *_, reason in ranks[0].report):
+        return f"nothing was divided: {ranks[0].report}"
+    return ""
+
+
+def differences(wanted, found, bound):
+    """Those arrays that differ by more than bound, relative to the largest number in the same model, step or loss."""
+    if list(wanted) != list(found):
+        yield f"other arrays: {sorted(set(wanted) ^ set(found))[:SHOWN] or 'in another order'}"
+        return
+    scales = _scales(wanted)
+    for name, array in wanted.items():
+        difference = _difference(array, found[name])
+        if difference > bound * scales[_thing(name)]:
+            yield f"{name}: {difference:.2e} of {scales[_thing(name)]:.2e}"
+
+
+def _thing(name):
+    """The step and the model, optimizer or loss that an array is of: of one whose gradient is zero, all is rounding."""
+    return name.partition(".")[0]
+
+
+def _scales(arrays):
+    scales = {}
+    for name, array in arrays.items():
+        if array.dtype.kind == "f" and array.size:
+            scales[_thing(name)] = max(scales.get(_thing(name), 0.0), float(np.nanmax(np.abs(array), initial=0.0)))
+        else:
+            scales.setdefault(_thing(name), 0.0)
+    return scales
+
+
+def _difference(wanted, found):
+    """The largest; infinite where the arrays cannot be compared or numbers that are no floats differ."""
+    if wanted.shape != found.shape or wanted.dtype != found.dtype:
+        return np.inf
+    if wanted.dtype.kind != "f":
+        return 0.0 if np.array_equal(wanted, found) else np.inf
+    if not np.array_equal(np.isfinite(wanted), np.isfinite(found)):
+        return np.inf
+    apart = np.where(np.isfinite(wanted), np.abs(wanted.astype("f8") - found.astype("f8")), 0.0)
+    return float(apart.max(initial=0.0))

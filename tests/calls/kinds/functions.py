@@ -1,0 +1,114 @@
+"""Raw variables and functions of them, which are no layers: wrapped in `by_rows`, or computed by all workers."""
+
+import numpy as np
+import tensorflow as tf
+
+from . import KERAS, L, by_rows, examples, kind, mlp, some, square
+
+X, Y = examples()
+
+
+def trained_by_hand(net, weights, graph=False, loss=square):
+    """Weights that are no model's, by an update that is no optimizer's."""
+
+    def step(rows, wanted):
+        with tf.GradientTape() as tape:
+            value = loss(net(rows), wanted)
+        for weight, found in zip(weights, tape.gradient(value, weights), strict=True):
+            weight.assign_sub(0.1 * found)
+        return value
+
+    step = tf.function(step) if graph else step
+    for _ in range(3):
+        yield list(weights), step(*some(9, X, Y))
+
+
+def variables():
+    numbers = np.random.RandomState(0)
+    return tf.Variable(numbers.randn(8, 6)), tf.Variable(numbers.randn(6, 1))
+
+
+@kind(sample=True)
+def function_of_raw_variables():
+    first, second = weights = variables()
+    yield from trained_by_hand(by_rows(lambda rows: tf.tanh(rows @ first) @ second), weights)
+
+
+@kind
+def function_of_raw_variables_in_a_graph():
+    first, second = weights = variables()
+
+    def loss(out, wanted):
+        return tf.sqrt(square(out, wanted)) + 0.1 * tf.reduce_sum(first**2)
+
+    net = by_rows(lambda rows: tf.nn.dropout(tf.tanh(rows @ first), 0.3) @ second)
+    yield from trained_by_hand(net, weights, graph=True, loss=loss)
+
+
+@kind(divided=False)
+def function_of_rows_that_meet():
+    first, second = weights = variables()
+
+    def net(rows):
+        hidden = tf.tanh(rows @ first)
+        return (hidden - tf.reduce_mean(hidden, 0)) @ second
+
+    yield from trained_by_hand(by_rows(net), weights)
+
+
+@kind(divided=False)
+def raw_variables():
+    weight, bias = weights = tf.Variable(np.zeros((8, 1))), tf.Variable(np.zeros(1))
+    yield from trained_by_hand(lambda rows: rows @ weight + bias, weights)
+
+
+@kind
+def raw_variables_beside_a_model():
+    """A prior that is nobody's, in a loss with a model's outputs."""
+    net, scale = mlp(8, 1), tf.Variable(np.ones(1))
+    net.build((None, 8))
+    raw = [v.value if KERAS == 3 else v for v in net.trainable_variables]
+    yield from trained_by_hand(lambda rows: net(rows) * scale + 0.1 * scale**2, [*raw, scale], graph=True)
+
+
+class Module(tf.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = variables()
+
+    def __call__(self, rows, *, scale=1.0):
+        return {"out": tf.nn.relu(rows["x"] @ self.first) @ self.second * scale, "rows": rows["x"]}
+
+
+@kind
+def module_of_tensorflow_with_dictionaries():
+    module = Module()
+    called = by_rows(lambda rows: module(rows, scale=0.5))
+
+    def loss(out, wanted):
+        return square(out["out"], wanted) + 0.01 * tf.reduce_mean(tf.math.reduce_std(out["out"], 0)) * out["rows"][0, 0]
+
+    yield from trained_by_hand(lambda rows: called({"x": rows}), module.trainable_variables, loss=loss)
+
+
+@kind
+def function_of_several_batches():
+    """Two batches of one length, and a table that is none."""
+    first, second = weights = variables()
+    table = tf.constant(np.random.RandomState(1).rand(3, 6))
+
+    @by_rows
+    def alike(left, right, table):
+        return tf.reduce_sum((left @ first) * (right @ first) @ tf.transpose(table), 1, keepdims=True)
+
+    yield from trained_by_hand(lambda rows: alike(rows, rows**2, table) + rows[:, :6] @ second, weights)
+
+
+@kind
+def layers_within_a_function():
+    """`by_rows` around calls of layers: the function is the outermost call."""
+    first, _ = variables()
+    head = L.Dense(1)
+    head.build((None, 6))
+    raw = [v.value if KERAS == 3 else v for v in head.trainable_variables]
+    yield from trained_by_hand(by_rows(lambda rows: head(tf.tanh(rows @ first))), [first, *raw])

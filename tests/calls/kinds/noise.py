@@ -1,0 +1,154 @@
+"""Layers that draw: each worker has its rows of what one process draws for the whole batch."""
+
+import numpy as np
+import tensorflow as tf
+
+from . import L, compiled, descend, examples, fitted, keras, kind, some, trained
+
+
+def between(*layers, width=8):
+    return keras.Sequential([L.Dense(width, activation="relu"), *layers, L.Dense(1)])
+
+
+def images(count=24):
+    numbers = np.random.RandomState(0)
+    return numbers.rand(count, 6, 6, 2), numbers.rand(count, 1)
+
+
+def sequences(count=24):
+    numbers = np.random.RandomState(0)
+    return numbers.rand(count, 5, 3), numbers.rand(count, 1)
+
+
+@kind
+def dropout():
+    yield from trained(between(L.Dropout(0.4), L.Dense(8), L.Dropout(0.2, seed=3)), *examples())
+
+
+@kind(sample=True)
+def dropout_in_a_graph_with_uneven_rows():
+    yield from trained(between(L.Dropout(0.4)), *examples(), graph=True, count=11)
+
+
+@kind
+def dropout_of_whole_rows():
+    yield from trained(between(L.Dropout(0.5, noise_shape=(None, 1))), *examples())
+
+
+@kind
+def dropout_of_the_same_columns():
+    """One mask for all rows of the batch."""
+    yield from trained(between(L.Dropout(0.5, noise_shape=(1, 8))), *examples())
+
+
+@kind
+def gaussian_noise_and_dropout():
+    yield from trained(between(L.GaussianNoise(0.3), L.GaussianDropout(0.2)), *examples(), count=9)
+
+
+@kind
+def alpha_dropout():
+    yield from trained(between(L.AlphaDropout(0.3)), *examples(), count=9)
+
+
+@kind
+def spatial_dropout_1d():
+    net = keras.Sequential([L.Conv1D(6, 2), L.SpatialDropout1D(0.4), L.Flatten(), L.Dense(1)])
+    yield from trained(net, *sequences(), count=9)
+
+
+@kind
+def spatial_dropout_2d():
+    net = keras.Sequential([L.Conv2D(6, 3), L.SpatialDropout2D(0.4), L.Flatten(), L.Dense(1)])
+    yield from fitted(compiled(net), *images(), batch_size=7, epochs=1)
+
+
+@kind
+def random_images():
+    """Layers that change images at random, in the model."""
+    augment = [L.RandomFlip("horizontal"), L.RandomContrast(0.2)]
+    net = keras.Sequential([*augment, L.Conv2D(4, 3), L.Flatten(), L.Dense(1)])
+    yield from trained(net, *images(), count=7, steps=2)
+
+
+class Noisy(L.Layer):
+    def call(self, x):
+        return x + 0.1 * tf.random.normal(tf.shape(x), dtype=x.dtype)
+
+
+@kind(sample=True)
+def raw_draws_in_a_layer():
+    yield from trained(between(Noisy()), *examples(), graph=True)
+
+
+class Seeded(L.Layer):
+    def call(self, x):
+        return x * tf.random.stateless_uniform(tf.shape(x), [1, 2], 0.5, 1.5, x.dtype) + tf.random.normal(
+            tf.shape(x), dtype=x.dtype, seed=5
+        )
+
+
+@kind
+def seeded_and_stateless_draws_in_a_layer():
+    yield from trained(between(Seeded()), *examples())
+
+
+class StochasticDepth(L.Layer):
+    """Whole rows are dropped; the mask is drawn with a seed generator of Keras."""
+
+    def __init__(self):
+        super().__init__()
+        self.seeds = keras.random.SeedGenerator(11)
+
+    def call(self, x, training=False):
+        if not training:
+            return x
+        kept = keras.random.uniform((keras.ops.shape(x)[0], 1), seed=self.seeds, dtype=x.dtype)
+        return x * tf.floor(0.8 + kept)
+
+
+@kind(keras=3)
+def stochastic_depth_with_a_seed_generator():
+    yield from trained(between(StochasticDepth()), *examples(), graph=True, count=9)
+
+
+class Both(keras.Model):
+    """Two calls of one layer that draws, in one call of the model."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.out, self.dropout = L.Dense(8), L.Dense(1), L.Dropout(0.3)
+
+    def call(self, x, training=False):
+        hidden = self.first(self.dropout(x, training=training))
+        return self.out(self.dropout(hidden, training=training) + self.dropout(hidden, training=training))
+
+
+@kind
+def one_dropout_called_three_times():
+    yield from trained(Both(), *examples())
+
+
+@kind
+def monte_carlo_dropout():
+    """Several draws for one batch, and their spread in the loss."""
+    x, y = examples()
+    net, optimizer = between(L.Dropout(0.3)), keras.optimizers.Adam(0.01)
+
+    def loss(rows, wanted):
+        drawn = tf.stack([net(rows, training=True) for _ in range(3)])
+        return tf.reduce_mean((tf.reduce_mean(drawn, 0) - wanted) ** 2 + tf.math.reduce_variance(drawn, 0))
+
+    for _ in range(3):
+        rows, wanted = some(10, x, y)
+        yield [net, optimizer], descend(optimizer, [net], lambda rows=rows, wanted=wanted: loss(rows, wanted))
+
+
+@kind
+def dropout_between_training_and_evaluation():
+    """What is drawn while nothing is recorded, between updates."""
+    x, y = examples()
+    net = between(L.Dropout(0.3), Noisy())
+    for things, loss in trained(net, x, y):
+        seen = net(tf.constant(x[:7]), training=True)
+        yield [*things, seen], loss

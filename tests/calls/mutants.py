@@ -1,0 +1,145 @@
+"""The runtime with one line changed: each such mutant trains something else, and kinds of training must show it."""
+
+import ast
+import pathlib
+import shutil
+import typing
+
+import tfdp.runtime
+
+ROOM = "calls"
+
+
+class Mutant(typing.NamedTuple):
+    """A mutation of `runtime/calls`.
+
+    old: stands exactly once in the module; `new` takes its place.
+    kinds: some of which must fail on two workers, by a difference; where `ends`, in any way.
+    """
+
+    name: str
+    module: str
+    old: str
+    new: str
+    kinds: tuple[str, ...]
+    ends: bool = False
+
+    def package(self, folder):
+        """A copy of the runtime with this mutation, for PYTHONPATH."""
+        original = pathlib.Path(tfdp.runtime.__file__).parent
+        copied = pathlib.Path(folder, "tfdp", "runtime")
+        shutil.copytree(original, copied, ignore=shutil.ignore_patterns("__pycache__"))
+        path = copied / ROOM / self.module
+        path.write_text(self.changed(path.read_text()))
+        return str(folder)
+
+    def changed(self, text):
+        """The module's text with the mutation, which Python can still read."""
+        assert text.count(self.old) == 1, f"{self.name}: {self.module} has {text.count(self.old)} of {self.old!r}"
+        changed = text.replace(self.old, self.new)
+        ast.parse(changed)
+        return changed
+
+
+MUTANTS = (
+    Mutant(
+        "gradient of `every` without N",
+        "rows.py",
+        "return _times(_without_padding(own(upstream, split, name), split))",
+        "return _without_padding(own(upstream, split, name), split)",
+        ("mean_square", "gradients_clipped_by_global_norm"),
+    ),
+    Mutant(
+        "gradient of `own` without its share",
+        "rows.py",
+        "return taken(value, split), lambda upstream: _over(every(upstream, split, name))",
+        "return taken(value, split), lambda upstream: every(upstream, split, name)",
+        ("halves_put_together",),
+    ),
+    Mutant(
+        "padded rows counted in gradients",
+        "rows.py",
+        "    if split.is_even:\n        return tensor\n    real =",
+        "    if True:\n        return tensor\n    real =",
+        ("dropout_in_a_graph_with_uneven_rows", "normalization_of_each_row"),
+    ),
+    Mutant(
+        "padded rows counted in statistics",
+        "own_sight.py",
+        "        if self._split.is_even:\n            return weights",
+        "        if True:\n            return weights",
+        ("batch_normalization_of_uneven_rows",),
+    ),
+    Mutant(
+        "statistics of a worker's rows",
+        "own_sight.py",
+        "return combined(counts, means, deviations)",
+        "return mine",
+        ("batch_normalization_of_images", "batch_normalization_of_frames"),
+    ),
+    Mutant(
+        "spread between workers left out",
+        "own_sight.py",
+        "return Moments(count, mean, tf.reduce_sum(deviations, 0) + apart)",
+        "return Moments(count, mean, tf.reduce_sum(deviations, 0))",
+        ("batch_normalization_of_frames",),
+    ),
+    Mutant(
+        "masks drawn per worker",
+        "own_sight.py",
+        "return taken(draw.make(tf.stack([split.whole, *sizes[1:]])), split)",
+        "return draw.make(tf.stack([split.own, *sizes[1:]]))",
+        ("dropout", "raw_draws_in_a_layer"),
+    ),
+    Mutant(
+        "logits left behind",
+        "carried.py",
+        "    if carried.logits is not None:\n        setattr(tensor, LOGITS, change(carried.logits))",
+        "",
+        ("saturated_keras_softmax", "saturated_loss_in_a_layer"),
+    ),
+    Mutant(
+        "operations left behind",
+        "carried.py",
+        "    if kind not in _ARGUMENTS:",
+        "    if True:",
+        ("saturated_raw_softmax",),
+    ),
+    Mutant(
+        "masks left behind",
+        "carried.py",
+        "    if carried.mask is not None:\n        setattr(tensor, MASK, change(carried.mask))",
+        "",
+        ("masks_between_calls",),
+    ),
+    Mutant(
+        "gradients of tables by own lookups",
+        "own_sight.py",
+        "return own(look_up(every(rows, split, self._name)), split, self._name)",
+        "return look_up(rows)",
+        ("embedding_with_adam", "slots_of_touched_rows_alone"),
+    ),
+    Mutant(
+        "gradients in the order that is asked for",
+        "averages.py",
+        "    dense.sort(",
+        "    sorted(dense, ",
+        ("weights_in_an_order_of_each_process",),
+        ends=True,
+    ),
+    Mutant(
+        "no agreement on the look",
+        "division.py",
+        "_agreed(look(callee.call, given.structure, given.by_rows, kept), callee)",
+        "look(callee.call, given.structure, given.by_rows, kept)",
+        ("layer_that_one_worker_takes_for_another",),
+        ends=True,
+    ),
+    Mutant(
+        "what a call uses whole gets its rows' gradient",
+        "rows.py",
+        "return tf.identity(value), lambda upstream: mean(upstream, name)",
+        "return tf.identity(value), lambda upstream: upstream",
+        ("table_that_is_learnt_by_another_model",),
+    ),
+)
