@@ -5,8 +5,10 @@ Only the file that is run is changed; what other files train by is looked for th
 
 from __future__ import annotations
 
+import ast
 import os
 import re
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 
 import libcst as cst
@@ -14,54 +16,107 @@ import libcst as cst
 from . import files
 from .facts import Script
 from .facts.program import Program, SourceFile, entered, leading
+from .facts.shared_run import OTHER_SYSTEMS
 from .facts.training import Elsewhere
 from .outputs import EffectKind
 
-_IMPORT = re.compile(rb"^[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import[ \t]|import[ \t]+(\w[\w.]*))", re.MULTILINE)
 _TRAINS = re.compile(rb"GradientTape|\.fit\(|train_on_batch|apply_gradients|\.minimize\(")
 _WRITES = frozenset(EffectKind) - {
     *(EffectKind.PRINT, EffectKind.SHOW, EffectKind.PROGRESS, EffectKind.FETCH, EffectKind.LATEST),
     *(EffectKind.FOLDER, EffectKind.FOLDER_OF_PATH),
 }
+_UNBOUND = "builtins"  # of which names are that nothing in a file binds: those of a star import
 _UP = 3  # folders above the script's own from which packages may be imported
-_DEEP = 3  # files one behind another
+_DEEP = 4  # files one behind another
+_MOST = 60  # files read for one script
+
+Told = dict[str, Elsewhere]
 
 
-def trained_by(path: str, source: bytes, depth: int = 0) -> Mapping[str, Elsewhere]:
+def trained_by(path: str, source: bytes) -> Mapping[str, Elsewhere]:
     """Dotted names that train, as the script at `path` imports them."""
-    found: dict[str, Elsewhere] = {}
-    for module in dict.fromkeys(m[1] or m[2] for m in _IMPORT.finditer(source)):
-        for name, file in _located(path, module.decode("ascii", "replace"), source):
-            found |= {f"{name}.{each}": told for each, told in _of_file(file, depth).items()}
-    return found
+    return _Beside().imported(path, source, 0)
 
 
-def _located(path: str, module: str, source: bytes) -> Iterator[tuple[str, str]]:
-    """The files that a module's name may lead to: itself, and those that are imported from it as a package."""
-    bare = module.lstrip(".")
-    level = len(module) - len(bare)
-    folders = _folders(path) if not level else [_above(path, level)]
-    parts = bare.split(".") if bare else []
-    for folder in folders:
-        base = os.path.join(folder, *parts)
-        if os.path.isfile(f"{base}.py") and os.path.abspath(f"{base}.py") != os.path.abspath(path):
-            yield module, f"{base}.py"
-            return
-        if os.path.isdir(base) and parts:
-            pattern = rb"from[ \t]+" + re.escape(module.encode()) + rb"[ \t]+import[ \t]+\(?([\w, \t]+)"
-            for names in re.findall(pattern, source):
-                for name in re.findall(r"\w+", names.decode("ascii", "replace")):
-                    if os.path.isfile(file := os.path.join(base, f"{name}.py")):
-                        yield f"{module}.{name}", file
-            return
+class _Beside:
+    """The files that one script leads to, each read once."""
+
+    def __init__(self) -> None:
+        self._told: dict[str, Told] = {}
+
+    def imported(self, path: str, source: bytes, depth: int) -> Told:
+        """What trains of all that a file imports, by the names that its facts give them."""
+        found: Told = {}
+        tree = _parsed(source)
+        folders = _folders(path, tree)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                for alias in node.names:
+                    found |= self._of_module(alias.name, folders, path, alias.name, depth)
+            elif isinstance(node, ast.ImportFrom):
+                module = "." * node.level + (node.module or "")
+                places = folders if not node.level else [_above(path, node.level)]
+                for alias in node.names:
+                    prefix = _UNBOUND if alias.name == "*" else module
+                    found |= self._of_module(node.module or "", places, path, prefix, depth)
+                    below = f"{node.module}.{alias.name}" if node.module else alias.name
+                    found |= self._of_module(below, places, path, f"{module}.{alias.name}", depth)
+        return found
+
+    def _of_module(self, module: str, folders: Iterable[str], path: str, prefix: str, depth: int) -> Told:
+        file = _located(module, folders)
+        if file is None or os.path.abspath(file) == os.path.abspath(path):
+            return {}
+        return {f"{prefix}.{name}": told for name, told in self._of_file(file, depth).items()}
+
+    def _of_file(self, file: str, depth: int) -> Told:
+        """What of a file trains: functions, methods as `Class.method`, a class by itself where making it trains."""
+        if file not in self._told:
+            self._told[file] = {}  # files that import one another
+            if depth < _DEEP and len(self._told) <= _MOST:
+                self._told[file] = self._read(file, depth)
+        return self._told[file]
+
+    def _read(self, file: str, depth: int) -> Told:
+        try:
+            with open(file, "rb") as stream:
+                data = stream.read()
+            text = files.decode(file, data).source
+            further = self.imported(file, data, depth + 1)
+            if not further and not (files.mentions_framework(data) and _TRAINS.search(data)):
+                return {}
+            script = Script(Program(SourceFile(cst.parse_module(text))), lambda: further)
+        except (OSError, files.UnreadableSource, cst.ParserSyntaxError):
+            return {}  # a file that cannot be read or parsed is no file of whose training anything is known
+        return _handed_on(script, _own(script, os.path.basename(file)) | _inherited(script, further), further)
 
 
-def _folders(path: str) -> list[str]:
+# --- where modules are ------------------------------------------------------------------------------------------------
+
+
+def _parsed(source: bytes) -> ast.Module:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError):
+        return ast.Module([], [])  # the caller says what is wrong with it
+
+
+def _folders(path: str, tree: ast.Module) -> list[str]:
+    """Where modules may be: beside the file, above it, and where it adds to `sys.path`."""
     here = os.path.dirname(os.path.abspath(path))
     found = [here]
     for _ in range(_UP):
         found.append(os.path.dirname(found[-1]))
-    return list(dict.fromkeys(found))
+    added = [os.path.join(folder, each) for folder in found for each in _added(tree)]
+    return list(dict.fromkeys(found + added))
+
+
+def _added(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in {"sys.path.append", "sys.path.insert"}:
+            yield from (a.value for a in node.args if isinstance(a, ast.Constant) and isinstance(a.value, str))
 
 
 def _above(path: str, level: int) -> str:
@@ -71,38 +126,67 @@ def _above(path: str, level: int) -> str:
     return folder
 
 
-def _of_file(file: str, depth: int) -> dict[str, Elsewhere]:
-    """What of a file trains: its functions, and methods as `Class.method`; the class itself where making it trains."""
-    try:
-        with open(file, "rb") as stream:
-            data = stream.read()
-        text = files.decode(file, data).source
-        further = trained_by(file, data, depth + 1) if depth < _DEEP else {}
-        if not further and not (files.mentions_framework(data) and _TRAINS.search(data)):
-            return {}
-        script = Script(Program(SourceFile(cst.parse_module(text))), lambda: further)
-    except (OSError, files.UnreadableSource, cst.ParserSyntaxError, RecursionError):
-        return {}  # a file that cannot be read or parsed is no file of whose training anything is known
+def _located(module: str, folders: Iterable[str]) -> str | None:
+    parts = module.split(".") if module else []
+    bases = (os.path.join(folder, *parts) for folder in folders)
+    tries = (file for base in bases for file in (f"{base}.py", os.path.join(base, "__init__.py")))
+    return next((file for file in tries if os.path.isfile(file)), None)
+
+
+# --- what trains in one file ------------------------------------------------------------------------------------------
+
+
+def _own(script: Script, name: str) -> Told:
+    """The functions and methods in which a file trains, and those that lead there."""
     ways = leading(script.origins, script.on_calls.training.steps)
-    name, writes = os.path.basename(file), _writes(script, ways)
+    writes = _writes(script, ways)
     wrote = f"{name}:{script.position(writes)[0]}" if writes is not None else ""
-    found: dict[str, Elsewhere] = {}
+    others = [p for p in script.on_calls.problems if p.code in OTHER_SYSTEMS]
+    system = f"{name}:{script.position(others[0].node)[0]}: {others[0].reason}" if others else ""
+    code = others[0].code if others else ""
+    found: Told = {}
     for node in ways:
         if (named := _named(script, node)) is not None:
-            found.setdefault(named, Elsewhere(f"{name}:{script.position(node)[0]}", wrote))
+            found.setdefault(named, Elsewhere(f"{name}:{script.position(node)[0]}", wrote, system, code))
     return found
 
 
 def _named(script: Script, node: cst.CSTNode) -> str | None:
-    """How a file that imports this one calls the function around a node."""
-    function = script.index.enclosing_function(node)
-    if function is None:
+    """How a file that imports this one calls the outermost function around a node."""
+    around = [n for n in script.index.ancestors(node) if isinstance(n, cst.FunctionDef)]
+    if not around:
         return None
-    owner = script.index.enclosing_class(function)
-    name = function.name.value
+    owner, name = script.index.enclosing_class(around[-1]), around[-1].name.value
     if owner is None:
-        return name if script.index.enclosing_function(function) is None else None
+        return name
     return owner.name.value if name == "__init__" else f"{owner.name.value}.{name}"
+
+
+def _inherited(script: Script, further: Told) -> Told:
+    """Methods that classes of a file have of classes that it imports."""
+    found: Told = {}
+    for owner in script.index.classes:
+        for base in filter(None, script.origins.bases(owner)):
+            of_base = ((name, told) for name, told in further.items() if name.startswith(f"{base}."))
+            found |= {owner.name.value + name.removeprefix(base): told for name, told in of_base}
+    return found
+
+
+def _handed_on(script: Script, found: Told, further: Told) -> Told:
+    """The same with methods that other classes of the file inherit, and with what it imports for others."""
+    below: Told = {}
+    for name, told in found.items():
+        owner, _, method = name.partition(".")
+        of_name = (c for c in script.index.classes if c.name.value == owner)
+        heirs = (c for o in of_name for c in script.index.classes if c is not o and script.origins.descends(c, o))
+        below |= {f"{c.name.value}.{method}" if method else c.name.value: told for c in heirs}
+    found = below | found
+    for local, definitions in script.index.definitions[script.program.entry.module].items():
+        for api in (d.api for d in definitions if d.kind == "import" and d.api):
+            same = ((name, told) for name, told in further.items() if name == api or name.startswith(f"{api}."))
+            found |= {local + name.removeprefix(api): told for name, told in same}
+    unbound = ((name, told) for name, told in further.items() if name.startswith(f"{_UNBOUND}."))
+    return found | {name.removeprefix(f"{_UNBOUND}."): told for name, told in unbound}
 
 
 def _writes(script: Script, ways: Iterable[cst.CSTNode]) -> cst.CSTNode | None:

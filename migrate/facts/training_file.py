@@ -17,10 +17,22 @@ from .hazards import Drift, Mixing
 from .keras import Fitted, KerasStepping, Xla
 from .losses import BatchUses, KerasLosses, KerasReductions, Losses, Noise, Reductions, SharedTotals
 from .outputs import Trains, Written
-from .program import Index, Names, Origins, Problem, Program, argument, backward, is_off, method, nodes, receiver
+from .program import Index, Names, Origins, Problem, Program, argument, backward, is_off, nodes
 from .rates import Changes, Rate, RateChanges, Rates
 from .sameness import Seeding, Seedings
-from .training import Devices, Elsewhere, Entry, Gradient, Loops, State, TrainingLoop, entry, gradients, reached
+from .training import (
+    Devices,
+    Elsewhere,
+    Entry,
+    Gradient,
+    Loops,
+    State,
+    TrainingLoop,
+    entry,
+    gradients,
+    imported_training,
+    reached,
+)
 
 DP = "tfdp.runtime."
 
@@ -75,18 +87,10 @@ class TrainingFile:
         return self._loops
 
     @cached_property
-    def elsewhere(self) -> dict[cst.Call, Elsewhere]:
-        """The calls that train in another file, by functions, or methods of objects, that are imported from there."""
+    def elsewhere(self) -> dict[cst.CSTNode, Elsewhere]:
+        """Where the file trains by functions, or methods of objects, that it imports."""
         known = self._elsewhere()
-        named = ((call, self._names_of(call)) for call in self.index.calls) if known else ()
-        return {call: told for call, names in named for told in filter(None, map(known.get, names))}
-
-    def _names_of(self, call: cst.Call) -> list[str]:
-        """What a call may be called by, where the file imports it: `steps.train`, `steps.Trainer.train`."""
-        if api := self.origins.called(call):
-            return [api]
-        name = method(call)
-        return [f"{self.origins.called(o.node)}.{name}" for o in self.origins.of(receiver(call))] if name else []
+        return imported_training(self.origins, known) if known else {}
 
     def state(self, loop: TrainingLoop) -> tuple[cst.CSTNode, list[str] | None]:
         """The statement before which what a loop trains is brought into step on all workers, and the names that models

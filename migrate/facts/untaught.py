@@ -9,7 +9,7 @@ from .data import Chain
 from .other_training import other_training
 from .program import Problem, Unknown, argument, last_name, method, receiver, unfollowed
 from .sameness import local_decisions
-from .training import Untaped, changes_its_sources
+from .training import Gradient, Untaped, changes_its_sources
 from .training_file import TrainingFile
 
 _BY_HAND = "migrate this part by hand with tfdp.runtime; the automatic rule for it does not exist yet"
@@ -120,10 +120,18 @@ def escaped(script: TrainingFile) -> list[Problem]:
     reason = "gradients leave the file here; cannot tell whether they reach an update"
     next_step = "apply them in this file, or average them by hand with dp.DistributedGradientTape"
     leaving = (g for g in script.gradients if g.escapes and not g.updates and not g.wrapped)
-    found = (
-        g for g in leaving if isinstance(g.sources, cst.Attribute) and last_name(g.sources) in VARIABLE_COLLECTIONS
-    )
+    found = (g for g in leaving if _of_variables(g) or any(_is_update(e) for e in g.escapes))
     return [Problem("TFDP030", g.escapes[0], reason, next_step) for g in found]
+
+
+def _of_variables(gradient: Gradient) -> bool:
+    sources = gradient.sources
+    return isinstance(sources, cst.Attribute) and last_name(sources) in VARIABLE_COLLECTIONS
+
+
+def _is_update(place: cst.CSTNode) -> bool:
+    """`optimizer.apply_gradients(…)` of an optimizer that is not known: no other library's method has that name."""
+    return isinstance(place, cst.Call) and method(place) == "apply_gradients"
 
 
 def unwrapped(script: TrainingFile) -> list[Problem]:

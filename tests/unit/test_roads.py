@@ -162,6 +162,17 @@ def test_what_trains_in_a_file_beside_it_goes_by_calls(tmp_path: Path) -> None:
     library = engine.migrate(str(helper), helper.read_bytes())
     assert [f.code for f in library.findings] == ["TFDP001"]
     helper.write_text(helper.read_text() + "        tf.io.write_file('done', 'yes')\n")
+    (tmp_path / "package" / "__init__.py").write_text("from .steps import Trainer\n\n\nclass Own(Trainer):\n    pass\n")
+    for other in (
+        "from package import Trainer\ntrain = Trainer().train\nTrainer().train(batches)\n",
+        "from package import *\nOwn().train(batches)\n",
+        "import package.steps as steps\n\n\nclass Mine(steps.Trainer):\n    pass\n\n\nMine().train(batches)\n",
+        "from package.steps import Trainer\nways = {'own': Trainer.train}\nways['own'](Trainer(), batches)\n",
+    ):
+        assert found(other).road == "calls", other
+    assert not found("from package import Trainer\nprint(Trainer().size())\n").trains
     writes = found(run.format("trainer.train(batches)"))
     assert [f.code for f in writes.findings] == ["TFDP050"]
     assert "writes, on every worker" in writes.findings[0].message
+    helper.write_text(helper.read_text() + "        tf.distribute.MirroredStrategy()\n")
+    assert [f.code for f in found(run.format("trainer.train(batches)")).findings] == ["TFDP070"]

@@ -6,10 +6,10 @@ import re
 
 import libcst as cst
 
-from ...catalogue import Kind
-from ..apis import HASHES
+from ...catalogue import SAVES, Kind
+from ..apis import HASHES, LEAVES_OBJECT, MODEL_ONLY_READS
 from ..data import Chain, Datasets
-from ..program import Frames, Origins, literal_key, receiver
+from ..program import Addition, Frames, Origins, literal_key, method, receiver
 from .marks import SAME, Mark, Marks
 from .values import Sameness
 
@@ -19,6 +19,9 @@ _DIFFER = frozenset({Mark.PROCESS, Mark.CHANCE})
 _FILES = re.compile(r"glob\.|pathlib(?!\.PurePath)|tensorflow\.(train|io)\.|tempfile\.|os\.|builtins\.open$")
 _SEEDED = re.compile(r"(tensorflow|keras|numpy)\.random\.|random\.(?!SystemRandom)")
 """Made of the job's one seed, also where the script gives none."""
+
+
+_LEAVE_IT = LEAVES_OBJECT.union(MODEL_ONLY_READS, *SAVES.values())
 
 
 class SameData(Sameness):
@@ -56,6 +59,12 @@ class SameData(Sameness):
 
     def _is_one_of(self, node: cst.BaseExpression, dicts: list[cst.Dict]) -> bool:
         return any(o.node in dicts for o in self._origins.of(node))
+
+    def added(self, addition: Addition, frames: Frames) -> Marks:
+        """What is given to a method that saves or reads an object is not put into it: the path of a model's file."""
+        place = addition.place
+        kept = isinstance(place, cst.Call) and method(place) in _LEAVE_IT
+        return SAME if kept else super().added(addition, frames)
 
     def named_call(self, call: cst.Call, api: str, frames: Frames) -> Marks:
         given = self.all((a.value for a in call.args), frames)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from .refused import OTHER_SYSTEMS
 from .retired import PLACES
 from .run import SharedRun
 
-__all__ = ["PLACES", "SharedRun"]
+__all__ = ["OTHER_SYSTEMS", "PLACES", "SharedRun"]

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from .run import SharedRun
 
 _OWN = "TFDP080"
-_OTHER_SYSTEMS = frozenset({"TFDP070", "TFDP075"})
+OTHER_SYSTEMS = frozenset({"TFDP070", "TFDP075"})
+_SYSTEM = "remove that system's calls first, or migrate that file by hand with tfdp.runtime"
 _DIVIDED = ("tensorflow.GradientTape", "keras.layers.Layer", "keras.Layer", "keras.Model", "keras.models.Model")
 """What the runtime looks into to share a model's calls."""
 
@@ -29,7 +30,7 @@ def refused(script: TrainingFile, run: SharedRun) -> tuple[Problem, ...]:
     """All problems, but those that the author ignores; of a script of another system, no others."""
     every = (p for p in _all(script, run) if p is not None)
     found = [p for p in dict.fromkeys(every) if not script.ignored(p.code, p.node)]
-    others = [p for p in found if p.code in _OTHER_SYSTEMS]
+    others = [p for p in found if p.code in OTHER_SYSTEMS]
     return tuple(others or found)
 
 
@@ -41,7 +42,8 @@ def _as_own(script: TrainingFile, problem: Problem) -> Problem | None:
 
 
 def _all(script: TrainingFile, run: SharedRun) -> Iterator[Problem | None]:
-    yield from (p for p in (*distributed(script), *other_training(script)) if p.code in _OTHER_SYSTEMS)
+    yield from (p for p in (*distributed(script), *other_training(script)) if p.code in OTHER_SYSTEMS)
+    yield from (Problem(e.code, c, e.system, _SYSTEM) for c, e in script.elsewhere.items() if e.system)
     yield from _started(script)
     if (step := Entries(script.origins).trains_nothing_itself(run.training.steps)) is not None:
         reason = "nothing that this file runs comes here: other files call what trains, and the one that is run starts"

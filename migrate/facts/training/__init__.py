@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .at_import import Body
 from .devices import Devices
-from .elsewhere import Elsewhere
+from .elsewhere import Elsewhere, imported_training
 from .entry_file import Entry, Place, entry, main_guard
 from .loops import Loops, TrainingLoop, loop_exits, wrappers
 from .own_classes import Optimizer, OwnClasses
@@ -34,6 +34,7 @@ __all__ = [
     "changes_its_sources",
     "entry",
     "gradients",
+    "imported_training",
     "is_averaged",
     "loop_exits",
     "main_guard",
