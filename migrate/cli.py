@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import click
 
-from .command_line import PROCESSES, Processes, ScriptCommand
+from .command_line import PROCESSES, Processes, ScriptCommand, contradicted
 from .console import Console
 
 
@@ -34,12 +34,19 @@ def main() -> None:
 )
 @click.option("-o", "--output", metavar="FILE", help="Write the result to FILE (- for stdout); needs a single input.")
 @click.option(
+    "--shard",
+    type=click.Choice(["auto", "input", "calls"]),
+    default="auto",
+    show_default=True,
+    help="input: each worker trains on its share of the records. calls: every worker runs the whole script, and its "
+    "own rows of each model call. auto: input, and calls where that is refused.",
+)
+@click.option(
     "--batch",
     type=click.Choice(["per-worker", "global"]),
-    default="per-worker",
-    show_default=True,
     help="per-worker: each worker reads batches of the script's size and the learning rate is scaled. "
-    "global: the script's batch is split over the workers.",
+    "global: the script's batch is split over the workers.  [default: per-worker where the input is sharded, else the "
+    "script's own]",
 )
 @click.option(
     "--lr-scale",
@@ -71,7 +78,8 @@ def migrate(
     check_only: bool,
     style: Literal["text", "markdown", "github"],
     output: str | None,
-    batch: Literal["per-worker", "global"],
+    shard: Literal["auto", "input", "calls"],
+    batch: Literal["per-worker", "global"] | None,
     lr_scale: Literal["linear", "sqrt", "none"],
     warmup_steps: int,
     partial: bool,
@@ -92,11 +100,11 @@ def migrate(
         raise click.UsageError("--backup keeps the originals of files that are rewritten in place: leave it out", ctx)
     if style != "text" and not (show_diff or check_only):
         raise click.UsageError(f"--format {style} is for --diff and --check", ctx)
-    if batch == "global" and (lr_scale != "linear" or warmup_steps):
-        raise click.UsageError("--lr-scale and --warmup-steps are for --batch per-worker: global keeps all rates", ctx)
-    if lr_scale == "none" and warmup_steps:
-        raise click.UsageError("--warmup-steps needs a factor to rise to: --lr-scale linear or sqrt", ctx)
-    options = MigrateOptions(batch, show_diff, check_only, output, partial, style, lr_scale, warmup_steps, backup)
+    if contradiction := contradicted(shard, batch, lr_scale, warmup_steps):
+        raise click.UsageError(contradiction, ctx)
+    options = MigrateOptions(
+        batch, show_diff, check_only, output, partial, style, lr_scale, warmup_steps, backup, shard
+    )
     try:
         ctx.exit(several_files.migrate_files(paths, options, verbose))
     except several_files.SeveralInputs as error:
@@ -164,6 +172,7 @@ def run(ctx: click.Context, /, np: int, independent: bool, command: tuple[str, .
     type=click.Choice(["per-worker", "global"]),
     help="As in tfdp migrate.  [default: per-worker, or what SCRIPT was migrated for]",
 )
+@click.option("--shard", type=click.Choice(["auto", "input", "calls"]), default="auto", help="As in tfdp migrate.")
 @click.option("--lr-scale", type=click.Choice(["linear", "sqrt", "none"]), default="linear", help="As in tfdp migrate.")
 @click.option("--warmup-steps", metavar="K", type=click.IntRange(min=0), default=0, help="As in tfdp migrate.")
 @click.option("--against", metavar="ORIGINAL", help="SCRIPT is migrated already, and was made from this one.")

@@ -10,7 +10,7 @@ from functools import cached_property
 import libcst as cst
 
 from ..rules import RULES
-from ..rules._base import LINEAR, Batch, Context, Insert, Outcome, Refuse, Rule, Scaling, place
+from ..rules._base import LINEAR, Batch, Context, Insert, Outcome, Refuse, Road, Rule, Scaling, Shard, place
 from . import files, imports, nesting, sequence
 from .applying import EngineError, changed
 from .facts import Script
@@ -54,13 +54,20 @@ class Finding:
 
 @dataclass(frozen=True)
 class Migration:
-    """What became of one file; with a refusal nothing is changed, unless a part was asked for."""
+    """What became of one file; with a refusal nothing is changed, unless a part was asked for.
+
+    road: the one on which the script is migrated, or refused; None where it does not train. not_input: where the input
+    was to be sharded if possible, the first reason why it is not. advice: what else the command could say.
+    """
 
     path: str
     before: bytes
     after: bytes
     findings: tuple[Finding, ...]
     trains: bool = False
+    road: Road | None = None
+    not_input: Finding | None = None
+    advice: str = ""
 
     @property
     def changed(self) -> bool:
@@ -73,14 +80,38 @@ class Migration:
         return any(f.refusal for f in self.findings)
 
 
-def migrate(
+@dataclass(frozen=True)
+class _Asked:
+    """What the caller wants of a migration. batch: None for the road's own."""
+
+    batch: Batch | None
+    partial: bool
+    scaling: Scaling
+    shard: Shard
+
+    @property
+    def scales(self) -> bool:
+        """Whether it asks for what sharded calls have not: a batch for each worker, scaled rates."""
+        return self.batch == "per-worker" or self.scaling != LINEAR
+
+    def plan(self, script: Script, road: Road) -> Plan:
+        """The plan on one road."""
+        batch = self.batch or "per-worker" if road == "input" else "global"
+        return in_order(make_plan(script, batch, RULES, self.partial, self.scaling, road))
+
+
+def migrate(  # noqa: PLR0917 - options, each with a default
     path: str,
     source: bytes,
-    batch: Batch = "per-worker",
+    batch: Batch | None = None,
     partial: bool = False,
     scaling: Scaling = LINEAR,
+    shard: Shard = "auto",
 ) -> Migration:
     """Migrate one file's bytes; with `partial` also where something is refused, which a `TODO(tfdp)` comment then says.
+
+    batch: None is `per-worker` where the input is sharded; sharded calls keep the script's own. shard: what is sharded;
+    with `auto` the input, where that is refused the calls, unless `batch` or `scaling` asks for what these have not.
 
     Raises files.UnreadableSource for what is no Python source, EngineError for a defect of tfdp.
     """
@@ -90,21 +121,43 @@ def migrate(
     text = files.decode(path, source)
     script = parse(path, text.source)
     with nesting.room(path, script):
-        after, findings = _migrated(path, text, script, batch, partial, scaling) if script.trains else (None, ())
-        trains = script.trains
-    return replace(unchanged, after=source if after is None else after, findings=findings, trains=trains)
+        if not script.trains:
+            return unchanged
+        return _migrated(unchanged, text, script, _Asked(batch, partial, scaling, shard))
 
 
-def _migrated(  # noqa: PLR0917
-    path: str, text: files.Text, script: Script, batch: Batch, partial: bool, scaling: Scaling
-) -> tuple[bytes | None, tuple[Finding, ...]]:
-    """The text after the change, None where there is none, and what is said of it."""
-    plan = in_order(make_plan(script, batch, RULES, partial, scaling))
-    if (plan.refused and not partial) or not (plan.outcomes or plan.refusals):
-        return None, plan.findings
+def _migrated(unchanged: Migration, text: files.Text, script: Script, asked: _Asked) -> Migration:
+    """The migration of a script that trains."""
+    found = replace(unchanged, trains=True)
+    plan = None
+    if asked.shard == "calls" or (asked.shard == "auto" and script.shards_calls):
+        return _carried_out(found, text, script, asked.plan(script, "calls"))
+    plan = asked.plan(script, "input")
+    if not plan.refused or asked.shard == "input" or script.calls("init"):
+        return _carried_out(found, text, script, plan)
+    calls = asked.plan(script, "calls")
+    if asked.scales and not calls.refused:
+        return replace(_carried_out(found, text, script, plan), advice=_KEEPS)
+    if asked.scales or (asked.partial and calls.refused):
+        return _carried_out(found, text, script, plan)
+    first = next(f for f in plan.findings if f.refusal)
+    return replace(_carried_out(found, text, script, calls), not_input=first)
+
+
+_KEEPS = (
+    "sharded calls would do, but they keep the script's batch and learning rate: leave --batch per-worker, --lr-scale "
+    "and --warmup-steps out"
+)
+
+
+def _carried_out(found: Migration, text: files.Text, script: Script, plan: Plan) -> Migration:
+    """What becomes of a file by a plan."""
+    found = replace(found, findings=plan.findings, road=plan.context.road)
+    if (plan.refused and not plan.partial) or not (plan.outcomes or plan.refusals):
+        return found
     after = files.encode(text, apply(script, plan))
-    check(path, after)
-    return after, plan.findings
+    check(found.path, after)
+    return replace(found, after=after)
 
 
 def parse(path: str, source: str) -> Script:
@@ -151,17 +204,19 @@ class Plan:
         return tuple(sorted(set(found), key=lambda f: (f.line, f.column, f.code, f.message)))
 
 
-def make_plan(
+def make_plan(  # noqa: PLR0917 - options, each with a default
     script: Script,
     batch: Batch,
     rules: Iterable[Rule],
     partial: bool = False,
     scaling: Scaling = LINEAR,
+    road: Road = "input",
 ) -> Plan:
     """Ask every rule; all of them read the same untouched tree."""
-    name, imported = imports.alias(script.index, script.entry.imports.anchor)
-    plan = _ask(Context(script, batch, name, scaling), rules, imported, partial)
-    if imported or (plan.refused and not partial) or script.entry.start == script.entry.imports:
+    context = Context(script, batch, "", scaling, road=road)
+    name, imported = imports.alias(script.index, context.entry.imports.anchor)
+    plan = _ask(replace(context, dp=name), rules, imported, partial)
+    if imported or (plan.refused and not partial) or context.entry.start == context.entry.imports:
         return plan
     early = sequence.first_early(plan.context, plan.outcomes)
     return plan if early is None else _ask(replace(plan.context, early=early), rules, imported, partial)
@@ -193,7 +248,7 @@ def apply(script: Script, plan: Plan) -> str:
         raise EngineError("a rule changes a file that is not the one to be written")
     inserts = [(r.code, o) for r, o in plan.outcomes if isinstance(o, Insert)]
     if not plan.imported:
-        at = script.entry.imports
+        at = plan.context.entry.imports
         code = f"import {imports.MODULE} as {plan.context.dp}"
         inserts.append(("", Insert(at.anchor, "before" if at.first else "after", code, "")))
     return changed(plan.context, file, plan.outcomes, plan.refusals, sorted(inserts, key=lambda i: i[0]))

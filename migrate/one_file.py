@@ -8,13 +8,13 @@ import stat
 import sys
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from . import files, originals
 from .inputs import STDIN, Input, NotAScript, no_script
 from .report import diff, github, markdown, streams
-from .report.outcome import Failure, Outcome, Verdict, failed
+from .report.outcome import Failure, Outcome, Road, Verdict, failed
 
 if TYPE_CHECKING:
     from .engine import Migration
@@ -24,12 +24,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class MigrateOptions:
-    """What to do with each file.
+    """What to do with each file. batch: None for the road's own.
 
     output: a file's path, `-` for stdout, or None for in place (stdin: stdout). backup: keep the original beside it.
     """
 
-    batch: Literal["per-worker", "global"] = "per-worker"
+    batch: Literal["per-worker", "global"] | None = None
     show_diff: bool = False
     check_only: bool = False
     output: str | None = None
@@ -38,6 +38,7 @@ class MigrateOptions:
     scale: Literal["linear", "sqrt", "none"] = "linear"
     warmup_steps: int = 0
     backup: bool = False
+    shard: Literal["auto", "input", "calls"] = "auto"
 
     @property
     def writes(self) -> bool:
@@ -113,17 +114,22 @@ def _migrate(item: Input, name: str, options: MigrateOptions) -> Outcome:
     if item.named:
         # Nobody asks for a file by name that is no Python source: say so, where a walk passes over it.
         files.decode(name, before)
-    migration = engine.migrate(
-        name, before, options.batch, options.partial, Scaling(options.scale, options.warmup_steps)
-    )
+    scaling = Scaling(options.scale, options.warmup_steps)
+    migration = engine.migrate(name, before, options.batch, options.partial, scaling, options.shard)
     if migration.refused and not options.partial:
-        return Outcome(name, Verdict.REFUSED, migration.findings)
+        return _outcome(migration, Verdict.REFUSED)
     if options.writes:
         return _write(item, migration, options)
     verdict = Verdict.WOULD_CHANGE if migration.changed else _unchanged(migration)
     verdict = Verdict.REFUSED if migration.refused else verdict
     change = diff.unified(item.path, before, migration.after) if options.show_diff else b""
-    return Outcome(name, verdict, migration.findings, diff=change)
+    return replace(_outcome(migration, verdict), diff=change)
+
+
+def _outcome(migration: Migration, verdict: Verdict) -> Outcome:
+    """What became of the file, by the road that was taken."""
+    road = Road(migration.road or "", migration.not_input, migration.advice)
+    return Outcome(migration.path, verdict, migration.findings, road=road)
 
 
 def _unchanged(migration: Migration) -> Verdict:
@@ -146,7 +152,7 @@ def _write(item: Input, migration: Migration, options: MigrateOptions) -> Outcom
         mode = None if item.path == STDIN else stat.S_IMODE(os.stat(item.path).st_mode)
         files.write_atomic(destination, migration.after, mode)
         written_to = destination
-    return Outcome(migration.path, verdict, migration.findings, written_to=written_to, kept_in=kept_in)
+    return replace(_outcome(migration, verdict), written_to=written_to, kept_in=kept_in)
 
 
 def _replace(path: str, migration: Migration, *, backup: bool) -> str:

@@ -92,7 +92,7 @@ def _is_early(context: Context, outcome: Outcome) -> bool:
     if node is start.anchor or not _calls_runtime(context.dp, outcome):
         return False
     scope = index.scope_of(node)
-    if isinstance(scope, Body) and (run := context.script.entry.at_import.get(scope)) is not None:
+    if isinstance(scope, Body) and (run := context.entry.at_import.get(scope)) is not None:
         node, scope = run, index.scope_of(run)
     while isinstance(scope, cst.ClassDef):
         scope = index.scope_of(scope)

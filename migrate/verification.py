@@ -14,12 +14,13 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from .command_line import contradicted
 from .console import cleaning_up
 from .inputs import no_script
 from .report.streams import give, say
 
 if TYPE_CHECKING:
-    from ..rules._base import Batch, Scale
+    from ..rules._base import Batch, Scale, Shard
     from .report.proof.account import Account
     from .verify.proof import Proof
     from .verify.texts import Texts
@@ -40,6 +41,7 @@ class VerifyOptions:
     np: int = 2
     steps: int | None = None
     batch: Batch | None = None
+    shard: Shard = "auto"
     lr_scale: Scale = "linear"
     warmup_steps: int = 0
     against: str | None = None
@@ -54,10 +56,8 @@ class VerifyOptions:
 
     def contradiction(self) -> str:
         """What is wrong with the options together, in words; empty where nothing is."""
-        if self.batch == "global" and (self.lr_scale != "linear" or self.warmup_steps):
-            return "--lr-scale and --warmup-steps are for --batch per-worker: global keeps all rates"
-        if self.lr_scale == "none" and self.warmup_steps:
-            return "--warmup-steps needs a factor to rise to: --lr-scale linear or sqrt"
+        if contradiction := contradicted(self.shard, self.batch, self.lr_scale, self.warmup_steps):
+            return contradiction
         if self.show_reference and (self.as_json or self.html or self.png):
             return "--show-reference runs nothing, so there is nothing to report with --json, --html or --png"
         return ""
@@ -122,7 +122,7 @@ def _texts(options: VerifyOptions) -> Texts:
     batch, scaling = _batch(options), Scaling(options.lr_scale, options.warmup_steps)
     if options.against:
         return texts.of_both(options.script, options.against, options.np, batch, scaling)
-    return texts.of_original(options.script, options.np, batch, scaling)
+    return texts.of_original(options.script, options.np, batch, scaling, options.shard)
 
 
 def _proof(options: VerifyOptions, texts: Texts) -> Proof:
@@ -172,6 +172,8 @@ def _account(options: VerifyOptions, texts: Texts | None, proof: Proof | None, s
 def _said(options: VerifyOptions) -> dict[str, str]:
     """What was asked for, in words, without what is as usual."""
     said = {"processes": str(options.np), "batch": _batch(options)}
+    if options.shard != "auto":
+        said["shard"] = options.shard
     if options.steps is not None:
         said["steps"] = str(options.steps)
     if options.lr_scale != "linear":

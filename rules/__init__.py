@@ -14,7 +14,8 @@ def _load() -> tuple[Rule, ...]:
         if info.name.startswith("tfdp"):
             module = importlib.import_module(f"{__name__}.{info.name}")
             code, _, name = info.name.partition("_")
-            found.append(Rule(code.upper(), name.replace("_", "-"), module.__doc__ or "", module.outcomes))
+            rule = Rule(code.upper(), name.replace("_", "-"), module.__doc__ or "", module.outcomes, module.ROADS)
+            found.append(rule)
     return tuple(found)
 
 

@@ -9,10 +9,19 @@ from typing import TYPE_CHECKING, Literal
 import libcst as cst
 
 if TYPE_CHECKING:
+    from ..migrate.facts.outputs import Written
+    from ..migrate.facts.program import Problem
     from ..migrate.facts.script import Script
-    from ..migrate.facts.training import Place
+    from ..migrate.facts.training import Entry, Place
 
 Batch = Literal["per-worker", "global"]
+Road = Literal["input", "calls"]
+"""How a script is made data-parallel: each worker trains on its share of the records, or every worker runs the whole
+script and computes its own rows of each model call."""
+Shard = Literal["auto", "input", "calls"]
+INPUT_ONLY: frozenset[Road] = frozenset({"input"})
+CALLS_ONLY: frozenset[Road] = frozenset({"calls"})
+EVERY_ROAD: frozenset[Road] = INPUT_ONLY | CALLS_ONLY
 Scale = Literal["linear", "sqrt", "none"]
 
 
@@ -29,7 +38,7 @@ LINEAR = Scaling()
 
 @dataclass(frozen=True)
 class Context:
-    """What a rule may ask: the facts, the batch mode, and the name under which the runtime is imported.
+    """What a rule may ask: the facts, the road, the batch mode, and the name under which the runtime is imported.
 
     early: what the rules would write into the module's own code, so that the workers must be started before it.
     """
@@ -39,11 +48,27 @@ class Context:
     dp: str
     scaling: Scaling = LINEAR
     early: cst.CSTNode | None = None
+    road: Road = "input"
+
+    @property
+    def entry(self) -> Entry:
+        """Where the runtime is imported, and where it is initialised."""
+        return self.script.entry if self.road == "input" else self.script.on_calls.entry
 
     @property
     def start(self) -> Place:
         """Where the workers are started."""
-        return self.script.entry.start if self.early is None else self.script.entry.imports
+        return self.entry.start if self.early is None else self.entry.imports
+
+    @property
+    def written(self) -> Written:
+        """What the script writes and shows."""
+        return self.script.written if self.road == "input" else self.script.on_calls.written
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """What keeps the script from being migrated."""
+        return self.script.problems(self.batch) if self.road == "input" else self.script.on_calls.problems
 
 
 @dataclass(frozen=True)
@@ -136,12 +161,14 @@ def place(outcome: Outcome) -> cst.CSTNode:
 
 @dataclass(frozen=True)
 class Rule:
-    """One rule: its public code, its name, its documentation (a module's docstring) and what it yields for a script."""
+    """One rule: its public code, its name, its documentation (a module's docstring), what it yields for a script, and
+    the roads on which it does; on another it says nothing."""
 
     code: str
     name: str
     doc: str
     outcomes: Callable[[Context], Iterator[Outcome]]
+    roads: frozenset[Road] = INPUT_ONLY
 
     @property
     def summary(self) -> str:
@@ -151,9 +178,11 @@ class Rule:
     def run(self, context: Context) -> Iterator[Outcome]:
         """Refusals for what the facts could not establish under this rule's code, then the rule's own outcomes.
 
-        Nothing where a comment tells the rule to ignore the place.
+        Nothing where a comment tells the rule to ignore the place, or the rule is for another road.
         """
-        for problem in context.script.problems(context.batch):
+        if context.road not in self.roads:
+            return
+        for problem in context.problems:
             if problem.code == self.code:
                 yield Refuse(problem.node, problem.reason, problem.next_step)
         for outcome in self.outcomes(context):

@@ -25,7 +25,9 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ._base import Context, Drop, Edit, Insert, Outcome
+from ._base import EVERY_ROAD, Context, Drop, Edit, Insert, Outcome
+
+ROADS = EVERY_ROAD
 
 
 def outcomes(context: Context) -> Iterator[Outcome]:
@@ -33,7 +35,7 @@ def outcomes(context: Context) -> Iterator[Outcome]:
     if not context.script.calls("pin_gpu") and not context.script.calls("init"):
         code = f"{context.dp}.pin_gpu()  # tfdp: one GPU per worker"
         yield Insert(start.anchor, "before" if start.first else "after", code, "pin one GPU to each worker")
-    if context.script.trained or context.script.fitted.calls:
+    if context.road == "calls" or context.script.trained or context.script.fitted.calls:
         for statement in context.script.devices.choices:
             yield Drop(statement, "dp.pin_gpu() chooses the GPU")
         for name in context.script.devices.others:

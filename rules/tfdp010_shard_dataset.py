@@ -49,7 +49,9 @@ import libcst as cst
 from ..migrate import build
 from ..migrate.facts.data import ShardPoint
 from ..migrate.facts.keras import POSITIONS, FitData, batch_size_of, held_out_by
-from ._base import Context, Edit, Outcome, Parameter, SetArg
+from ._base import INPUT_ONLY, Context, Edit, Outcome, Parameter, SetArg
+
+ROADS = INPUT_ONLY
 
 
 def outcomes(context: Context) -> Iterator[Outcome]:

@@ -38,7 +38,9 @@ import libcst as cst
 
 from ..migrate import build
 from ..migrate.facts.counting import StepBound, divided
-from ._base import Context, Edit, Outcome, SetArg
+from ._base import INPUT_ONLY, Context, Edit, Outcome, SetArg
+
+ROADS = INPUT_ONLY
 
 
 def outcomes(context: Context) -> Iterator[Outcome]:

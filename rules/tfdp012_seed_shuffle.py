@@ -34,7 +34,9 @@ from ..migrate import build
 from ..migrate.facts.data import seed_place
 from ..migrate.facts.program import argument
 from ..migrate.facts.sameness import Seeding
-from ._base import Context, Edit, Outcome, SetArg
+from ._base import INPUT_ONLY, Context, Edit, Outcome, SetArg
+
+ROADS = INPUT_ONLY
 
 _ORDER = "shuffle in one order on all workers"
 _ALIKE = "draw alike on all workers"

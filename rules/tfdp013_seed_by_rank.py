@@ -32,7 +32,9 @@ import libcst as cst
 
 from ..migrate import build
 from ..migrate.catalogue import Kind
-from ._base import Context, Edit, Insert, Outcome, SetArg
+from ._base import INPUT_ONLY, Context, Edit, Insert, Outcome, SetArg
+
+ROADS = INPUT_ONLY
 
 
 def outcomes(context: Context) -> Iterator[Outcome]:

@@ -27,7 +27,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..migrate import build
-from ._base import Context, Edit, Outcome
+from ._base import INPUT_ONLY, Context, Edit, Outcome
+
+ROADS = INPUT_ONLY
 
 
 def outcomes(context: Context) -> Iterator[Outcome]:

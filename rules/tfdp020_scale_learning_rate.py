@@ -35,7 +35,9 @@ import libcst as cst
 from ..migrate import build
 from ..migrate.catalogue import Kind
 from ..migrate.facts.rates import Rate
-from ._base import LINEAR, Context, Edit, Outcome, Refuse, SetArg
+from ._base import INPUT_ONLY, LINEAR, Context, Edit, Outcome, Refuse, SetArg
+
+ROADS = INPUT_ONLY
 
 _REASON = "scale the learning rate by the workers"
 

@@ -29,8 +29,10 @@ import libcst as cst
 
 from ..migrate import build
 from ..migrate.facts.keras import Given
-from ._base import Context, Edit, Outcome, SetArg
+from ._base import INPUT_ONLY, Context, Edit, Outcome, SetArg
 from .tfdp020_scale_learning_rate import called
+
+ROADS = INPUT_ONLY
 
 _REASON = "average gradients over all workers"
 

@@ -29,7 +29,9 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ._base import Context, Insert, Outcome
+from ._base import INPUT_ONLY, Context, Insert, Outcome
+
+ROADS = INPUT_ONLY
 
 
 def outcomes(context: Context) -> Iterator[Outcome]:

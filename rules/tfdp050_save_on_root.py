@@ -46,7 +46,9 @@ import libcst as cst
 from ..migrate import build, outputs
 from ..migrate.facts.outputs import Effect
 from ..migrate.outputs import EffectKind
-from ._base import Context, Edit, Guard, Insert, Outcome
+from ._base import EVERY_ROAD, Context, Edit, Guard, Insert, Outcome
+
+ROADS = EVERY_ROAD
 
 _GUARDED = frozenset({EffectKind.SAVE, EffectKind.OPEN, EffectKind.OPEN_FORMAT, EffectKind.ONCE, EffectKind.FILES})
 
@@ -54,14 +56,14 @@ _GUARDED = frozenset({EffectKind.SAVE, EffectKind.OPEN, EffectKind.OPEN_FORMAT, 
 def outcomes(context: Context) -> Iterator[Outcome]:
     code = f"{context.dp}.barrier()  # tfdp: rank 0 has finished writing"
     if not context.script.calls("barrier"):
-        for statement in context.script.waiting_reads:
+        for statement in context.written.waiting_reads:
             yield Insert(statement, "before", code, "read what rank 0 has written only when it has")
         read = f"{context.dp}.barrier()  # tfdp: no worker reads the file any more"
-        for statement in context.script.last_reads:
+        for statement in context.written.last_reads:
             yield Insert(statement, "before", read, "delete files only when they have been read")
-    for maker in context.script.own_names.agreed if context.script.trained or context.script.fitted.calls else ():
+    for maker in context.written.names:
         yield Edit(maker, lambda n: build.call(f"{context.dp}.agree", n), "make one name of files for all workers")
-    for effect in context.script.effects:
+    for effect in context.written.effects:
         yield from _placed(context, effect)
         if effect.kind in {EffectKind.ONCE, EffectKind.FILES} and effect.guard is not None:
             yield Insert(effect.guard, "after", code, "wait until rank 0 has the files")

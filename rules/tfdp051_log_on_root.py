@@ -40,13 +40,15 @@ import libcst as cst
 
 from ..migrate import build, outputs
 from ..migrate.outputs import EffectKind
-from ._base import Context, Edit, Guard, Outcome, Refuse, SetArg
+from ._base import EVERY_ROAD, Context, Edit, Guard, Outcome, Refuse, SetArg
+
+ROADS = EVERY_ROAD
 
 _REPORTS = frozenset({EffectKind.PRINT, EffectKind.SHOW, EffectKind.RUN})
 
 
 def outcomes(context: Context) -> Iterator[Outcome]:
-    for effect in context.script.effects:
+    for effect in context.written.effects:
         call = effect.call
         if effect.kind is EffectKind.READ_RUN:
             yield from _read(context, call)
@@ -69,7 +71,7 @@ def outcomes(context: Context) -> Iterator[Outcome]:
         elif effect.kind is EffectKind.EVENTS:
             silent = functools.partial(_silent_elsewhere, context.dp, shared=effect.shared)
             yield Edit(call, silent, "write summaries on rank 0 only")
-    for called, place in context.script.shown:
+    for called, place in context.written.shown:
         in_text = any(isinstance(p, cst.FormattedString) for p in context.script.index.ancestors(called))
         change = _shown(context.dp, "1" if in_text else '"auto"')
         yield SetArg(called, "verbose", change, "show progress on rank 0 only", position=place)

@@ -4,7 +4,8 @@ What it does
     `callbacks=…` of `model.fit` becomes `callbacks=dp.fit_callbacks(…)`; where it is omitted, `dp.fit_callbacks()`. At
     the start of training that brings the model and its optimizer into step with rank 0's; at the end of each epoch it
     combines the metrics over all workers before any of the script's own callbacks sees them, lets those that write
-    files do so on rank 0 only, and makes all workers stop where one does.
+    files do so on rank 0 only, and makes all workers stop where one does. Where every worker runs the whole script,
+    only callbacks that are given are put there, and all that is done is that those that write files do so on rank 0.
 
 Why
     `EarlyStopping`, `ReduceLROnPlateau` and `ModelCheckpoint(save_best_only=True)` decide by metrics: by those of one
@@ -16,7 +17,7 @@ Example
     model.fit(x, y, callbacks=dp.fit_callbacks([keras.callbacks.EarlyStopping("loss")]))
 
 When it refuses
-    Never by itself.
+    Where every worker runs the whole script, and a `fit` is given `*` or `**`, which may hold callbacks.
 """
 
 from __future__ import annotations
@@ -27,13 +28,26 @@ import libcst as cst
 
 from ..migrate import build
 from ..migrate.facts.keras import POSITIONS
-from ._base import Context, Outcome, SetArg
+from ._base import EVERY_ROAD, Context, Edit, Outcome, SetArg
+
+ROADS = EVERY_ROAD
 
 
 def outcomes(context: Context) -> Iterator[Outcome]:
+    if context.road == "calls":
+        yield from _writing(context)
+        return
     for call in context.script.fitted.open_callbacks:
         change = _ordered(context.dp)
         yield SetArg(call, "callbacks", change, "put the callbacks in order", position=POSITIONS["callbacks"])
+
+
+def _writing(context: Context) -> Iterator[Outcome]:
+    given, message = context.script.on_calls.callbacks, "let callbacks write on rank 0 only"
+    for call in given.calls:
+        yield SetArg(call, "callbacks", _ordered(context.dp), message, position=POSITIONS["callbacks"])
+    for value in given.in_dictionaries:
+        yield Edit(value, _ordered(context.dp), message)
 
 
 def _ordered(dp: str) -> Callable[[cst.BaseExpression | None], cst.BaseExpression]:

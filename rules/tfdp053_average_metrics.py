@@ -33,7 +33,9 @@ from collections.abc import Iterator
 import libcst as cst
 
 from ..migrate import build
-from ._base import Context, Edit, Outcome
+from ._base import INPUT_ONLY, Context, Edit, Outcome
+
+ROADS = INPUT_ONLY
 
 
 def outcomes(context: Context) -> Iterator[Outcome]:
@@ -46,7 +48,7 @@ def outcomes(context: Context) -> Iterator[Outcome]:
         yield Edit(
             value, lambda n: build.call(f"{context.dp}.average_value", n), "average what decides over all workers"
         )
-    for test in script.agreement.agreed(script.effects, script.waiting_reads):
+    for test in script.agreement.agreed(script.written.effects, script.written.waiting_reads):
         yield Edit(test, lambda n: build.call(f"{context.dp}.agree", n), "take rank 0's decision on all workers")
 
 

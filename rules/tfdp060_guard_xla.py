@@ -2,7 +2,8 @@
 
 What it does
     Sets `jit_compile=False` where a fitted model is compiled with `jit_compile=True`, and where a function that takes
-    or applies trained gradients is compiled by `tf.function(jit_compile=True)`.
+    or applies trained gradients is compiled by `tf.function(jit_compile=True)`. Where every worker runs the whole
+    script, and the workers share the calls of its models, it does so for every function.
 
 Why
     A training step waits for the other workers in the middle. XLA cannot compile that: it stops at the first step.
@@ -13,7 +14,8 @@ Example
     model.compile(optimizer=dp.DistributedOptimizer(dp.scale_optimizer("adam")), loss="mse", jit_compile=False)
 
 When it refuses
-    Never by itself.
+    Where the workers share the calls of models, and XLA is turned on by what has no switch: `tf.xla.experimental`, a
+    dictionary of arguments.
 """
 
 from __future__ import annotations
@@ -22,10 +24,16 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ._base import Context, Outcome, SetArg
+from ._base import EVERY_ROAD, Context, Outcome, SetArg
+
+ROADS = EVERY_ROAD
 
 
 def outcomes(context: Context) -> Iterator[Outcome]:
+    message = "XLA cannot compile a step that waits for other workers"
+    if context.road == "calls":
+        for call, keyword, position in context.script.on_calls.compiled.switches:
+            yield SetArg(call, keyword, lambda _: cst.Name("False"), message, position=position)
+        return
     for call, keyword in context.script.compiled_by_xla:
-        message = "XLA cannot compile a step that waits for other workers"
         yield SetArg(call, keyword, lambda _: cst.Name("False"), message)

@@ -17,7 +17,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ._base import Context, Outcome
+from ._base import EVERY_ROAD, Context, Outcome
+
+ROADS = EVERY_ROAD
 
 
 def outcomes(context: Context) -> Iterator[Outcome]:  # noqa: ARG001

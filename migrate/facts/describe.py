@@ -56,7 +56,7 @@ def _lines(script: Script) -> Iterator[str]:
         why = "".join(f"; {link}" for link in told(script.index, model.why))
         shown = quoted(script.index, model.node)
         yield f"row-wise  {at(model.node)}: {shown} unsettled: not known to keep examples apart{why}"
-    for effect in script.effects:
+    for effect in script.written.effects:
         yield f"effect    {at(effect.call)}: {text(effect.call)} ({effect.kind.value})"
     for problem in script.problems("per-worker"):
         yield f"problem   {at(problem.node)}: {problem.code} {problem.headline or problem.reason}"

@@ -24,11 +24,13 @@ from .hazards import (
 from .program import Problem, entered, nodes
 from .steps import Steps
 from .training_file import TrainingFile
-from .untaught import escaped, general, in_loops, untaught, unwrapped
+from .untaught import escaped, general, in_loops, on_calls, untaught, unwrapped
 
 
 def refusals(script: TrainingFile, steps: Steps, batch: str, numbers: OwnNumbers) -> tuple[Problem, ...]:
     """All problems of a script in a batch mode, also those that the author ignores."""
+    if shared := on_calls(script):
+        return tuple(shared)
     loops = script.unread_loops
     found, mixed = [] if loops else _data_problems(script, steps, batch), list[Problem]()
     unknown = any(not script.ignored(p.code, p.node) for p in loops)
@@ -45,9 +47,9 @@ def refusals(script: TrainingFile, steps: Steps, batch: str, numbers: OwnNumbers
     if not script.migrated:
         found += [*uncertain(script.fitted.data, script.agreement.certain), *script.unlike_seeds]
     named = {p.node for p in found}
-    decisions = [p for p in script.agreement.problems(script.effects) if p.node not in named]
+    decisions = [p for p in script.agreement.problems(script.written.effects) if p.node not in named]
     found = [*(p for p in found if not _follows(script, p, decisions)), *decisions, *_written(script)]
-    found += script.agreement.asked_apart(script.effects)
+    found += script.agreement.asked_apart(script.written.effects)
     decided = {script.position(p.node)[0] for p in found if p.code == "TFDP053"}
     return _settled(script, [*found, *(p for p in mixed if script.position(p.node)[0] not in decided)])
 
@@ -76,11 +78,11 @@ def _follows(script: TrainingFile, problem: Problem, decisions: list[Problem]) -
 def _written(script: TrainingFile) -> list[Problem]:
     """What is written where it cannot be guarded, and what reads it where it cannot wait."""
     certain = script.agreement.certain
-    found = [p for e in script.effects if (p := unplaced(e, script.origins, certain)) is not None]
+    found = [p for e in script.written.effects if (p := unplaced(e, script.origins, certain)) is not None]
     reason = "this reads what rank 0 writes, under a condition that may differ by worker"
     next_step = "read the file outside the condition"
-    found += script.own_names.problems()
-    return [*found, *(Problem("TFDP050", s, reason, next_step) for s in script.waiting_reads if not certain(s))]
+    found += script.written.own_names.problems()
+    return [*found, *(Problem("TFDP050", s, reason, next_step) for s in script.written.waiting_reads if not certain(s))]
 
 
 def _data_problems(script: TrainingFile, steps: Steps, batch: str) -> list[Problem]:

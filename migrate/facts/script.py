@@ -11,6 +11,7 @@ import libcst as cst
 from .data import Switches
 from .program import Problem, Program, SourceFile
 from .refusals import OwnNumbers, own_numbers, refusals
+from .shared_run import SharedRun
 from .steps import Steps
 from .training_file import TrainingFile
 from .untaught import escaped, untaught
@@ -34,6 +35,11 @@ class Script(TrainingFile):
     def steps(self) -> Steps:
         """All that counts optimizer steps."""
         return Steps(self)
+
+    @cached_property
+    def on_calls(self) -> SharedRun:
+        """What differs where every worker runs the whole script, and its own rows of each model call."""
+        return SharedRun(self)
 
     @cached_property
     def own_numbers(self) -> OwnNumbers:

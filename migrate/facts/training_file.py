@@ -10,13 +10,13 @@ import libcst as cst
 from ..catalogue import Kind
 from .agreement import Agreement
 from .batches import ArrayBatches, BatchSizes, ShardPlan, shard_plan
-from .counting import run_by_keras, shown
+from .counting import run_by_keras
 from .data import Chain, Datasets, ShardPoint, Sharing, draws_in, seed_place, seeds
 from .hazards import Drift, Mixing
 from .keras import Fitted, KerasStepping, Xla
 from .losses import BatchUses, KerasLosses, KerasReductions, Losses, Noise, Reductions, SharedTotals
-from .outputs import Effect, Effects, OwnNames
-from .program import Index, Names, Origins, Problem, Program, argument, backward, nodes
+from .outputs import Trains, Written
+from .program import Index, Names, Origins, Problem, Program, argument, backward, is_off, nodes
 from .rates import Changes, Rate, RateChanges, Rates
 from .sameness import Seeding, Seedings
 from .training import Devices, Entry, Gradient, Loops, State, TrainingLoop, entry, gradients, reached
@@ -66,6 +66,11 @@ class TrainingFile:
     def loops(self) -> tuple[TrainingLoop, ...]:
         """The training loops, one for each way from a gradient to a dataset."""
         return tuple(f for f in self._found_loops if isinstance(f, TrainingLoop))
+
+    @property
+    def loop_finder(self) -> Loops:
+        """What finds the loops around a gradient."""
+        return self._loops
 
     def state(self, loop: TrainingLoop) -> tuple[cst.CSTNode, list[str] | None]:
         """The statement before which what a loop trains is brought into step on all workers, and the names that models
@@ -182,30 +187,16 @@ class TrainingFile:
     # --- the rest -----------------------------------------------------------------------------------------------------
 
     @cached_property
-    def effects(self) -> tuple[Effect, ...]:
-        """What is written and shown, outside any guard."""
-        return self._effects.all(self.agreement.certain) if self.trained or self.fitted.calls else ()
-
-    @property
-    def shown(self) -> tuple[tuple[cst.Call, int], ...]:
-        """Calls of a Keras model that show their progress on every rank, with the position of `verbose`."""
-        calls = shown(self.origins, self.fitted.by_keras)
-        guards = {e.guard for e in self.effects if e.guard is not None and not e.shared}
-        return tuple(
-            (c, p)
-            for c, p in calls
-            if not self._effects.on_root(c) and not any(above in guards for above in self.index.ancestors(c))
+    def written(self) -> Written:
+        """What is written and shown, where each worker has its share of the records."""
+        trains = bool(self.trained or self.fitted.calls)
+        return Written(
+            self.origins,
+            Trains(self.loops, self.fitted.calls, self.fitted.by_keras, at_all=trains),
+            certain=self.agreement.certain,
+            may_agree=self.agreement.may_agree,
+            together=lambda: self.agreement.collectives,
         )
-
-    @cached_property
-    def _effects(self) -> Effects:
-        together = (*self.agreement.collectives, *self.own_names.agreed)
-        return Effects(self.origins, self.loops, frozenset(together), self.fitted.calls)
-
-    @cached_property
-    def own_names(self) -> OwnNames:
-        """What makes names of files that each worker would have for itself."""
-        return OwnNames(self.origins, self.agreement.may_agree)
 
     @cached_property
     def devices(self) -> Devices:
@@ -218,16 +209,6 @@ class TrainingFile:
         sharded = {d.node for d in self.shard_points}
         fits = [f.call for f in self.fitted.calls]
         return Agreement(self.origins, self.datasets, self.loops, self._loops, sharded, fits=fits)
-
-    @cached_property
-    def waiting_reads(self) -> tuple[cst.CSTNode, ...]:
-        """Statements that read files which rank 0 may still be writing."""
-        return self._effects.waiting(self.effects, self.agreement.certain)
-
-    @cached_property
-    def last_reads(self) -> tuple[cst.CSTNode, ...]:
-        """Statements in which rank 0 deletes files that other workers may still be reading."""
-        return self._effects.last_reads(self.effects, self.agreement.certain)
 
     @cached_property
     def data_draws(self) -> tuple[cst.Call, ...]:
@@ -252,7 +233,7 @@ class TrainingFile:
         ordered = [call for point in self.shard_points for call in point.shuffles]
         if not self.fitted.calls or self.loops or not self.seeds or not ordered:
             return False
-        return not any(self._effects.may_follow(f.call, call) for f in self.fitted.calls for call in ordered)
+        return not any(self.written.may_follow(f.call, call) for f in self.fitted.calls for call in ordered)
 
     @cached_property
     def seedings(self) -> tuple[Seeding, ...]:
@@ -296,12 +277,17 @@ class TrainingFile:
     @cached_property
     def entry(self) -> Entry:
         """Where the runtime is initialised."""
-        joint = self.own_names.agreed if self.trained or self.fitted.calls else ()
-        return entry(self.program.entry.module, self.origins, joint)
+        return entry(self.program.entry.module, self.origins, self.written.names)
 
     def calls(self, name: str) -> tuple[cst.Call, ...]:
         """Calls of a function of tfdp.runtime."""
         return tuple(c for c in self.index.calls if self.names.api(c.func) == f"{DP}{name}")
+
+    @property
+    def shards_calls(self) -> bool:
+        """Whether the script is migrated to sharded calls: `dp.init(shard_calls=True)`."""
+        given = (argument(call, "shard_calls") for call in self.calls("init"))
+        return any(each is not None and not is_off(self.origins, each.value) for each in given)
 
     def ignored(self, code: str, node: cst.CSTNode) -> bool:
         """Whether a `# tfdp: ignore[…]` comment at the node's statement names the code."""

@@ -26,6 +26,12 @@ def untaught(script: TrainingFile) -> list[Problem]:
     return [*handed, *found, *other_training(script), *tapes]
 
 
+def without_tape(script: TrainingFile) -> list[Problem]:
+    """Variables that are trained step by step without a gradient tape."""
+    written = _written_out(script)
+    return [*written, *_untaped(script, written)]
+
+
 def _untaught(script: TrainingFile, call: cst.Call) -> Problem | None:
     if script.origins.function(call.func) is not None:
         return None
@@ -125,6 +131,14 @@ def in_loops(script: TrainingFile) -> list[Problem]:
     return [p for loop in script.loops for p in local_decisions(script.origins, loop, sameness)]
 
 
+def on_calls(script: TrainingFile) -> list[Problem]:
+    """A script whose calls are shared already: its input stays whole."""
+    if not script.shards_calls:
+        return []
+    reason = "the script is migrated to sharded calls, where the input stays whole"
+    return [Problem("TFDP001", script.calls("init")[0], reason, "start again from the original script")]
+
+
 def half_migrated(script: TrainingFile) -> list[Problem]:
     """A script that initialises the runtime, but does not use it in all places where it must."""
     if not script.calls("init") or not (script.trained or script.fitted.calls):
@@ -159,7 +173,18 @@ def general(script: TrainingFile, batch: str) -> list[Problem]:
     """Hazards of the whole file."""
     if not script.trained and not script.fitted.calls:
         return []
-    found: list[Problem] = []
+    found = distributed(script)
+    found += [*script.devices.problems, *half_migrated(script)]
+    if not script.migrated:
+        found += [*script.rate_changes.differing, *seeded_orders(script)]
+        if batch == "global":
+            found += [*script.batch_uses.problems, *_whole_or_split(script)]
+    return found
+
+
+def distributed(script: TrainingFile) -> list[Problem]:
+    """Calls of other systems that distribute training, and of TensorFlow 1."""
+    found = []
     for call in script.index.calls:
         api = script.origins.called(call)
         if api.startswith(STRATEGY_PREFIXES):
@@ -167,11 +192,6 @@ def general(script: TrainingFile, batch: str) -> list[Problem]:
             found.append(Problem("TFDP070", call, reason, "remove that system's calls first"))
         elif api.startswith(TF1_PREFIXES) and call not in script.devices.carried:
             found.append(Problem("TFDP075", call, f"{api} is TensorFlow 1 style, which is not migrated yet", _BY_HAND))
-    found += [*script.devices.problems, *half_migrated(script)]
-    if not script.migrated:
-        found += [*script.rate_changes.differing, *seeded_orders(script)]
-        if batch == "global":
-            found += [*script.batch_uses.problems, *_whole_or_split(script)]
     return found
 
 

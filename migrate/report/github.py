@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator
 
 from .documentation import reasons
-from .outcome import Outcome
+from .outcome import Outcome, Verdict
 from .streams import printable
 
 
@@ -29,6 +29,19 @@ def _annotations(outcome: Outcome) -> Iterator[str]:
     for f in outcome.findings:
         text = f"{f.message}\n{'next step: ' + f.next_step if f.refusal else why.get(f.code, '')}".rstrip("\n")
         yield _command("error" if f.refusal else "warning", text, file=file, line=f.line, col=f.column, title=f.code)
+    if not outcome.verdict.leaves_it:
+        yield from _road(outcome, file)
+
+
+def _road(outcome: Outcome, file: str) -> Iterator[str]:
+    """Which road the file goes, and why not another."""
+    road = outcome.road
+    if road.on_calls and outcome.verdict is not Verdict.REFUSED:
+        yield _command("notice", road.on_calls, file=file, title="tfdp")
+    if (first := road.not_input) is not None:
+        yield _command("notice", road.reason, file=file, line=first.line, col=first.column, title=first.code)
+    if road.advice:
+        yield _command("notice", road.advice, file=file, title="tfdp")
 
 
 def _log(outcome: Outcome) -> Iterator[str]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from .documentation import reasons
-from .outcome import Outcome
+from .outcome import Outcome, Verdict
 from .streams import printable
 
 _FENCE = re.compile(r"^[ +-]?\s*(`{3,})", re.MULTILINE)
@@ -29,6 +29,7 @@ def _lines(outcome: Outcome) -> Iterator[str]:
         place = f"line {outcome.failure.line}: " if outcome.failure.line else ""
         yield f"**error** {place}{_escaped(outcome.failure.reason)}"
         yield ""
+    yield from _road(outcome)
     if refusals:
         yield from ("| line | rule | cannot be migrated | next step |", "|---:|---|---|---|")
         for f in refusals:
@@ -44,6 +45,17 @@ def _lines(outcome: Outcome) -> Iterator[str]:
         text = outcome.diff.decode("utf-8", "replace").replace("\r\n", "\n")
         fence = max(("```", *(found + "`" for found in _FENCE.findall(text))), key=len)
         yield from (f"{fence}diff", text.rstrip("\n"), fence, "")
+
+
+def _road(outcome: Outcome) -> Iterator[str]:
+    """Which road the file goes, and why not another."""
+    road = outcome.road
+    if road.on_calls and outcome.verdict is not Verdict.REFUSED:
+        yield from (_escaped(road.on_calls), "")
+    if road.not_input is not None:
+        yield from (f"line {road.not_input.line}: {_escaped(road.reason)}", "")
+    if road.advice:
+        yield from (_escaped(road.advice), "")
 
 
 def _code(path: str) -> str:

@@ -6,7 +6,7 @@ import enum
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from ..engine import Finding
@@ -49,11 +49,41 @@ class Failure:
 
 
 @dataclass(frozen=True)
+class Road:
+    """How a file is made data-parallel, and why not otherwise.
+
+    `taken` is empty for a file that does not train; `not_input` the first reason why its input is not sharded, where
+    that was tried; `advice` what else the command could say.
+    """
+
+    taken: Literal["", "input", "calls"] = ""
+    not_input: Finding | None = None
+    advice: str = ""
+
+    @property
+    def on_calls(self) -> str:
+        """What is said of sharded calls; empty on another road."""
+        return _CALLS if self.taken == "calls" else ""
+
+    @property
+    def reason(self) -> str:
+        """Why the input is not sharded; empty where that was not tried, or is done."""
+        first = self.not_input
+        return f"not sharded input: {first.message} ({first.code})" if first is not None else ""
+
+
+_CALLS = (
+    "sharded calls: every worker runs the whole script, and its own rows of each model call (batch and learning rate "
+    "stay the script's own)"
+)
+
+
+@dataclass(frozen=True)
 class Outcome:
     """One file's result.
 
     `path` is as the user wrote it; `written_to` where the result is when that is another file; `kept_in` where the
-    original is, when it was kept; `diff` the change where it is only to be shown.
+    original is, when it was kept; `diff` the change where it is only to be shown; `road` how it is made data-parallel.
     """
 
     path: str
@@ -63,6 +93,7 @@ class Outcome:
     written_to: str = ""
     diff: bytes = b""
     kept_in: str = ""
+    road: Road = Road()
 
 
 def failed(path: str, failure: Failure) -> Outcome:

@@ -30,6 +30,8 @@ def lines(outcome: Outcome, verbose: bool = False) -> Iterator[str]:
         yield _failure(path, outcome.failure)
         if verbose and outcome.failure.trace:
             yield outcome.failure.trace.rstrip("\n")
+    if not outcome.verdict.leaves_it:
+        yield from _road(path, outcome)
     conclusion = _conclusion(outcome, verbose)
     if conclusion:
         yield f"{_bold(path)}: {conclusion}"
@@ -40,6 +42,17 @@ def _finding(path: str, finding: Finding) -> Iterator[str]:
     yield f"{_bold(f'{path}:{finding.line}:{finding.column}')}: {code} {printable(finding.message)}"
     if finding.next_step:
         yield f"    next step: {printable(finding.next_step)}"
+
+
+def _road(path: str, outcome: Outcome) -> Iterator[str]:
+    """Which road the file goes, and why not another."""
+    road = outcome.road
+    if road.on_calls and outcome.verdict is not Verdict.REFUSED:
+        yield f"{_bold(path)}: {road.on_calls}"
+    if road.not_input is not None:
+        yield f"{_bold(f'{path}:{road.not_input.line}')}: {printable(road.reason)}"
+    if road.advice:
+        yield f"{_bold(path)}: {road.advice}"
 
 
 def _failure(path: str, failure: Failure) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...rules._base import LINEAR, Scaling
+from ...rules._base import LINEAR, Scaling, Shard
 from .. import files, originals
 from ..applying import EngineError
 from ..engine import migrate
@@ -32,7 +32,7 @@ class Texts:
     differs: bool = False
 
 
-def of_original(path: str, size: int, batch: Batch, scaling: Scaling = LINEAR) -> Texts:
+def of_original(path: str, size: int, batch: Batch, scaling: Scaling = LINEAR, shard: Shard = "auto") -> Texts:
     """The texts for an original script, which is migrated in memory.
 
     A script that is migrated already is held against the original that was kept of it, or that git has: the one of
@@ -43,20 +43,20 @@ def of_original(path: str, size: int, batch: Batch, scaling: Scaling = LINEAR) -
             migrated already; `path` cannot be read.
     """
     source = _read(path)
-    if originals.imports_runtime(source) and (known := _found(path, source, batch, scaling)) is not None:
+    if originals.imports_runtime(source) and (known := _found(path, source, batch, scaling, shard)) is not None:
         found, same = known
         text = reference(found.name, found.source, size, batch, scaling)
         return Texts(path, path, found.source, source, text, found=found.name, differs=not same)
-    after = migrated(path, source, batch, scaling)
+    after = migrated(path, source, batch, scaling, shard)
     return Texts(path, path, source, after, reference(path, source, size, batch, scaling))
 
 
-def _found(path: str, source: bytes, batch: Batch, scaling: Scaling) -> tuple[Original, bool] | None:
+def _found(path: str, source: bytes, batch: Batch, scaling: Scaling, shard: Shard) -> tuple[Original, bool] | None:
     """The original of a migrated script, and whether the tool makes that script of it."""
     first = None
     for candidate in originals.candidates(path):
         try:
-            migration = migrate(candidate.name, candidate.source, batch, scaling=scaling)
+            migration = migrate(candidate.name, candidate.source, batch, scaling=scaling, shard=shard)
         except (files.UnreadableSource, EngineError):
             continue  # the script was not made of it
         if not migration.trains:
@@ -91,14 +91,14 @@ def mode(path: str) -> Batch:
     return "global" if originals.imports_runtime(text) and any(name in text for name in _GLOBAL) else "per-worker"
 
 
-def migrated(path: str, source: bytes, batch: Batch, scaling: Scaling = LINEAR) -> bytes:
+def migrated(path: str, source: bytes, batch: Batch, scaling: Scaling = LINEAR, shard: Shard = "auto") -> bytes:
     """The migrated text of a script.
 
     Raises:
         CouldNotRun: the tool refuses the script; the message has each refusal with its place and next step.
     """
     try:
-        migration = migrate(path, source, batch, scaling=scaling)
+        migration = migrate(path, source, batch, scaling=scaling, shard=shard)
     except files.UnreadableSource as error:
         raise CouldNotRun(str(error)) from error
     if migration.refused:

@@ -16,11 +16,12 @@ FIXTURES = Path(__file__).parents[2] / "fixtures" / "scripts"
 SCRIPTS = [FIXTURES / name / "before.py" for name in ("dtensor_mlp", "smddp_mnist")]
 COMMAND = [sys.executable, "-m", "tfdp.migrate"]
 
-# Trained by a method of Keras' that is retired, which is recognised and turned down.
+# Distributed by another system, which is recognised and turned down on every road.
 REFUSED = b"""import tensorflow as tf
 model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
 model.compile("adam", "mse")
-model.fit_generator(batches)
+tf.distribute.experimental_set_strategy(tf.distribute.MirroredStrategy())
+model.fit(batches)
 """
 
 

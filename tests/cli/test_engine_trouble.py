@@ -52,16 +52,16 @@ def test_a_question_without_an_end_is_reported_as_such(monkeypatch, path: Path) 
 
 
 def test_the_engine_gets_the_batch_mode_and_the_name_to_show(monkeypatch, path: Path) -> None:
-    seen: list[tuple[str, bytes, str]] = []
+    seen: list[tuple[str, bytes, str | None, str]] = []
 
-    def record(name: str, source: bytes, batch: str, *_: object) -> Migration:
-        seen.append((name, source, batch))
+    def record(name: str, source: bytes, batch: str | None, _partial: bool, _scaling: object, shard: str) -> Migration:
+        seen.append((name, source, batch, shard))
         return Migration(name, source, source, ())
 
     monkeypatch.setattr(engine, "migrate", record)
-    migrate(path, "--batch", "global")
+    migrate(path, "--batch", "global", "--shard", "calls")
     CliRunner().invoke(main, ["migrate", "-"], input=b"x\n")
-    assert seen == [(str(path), b"old\n", "global"), ("<stdin>", b"x\n", "per-worker")]
+    assert seen == [(str(path), b"old\n", "global", "calls"), ("<stdin>", b"x\n", None, "auto")]
 
 
 def test_a_file_that_changed_in_the_meantime_is_left_alone(monkeypatch, path: Path) -> None:

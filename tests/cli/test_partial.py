@@ -20,9 +20,9 @@ for x in dataset:
 def test_edits_and_marks(here, tmp_path: Path) -> None:
     path = tmp_path / "train.py"
     path.write_bytes(SCRIPT)
-    assert here("migrate", "train.py").code == 1
+    assert here("migrate", "--shard", "input", "train.py").code == 1
     assert path.read_bytes() == SCRIPT
-    done = here("migrate", "--partial", "train.py")
+    done = here("migrate", "--shard", "input", "--partial", "train.py")
     assert done.code == 1
     assert "train.py: migrated in part: " in done.err
     assert "1 file migrated in part" in done.err
@@ -37,7 +37,7 @@ def test_edits_and_marks(here, tmp_path: Path) -> None:
 
 def test_diff_shows_it_and_writes_nothing(here, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_bytes(SCRIPT)
-    done = here("migrate", "--partial", "--diff", "train.py")
+    done = here("migrate", "--shard", "input", "--partial", "--diff", "train.py")
     assert done.code == 1
     assert b"+    # TODO(tfdp): TFDP090" in done.out
     assert (tmp_path / "train.py").read_bytes() == SCRIPT
@@ -46,16 +46,16 @@ def test_diff_shows_it_and_writes_nothing(here, tmp_path: Path) -> None:
 def test_again_adds_nothing(here, tmp_path: Path) -> None:
     path = tmp_path / "train.py"
     path.write_bytes(SCRIPT)
-    here("migrate", "--partial", "train.py")
+    here("migrate", "--shard", "input", "--partial", "train.py")
     once = path.read_bytes()
-    here("migrate", "--partial", "train.py")
+    here("migrate", "--shard", "input", "--partial", "train.py")
     assert path.read_bytes() == once
 
 
 def test_nothing_runs_it_until_it_is_finished(here, tmp_path: Path) -> None:
     path = tmp_path / "train.py"
     path.write_bytes(SCRIPT)
-    here("migrate", "--partial", "--backup", "train.py")
+    here("migrate", "--shard", "input", "--partial", "--backup", "train.py")
     for command in (["run", "-np", "2"], ["verify"]):
         done = here(*command, "train.py")
         assert (done.code, done.out) == (2, b"")
@@ -64,6 +64,6 @@ def test_nothing_runs_it_until_it_is_finished(here, tmp_path: Path) -> None:
 
 def test_a_file_without_refusals_is_migrated_as_ever(here, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_bytes(SCRIPT.replace(b"reduce_max", b"reduce_mean"))
-    done = here("migrate", "--partial", "train.py")
+    done = here("migrate", "--shard", "input", "--partial", "train.py")
     assert done.code == 0
     assert b"TODO" not in (tmp_path / "train.py").read_bytes()

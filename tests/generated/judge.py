@@ -66,7 +66,7 @@ def _exact(pen: Pen) -> Case:
 def judged(case: Case) -> Verdict:
     """The tool's answer. Raises what the tool raises, and SyntaxError for a script that is none."""
     compile(case.text, "generated.py", "exec")
-    result = engine.migrate("generated.py", case.text.encode(), case.mode)  # type: ignore[arg-type]
+    result = engine.migrate("generated.py", case.text.encode(), case.mode, shard="input")  # type: ignore[arg-type]
     said = tuple((f.code, f.line, f.message) for f in result.findings if f.refusal)
     after = result.after.decode()
     if result.refused:

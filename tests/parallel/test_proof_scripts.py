@@ -34,7 +34,7 @@ def path(script: str) -> Path:
 
 
 def migrated(script: str, batch: Mode, before: str) -> str:
-    migration = migrate(str(path(script)), before.encode(), batch)
+    migration = migrate(str(path(script)), before.encode(), batch, shard="input")
     assert not migration.refused
     return migration.after.decode()
 

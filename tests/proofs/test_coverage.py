@@ -48,7 +48,7 @@ model.fit(x, y, batch_size=8, epochs=10, verbose=0, callbacks=[halved])
 def recorded(folder: Path, source: str, mode: Mode, steps: int | None = None) -> Iterator[tuple[Recording, str]]:
     path = folder / "train.py"
     path.write_text(source)
-    migration = migrate(str(path), source.encode(), mode)
+    migration = migrate(str(path), source.encode(), mode, shard="input")
     assert not migration.refused, migration.findings
     made = reference(str(path), source.encode(), 2, mode)
     with record(path, 2, steps, reference=made, batch=mode) as recording:

@@ -87,7 +87,7 @@ def after(name: str, mode: Mode) -> str:
 
 
 def migrated(name: str, mode: Mode, text: str) -> str:
-    migration = migrate(str(SCRIPTS / name / "before.py"), text.encode(), mode)
+    migration = migrate(str(SCRIPTS / name / "before.py"), text.encode(), mode, shard="input")
     assert not migration.refused, migration.findings
     return migration.after.decode()
 

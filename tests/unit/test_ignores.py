@@ -59,7 +59,7 @@ def test_another_code_is_not_ignored() -> None:
 
 
 def test_an_ignored_refusal_lets_the_file_be_written() -> None:
-    refused = migrate("train.py", source(reduction="reduce_max"))
+    refused = migrate("train.py", source(reduction="reduce_max"), shard="input")
     assert [f.code for f in refused.findings] == ["TFDP090"]
     line = source().decode().splitlines()[refused.findings[0].line - 1]
     ignoring = source(reduction="reduce_max").replace(

@@ -57,7 +57,7 @@ class Given(keras.losses.Loss):
 
 def outcome(body: str) -> str:
     """How the optimizer of the migrated script combines gradients, or the code of the refusal."""
-    result = engine.migrate("train.py", (HEAD + textwrap.dedent(body)).encode())
+    result = engine.migrate("train.py", (HEAD + textwrap.dedent(body)).encode(), shard="input")
     if result.refused:
         return next(f.code for f in result.findings if f.refusal)
     text = result.after.decode()

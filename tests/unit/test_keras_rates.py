@@ -22,10 +22,10 @@ model = keras.Sequential([keras.layers.Dense(1)])
 def migrated(body: str, optimizer: str = "'adam'", loss: str = "'mse'") -> str:
     """The migrated text, or the codes of the refusals."""
     source = HEAD + f"model.compile({optimizer}, {loss})\n" + textwrap.dedent(body)
-    result = engine.migrate("train.py", source.encode())
+    result = engine.migrate("train.py", source.encode(), shard="input")
     if result.refused:
         return " ".join(f.code for f in result.findings if f.refusal)
-    again = engine.migrate("train.py", result.after)
+    again = engine.migrate("train.py", result.after, shard="input")
     assert (again.after, again.findings) == (result.after, ())
     return result.after.decode()
 

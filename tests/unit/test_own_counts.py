@@ -187,7 +187,7 @@ _ALIKE = {
 def _migrated(before: str, step: str, after: str) -> engine.Migration:
     text = _START + (_STEP if "step(xb" in step else "") + _LOOP.format(before=before, step=step, after=after or "pass")
     compile(text, "script", "exec")
-    return engine.migrate("script.py", text.encode(), "global")
+    return engine.migrate("script.py", text.encode(), "global", shard="input")
 
 
 @pytest.mark.parametrize("parts", _OWN.values(), ids=_OWN)

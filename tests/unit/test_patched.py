@@ -80,7 +80,7 @@ _HARMLESS = {
 
 
 def _migrated(patch: str, rows: str) -> engine.Migration:
-    return engine.migrate("train.py", _SCRIPT.format(patch=patch, rows=rows).encode())
+    return engine.migrate("train.py", _SCRIPT.format(patch=patch, rows=rows).encode(), shard="input")
 
 
 @pytest.mark.parametrize("case", _PATCHES)

@@ -166,10 +166,10 @@ def test_a_divided_number_is_not_divided_again(steps: str) -> None:
 @pytest.mark.parametrize("steps", [*WHOLE[:3], *SHARE])
 def test_a_second_run_changes_no_number_of_steps(steps: str) -> None:
     source = HEAD + TRAIN.format(rate=SCHEDULE, loop="data.take(steps)", before="", steps=steps, after="")
-    once = engine.migrate("train.py", source.encode())
+    once = engine.migrate("train.py", source.encode(), shard="input")
     assert once.changed
     assert b"local_steps(dp.local_steps" not in once.after
-    again = engine.migrate("train.py", once.after)
+    again = engine.migrate("train.py", once.after, shard="input")
     assert (again.after, again.findings) == (once.after, ())
 
 

@@ -126,7 +126,7 @@ _CIRCLES = {
 @pytest.mark.parametrize("batch", ["per-worker", "global"])
 def test_a_question_that_comes_back_to_itself_is_answered(script: str, batch: engine.Batch) -> None:
     before = sys.getrecursionlimit()
-    engine.migrate("train.py", script.encode(), batch)
+    engine.migrate("train.py", script.encode(), batch, shard="input")
     assert sys.getrecursionlimit() == before
 
 
@@ -152,14 +152,16 @@ _LOCAL = {
 @pytest.mark.parametrize(("function", "value"), _LOCAL.values(), ids=_LOCAL.keys())
 def test_what_a_function_makes_of_a_workers_examples_is_never_taken_for_equal(function: str, value: str) -> None:
     script = _tape(function, after=f"if {value} > 1:\n        break")
-    migration = engine.migrate("train.py", script.encode())
+    migration = engine.migrate("train.py", script.encode(), shard="input")
     averaged = b"dp.average_value(" in migration.after
     assert migration.refused or averaged
 
 
 def test_a_function_that_calls_itself_with_equal_values_gives_equal_ones() -> None:
     function = "def half(n):\n    return 1 if n < 2 else half(n // 2) + 1"
-    migration = engine.migrate("train.py", _tape(function, after="if epoch > half(9):\n        break").encode())
+    migration = engine.migrate(
+        "train.py", _tape(function, after="if epoch > half(9):\n        break").encode(), shard="input"
+    )
     assert not migration.refused
     assert migration.changed
 
@@ -174,7 +176,7 @@ def test_a_function_that_calls_itself_with_equal_values_gives_equal_ones() -> No
     ids=["summed", "counted up"],
 )
 def test_a_number_of_files_is_rank_0s(count: str) -> None:
-    migration = engine.migrate("train.py", _tape(count, after="if n > epoch:\n        break").encode())
+    migration = engine.migrate("train.py", _tape(count, after="if n > epoch:\n        break").encode(), shard="input")
     assert not migration.refused
     assert b"if dp.agree(n > epoch):" in migration.after
 
@@ -197,7 +199,7 @@ _ROOMY = pytest.mark.skipif(nesting.DEEPEST < 1000, reason="before Python 3.11, 
 @_ROOMY
 @pytest.mark.parametrize("before", _DEEP.values(), ids=_DEEP.keys())
 def test_deep_texts_are_migrated(before: str) -> None:
-    migration = engine.migrate("train.py", _tape(before, after="print(n)").encode())
+    migration = engine.migrate("train.py", _tape(before, after="print(n)").encode(), shard="input")
     assert not migration.refused
     assert before in migration.after.decode()
 
@@ -223,7 +225,7 @@ _TOO_DEEP = {
 @pytest.mark.parametrize(("before", "line", "reason"), _TOO_DEEP.values(), ids=_TOO_DEEP.keys())
 def test_what_is_nested_too_deeply_is_named_with_its_line(before: str, line: int, reason: str) -> None:
     with pytest.raises(UnreadableSource, match=reason) as caught:
-        engine.migrate("train.py", _tape(before).encode())
+        engine.migrate("train.py", _tape(before).encode(), shard="input")
     assert caught.value.line == line
 
 
@@ -232,11 +234,11 @@ def test_a_circle_that_is_not_foreseen_names_the_function(monkeypatch: pytest.Mo
         raise RecursionError
 
     monkeypatch.setattr(engine, "make_plan", endless)
-    found = attempt("train.py", lambda: engine.migrate("train.py", _tape("n = 1\n\n" + _COUNT).encode()))
+    found = attempt("train.py", lambda: engine.migrate("train.py", _tape("n = 1\n\n" + _COUNT).encode(), shard="input"))
     assert isinstance(found, Failure)
     assert (found.line, found.column) == (9, 1)
     assert "`count`, which calls itself" in found.reason
-    found = attempt("train.py", lambda: engine.migrate("train.py", _tape("n = 1").encode()))
+    found = attempt("train.py", lambda: engine.migrate("train.py", _tape("n = 1").encode(), shard="input"))
     assert isinstance(found, Failure)
     assert "comes to no end" in found.reason
     assert found.trace
@@ -244,5 +246,7 @@ def test_a_circle_that_is_not_foreseen_names_the_function(monkeypatch: pytest.Mo
 
 def test_the_deepest_text_that_is_taken_leaves_room() -> None:
     terms = nesting.DEEPEST - 20
-    migration = engine.migrate("train.py", _tape("n = " + " + ".join(["1"] * terms), after="print(n)").encode())
+    migration = engine.migrate(
+        "train.py", _tape("n = " + " + ".join(["1"] * terms), after="print(n)").encode(), shard="input"
+    )
     assert migration.changed

@@ -27,7 +27,7 @@ def expected(path: Path) -> tuple[str, str, str]:
 def test_refused(path: Path) -> None:
     mode, code, words = expected(path)
     source = path.read_bytes()
-    result = engine.migrate(path.name, source, mode)
+    result = engine.migrate(path.name, source, mode, shard="input")
     assert result.refused
     assert result.after == source
     assert all(f.refusal and f.next_step for f in result.findings)

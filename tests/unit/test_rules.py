@@ -1,7 +1,7 @@
 """Every rule's cases: fixtures/rules/TFDPnnn/<reason>.py holds an input and, after `# output`, what it must become.
 
 `# refuse: CODE:LINE …` instead says where it must be refused; without a marker the file must not change. A first line
-`# batch: global` selects that mode.
+`# batch: global` selects that mode, `# shard: calls` or `# shard: auto` another road than that of sharded input.
 """
 
 from __future__ import annotations
@@ -35,10 +35,17 @@ def mode(source: str) -> str:
     return "global" if source.startswith("# batch: global") else "per-worker"
 
 
+def migrated(path: Path, source: bytes) -> engine.Migration:
+    first = source.partition(b"\n")[0].decode()
+    if first.startswith("# shard: "):
+        return engine.migrate(path.name, source, shard=first.removeprefix("# shard: "))
+    return engine.migrate(path.name, source, mode(first), shard="input")
+
+
 @pytest.mark.parametrize("path", CASES, ids=[f"{p.parent.name}-{p.stem}" for p in CASES])
 def test_case(path: Path) -> None:
     before, after, refusals = split(path)
-    result = engine.migrate(path.name, before.encode(), mode(before))
+    result = migrated(path, before.encode())
     if refusals:
         assert [f"{f.code}:{f.line}" for f in result.findings] == refusals
         assert result.after == result.before
@@ -46,7 +53,7 @@ def test_case(path: Path) -> None:
     assert not result.refused, result.findings
     assert after is not None
     assert result.after.decode() == after
-    again = engine.migrate(path.name, result.after, mode(before))
+    again = migrated(path, result.after)
     assert again.after == result.after
     assert not again.findings
     ast.parse(result.after)
@@ -66,10 +73,10 @@ def test_whole_scripts(path: Path, batch: str, newline: str) -> None:
         after = path.with_name("after.py")
         assert after.read_text() == path.read_text()
     expected = after.read_text().replace("\n", newline)
-    result = engine.migrate("before.py", before, batch)
+    result = engine.migrate("before.py", before, batch, shard="input")
     assert result.after.decode() == expected
     for other in ("per-worker", "global") if newline == "\n" else ():
-        again = engine.migrate("after.py", result.after, other)
+        again = engine.migrate("after.py", result.after, other, shard="input")
         assert (again.after, again.findings) == (result.after, ())
 
 
@@ -116,7 +123,7 @@ def test_every_problem_has_a_rule_that_reports_it() -> None:
 
 
 def test_facts_are_described_for_a_case_of_every_rule() -> None:
-    for path in {p.parent.name: p for p in CASES if mode(p.read_text()) == "per-worker"}.values():
+    for path in {p.parent.name: p for p in CASES if not p.read_text().startswith(("# batch", "# shard"))}.values():
         before, _, refusals = split(path)
         text = describe(read(before))
         assert ("problem" in text) == bool(refusals), path

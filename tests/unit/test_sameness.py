@@ -115,7 +115,7 @@ _LOCAL = {
 
 def outcome(before: str, step: str, test: str, batch: str = "per-worker") -> str:
     source = _SCRIPT.format(before=before, step=step, test=test)
-    result = engine.migrate("script.py", source.encode(), batch)
+    result = engine.migrate("script.py", source.encode(), batch, shard="input")
     if result.refused:
         return "refused"
     text = result.after.decode()

@@ -41,11 +41,11 @@ REFUSED = "TFDP090"
 
 def exchanged(source: str) -> str:
     """The functions by which sums of a migrated script are taken over all ranks, in order; or the refusal's code."""
-    result = engine.migrate("train.py", source.encode())
+    result = engine.migrate("train.py", source.encode(), shard="input")
     if result.refused:
         return next(f.code for f in result.findings if f.refusal)
     text = result.after.decode()
-    again = engine.migrate("train.py", text.encode())
+    again = engine.migrate("train.py", text.encode(), shard="input")
     assert not again.refused, again.findings
     assert again.after.decode() == text
     return " ".join(re.findall(r"dp\.(global_\w+|allreduce)\(", text))

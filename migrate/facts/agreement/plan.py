@@ -53,19 +53,18 @@ class Agreement:
         sharded: Collection[cst.CSTNode],
         *,
         fits: Collection[cst.CSTNode] = (),
+        sameness: Sameness | None = None,
     ) -> None:
-        """`fits` are calls of Keras' fit: all ranks make them together."""
+        """`fits` are calls of Keras' fit, or others that train: all ranks make them together. `sameness` is given where
+        all ranks have the same data: then nothing has to be averaged."""
         self._origins, self._index, self._loops, self._fits = origins, origins.index, loops, fits
         self._metrics = Metrics(origins, datasets, loops, finder, sharded, adds_up=self._adds_up)
-        hooks = Hooks(origins)
-        self._sameness = Sameness(
-            origins, datasets, loops, sharded, metric=self._of_metric, shared=hooks.shared(), own=hooks.own()
-        )
+        self._sameness = sameness or self._of_shares(datasets, sharded)
         self._linear = Linear(origins, self._sameness)
         self._writers = Writers(origins)
         self._presence = Presence(origins, self._writers)
         self._changing = Changing(origins, self._writers, self._presence, lambda _: False)
-        self._region = repeated(origins, loops)
+        self._region = repeated(origins, loops, () if sameness is None else _around(origins, fits))
         self._steps = StepNumbers(origins, [loop.loop for loop in loops])
         self._reached: set[cst.CSTNode] = set()  # tests that all ranks come to, if they come to those asked about now
         self._come_to: set[cst.CSTNode] = set()  # tests that all ranks come to
@@ -73,7 +72,14 @@ class Agreement:
         self._tests = [n for n in tests if not self._asks_rank(n.test)]
         self.results: tuple[cst.Call, ...] = ()
         self.averages: dict[cst.BaseExpression, None] = {}
-        self._plan()
+        if sameness is None:
+            self._plan()
+
+    def _of_shares(self, datasets: Datasets, sharded: Collection[cst.CSTNode]) -> Sameness:
+        """Answers where each rank has its share of the records."""
+        hooks = Hooks(self._origins)
+        shared, own = hooks.shared(), hooks.own()
+        return Sameness(self._origins, datasets, self._loops, sharded, metric=self._of_metric, shared=shared, own=own)
 
     @cached_property
     def sameness(self) -> Sameness:
@@ -293,10 +299,15 @@ class Agreement:
 
     def agreed(self, effects: tuple[Effect, ...], waits: tuple[cst.CSTNode, ...]) -> tuple[cst.BaseExpression, ...]:
         """Tests whose answer has to be rank 0's."""
+        return tuple(s.test for s in self._deciding(effects, waits) if self._may_ask(s))
+
+    def deciding(self, effects: tuple[Effect, ...], waits: tuple[cst.CSTNode, ...]) -> tuple[cst.BaseExpression, ...]:
+        """Tests by chance that decide what all ranks do, also those of which rank 0 cannot be asked there."""
+        return tuple(s.test for s in self._deciding(effects, waits))
+
+    def _deciding(self, effects: tuple[Effect, ...], waits: tuple[cst.CSTNode, ...]) -> Iterator[cst.If | cst.While]:
         shared = self._shared(effects, waits)
-        return tuple(
-            s.test for s in self._tests if self._by_chance(s) and self._decides(s, effects, shared) and self._may_ask(s)
-        )
+        return (s for s in self._tests if self._by_chance(s) and self._decides(s, effects, shared))
 
     def _by_chance(self, statement: cst.If | cst.While) -> bool:
         marks = self._sameness.of(statement.test)
@@ -382,6 +393,11 @@ class Agreement:
         tests = [t for t in around if all(within(self._index, t, loop) for loop in innermost)]
         equal = bool(tests) and not self.sameness.all(tests)
         return equal and self.certain(node) and Later.COUNT not in self._steps.all(tests)
+
+
+def _around(origins: Origins, calls: Iterable[cst.CSTNode]) -> list[cst.CSTNode]:
+    """The loops around calls, and around those of their functions."""
+    return [loop for way in leading(origins, calls) for loop in origins.index.loops_around(way)]
 
 
 def _guarded(effects: Iterable[Effect]) -> set[cst.CSTNode]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 import libcst as cst
 
 from ...catalogue import Kind
-from ..apis import KERAS_COMPUTES, RANKS
+from ..apis import FITS, KERAS_COMPUTES, RANKS
 from ..data import ShardPoint, drops_remainder
 from ..keras import Fit, FitData
 from ..program import Origins, Problem, argument, backward, is_off, leading, method, nodes, number, receiver
@@ -72,12 +72,12 @@ def shown(origins: Origins, fits: Iterable[Fit]) -> list[tuple[cst.Call, int]]:
     progress on every rank."""
     fits = tuple(fits)
     models = {o.node for f in fits for o in origins.of(f.model)}
-    calls = [f.call for f in fits if f.method == "fit"]
+    calls = [f.call for f in fits if f.method in FITS]
     for call in origins.index.methods("evaluate", "predict"):
         model = receiver(call)
         known = origins.kinds(model) == {Kind.MODEL} or any(o.node in models for o in origins.of(model))
         calls += [call] if known and origins.function(call.func) is None else []
-    found = [(c, {"fit": 4, "evaluate": 3, "predict": 2}[method(c)]) for c in calls]
+    found = [(c, {"fit": 4, "fit_generator": 3, "evaluate": 3, "predict": 2}[method(c)]) for c in calls]
     return [(c, place) for c, place in found if _shows(origins, c, place)]
 
 

@@ -7,5 +7,17 @@ from .effects import Effect, Effects, repeated
 from .own_names import OwnNames
 from .presence import Presence
 from .writers import Writers
+from .written import Trains, Written
 
-__all__ = ["Changing", "Effect", "Effects", "Leaves", "OwnNames", "Presence", "Writers", "repeated"]
+__all__ = [
+    "Changing",
+    "Effect",
+    "Effects",
+    "Leaves",
+    "OwnNames",
+    "Presence",
+    "Trains",
+    "Writers",
+    "Written",
+    "repeated",
+]

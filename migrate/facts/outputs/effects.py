@@ -68,10 +68,13 @@ class Effects:
         loops: tuple[TrainingLoop, ...],
         collectives: Collection[cst.CSTNode],
         fits: tuple[Fit, ...] = (),
+        steps: tuple[cst.CSTNode, ...] = (),
     ) -> None:
-        """`collectives` are nodes that become collective calls, `fits` calls of Keras' fit."""
+        """`collectives` are nodes that become collective calls, `fits` calls of Keras' fit, `steps` more calls that
+        train or that every rank has to make."""
         self._origins, self._index = origins, origins.index
         self._loops, self._collectives, self._fits = loops, collectives, fits
+        self._steps = steps
         self._writers = Writers(origins, {o.node for f in fits for o in origins.of(f.model)})
         self._presence = Presence(origins, self._writers)
         self._changing = Changing(origins, self._writers, self._presence, self._is_for_all)
@@ -188,7 +191,8 @@ class Effects:
     def _repeated(self) -> set[cst.CSTNode]:
         """Where training repeats; what Keras' fit calls, and the loops around a fit, too."""
         called = callback_functions(self._origins) if self._fits else []
-        fitted = (loop for f in self._fits for loop in around(self._origins, f.call))
+        calls = (*(f.call for f in self._fits), *self._steps)
+        fitted = (loop for call in calls for loop in around(self._origins, call))
         return repeated(self._origins, self._loops, [*called, *fitted])
 
     def _repeats(self, node: cst.CSTNode) -> bool:
@@ -215,7 +219,8 @@ class Effects:
         """Gradient calls and collectives, what all ranks ask together, and all calls of functions that lead to one."""
         steps = [*(step for loop in self._loops for step in loop.calls), *(f.call for f in self._fits)]
         loops = (loop.loop for loop in self._loops)
-        return set(leading(self._origins, [*steps, *loops, *self._collectives, *self._presence.statements]))
+        together = (*self._collectives, *self._steps)
+        return set(leading(self._origins, [*steps, *loops, *together, *self._presence.statements]))
 
     def _separable(self, block: cst.Expr | cst.With | cst.If) -> bool:
         """Whether rank 0 can run the statement alone: nothing in it is used later or takes part in training."""
@@ -316,7 +321,7 @@ class Effects:
         return found
 
     def _trained_after(self, writes: list[cst.CSTNode]) -> bool:
-        trains = [*(loop.loop for loop in self._loops), *(f.call for f in self._fits)]
+        trains = [*(loop.loop for loop in self._loops), *(f.call for f in self._fits), *self._steps]
         return any(self.may_follow(write, train) for write in writes for train in trains)
 
     def last_reads(self, effects: Iterable[Effect], certain: Certain) -> tuple[cst.CSTNode, ...]:

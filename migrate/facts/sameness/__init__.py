@@ -6,6 +6,7 @@ from .decisions import local_decisions
 from .exceptions import Exceptions
 from .marks import BY_CHANCE, BY_PROCESS, SAME, Mark, Marks
 from .own_counts import Counts, OwnCounts
+from .same_data import SameData
 from .seeding import Seeding, Seedings, flag_default, own_maker
 from .values import Sameness
 
@@ -18,6 +19,7 @@ __all__ = [
     "Mark",
     "Marks",
     "OwnCounts",
+    "SameData",
     "Sameness",
     "Seeding",
     "Seedings",

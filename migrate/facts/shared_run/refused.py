@@ -1,0 +1,94 @@
+"""All that keeps a script from sharded calls, put together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from ..hazards import patched, unplaced
+from ..other_training import other_training
+from ..program import Problem, last_name
+from ..training_file import TrainingFile
+from ..untaught import distributed, without_tape
+from .entries import Entries
+from .threads import in_threads
+
+if TYPE_CHECKING:
+    from .run import SharedRun
+
+_OWN = "TFDP080"
+_OTHER_SYSTEMS = frozenset({"TFDP070", "TFDP075"})
+_DIVIDED = ("tensorflow.GradientTape", "keras.layers.Layer", "keras.Layer", "keras.Model", "keras.models.Model")
+"""What the runtime looks into to share a model's calls."""
+
+
+def refused(script: TrainingFile, run: SharedRun) -> tuple[Problem, ...]:
+    """All problems, but those that the author ignores; of a script of another system, no others."""
+    every = (p for p in _all(script, run) if p is not None)
+    found = [p for p in dict.fromkeys(every) if not script.ignored(p.code, p.node)]
+    others = [p for p in found if p.code in _OTHER_SYSTEMS]
+    return tuple(others or found)
+
+
+def _as_own(script: TrainingFile, problem: Problem) -> Problem | None:
+    """A problem of the other road, under this one's code; None where the author ignores it there."""
+    if script.ignored(problem.code, problem.node):
+        return None
+    return replace(problem, code=_OWN, next_step=problem.next_step.replace(problem.code, _OWN))
+
+
+def _all(script: TrainingFile, run: SharedRun) -> Iterator[Problem | None]:
+    yield from (p for p in (*distributed(script), *other_training(script)) if p.code in _OTHER_SYSTEMS)
+    yield from _started(script)
+    if (step := Entries(script.origins).trains_nothing_itself(run.training.steps)) is not None:
+        reason = "nothing that this file runs comes here: other files call what trains, and the one that is run starts"
+        yield Problem("TFDP001", step, f"{reason} the workers", "migrate the script that is run, and leave this one")
+    yield from (_as_own(script, p) for p in (() if run.training.steps else without_tape(script)))
+    yield from in_threads(script.origins, run.training.steps)
+    yield from run.per_process.problems()
+    yield from run.compiled.problems()
+    yield from script.devices.problems
+    yield from (_as_own(script, p) for p in patched(script.origins) if _is_divided(script, p.node))
+    yield from run.callbacks.problems()
+    yield from run.retired.problems()
+    yield from _written(script, run)
+
+
+def _started(script: TrainingFile) -> Iterator[Problem]:
+    """A script that has joined a job by another way of being migrated."""
+    if script.calls("init") and not script.shards_calls:
+        reason = "the script is migrated already, whole or in part, and not to sharded calls"
+        yield Problem("TFDP001", script.calls("init")[0], reason, "start again from the original script")
+
+
+def _is_divided(script: TrainingFile, node: cst.CSTNode) -> bool:
+    return (script.names.api(node) or "").startswith(_DIVIDED) if isinstance(node, cst.BaseExpression) else False
+
+
+def _written(script: TrainingFile, run: SharedRun) -> Iterator[Problem]:
+    """What is written where it cannot be guarded, and what reads it where it cannot wait."""
+    certain, written = run.agreement.certain, run.written
+    yield from (p for e in written.effects if (p := unplaced(e, script.origins, certain)) is not None)
+    yield from written.own_names.problems()
+    reason = "this reads what rank 0 writes, where not all workers certainly come together"
+    next_step = "read the file where all workers come to it"
+    yield from (Problem("TFDP050", s, reason, next_step) for s in written.waiting_reads if not certain(s))
+    yield from run.agreement.asked_apart(written.effects)
+    tuners = [n for n in script.fitted.handed_models if _is_tuned(script, n)]
+    reason = "a tuner keeps its trials in one folder, which every worker would write"
+    yield from (Problem("TFDP050", n, reason, "train the model by fit in this file") for n in tuners)
+
+
+def _is_tuned(script: TrainingFile, node: cst.CSTNode) -> bool:
+    around = [n for n in script.index.ancestors(node) if isinstance(n, cst.Call | cst.ClassDef)]
+    return any(_of_tuner(script, n) for n in around)
+
+
+def _of_tuner(script: TrainingFile, node: cst.CSTNode) -> bool:
+    names = ("keras_tuner.", "kerastuner.")
+    if isinstance(node, cst.ClassDef):
+        return script.origins.below(node, names)
+    return script.origins.called(node).startswith(names) or last_name(cst.ensure_type(node, cst.Call).func) == "Tuner"

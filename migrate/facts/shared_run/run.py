@@ -1,0 +1,85 @@
+"""The facts of one script that differ where every worker runs the whole of it."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from ..agreement import Agreement
+from ..outputs import Trains, Written
+from ..program import Problem
+from ..sameness import SameData
+from ..training import Entry, entry
+from ..training_file import TrainingFile
+from .callbacks import GivenCallbacks
+from .compiled import Compiled
+from .per_process import PerProcess
+from .refused import refused
+from .retired import Retired
+from .trains import TrainingCalls
+
+
+class SharedRun:
+    """Everything is computed on first use and never changes."""
+
+    def __init__(self, script: TrainingFile) -> None:
+        self._script, self._origins = script, script.origins
+
+    @cached_property
+    def training(self) -> TrainingCalls:
+        """Where the script trains and calls its models."""
+        return TrainingCalls(self._script)
+
+    @cached_property
+    def agreement(self) -> Agreement:
+        """What makes decisions equal on all ranks that go by a clock, or by which files there are."""
+        together = (*self.training.steps, *self.training.of_models)
+        finder = self._script.loop_finder
+        return Agreement(
+            self._origins, self._script.datasets, self._script.loops, finder, (), fits=together, sameness=self._same
+        )
+
+    @cached_property
+    def _same(self) -> SameData:
+        return SameData(self._origins, self._script.datasets)
+
+    @cached_property
+    def written(self) -> Written:
+        """What is written and shown."""
+        fitted = self._script.fitted
+        return Written(
+            self._origins,
+            Trains(self._script.loops, fitted.calls, fitted.by_keras, self.training.steps),
+            certain=self.agreement.certain,
+            may_agree=self.agreement.may_agree,
+            together=lambda: self.training.of_models,
+        )
+
+    @cached_property
+    def per_process(self) -> PerProcess:
+        """What each process makes for itself, and goes into training."""
+        return PerProcess(self._script, self.training, self.agreement, self._same, self.written)
+
+    @cached_property
+    def compiled(self) -> Compiled:
+        """Where XLA compiles what the workers share."""
+        return Compiled(self._script)
+
+    @cached_property
+    def callbacks(self) -> GivenCallbacks:
+        """What `fit` is given as callbacks."""
+        return GivenCallbacks(self._script)
+
+    @cached_property
+    def retired(self) -> Retired:
+        """Calls of what Keras has retired."""
+        return Retired(self._script)
+
+    @cached_property
+    def entry(self) -> Entry:
+        """Where the runtime is initialised."""
+        return entry(self._script.program.entry.module, self._origins, self.written.names)
+
+    @cached_property
+    def problems(self) -> tuple[Problem, ...]:
+        """Everything that keeps the script from being migrated, but what the author ignores."""
+        return refused(self._script, self)

@@ -1,0 +1,68 @@
+"""Where a script trains and where it calls its models, as far as names tell: more is not asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+
+import libcst as cst
+
+from ...catalogue import UPDATES, Kind
+from ..apis import FITS
+from ..program import LAYERS, Origins, is_network, method, receiver
+from ..training_file import TrainingFile
+
+_GRADIENTS = ("gradient", "jacobian", "batch_jacobian")
+_TRAINS = (*_GRADIENTS, *UPDATES, *FITS, "minimize", "train_on_batch", "train_step")
+_ASKS = ("evaluate", "evaluate_generator", "predict", "predict_generator", "predict_on_batch", "test_on_batch", "call")
+
+
+class TrainingCalls:
+    """Answers for the calls of a file."""
+
+    def __init__(self, script: TrainingFile) -> None:
+        self._script, self._origins, self._index = script, script.origins, script.index
+
+    @cached_property
+    def steps(self) -> tuple[cst.CSTNode, ...]:
+        """Calls that take gradients, or train."""
+        known = [g.call for g in self._script.gradients] + [f.call for f in self._script.fitted.by_keras]
+        named = (c for c in self._index.methods(*_TRAINS) if self._may_train(c))
+        return tuple(dict.fromkeys([*known, *named]))
+
+    def _may_train(self, call: cst.Call) -> bool:
+        if self._origins.called(call) or self._origins.function(call.func) is not None:
+            return False
+        kinds = self._origins.kinds(receiver(call))
+        if method(call) in _GRADIENTS:
+            return Kind.TAPE in kinds
+        wanted = {Kind.OPTIMIZER, Kind.LOSS_SCALE, Kind.MODEL}
+        plain = method(call) in {"apply_gradients", "train_on_batch"}  # no other library has methods of these names
+        return bool(kinds & wanted) or (plain and None in kinds)
+
+    @cached_property
+    def of_models(self) -> frozenset[cst.CSTNode]:
+        """Calls that compute a model or a layer: they may be divided, so that every rank has to make them."""
+        return frozenset(self._of_models())
+
+    def _of_models(self) -> Iterator[cst.CSTNode]:
+        asks = {c for c in self._index.methods(*_ASKS) if not self._origins.called(c)}
+        for call in self._index.calls:
+            if call in asks or self._is_model(call.func):
+                yield call
+
+    def _is_model(self, func: cst.BaseExpression) -> bool:
+        if self._origins.names.api(func) or self._origins.function(func) is not None:
+            return False
+        return any(_is_network(self._origins, o.node) for o in self._origins.of(func) if not o.path)
+
+
+def _is_network(origins: Origins, made: cst.CSTNode) -> bool:
+    """Whether it is a model, or a layer, that may be called: an object, and not its class."""
+    if isinstance(made, cst.ClassDef):
+        return False
+    owner = origins.constructed(made)
+    if owner is not None:
+        return is_network(origins, owner)
+    made_by = isinstance(made, cst.Call) and origins.called(made).startswith(LAYERS)
+    return made_by or (isinstance(made, cst.Call) and origins.kind(made.func) is Kind.MODEL)
