@@ -15,6 +15,7 @@ from .sight import Undivided
 
 # Tried where another size than the batch's is not known: of a text, of an image.
 _LENGTHS = 8, 64
+_SCALE = 30.0  # between rows of neighbouring workers
 
 
 def lengths(structure: Any) -> Sequence[int]:
@@ -32,21 +33,37 @@ def of(structure: Any, by_rows: Sequence[bool], unknown: int) -> Iterator[Any]:
     leaves = tf.nest.flatten(structure)
     tensors = [each for each in leaves if is_tensor(each)]
     if all(isinstance(each, np.ndarray) or hasattr(each, "numpy") for each in tensors):
-        yield tf.nest.pack_sequence_as(structure, [_here(each) if is_tensor(each) else each for each in leaves])
-        return
-    size = current().topology.size
-    for number, rows in enumerate((2 * size + 1, 4 * size)):
-        random = np.random.default_rng(number)
-        made: dict[int, Any] = {}
-        found = []
-        for each, of_rows in zip(leaves, by_rows, strict=True):
-            if not is_tensor(each):
-                found.append(each)
-                continue
-            if id(each) not in made:
-                made[id(each)] = _made_up(each, rows if of_rows else None, unknown, random, number)
-            found.append(made[id(each)])
+        found = [_here(each) if is_tensor(each) else each for each in leaves]
         yield tf.nest.pack_sequence_as(structure, found)
+    else:
+        random = np.random.default_rng(0)
+        rows = 2 * current().topology.size + 1
+        made: dict[int, Any] = {}
+        for each, of_rows in zip(leaves, by_rows, strict=True):
+            if is_tensor(each) and id(each) not in made:
+                made[id(each)] = _made_up(each, rows if of_rows else None, unknown, random)
+        found = [made.get(id(each), each) for each in leaves]
+        yield tf.nest.pack_sequence_as(structure, found)
+    unlike: dict[int, Any] = {}
+    for each, of_rows in zip(found, by_rows, strict=True):
+        if of_rows and id(each) not in unlike:
+            unlike[id(each)] = _unlike(each)
+    yield tf.nest.pack_sequence_as(structure, [unlike.get(id(each), each) for each in found])
+
+
+def _unlike(tensor: Any) -> Any:
+    """Rows of different workers differ by magnitudes, so that what goes by all of them goes by a few."""
+    rows = tensor.shape[0]
+    ranks = np.arange(rows) // -(-rows // current().topology.size)
+    if tensor.dtype.is_floating:
+        scales = tf.reshape(
+            tf.constant(_SCALE ** (ranks - ranks.max() / 2), tensor.dtype), [-1] + [1] * (tensor.shape.rank - 1)
+        )
+        found = tensor * scales
+    else:
+        found = tf.gather(tensor, np.where(ranks == 0, np.arange(rows), 0))
+    carried.put(carried.of(tensor), found, tf.identity)
+    return found
 
 
 def is_tensor(thing: Any) -> bool:
@@ -60,7 +77,7 @@ def _here(tensor: Any) -> Any:
     return found
 
 
-def _made_up(tensor: Any, rows: int | None, unknown: int, random: Any, number: int) -> Any:
+def _made_up(tensor: Any, rows: int | None, unknown: int, random: Any) -> Any:
     if isinstance(tensor, np.ndarray) or hasattr(tensor, "numpy"):
         found = _here(tensor)
         if rows is None or len(found) == rows:
@@ -68,14 +85,14 @@ def _made_up(tensor: Any, rows: int | None, unknown: int, random: Any, number: i
     sizes = [unknown if size is None else size for size in tensor.shape]
     if rows is not None and tensor.shape[0] is None:
         sizes[0] = rows
-    found = _numbers(tf.as_dtype(tensor.dtype), sizes, random, number)
+    found = _numbers(tf.as_dtype(tensor.dtype), sizes, random)
     carried.put(
-        carried.of(tensor), found, lambda mask: _numbers(tf.as_dtype(mask.dtype), sizes[: mask.shape.rank], random, 0)
+        carried.of(tensor), found, lambda mask: _numbers(tf.as_dtype(mask.dtype), sizes[: mask.shape.rank], random)
     )
     return found
 
 
-def _numbers(dtype: Any, sizes: Sequence[int], random: Any, number: int) -> Any:
+def _numbers(dtype: Any, sizes: Sequence[int], random: Any) -> Any:
     """Of an integer 0 and 1, which any table of embeddings has."""
     if dtype.is_bool:
         return tf.constant(random.random(sizes) > 0.3)
@@ -83,7 +100,7 @@ def _numbers(dtype: Any, sizes: Sequence[int], random: Any, number: int) -> Any:
         return tf.constant(random.integers(0, 2, sizes), dtype)
     if not (dtype.is_floating or dtype.is_complex):
         raise Undivided(f"takes {dtype.name}")
-    return tf.cast(tf.constant(random.normal(size=sizes) if number else random.random(sizes)), dtype)
+    return tf.cast(tf.constant(random.random(sizes)), dtype)
 
 
 def rows(tensor: Any, split: Split, rank: int) -> Any:

@@ -17,6 +17,7 @@ from ..framework import stream_element
 from ..keras import PACKAGES, is_keras
 from ..start import live_variables
 from . import division, sight
+from .attributes import Attributes
 from .look import Kept
 from .sight import Moments
 
@@ -79,7 +80,8 @@ def _kept(layer: Any) -> Kept:
     writable = [each for each in variables.values() if stream_element(each.name) is not None]
     normalizing = (each for each in objects if any(cls.__name__ in _NORMALIZING for cls in type(each).__mro__))
     writable += [variable for each in normalizing for variable in each.non_trainable_variables]
-    return Kept(layer.variables, list(variables.values()), objects, writable)
+    before = [Attributes(each) for each in objects]
+    return Kept(layer.variables, list(variables.values()), before, writable)
 
 
 _NORMALIZING = ("BatchNormalization", "BatchNormalizationBase")

@@ -8,7 +8,9 @@ and the moments it normalises by are those of the whole batch in each. Where a b
 from __future__ import annotations
 
 import contextlib
+import os
 import random
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -17,15 +19,19 @@ import tensorflow as tf
 
 from ..framework import has_value, recorded_again, unrecorded
 from ..job import current
+from ..keras import is_keras
 from . import examples
+from .attributes import Attributes, put_back
 from .look_sights import Again, Part, Whole, pattern
 from .observed import Observer, observed, refuse_recorded
 from .own_sight import Pattern
-from .rows import divided, taken
+from .rows import divided, is_real, taken
 from .sight import Undivided, seen
 
 Call = Callable[..., Any]
 _WRAPPED = "Exception encountered"  # what Keras puts before a message
+_GRADIENTS = 10.0  # times the rounding of results
+_PLAIN = (bool, int, float, str, bytes, tuple)
 
 
 class Found(NamedTuple):
@@ -40,14 +46,14 @@ class Found(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """What a look may change, and puts back: variables, objects' attributes; and which variables a call may write.
+    """What a look may change, and puts back: variables, attributes of objects; and which variables a call may write.
 
     needed: variables that must have values for it. Those that a `tf.function` makes get them after its first trace.
     """
 
     needed: Sequence[Any]
     variables: Sequence[Any]
-    objects: Sequence[Any]
+    before: Sequence[Attributes]
     writable: Sequence[Any]
 
 
@@ -71,117 +77,192 @@ def look(call: Call, structure: Any, by_rows: Sequence[bool], kept: Kept) -> Fou
         except Undivided as answer:
             return Found(str(answer))
         except Exception as error:  # whatever the call does not take: then it is not divided
+            if _is_ours(error):
+                raise
             lines = [line for line in str(error).splitlines() if line.strip() and not line.startswith(_WRAPPED)]
             found = Found(f"cannot be tried on some of the rows ({type(error).__name__}: {''.join(lines[:1])[:160]})")
     return found
 
 
+def _is_ours(error: Exception) -> bool:
+    """Whether an error is a defect of this room, and nothing that the call has raised."""
+    traces = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return os.path.dirname(traces[-1]) == os.path.dirname(os.path.abspath(__file__))
+
+
 def _looked(call: Call, structure: Any, by_rows: Sequence[bool], kept: Kept, unknown: int) -> Found:
     outside: list[Any] = []
-    with tf.init_scope(), unrecorded(), _as_before(kept) as written:
-        for sample in examples.of(structure, by_rows, unknown):
-            found = _Look(call, sample, by_rows, kept, outside, written).found()
+    with tf.init_scope(), unrecorded(), _as_before(kept) as handles:
+        first, *others = examples.of(structure, by_rows, unknown)
+        one = _Look(call, first, by_rows, kept)
+        try:
+            found = one.found()
+            for sample in others:
+                another = _Look(call, sample, by_rows, kept)
+                if another.compared() != one.compared():
+                    raise Undivided("draws, looks up or gives otherwise for another batch")
+        finally:
+            handles.extend(one.observer.written)
+        outside += one.observer.from_outside
     refuse_recorded(outside)
     return found
+
+
+class _Run(NamedTuple):
+    """What a call has given: results as arrays, and gradients of a number made of them."""
+
+    results: list[Any]
+    of_rows: list[Any]
+    of_variables: dict[int, Any]
 
 
 class _Look:
     """One look at a call on one batch."""
 
-    def __init__(  # noqa: PLR0917
-        self, call: Call, sample: Any, by_rows: Sequence[bool], kept: Kept, outside: list[Any], written: list[Any]
-    ) -> None:
-        self._call, self._sample, self._by_rows = call, sample, by_rows
-        self._kept, self._outside, self._written = kept, outside, written
-        leaves = tf.nest.flatten(sample)
-        self._split = divided(next(int(x.shape[0]) for x, rows in zip(leaves, by_rows, strict=True) if rows))
+    def __init__(self, call: Call, sample: Any, by_rows: Sequence[bool], kept: Kept) -> None:
+        self._call, self._sample, self._by_rows, self._kept = call, sample, by_rows, kept
+        self._leaves = tf.nest.flatten(sample)
+        self._split = divided(next(int(x.shape[0]) for x, rows in zip(self._leaves, by_rows, strict=True) if rows))
+        self._ranks = range(current().topology.size)
+        self.observer = Observer({id(each.handle) for each in kept.writable})
 
     def found(self) -> Found:
+        """What there is to be found, gradients and all."""
+        seen_whole = Whole()
+        results, after = self._whole(seen_whole)
+        found = self._parts(seen_whole, results, after)
+        again = Again(seen_whole, found.pattern)
+        whole = self._differentiated(again, None, found.factors)
+        if len(whole.results) != len(results) or not all(map(close, results, whole.results)):
+            raise Undivided("gives other results for the same rows: it draws, or keeps a state")
+        self._compare_gradients(whole, found, seen_whole)
+        return found
+
+    def compared(self) -> Found:
+        """What results alone tell."""
         whole = Whole()
-        results = self._whole(whole)
-        parts = [Part(whole, self._split, rank) for rank in range(current().topology.size)]
+        results, after = _arrays(self._run(whole, None)), self._attributes()
+        return self._parts(whole, results, after)
+
+    def _parts(self, seen_whole: Whole, results: Sequence[Any], after: Any) -> Found:
+        parts = [Part(seen_whole, self._split, rank) for rank in self._ranks]
         factors: list[int | None] = [None] * len(results)
         for rank, part in enumerate(parts):
             found = _arrays(self._run(part, rank))
             if len(found) != len(results):
                 raise Undivided("gives another number of results for some of the rows")
-            factors = [self._compared(*each, rank) for each in zip(results, found, factors, strict=True)]
-        kind = pattern(whole, parts, close)
-        self._again(Again(whole, kind), results)
-        return Found("", kind, tuple(each or 0 for each in factors))
+            factors = [self._matched(*each, rank) for each in zip(results, found, factors, strict=True)]
+            self._refuse_changed(after)
+        return Found("", pattern(seen_whole, parts, close), tuple(each or 0 for each in factors))
 
     def _run(self, sight: Any, rank: int | None) -> Any:
-        leaves = tf.nest.flatten(self._sample)
-        if rank is not None:
-            cut = zip(leaves, self._by_rows, strict=True)
-            leaves = [examples.rows(x, self._split, rank) if rows else x for x, rows in cut]
-        arguments, options = tf.nest.pack_sequence_as(self._sample, leaves)
+        put_back(self._kept.before)
+        arguments, options = tf.nest.pack_sequence_as(self._sample, self._cut(rank))
         with seen(sight):
             return self._call(*arguments, **options)
 
-    def _whole(self, whole: Whole) -> list[Any]:
-        """The results of the whole batch; Undivided where the call does more than to give results."""
-        observer = Observer({id(each.handle) for each in self._kept.writable})
-        try:
-            with observed(observer):
-                results = _arrays(self._run(whole, None))
-        finally:
-            self._written += observer.written
-        if observer.reasons:
-            raise Undivided(observer.reasons[0])
-        held = {id(each) for each in (*whole.held(), *tf.nest.flatten(self._sample))}
-        left = [each for each in observer.left() if id(each) not in held]
-        if left:
-            raise Undivided(f"leaves a tensor of shape {left[0].shape} in an attribute, a list or the like")
-        self._outside += observer.from_outside
-        return results
+    def _cut(self, rank: int | None) -> list[Any]:
+        if rank is None:
+            return list(self._leaves)
+        cut = zip(self._leaves, self._by_rows, strict=True)
+        return [examples.rows(x, self._split, rank) if rows else x for x, rows in cut]
 
-    def _again(self, again: Again, results: Sequence[Any]) -> None:
-        """The same once more, and the gradients between rows."""
-        leaves = zip(tf.nest.flatten(self._sample), self._by_rows, strict=True)
-        sources = [x for x, by_rows in leaves if by_rows and x.dtype.is_floating]
+    def _whole(self, whole: Whole) -> tuple[list[Any], Any]:
+        """The results of the whole batch; Undivided where the call does more than to give results."""
+        with observed(self.observer):
+            results = _arrays(self._run(whole, None))
+        if self.observer.reasons:
+            raise Undivided(self.observer.reasons[0])
+        after = self._attributes()
+        put_back(self._kept.before)
+        held = {id(each) for each in (*whole.held(), *self._leaves)}
+        left = [each for each in self.observer.left() if id(each) not in held]
+        if left or any(isinstance(value, tf.Tensor) for value in after.values()):
+            raise Undivided("leaves a tensor in an attribute, a list or the like")
+        return results, after
+
+    def _attributes(self) -> dict[tuple[int, str], Any]:
+        """What the call has put into attributes of the script's own classes."""
+        return {
+            (id(each.of), name): value
+            for each in self._kept.before
+            if not is_keras(type(each.of))
+            for name, value in vars(each.of).items()
+            if not each.has(name, value)
+        }
+
+    def _refuse_changed(self, after: dict[tuple[int, str], Any]) -> None:
+        found = self._attributes()
+        for key in {*found, *after}:
+            one, other = found.get(key), after.get(key)
+            if one is not other and not (isinstance(one, _PLAIN) and type(one) is type(other) and one == other):
+                raise Undivided(f"gives its attribute {key[1]} another value for some of the rows")
+
+    def _differentiated(self, sight: Any, rank: int | None, factors: Sequence[int]) -> _Run:
+        """A run with the gradients of a number in which each result counts differently."""
+        leaves = self._cut(rank)
+        sources = [x for x, by_rows in zip(leaves, self._by_rows, strict=True) if by_rows and x.dtype.is_floating]
         with recorded_again(), tf.GradientTape(persistent=True) as tape:
             tape.watch(sources)
-            again.watch = tape.watch
-            outputs = self._run(again, None)
-            found = _arrays(outputs)
-            if len(found) != len(results) or any(not close(*each) for each in zip(results, found, strict=True)):
-                raise Undivided("gives other results for the same rows: it draws, or keeps a state")
-            targets = self._targets(tf.nest.flatten(outputs))
-        sources += again.found
-        for target, first, last in targets:
-            for source, gradient in zip(sources, tape.gradient(target, sources), strict=True):
-                self._refuse_between(source, gradient, first, last)
+            sight.watch = tape.watch
+            put_back(self._kept.before)
+            arguments, options = tf.nest.pack_sequence_as(self._sample, leaves)
+            with seen(sight):
+                outputs = tf.nest.flatten(self._call(*arguments, **options))
+            target = self._weighed(outputs, factors, rank)
+        sources += sight.found
+        variables = tape.watched_variables()
+        if target is None:
+            return _Run(_arrays(outputs), [None] * len(sources), {})
+        with seen(sight):  # else gradients of variables would be averaged
+            gradients = tape.gradient(target, [*sources, *variables])
+        dense = [None if each is None else np.asarray(tf.convert_to_tensor(each)) for each in gradients]
+        of_variables = {id(v.handle): g for v, g in zip(variables, dense[len(sources) :], strict=True)}
+        return _Run(_arrays(outputs), dense[: len(sources)], of_variables)
 
-    def _targets(self, outputs: Sequence[Any]) -> list[tuple[Any, int, int]]:
-        """A number that depends on all results for the first worker's rows, and one for the last's; and which rows."""
-        size, found = current().topology.size, []
-        for rank in (0, size - 1):
-            first, last = rank * self._split.own, min((rank + 1) * self._split.own, self._split.whole)
-            terms = []
-            for each in outputs:
-                if isinstance(each, tf.Tensor) and each.dtype.is_floating and each.shape.rank:
-                    factor, rest = divmod(int(each.shape[0]), self._split.whole)
-                    if not rest:
-                        flat = tf.reshape(tf.cast(each[first * factor : last * factor], tf.float64), [-1])
-                        # Unlike for all: those of a softmax add up to one whatever they are.
-                        terms.append(tf.reduce_sum(flat * tf.cos(tf.range(tf.cast(tf.size(flat), tf.float64)))))
-            if terms and first < last:
-                found.append((tf.add_n(terms), first, last))
-        return found
+    def _weighed(self, outputs: Sequence[Any], factors: Sequence[int], rank: int | None) -> Any:
+        """Shape []; of some rows N times as much, as in the gradient of a divided call. None without results."""
+        terms = []
+        for each, factor in zip(outputs, factors, strict=True):
+            if not factor or not each.dtype.is_floating:
+                continue
+            rows = self._split.times(factor)
+            size = max(1, int(each.shape[1:].num_elements() or 0))
+            weights = tf.reshape(tf.cos(tf.range(rows.whole * size, dtype=tf.float64)), [rows.whole, *each.shape[1:]])
+            if rank is not None:
+                real = tf.cast(is_real(rows, rank), tf.float64) * len(self._ranks)
+                weights = taken(weights, rows, rank) * tf.reshape(real, [-1] + [1] * (each.shape.rank - 1))
+            terms.append(tf.reduce_sum(tf.cast(each, tf.float64) * weights))
+        return tf.add_n(terms) if terms else None
 
-    def _refuse_between(self, source: Any, gradient: Any, first: int, last: int) -> None:
-        if gradient is None or not source.shape.rank:
+    def _compare_gradients(self, whole: _Run, found: Found, seen_whole: Whole) -> None:
+        """Those of the parts must be rows of those of the whole, N times; and on average those of variables."""
+        sums: dict[int, Any] = {}
+        for rank in self._ranks:
+            run = self._differentiated(Part(seen_whole, self._split, rank, found.pattern), rank, found.factors)
+            if len(run.of_rows) != len(whole.of_rows):
+                raise Undivided("looks up other rows for some of the rows")
+            for part, of_all in zip(run.of_rows, whole.of_rows, strict=True):
+                self._compare_rows(part, of_all, rank)
+            for key, gradient in run.of_variables.items():
+                if gradient is not None:
+                    sums[key] = sums.get(key, 0) + gradient / len(self._ranks)
+        for key, gradient in whole.of_variables.items():
+            if not close(np.zeros(1) if gradient is None else gradient, sums.get(key, np.zeros(1)), _GRADIENTS):
+                raise Undivided("has a gradient of a variable that is not the sum over the rows")
+
+    def _compare_rows(self, part: Any, whole: Any, rank: int) -> None:
+        if part is None or whole is None:
+            if part is not whole:
+                raise Undivided("has a gradient for some of the rows only")
             return
-        factor, rest = divmod(int(source.shape[0]), self._split.whole)
-        if rest:
-            return
-        dense = np.asarray(tf.convert_to_tensor(gradient))
-        others = np.concatenate([dense[: first * factor], dense[last * factor :]])
-        if (others != 0).any():
-            raise Undivided("mixes rows: the result for one depends on others")
+        rows = self._split.times(len(part) // self._split.own)
+        mine = np.asarray(taken(tf.convert_to_tensor(whole), rows, rank)) * len(self._ranks)
+        mine[~np.asarray(is_real(rows, rank))] = 0
+        if not close(mine, part, _GRADIENTS):
+            raise Undivided("mixes rows: the gradient for some of them differs without the others")
 
-    def _compared(self, whole: Any, part: Any, factor: int | None, rank: int) -> int:
+    def _matched(self, whole: Any, part: Any, factor: int | None, rank: int) -> int:
         """How many rows the result has for one of the batch; 0 where it is the same for all parts."""
         if not isinstance(whole, np.ndarray) or not isinstance(part, np.ndarray):
             if type(whole) is type(part) and (whole is part or whole == part):
@@ -211,8 +292,8 @@ def _arrays(results: Any) -> list[Any]:
     return found
 
 
-def close(one: Any, other: Any) -> bool:
-    """Whether two arrays are equal up to rounding; or two other things are."""
+def close(one: Any, other: Any, times: float = 1.0) -> bool:
+    """Whether two arrays are equal up to so many times the rounding of results; or two other things are."""
     if not hasattr(one, "dtype"):
         return bool(one is other or one == other)
     dtype = tf.as_dtype(one.dtype)
@@ -227,7 +308,7 @@ def close(one: Any, other: Any) -> bool:
     if not np.array_equal(one[~finite], other[~finite], equal_nan=True):
         return False
     size = np.abs(one[finite]).max(initial=0.0)
-    return bool((np.abs(one[finite] - other[finite]) <= limit * max(size, 1e-30)).all())
+    return bool((np.abs(one[finite] - other[finite]) <= limit * times * max(size, 1e-30)).all())
 
 
 @contextlib.contextmanager
@@ -238,10 +319,9 @@ def _as_before(kept: Kept) -> Iterator[list[Any]]:
     """
     from tensorflow.python.eager import context
 
-    drawn = context.context()._rng
+    drawn = getattr(context.context(), "_rng", None)  # there is none before a seed is set
     states = random.getstate(), np.random.get_state(), drawn.getstate() if drawn is not None else None
     values = {id(each.handle): (each, tf.identity(tf.convert_to_tensor(each))) for each in kept.variables}
-    attributes = [(each, dict(vars(each))) for each in kept.objects]
     eagerly = tf.config.functions_run_eagerly()
     tf.config.run_functions_eagerly(True)
     written: list[Any] = []
@@ -249,15 +329,11 @@ def _as_before(kept: Kept) -> Iterator[list[Any]]:
         yield written
     finally:
         tf.config.run_functions_eagerly(eagerly)
-        for each in kept.writable:
-            written.append(each.handle)
-        for handle in {id(each) for each in written}:
+        for handle in {id(each) for each in (*written, *(each.handle for each in kept.writable))}:
             if handle in values:
                 values[handle][0].assign(values[handle][1])
-        for each, before in attributes:
-            vars(each).clear()
-            vars(each).update(before)
+        put_back(kept.before)
         random.setstate(states[0])
         np.random.set_state(states[1])
-        if states[2] is not None:
-            context.context()._rng.setstate(states[2])
+        if drawn is not None:
+            drawn.setstate(states[2])

@@ -52,8 +52,11 @@ class Whole:
 class Part:
     """Sees some rows of the batch that a `Whole` has seen."""
 
-    def __init__(self, seen: Whole, split: Split, rank: int) -> None:
-        self._seen, self._split, self._rank = seen, split, rank
+    def __init__(self, seen: Whole, split: Split, rank: int, kind: Pattern | None = None) -> None:
+        """`kind` is given where it is known; then what is looked up for each row is kept, and watched."""
+        self._split, self._rank, self._kind = split, rank, kind
+        self.found: list[Tensor] = []
+        self.watch: Callable[[Tensor], None] = lambda _: None
         self._draws, self._lookups = iter(seen.draws), iter(seen.lookups)
         self._moments = iter(seen.moments)
         self.own_moments: list[Moments] = []
@@ -94,7 +97,11 @@ class Part:
         self._remember(
             self.lookups, key, by_rows is not None, f"{layer.name} looks up for each row and for all of them"
         )
-        return look_up(rows)
+        found = tf.identity(look_up(rows))
+        if self._kind is not None and by_rows is not None and found.dtype.is_floating:
+            self.watch(found)
+            self.found.append(found)
+        return found
 
     def refuse(self, what: str) -> None:
         """The answer of the look."""
