@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -11,10 +12,11 @@ import libcst as cst
 
 from ..rules import RULES
 from ..rules._base import LINEAR, Batch, Context, Insert, Outcome, Refuse, Road, Rule, Scaling, Shard, place
-from . import files, imports, nesting, sequence
+from . import beside, files, imports, nesting, sequence
 from .applying import EngineError, changed
 from .facts import Script
 from .facts.program import Program, SourceFile
+from .facts.training import Elsewhere
 
 # A file without any of these trains nothing that tfdp knows, whatever it imports: its facts are not worth computing.
 _TRAINING_MARKS = (
@@ -116,10 +118,12 @@ def migrate(  # noqa: PLR0917 - options, each with a default
     Raises files.UnreadableSource for what is no Python source, EngineError for a defect of tfdp.
     """
     unchanged = Migration(path, source, source, ())
-    if not files.mentions_framework(source) or not any(mark in source for mark in _TRAINING_MARKS):
+    trains_here = files.mentions_framework(source) and any(mark in source for mark in _TRAINING_MARKS)
+    elsewhere = functools.cache(lambda: beside.trained_by(path, source))
+    if not trains_here and not elsewhere():
         return unchanged
     text = files.decode(path, source)
-    script = parse(path, text.source)
+    script = parse(path, text.source, elsewhere)
     with nesting.room(path, script):
         if not script.trains:
             return unchanged
@@ -160,8 +164,11 @@ def _carried_out(found: Migration, text: files.Text, script: Script, plan: Plan)
     return replace(found, after=after)
 
 
-def parse(path: str, source: str) -> Script:
-    """The facts of a source text. Raises files.UnreadableSource with the place of a syntax error."""
+def parse(path: str, source: str, elsewhere: Callable[[], Mapping[str, Elsewhere]] = dict) -> Script:
+    """The facts of a source text, with what is known to train in other files.
+
+    Raises files.UnreadableSource with the place of a syntax error.
+    """
     try:
         module = cst.parse_module(source)
     except cst.ParserSyntaxError as error:
@@ -173,7 +180,7 @@ def parse(path: str, source: str) -> Script:
         if module.code != source:
             reason = "this text would not come back byte for byte: is there a form feed at its start? Remove it"
             raise files.UnreadableSource(path, 1, 1, reason)
-        return Script(Program(SourceFile(module)))
+        return Script(Program(SourceFile(module)), elsewhere)
 
 
 @dataclass

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 
 import libcst as cst
@@ -13,6 +13,7 @@ from .program import Problem, Program, SourceFile
 from .refusals import OwnNumbers, own_numbers, refusals
 from .shared_run import SharedRun
 from .steps import Steps
+from .training import Elsewhere
 from .training_file import TrainingFile
 from .untaught import escaped, untaught
 
@@ -27,8 +28,8 @@ def _switch_names() -> Iterator[str]:
 class Script(TrainingFile):
     """The facts of one file, and what keeps it from being migrated."""
 
-    def __init__(self, program: Program) -> None:
-        super().__init__(program)
+    def __init__(self, program: Program, elsewhere: Callable[[], Mapping[str, Elsewhere]] = dict) -> None:
+        super().__init__(program, elsewhere)
         self._problems: dict[str, tuple[Problem, ...]] = {}
 
     @cached_property

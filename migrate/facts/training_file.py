@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
 
@@ -16,10 +17,10 @@ from .hazards import Drift, Mixing
 from .keras import Fitted, KerasStepping, Xla
 from .losses import BatchUses, KerasLosses, KerasReductions, Losses, Noise, Reductions, SharedTotals
 from .outputs import Trains, Written
-from .program import Index, Names, Origins, Problem, Program, argument, backward, is_off, nodes
+from .program import Index, Names, Origins, Problem, Program, argument, backward, is_off, method, nodes, receiver
 from .rates import Changes, Rate, RateChanges, Rates
 from .sameness import Seeding, Seedings
-from .training import Devices, Entry, Gradient, Loops, State, TrainingLoop, entry, gradients, reached
+from .training import Devices, Elsewhere, Entry, Gradient, Loops, State, TrainingLoop, entry, gradients, reached
 
 DP = "tfdp.runtime."
 
@@ -27,8 +28,9 @@ DP = "tfdp.runtime."
 class TrainingFile:
     """The facts of a program that trains. Everything is computed on first use and never changes."""
 
-    def __init__(self, program: Program) -> None:
-        self.program = program
+    def __init__(self, program: Program, elsewhere: Callable[[], Mapping[str, Elsewhere]] = dict) -> None:
+        """`elsewhere`: dotted names that the file imports, and that train."""
+        self.program, self._elsewhere = program, elsewhere
         self.index = Index(program)
         self.names = Names(self.index)
         self.origins = Origins(self.index, self.names)
@@ -71,6 +73,20 @@ class TrainingFile:
     def loop_finder(self) -> Loops:
         """What finds the loops around a gradient."""
         return self._loops
+
+    @cached_property
+    def elsewhere(self) -> dict[cst.Call, Elsewhere]:
+        """The calls that train in another file, by functions, or methods of objects, that are imported from there."""
+        known = self._elsewhere()
+        named = ((call, self._names_of(call)) for call in self.index.calls) if known else ()
+        return {call: told for call, names in named for told in filter(None, map(known.get, names))}
+
+    def _names_of(self, call: cst.Call) -> list[str]:
+        """What a call may be called by, where the file imports it: `steps.train`, `steps.Trainer.train`."""
+        if api := self.origins.called(call):
+            return [api]
+        name = method(call)
+        return [f"{self.origins.called(o.node)}.{name}" for o in self.origins.of(receiver(call))] if name else []
 
     def state(self, loop: TrainingLoop) -> tuple[cst.CSTNode, list[str] | None]:
         """The statement before which what a loop trains is brought into step on all workers, and the names that models

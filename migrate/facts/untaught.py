@@ -23,7 +23,16 @@ def untaught(script: TrainingFile) -> list[Problem]:
     found = [p for call in script.index.methods("minimize", *UPDATES) if (p := _untaught(script, call)) is not None]
     written = _written_out(script)
     tapes = (*_unknown_tapes(script), *_tensor_updates(script), *written, *_untaped(script, written))
-    return [*handed, *found, *other_training(script), *tapes]
+    return [*handed, *found, *other_training(script), *tapes, *_in_other_files(script)]
+
+
+def _in_other_files(script: TrainingFile) -> list[Problem]:
+    """Calls that train by another file's code, where the script trains by nothing else."""
+    if script.trained or script.fitted.calls:
+        return []
+    next_step = "put the training step and the loop around it into one file"
+    reason = "this trains in another file ({}), whose code is left alone"
+    return [Problem("TFDP010", c, reason.format(e.place), next_step) for c, e in script.elsewhere.items()]
 
 
 def without_tape(script: TrainingFile) -> list[Problem]:

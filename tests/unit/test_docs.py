@@ -8,6 +8,7 @@ from pathlib import Path
 import tfdp.runtime as dp
 from tfdp.migrate.cli import main
 from tfdp.rules import RULES
+from tfdp.rules._base import CALLS_ONLY, EVERY_ROAD, INPUT_ONLY
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -16,6 +17,12 @@ DOCS = ROOT / "docs"
 def test_every_rule_is_listed() -> None:
     listed = [line for line in (DOCS / "rules.md").read_text().splitlines() if line.startswith("| TFDP")]
     assert listed == [f"| {r.code} | {r.name} | {r.summary} |" for r in RULES]
+
+
+def test_the_roads_of_every_rule_are_listed() -> None:
+    text = (DOCS / "rules.md").read_text()
+    for name, roads in (("both", EVERY_ROAD), ("sharded input", INPUT_ONLY), ("sharded calls", CALLS_ONLY)):
+        assert f"| {name} | {', '.join(r.code for r in RULES if r.roads == roads)} |" in text
 
 
 def test_every_public_name_of_the_runtime_is_named() -> None:

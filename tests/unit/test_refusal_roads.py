@@ -139,6 +139,7 @@ SOURCES = {
     "untaught.escaped": Ground.TAPE,
     "untaught.unwrapped": Ground.TAPE,
     "other_training._given_away": Ground.TAPE,
+    "untaught._in_other_files": Ground.DATA,
     "untaught.untaught": Ground.FITTED_ELSEWHERE,
     "other_training._named": Ground.OTHER_SYSTEM,
     "other_training._graph_gradients": Ground.OTHER_SYSTEM,
@@ -176,6 +177,7 @@ SOURCES = {
 OF_CALLS = {
     "TFDP001",
     "TFDP002",
+    "TFDP032",
     "TFDP050",
     "TFDP051",
     "TFDP052",

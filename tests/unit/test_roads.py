@@ -98,7 +98,7 @@ def test_a_part_is_migrated_on_the_first_road_unless_the_second_is_whole() -> No
 
 def test_every_rule_says_its_roads() -> None:
     by_roads = {roads: {r.code for r in RULES if r.roads == roads} for roads in (INPUT_ONLY, CALLS_ONLY, EVERY_ROAD)}
-    assert by_roads[CALLS_ONLY] == {"TFDP054", "TFDP080"}
+    assert by_roads[CALLS_ONLY] == {"TFDP032", "TFDP054", "TFDP080"}
     assert {"TFDP010", "TFDP020", "TFDP030", "TFDP040", "TFDP053", "TFDP090"} <= by_roads[INPUT_ONLY]
     assert {"TFDP001", "TFDP002", "TFDP050", "TFDP051", "TFDP070"} <= by_roads[EVERY_ROAD]
     assert sum(map(len, by_roads.values())) == len(RULES)
@@ -136,3 +136,32 @@ def test_options_that_contradict_one_another() -> None:
     assert contradicted("auto", "global", "linear", 3).startswith("--lr-scale and --warmup-steps are for --batch")
     assert not contradicted("calls", "global", "linear", 0)
     assert not contradicted("auto", None, "none", 0)
+
+
+def test_what_trains_in_a_file_beside_it_goes_by_calls(tmp_path: Path) -> None:
+    loop = "    def train(self, data):\n        for x in data:\n            self.step(x)\n"
+    step = "    def step(self, x):\n" + _STEP.format(more="").replace("    ", "        ").replace("model", "self.model")
+    (tmp_path / "package").mkdir()
+    helper = tmp_path / "package" / "steps.py"
+    helper.write_text(
+        "import tensorflow as tf\n\n\nclass Trainer:\n    def size(self):\n        return 8\n\n" + step + loop
+    )
+    path, run = (
+        tmp_path / "train.py",
+        "from package.steps import Trainer\n\ntrainer = Trainer()\n{}\nprint(trainer.size())\n",
+    )
+
+    def found(source: str) -> engine.Migration:
+        return engine.migrate(str(path), source.encode())
+
+    trains = found(run.format("trainer.train(batches)"))
+    assert (trains.road, b"dp.init(shard_calls=True)" in trains.after) == ("calls", True)
+    assert trains.not_input is not None
+    assert "this trains in another file (steps.py:" in trains.not_input.message
+    assert not found(run.format("")).trains
+    library = engine.migrate(str(helper), helper.read_bytes())
+    assert [f.code for f in library.findings] == ["TFDP001"]
+    helper.write_text(helper.read_text() + "        tf.io.write_file('done', 'yes')\n")
+    writes = found(run.format("trainer.train(batches)"))
+    assert [f.code for f in writes.findings] == ["TFDP050"]
+    assert "writes, on every worker" in writes.findings[0].message

@@ -77,6 +77,9 @@ def _written(script: TrainingFile, run: SharedRun) -> Iterator[Problem]:
     next_step = "read the file where all workers come to it"
     yield from (Problem("TFDP050", s, reason, next_step) for s in written.waiting_reads if not certain(s))
     yield from run.agreement.asked_apart(written.effects)
+    reason, step = "{} writes, on every worker: only the file that is run is changed", "write the files in this script"
+    writing = ((c, e.writes) for c, e in script.elsewhere.items() if e.writes)
+    yield from (Problem("TFDP050", c, reason.format(place), step) for c, place in writing)
     tuners = [n for n in script.fitted.handed_models if _is_tuned(script, n)]
     reason = "a tuner keeps its trials in one folder, which every worker would write"
     yield from (Problem("TFDP050", n, reason, "train the model by fit in this file") for n in tuners)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from functools import cached_property
 
+import libcst as cst
+
 from ..agreement import Agreement
 from ..outputs import Trains, Written
 from ..program import Problem
@@ -12,6 +14,7 @@ from ..training import Entry, entry
 from ..training_file import TrainingFile
 from .callbacks import GivenCallbacks
 from .compiled import Compiled
+from .functions import RowFunctions
 from .per_process import PerProcess
 from .refused import refused
 from .retired import Retired
@@ -32,11 +35,20 @@ class SharedRun:
     @cached_property
     def agreement(self) -> Agreement:
         """What makes decisions equal on all ranks that go by a clock, or by which files there are."""
-        together = (*self.training.steps, *self.training.of_models)
+        together = (*self.training.steps, *self._divided)
         finder = self._script.loop_finder
         return Agreement(
             self._origins, self._script.datasets, self._script.loops, finder, (), fits=together, sameness=self._same
         )
+
+    @cached_property
+    def functions(self) -> RowFunctions:
+        """Functions of variables whose calls may be divided."""
+        return RowFunctions(self._script, self.training)
+
+    @cached_property
+    def _divided(self) -> frozenset[cst.CSTNode]:
+        return self.training.of_models.union(self.functions.calls)
 
     @cached_property
     def _same(self) -> SameData:
@@ -51,7 +63,7 @@ class SharedRun:
             Trains(self._script.loops, fitted.calls, fitted.by_keras, self.training.steps),
             certain=self.agreement.certain,
             may_agree=self.agreement.may_agree,
-            together=lambda: self.training.of_models,
+            together=lambda: self._divided,
         )
 
     @cached_property

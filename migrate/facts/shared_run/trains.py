@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cached_property
 
 import libcst as cst
@@ -28,7 +27,7 @@ class TrainingCalls:
         """Calls that take gradients, or train."""
         known = [g.call for g in self._script.gradients] + [f.call for f in self._script.fitted.by_keras]
         named = (c for c in self._index.methods(*_TRAINS) if self._may_train(c))
-        return tuple(dict.fromkeys([*known, *named]))
+        return tuple(dict.fromkeys([*known, *named, *self._script.elsewhere]))
 
     def _may_train(self, call: cst.Call) -> bool:
         if self._origins.called(call) or self._origins.function(call.func) is not None:
@@ -43,26 +42,31 @@ class TrainingCalls:
     @cached_property
     def of_models(self) -> frozenset[cst.CSTNode]:
         """Calls that compute a model or a layer: they may be divided, so that every rank has to make them."""
-        return frozenset(self._of_models())
+        return self.of_layers.union(c for c in self._index.calls if self._is_model(c.func))
 
-    def _of_models(self) -> Iterator[cst.CSTNode]:
+    @cached_property
+    def of_layers(self) -> frozenset[cst.CSTNode]:
+        """Those of models and layers of Keras, which the runtime divides by itself."""
         asks = {c for c in self._index.methods(*_ASKS) if not self._origins.called(c)}
-        for call in self._index.calls:
-            if call in asks or self._is_model(call.func):
-                yield call
+        return frozenset(c for c in self._index.calls if c in asks or self._is_model(c.func, keras=True))
 
-    def _is_model(self, func: cst.BaseExpression) -> bool:
+    def _is_model(self, func: cst.BaseExpression, keras: bool = False) -> bool:
         if self._origins.names.api(func) or self._origins.function(func) is not None:
             return False
-        return any(_is_network(self._origins, o.node) for o in self._origins.of(func) if not o.path)
+        return any(_is_network(self._origins, o.node, keras) for o in self._origins.of(func) if not o.path)
 
 
-def _is_network(origins: Origins, made: cst.CSTNode) -> bool:
+def is_module(origins: Origins, owner: cst.ClassDef) -> bool:
+    """Whether a class of the file is a `tf.Module`, and no layer or model of Keras."""
+    return origins.below(owner, "tensorflow.Module") and not origins.below(owner, "keras.")
+
+
+def _is_network(origins: Origins, made: cst.CSTNode, keras: bool) -> bool:
     """Whether it is a model, or a layer, that may be called: an object, and not its class."""
     if isinstance(made, cst.ClassDef):
         return False
     owner = origins.constructed(made)
     if owner is not None:
-        return is_network(origins, owner)
+        return is_network(origins, owner) and not (keras and is_module(origins, owner))
     made_by = isinstance(made, cst.Call) and origins.called(made).startswith(LAYERS)
     return made_by or (isinstance(made, cst.Call) and origins.kind(made.func) is Kind.MODEL)

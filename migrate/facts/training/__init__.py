@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .at_import import Body
 from .devices import Devices
+from .elsewhere import Elsewhere
 from .entry_file import Entry, Place, entry, main_guard
 from .loops import Loops, TrainingLoop, loop_exits, wrappers
 from .own_classes import Optimizer, OwnClasses
@@ -16,6 +17,7 @@ from .untaped import Untaped, UntapedUpdate
 __all__ = [
     "Body",
     "Devices",
+    "Elsewhere",
     "Entry",
     "Gradient",
     "Loops",

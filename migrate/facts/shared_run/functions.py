@@ -1,0 +1,78 @@
+"""Calls of functions of raw variables, and of modules that are no Keras layers, that a loss is computed from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+
+import libcst as cst
+
+from ...catalogue import Kind
+from ..program import argument, backward, entered, nodes, reaching, within_itself
+from ..training_file import TrainingFile
+from .trains import TrainingCalls, is_module
+
+_REDUCES = frozenset({Kind.MEAN, Kind.SUM, Kind.REGULARIZER})
+Body = cst.FunctionDef | cst.Lambda
+
+
+class RowFunctions:
+    """Finds them; whether each row of their results comes from its own row is seen when they run."""
+
+    def __init__(self, script: TrainingFile, training: TrainingCalls) -> None:
+        self._script, self._origins, self._index = script, script.origins, script.index
+        self._training = training
+
+    @cached_property
+    def calls(self) -> tuple[cst.Call, ...]:
+        """The calls, in the order of the text."""
+        targets = [value for g in self._script.gradients if not g.fed for value in g.made_of]
+        read = backward(self._origins, targets)
+        return tuple(c for c in self._index.calls if c in read and self._is_one(c))
+
+    def _is_one(self, call: cst.Call) -> bool:
+        """Whether a call runs a function of the file that reads variables and comes to no Keras layer."""
+        if not call.args or any(a.star for a in call.args) or self._origins.called(call):
+            return False
+        function = self._origins.function(call.func) or self._origins.lambda_of(call.func) or self._of_module(call)
+        if function is None or function in self._index.generators or self._is_loss(function):
+            return False
+        inside = [n for part in entered(self._origins, [function]) for n in nodes(part)]
+        return self._training.of_layers.isdisjoint(inside) and self._reads(inside)
+
+    def _of_module(self, call: cst.Call) -> cst.FunctionDef | None:
+        """What runs at `module(x)`, of a class of the file's own."""
+        owner = self._origins.class_of(call.func)
+        is_own = owner is not None and is_module(self._origins, owner)
+        return self._origins.method(owner, "__call__") if owner is not None and is_own else None
+
+    def _is_loss(self, function: Body) -> bool:
+        """Whether a function certainly gives one number for the batch."""
+        given = self._index.given_back(function)
+        return bool(given) and all(map(self._is_number, given))
+
+    @within_itself(False)
+    def _is_number(self, node: cst.CSTNode) -> bool:
+        if isinstance(node, cst.BinaryOperation):
+            return self._is_number(node.left) and self._is_number(node.right)
+        if isinstance(node, cst.Call):
+            along = argument(node, "axis", 1) is not None
+            return self._origins.kind(node.func) in _REDUCES and not along
+        made = self._origins.of(node) if isinstance(node, cst.Name) else ()
+        return isinstance(node, cst.BaseNumber) or (
+            bool(made) and all(not o.path and o.node is not node and self._is_number(o.node) for o in made)
+        )
+
+    def _reads(self, inside: Iterable[cst.CSTNode]) -> bool:
+        names = (n for n in inside if isinstance(n, cst.Name | cst.Attribute) and not self._index.is_target(n))
+        return any(self._is_variable(n) for n in names)
+
+    def _is_variable(self, node: cst.Name | cst.Attribute) -> bool:
+        """Whether it is a variable, or holds some, and is no argument: what is given is not taken for the batch."""
+        if isinstance(node, cst.Name) and any(d.kind == "param" for d in reaching(self._index, node)):
+            return False
+        if Kind.VARIABLE in self._origins.kinds(node):
+            return True
+        held = (o.node for o in self._origins.of(node) if isinstance(o.node, cst.Dict | cst.List | cst.Tuple))
+        parts = (n for each in held for n in nodes(each) if isinstance(n, cst.Call))
+        return any(self._origins.kind(part.func) is Kind.VARIABLE for part in parts)
