@@ -54,9 +54,10 @@ def with_division(proof: Proof, ranks: Sequence[Trace]) -> Proof:
     return dataclasses.replace(proof, calls=True, division=next((each for each in found if each), None))
 
 
-def idle(division: Division | None) -> str:
-    """Why nothing can be concluded of a job of sharded calls: nothing was divided. Empty where something was."""
-    if division is None or division.divided:
+def idle(division: Division | None, ended_well: bool) -> str:
+    """Why nothing can be concluded of a job of sharded calls: nothing was divided. Empty where something was, or where
+    the job has failed for another reason."""
+    if division is None or division.divided or not (division.nothing or ended_well):
         return ""
     if division.nothing or not division.whole:
         return division.nothing or "no call of a Keras layer or model was recorded by a tf.GradientTape"

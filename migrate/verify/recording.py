@@ -138,7 +138,7 @@ class Recording:
         ended = runs.run(folder, spec, self._np, self._timeout, self._watch)
         _refuse_tracer_error(spec)
         ranks = [Trace(Path(spec.out) / f"rank{rank}") for rank in range(self._np)]
-        self._refuse_idle(ranks, Moved(names["path"], migrated, "the migrated script"))
+        self._refuse_idle(ranks, ended, Moved(names["path"], migrated, "the migrated script"))
         examples = checks.data_of_calls if spec.calls else checks.data
         data = None if spec.keep_randomness else examples(self._trace, ranks, self._spec.steps)
         found = compared(self._trace, ranks, self._spec.steps, strict=spec.float64 or spec.keep_randomness)
@@ -257,9 +257,9 @@ class Recording:
         """The reference, and the script that its author has."""
         return Path(self._spec.source).read_bytes(), Path(self._spec.path).read_bytes()
 
-    def _refuse_idle(self, ranks: Sequence[Trace], moved: Moved) -> None:
+    def _refuse_idle(self, ranks: Sequence[Trace], ended: Ended, moved: Moved) -> None:
         """Raise where every rank did all the work of every step: that they agree says nothing of sharded calls."""
-        if reason := checks.idle(read_division(ranks[0].folder)) if self._np > 1 else "":
+        if reason := checks.idle(read_division(ranks[0].folder), ended.code == 0) if self._np > 1 else "":
             raise CouldNotRun(f"{self._spec.path}: {moved.message(reason)}")
 
     def _require(self, ended: Ended) -> None:

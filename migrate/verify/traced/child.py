@@ -175,6 +175,9 @@ class Session:
             before = tf.GradientTape.gradient
             init(*args, **options)
             if tf.GradientTape.gradient is not before:
+                from ....runtime.calls import is_looking
+
+                self.tapes.apart = is_looking
                 self.tapes.watch(tf.GradientTape, WHOLE)
 
         return joined

@@ -36,6 +36,7 @@ class Tapes:
         self._open: list[tuple[Any, Any]] = []
         self._asking = 0
         self._asked: Any = None
+        self.apart: Callable[[], bool] = lambda: False  # whether what is done now is no part of the script
 
     def install(self) -> None:
         """Wrap `tf.GradientTape` for the rest of the process."""
@@ -67,7 +68,7 @@ class Tapes:
         def recorded(this: Any, target: Any, sources: Any, *rest: Any, **options: Any) -> Any:
             if isinstance(this, tf.GradientTape):
                 self._asked = this
-            if self._asking:
+            if self._asking or self.apart():
                 return gradient(this, target, sources, *rest, **options)
             self._asking += 1
             try:
@@ -83,7 +84,7 @@ class Tapes:
     def _entering(self, tape: Any) -> None:
         controller = None
         # Tapes entered while gradients are taken belong to recomputation inside TensorFlow.
-        if not self._open and not self._asking:
+        if not (self._open or self._asking or self.apart()):
             controller = self._begin()
         self._open.append((tape, controller))
 
