@@ -83,6 +83,15 @@ def imports_runtime(source: bytes) -> bool:
     return tree is not None and any(_of_runtime(node) for node in ast.walk(tree))
 
 
+def shards_calls(source: bytes) -> bool:
+    """Whether a script is migrated to sharded calls, by `dp.init(shard_calls=True)`."""
+    if b"shard_calls" not in source or not imports_runtime(source):
+        return False
+    tree = _tree(source)
+    given = (word for node in ast.walk(tree) if isinstance(node, ast.Call) for word in node.keywords) if tree else ()
+    return any(w.arg == "shard_calls" and not (isinstance(w.value, ast.Constant) and not w.value.value) for w in given)
+
+
 def _tree(source: bytes) -> ast.Module | None:
     try:
         with warnings.catch_warnings():

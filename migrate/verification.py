@@ -109,17 +109,17 @@ def _obstacle(options: VerifyOptions) -> str:
     return ""
 
 
-def _batch(options: VerifyOptions) -> Batch:
-    from .verify import texts
+def _batch(options: VerifyOptions, texts: Texts | None) -> Batch:
+    from .verify.texts import mode
 
-    return options.batch or texts.mode(options.script)
+    return texts.batch if texts else options.batch or mode(options.script)
 
 
 def _texts(options: VerifyOptions) -> Texts:
     from ..rules._base import Scaling
     from .verify import texts
 
-    batch, scaling = _batch(options), Scaling(options.lr_scale, options.warmup_steps)
+    batch, scaling = options.batch, Scaling(options.lr_scale, options.warmup_steps)
     if options.against:
         return texts.of_both(options.script, options.against, options.np, batch, scaling)
     return texts.of_original(options.script, options.np, batch, scaling, options.shard)
@@ -138,7 +138,8 @@ def _proof(options: VerifyOptions, texts: Texts) -> Proof:
             options.np,
             options.steps,
             reference=texts.reference,
-            batch=_batch(options),
+            batch=texts.batch,
+            calls=texts.road == "calls",
             args=options.args,
             timeout=options.timeout,
             watch=steps.at,
@@ -157,7 +158,7 @@ def _account(options: VerifyOptions, texts: Texts | None, proof: Proof | None, s
     return Account(
         script=options.script,
         against=options.against or (texts.found if texts else "") or None,
-        options=_said(options),
+        options=_said(options, texts),
         proof=proof,
         original=texts.original if texts else b"",
         migrated=texts.migrated if texts else b"",
@@ -169,9 +170,9 @@ def _account(options: VerifyOptions, texts: Texts | None, proof: Proof | None, s
     )
 
 
-def _said(options: VerifyOptions) -> dict[str, str]:
+def _said(options: VerifyOptions, texts: Texts | None) -> dict[str, str]:
     """What was asked for, in words, without what is as usual."""
-    said = {"processes": str(options.np), "batch": _batch(options)}
+    said = {"processes": str(options.np), "batch": _batch(options, texts)}
     if options.shard != "auto":
         said["shard"] = options.shard
     if options.steps is not None:

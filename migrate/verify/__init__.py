@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ...rules._base import Scale, Scaling
+from ...rules._base import Scale, Scaling, Shard
 from . import texts
 from .judge import Failure, Row
 from .proof import Proof
@@ -25,7 +25,7 @@ def prove(
     np: int = 2,
     steps: int | None = None,
     *,
-    batch: Batch = "per-worker",
+    batch: Batch | None = None,
     seed: int = SEED,
     migrated: bytes | None = None,
     reference: bytes | None = None,
@@ -35,6 +35,7 @@ def prove(
     warmup_steps: int = 0,
     keep_randomness: bool = False,
     float64: bool = False,
+    shard: Shard = "auto",
 ) -> Proof:
     """Compare the script at `path`, migrated, on `np` processes with its reference for `steps` updates.
 
@@ -42,7 +43,8 @@ def prove(
     migrated, reference: source texts to use instead of what the tool makes of `path`. seed: start of all generators.
     lr_scale, warmup_steps: as in `tfdp migrate`. keep_randomness: neutralise nothing; then nothing is proved.
     float64: run freely in float64, where the script allows it, and compare the variables after each step.
-    args: the script's own arguments. timeout: seconds for each of the two runs.
+    args: the script's own arguments. timeout: seconds for each of the two runs. batch, shard: as in `tfdp migrate`.
+    Where the migrated script shards calls, the reference is the original.
 
     Raises:
         CouldNotRun: the tool refuses the script, or the reference fails, updates nothing or ends too early.
@@ -50,9 +52,12 @@ def prove(
     """
     source = Path(path).read_bytes()
     scaling = Scaling(lr_scale, warmup_steps)
-    after = texts.migrated(str(path), source, batch, scaling) if migrated is None else migrated
-    before = texts.reference(str(path), source, np, batch, scaling) if reference is None else reference
-    options: dict[str, Any] = {"batch": batch, "seed": seed, "args": args, "timeout": timeout}
-    options |= {"keep_randomness": keep_randomness, "float64": float64}
-    with record(path, np, steps, reference=before, original=source, **options) as recording:
+    after = texts.migrated(str(path), source, batch, scaling, shard).after if migrated is None else migrated
+    calls = texts.road_of(after) == "calls"
+    mode: Batch = "global" if calls else batch or "per-worker"
+    if reference is None:
+        reference = source if calls else texts.reference(str(path), source, np, mode, scaling)
+    options: dict[str, Any] = {"batch": mode, "seed": seed, "args": args, "timeout": timeout}
+    options |= {"keep_randomness": keep_randomness, "float64": float64, "calls": calls}
+    with record(path, np, steps, reference=reference, original=source, **options) as recording:
         return recording.prove(after)

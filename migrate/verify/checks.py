@@ -9,6 +9,7 @@ from .judge import Failure, Rounding, judge_free
 from .proof import Proof
 from .record import (
     Data,
+    Division,
     Effects,
     Spec,
     Trace,
@@ -16,6 +17,8 @@ from .record import (
     judge_effects,
     judge_examples,
     judge_settings,
+    judge_whole,
+    read_division,
     read_effects,
     read_examples,
     read_settings,
@@ -35,6 +38,30 @@ def data(reference: Trace, ranks: Sequence[Trace], steps: int) -> Data:
     idle = {(step, number) for number, rank in enumerate(ranks) for step in rank.idle_steps(done)}
     read = [read_examples(rank.folder) for rank in ranks]
     return judge_examples(read_examples(reference.folder), read, done, idle)
+
+
+def data_of_calls(reference: Trace, ranks: Sequence[Trace], steps: int) -> Data:
+    """Whether every rank read what the reference did, as the workers of sharded calls do. It decides nothing: examples
+    that differ in their last bits are no others.
+    """
+    done = min(steps, *(rank.closed_steps() for rank in ranks))
+    return judge_whole(read_examples(reference.folder), [read_examples(rank.folder) for rank in ranks], done)
+
+
+def with_division(proof: Proof, ranks: Sequence[Trace]) -> Proof:
+    """The proof with what the job divided."""
+    found = (read_division(rank.folder) for rank in ranks)
+    return dataclasses.replace(proof, calls=True, division=next((each for each in found if each), None))
+
+
+def idle(division: Division | None, ended_well: bool) -> str:
+    """Why nothing can be concluded of a job of sharded calls: nothing was divided. Empty where something was, or where
+    the job has failed for another reason."""
+    if division is None or division.divided or not (division.nothing or ended_well):
+        return ""
+    if division.nothing or not division.whole:
+        return division.nothing or "no call of a Keras layer or model was recorded by a tf.GradientTape"
+    return f"nothing in this script could be sharded: every worker did all the work: {division.text_whole}"
 
 
 def with_data(proof: Proof, found: Data) -> Proof:

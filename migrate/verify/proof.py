@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from .judge import FLOAT32, LIMIT, Failure, Limits, Point, Rounding, Row
-from .record import Coverage, Data, Effects, Settings
+from .record import Coverage, Data, Division, Effects, Settings
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,9 @@ class Proof:
     settings: what Keras' optimizers are set to, None where none is used.
     randomness_kept: nothing was neutralised, so that nothing can be concluded: never proved. float64: of runs in
     float64 that nothing held together, the largest relative difference of a variable after the last step. coverage:
-    None where not all steps were compared.
+    None where not all steps were compared. division: what a job by sharded calls divided, None on the other road, or
+    where that is not known. calls: whether calls are sharded. kept: what draws, and normalises by the batch, and did so
+    in both runs.
     """
 
     script: str
@@ -76,6 +78,9 @@ class Proof:
     coverage: Coverage | None = None
     could_not_compare: bool = False
     failed_run: FailedRun | None = None
+    calls: bool = False
+    division: Division | None = None
+    kept: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
         return self.proved
@@ -119,7 +124,28 @@ class Proof:
             lines.append(f"  files: {self.effects.text}")
         if self.settings:
             lines.append(f"  optimizers: {self.settings.text}")
+        lines.extend(f"  {name}: {text}" for name, text in self.of_calls.items())
         return [*lines, *(f"  neutralised: {what}" for what in self.neutralised)]
+
+    @property
+    def road(self) -> str:
+        """How the work is shared, in words."""
+        if not self.calls:
+            return "sharded input: each worker trains on its share of the records"
+        return "sharded calls: every worker runs the whole script, and its own rows of each model call"
+
+    @property
+    def of_calls(self) -> dict[str, str]:
+        """What there is to say of sharded calls, by what it is; empty on the other road."""
+        if not self.calls:
+            return {}
+        said = {"road": self.road}
+        if self.division:
+            said |= {"divided": self.division.text}
+            said |= {"not divided": self.division.text_whole} if self.division.whole else {}
+        if self.kept:
+            said |= {"as in life in both runs": "; ".join(self.kept)}
+        return said if self.neutralised else said | {"neutralised": "sharded calls: nothing was neutralised"}
 
 
 def _table(rows: tuple[Row, ...]) -> list[str]:

@@ -8,7 +8,7 @@ import math
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from . import checks, obstacles, runs
 from .diagnosis import Diagnosis, diagnose, places
@@ -24,6 +24,7 @@ from .judge import (
     in_permuted_rows,
     lock,
     narrow,
+    undecided,
 )
 from .moved import Moved
 from .proof import FailedRun, Proof
@@ -39,6 +40,7 @@ from .record import (
     Trace,
     described,
     read_coverage,
+    read_division,
     scratch_place,
 )
 from .reference import NotWidenedError, widened
@@ -136,10 +138,14 @@ class Recording:
         ended = runs.run(folder, spec, self._np, self._timeout, self._watch)
         _refuse_tracer_error(spec)
         ranks = [Trace(Path(spec.out) / f"rank{rank}") for rank in range(self._np)]
-        data = None if spec.keep_randomness else checks.data(self._trace, ranks, self._spec.steps)
+        self._refuse_idle(ranks, ended, Moved(names["path"], migrated, "the migrated script"))
+        examples = checks.data_of_calls if spec.calls else checks.data
+        data = None if spec.keep_randomness else examples(self._trace, ranks, self._spec.steps)
         found = compared(self._trace, ranks, self._spec.steps, strict=spec.float64 or spec.keep_randomness)
         failed = failed_run(ended, ranks, Moved(names["path"], migrated, "the migrated script"), self._timeout)
         proof = self._judged(found, ranks, ended, failed, data)
+        if spec.calls:
+            proof = checks.with_division(proof, ranks)
         if data is not None:
             proof = checks.with_data(proof, data)
         proof = checks.with_settings(proof, self._trace, ranks)
@@ -181,6 +187,8 @@ class Recording:
         return wide
 
     def _in_permuted_rows(self, found: Comparison) -> Rounding:
+        if self._spec.calls:  # draws and statistics are those of the rows' order
+            return undecided(found, self._narrow)
         if self._permuted is None:
             folder = self._folder / "permuted"
             folder.mkdir()
@@ -221,6 +229,7 @@ class Recording:
             reason=crashed.reason if crashed else missed,
             table=found.rows(header.names if header else {}),
             neutralised=self._neutralised(ranks[0].header()),
+            kept=described(header.kept, *self._texts()) if header else (),
             timed_out=crashed is not None and late,
             could_not_compare=crashed is not None and not late and not (known and trained),
             failed_run=crashed,
@@ -235,14 +244,23 @@ class Recording:
         self, found: Comparison, ranks: Sequence[Trace], *, reason: str = "", data: Data | None
     ) -> Diagnosis | None:
         steps, script = self._spec.steps, self._spec.path
-        return diagnose(found, self._trace, ranks, steps, batch=self._batch, reason=reason, script=script, data=data)
+        of: dict[str, Any] = {"batch": self._batch, "script": script, "calls": self._spec.calls}
+        return diagnose(found, self._trace, ranks, steps, reason=reason, data=data, **of)
 
     def _neutralised(self, migrated: Header | None) -> tuple[str, ...]:
         header = self._trace.header()
-        texts = Path(self._spec.source).read_bytes(), Path(self._spec.path).read_bytes()
-        found = described(header.neutralised, *texts) if header else ()
+        found = described(header.neutralised, *self._texts()) if header else ()
         by_file = [note.site for note in (migrated.notes if migrated else ()) if note.what == BY_FILE]
         return (*found, f"{FILES}: {places(by_file)}") if by_file else found
+
+    def _texts(self) -> tuple[bytes, bytes]:
+        """The reference, and the script that its author has."""
+        return Path(self._spec.source).read_bytes(), Path(self._spec.path).read_bytes()
+
+    def _refuse_idle(self, ranks: Sequence[Trace], ended: Ended, moved: Moved) -> None:
+        """Raise where every rank did all the work of every step: that they agree says nothing of sharded calls."""
+        if reason := checks.idle(read_division(ranks[0].folder), ended.code == 0) if self._np > 1 else "":
+            raise CouldNotRun(f"{self._spec.path}: {moved.message(reason)}")
 
     def _require(self, ended: Ended) -> None:
         """Raise unless the reference did what a proof needs."""
@@ -298,6 +316,7 @@ def record(
     original: bytes | None = None,
     keep_randomness: bool = False,
     float64: bool = False,
+    calls: bool = False,
 ) -> Iterator[Recording]:
     """Run `reference` under the name of `path`, in one process, for `steps` updates; None: past the end of an epoch.
 
@@ -305,7 +324,8 @@ def record(
     script's own. timeout: seconds for each run, the reference's and every migrated one. watch: told a few times a
     second which run is under way, and how many steps it has done. original: run where the reference fails, to tell
     whether the script fails by itself. keep_randomness: neutralise nothing, so that nothing can be concluded. float64:
-    run freely in float64, and compare the variables after each step.
+    run freely in float64, and compare the variables after each step. calls: the migrated runs shard calls:
+    `reference` is the original as it is, nothing is neutralised, and all processes draw by the same entropy.
 
     Raises:
         CouldNotRun: the reference fails, or ends before `steps` updates.
@@ -324,10 +344,11 @@ def record(
             fitting=steps is None,
             short=None,
             seed=seed,
-            keep_randomness=keep_randomness,
+            keep_randomness=keep_randomness and not calls,
             float64=float64,
             args=tuple(args),
             permuted=False,
+            calls=calls,
         )
         recording = Recording(folder, spec, np, batch, timeout=timeout, watch=watch, original=original)
         recording.make()

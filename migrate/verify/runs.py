@@ -54,7 +54,7 @@ def run(folder: Path, spec: Spec, ranks: int, timeout: float, watch: Watch | Non
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            env=_environment(os.environ, folder / "tmp"),
+            env=_environment(os.environ, folder / "tmp", spec),
             start_new_session=True,
         )
         try:
@@ -79,7 +79,7 @@ def _wait(process: subprocess.Popen[bytes], timeout: float, spec: Spec, ranks: i
     return None
 
 
-def _environment(inherited: Mapping[str, str], temporary: Path) -> dict[str, str]:
+def _environment(inherited: Mapping[str, str], temporary: Path, spec: Spec) -> dict[str, str]:
     # Processes that end in the middle of a step leave what they would remove at their end.
     temporary.mkdir()
     # A proof started by a rank of another job must not take part in it.
@@ -87,6 +87,8 @@ def _environment(inherited: Mapping[str, str], temporary: Path) -> dict[str, str
     kept = {name: inherited[name] for name in ("TFDP_TRANSPORT", "TFDP_SHM_BYTES") if name in inherited}
     # NCCL, which is chosen by itself on GPUs, would need TensorFlow untouched when the script joins its job.
     defaults = {"TF_CPP_MIN_LOG_LEVEL": "2", "MPLBACKEND": "Agg", "TFDP_TRANSPORT": "shared_memory"}
+    if spec.calls:  # as the launcher gives it to all workers of a job
+        defaults["PYTHONHASHSEED"] = str(spec.seed % 2**32)
     stall = inherited.get("TFDP_STALL_SECONDS", STALL_SECONDS)
     return {**defaults, **clean, **kept, "TFDP_STALL_SECONDS": stall, "TMPDIR": str(temporary)}
 

@@ -5,22 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...rules._base import LINEAR, Scaling, Shard
+from ...rules._base import LINEAR, Road, Scaling, Shard
 from .. import files, originals
 from ..applying import EngineError
-from ..engine import migrate
+from ..engine import Migration, migrate
 from ..originals import Original
 from .recording import Batch, CouldNotRun
 
 # How a migrated script says that its batch is the job's, not one worker's.
 _GLOBAL = (b"local_batch_size(", b"even_batch_size(")
+_ITSELF = "none was found: compared with the script itself in one process, in which the runtime changes nothing"
 
 
 @dataclass(frozen=True)
 class Texts:
     """path, against: what the migrated run and the reference call the script. original, migrated, reference: texts.
     found: where the original of a migrated script was found, empty where it was named, or is the script. differs: what
-    the tool makes of the one that was found is another script than the migrated one.
+    the tool makes of the one that was found is another script than the migrated one. road: of the migration. batch: the
+    mode in which it was made.
     """
 
     path: str
@@ -30,33 +32,51 @@ class Texts:
     reference: bytes
     found: str = ""
     differs: bool = False
+    road: Road = "input"
+    batch: Batch = "per-worker"
 
 
-def of_original(path: str, size: int, batch: Batch, scaling: Scaling = LINEAR, shard: Shard = "auto") -> Texts:
+def of_original(
+    path: str, size: int, batch: Batch | None = None, scaling: Scaling = LINEAR, shard: Shard = "auto"
+) -> Texts:
     """The texts for an original script, which is migrated in memory.
 
     A script that is migrated already is held against the original that was kept of it, or that git has: the one of
-    which the tool makes that script, or the first that trains where there is none.
+    which the tool makes that script, or the first that trains where there is none. One that shards calls is its own
+    reference where there is no original: of one process the runtime changes nothing.
+
+    batch: None for what the script was migrated for, or the road's own.
 
     Raises:
         CouldNotRun: the tool refuses the script, or cannot make a reference of it, which it cannot of a script that is
             migrated already; `path` cannot be read.
     """
     source = _read(path)
-    if originals.imports_runtime(source) and (known := _found(path, source, batch, scaling, shard)) is not None:
+    road = road_of(source)
+    if road is None:
+        migration = migrated(path, source, batch, scaling, shard)
+        road = migration.road or "input"
+        mode = _mode(road, batch)
+        text = _reference(road, path, source, size, mode, scaling)
+        return Texts(path, path, source, migration.after, text, road=road, batch=mode)
+    mode = _mode(road, batch, source)
+    if (known := _found(path, source, None if road == "calls" else mode, scaling, road)) is not None:
         found, same = known
-        text = reference(found.name, found.source, size, batch, scaling)
-        return Texts(path, path, found.source, source, text, found=found.name, differs=not same)
-    after = migrated(path, source, batch, scaling, shard)
-    return Texts(path, path, source, after, reference(path, source, size, batch, scaling))
+        text = _reference(road, found.name, found.source, size, mode, scaling)
+        return Texts(path, path, found.source, source, text, found.name, not same, road, mode)
+    if road == "calls":
+        _readable(path, source)
+        return Texts(path, path, source, source, source, found=_ITSELF, road=road, batch=mode)
+    after = migrated(path, source, mode, scaling, road).after
+    return Texts(path, path, source, after, reference(path, source, size, mode, scaling), batch=mode)
 
 
-def _found(path: str, source: bytes, batch: Batch, scaling: Scaling, shard: Shard) -> tuple[Original, bool] | None:
+def _found(path: str, source: bytes, batch: Batch | None, scaling: Scaling, road: Road) -> tuple[Original, bool] | None:
     """The original of a migrated script, and whether the tool makes that script of it."""
     first = None
     for candidate in originals.candidates(path):
         try:
-            migration = migrate(candidate.name, candidate.source, batch, scaling=scaling, shard=shard)
+            migration = migrate(candidate.name, candidate.source, batch, scaling=scaling, shard=road)
         except (files.UnreadableSource, EngineError):
             continue  # the script was not made of it
         if not migration.trains:
@@ -67,7 +87,7 @@ def _found(path: str, source: bytes, batch: Batch, scaling: Scaling, shard: Shar
     return None if first is None else (first, False)
 
 
-def of_both(path: str, original: str, size: int, batch: Batch, scaling: Scaling = LINEAR) -> Texts:
+def of_both(path: str, original: str, size: int, batch: Batch | None = None, scaling: Scaling = LINEAR) -> Texts:
     """The texts for a migrated script at `path` and the original at `original` that it was made from.
 
     Raises:
@@ -75,11 +95,21 @@ def of_both(path: str, original: str, size: int, batch: Batch, scaling: Scaling 
     """
     after = _read(path)
     source = _read(original)
-    if not originals.imports_runtime(after):
+    road = road_of(after)
+    if road is None:
         text = "does not import tfdp.runtime, so it is not migrated: leave --against out, and it is migrated in memory"
         raise CouldNotRun(f"{path}: {text}")
     _readable(path, after)
-    return Texts(path, original, source, after, reference(original, source, size, batch, scaling))
+    mode = _mode(road, batch, after)
+    alone = _reference(road, original, source, size, mode, scaling)
+    return Texts(path, original, source, after, alone, road=road, batch=mode)
+
+
+def road_of(migrated_text: bytes) -> Road | None:
+    """The road on which a text was migrated, None where it is not."""
+    if not originals.imports_runtime(migrated_text):
+        return None
+    return "calls" if originals.shards_calls(migrated_text) else "input"
 
 
 def mode(path: str) -> Batch:
@@ -88,11 +118,20 @@ def mode(path: str) -> Batch:
         text = Path(path).read_bytes()
     except OSError:
         return "per-worker"  # who reads it next says what is wrong with it
-    return "global" if originals.imports_runtime(text) and any(name in text for name in _GLOBAL) else "per-worker"
+    return _mode(road_of(text) or "input", None, text)
 
 
-def migrated(path: str, source: bytes, batch: Batch, scaling: Scaling = LINEAR, shard: Shard = "auto") -> bytes:
-    """The migrated text of a script.
+def _mode(road: Road, asked: Batch | None, text: bytes = b"") -> Batch:
+    if road == "calls":
+        return "global"  # the script's own
+    made = originals.imports_runtime(text) and any(name in text for name in _GLOBAL)
+    return asked or ("global" if made else "per-worker")
+
+
+def migrated(
+    path: str, source: bytes, batch: Batch | None = None, scaling: Scaling = LINEAR, shard: Shard = "auto"
+) -> Migration:
+    """What the tool makes of a script.
 
     Raises:
         CouldNotRun: the tool refuses the script; the message has each refusal with its place and next step.
@@ -107,8 +146,18 @@ def migrated(path: str, source: bytes, batch: Batch, scaling: Scaling = LINEAR, 
             if one.refusal:
                 lines.append(f"{path}:{one.line}:{one.column}: {one.code} {one.message}")
                 lines += [f"    next step: {one.next_step}"] if one.next_step else []
-        raise CouldNotRun("\n".join(lines))
-    return migration.after
+        raise CouldNotRun("\n".join([*lines, *filter(None, [migration.advice])]))
+    return migration
+
+
+def _reference(  # noqa: PLR0917
+    road: Road, path: str, source: bytes, size: int, batch: Batch, scaling: Scaling
+) -> bytes:
+    """That of sharded calls is the original, as it is."""
+    if road == "input":
+        return reference(path, source, size, batch, scaling)
+    _readable(path, source)
+    return source
 
 
 def reference(path: str, source: bytes, size: int, batch: Batch, scaling: Scaling = LINEAR) -> bytes:

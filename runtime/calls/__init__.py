@@ -6,6 +6,7 @@ from .entropy import common_entropy
 from .functions import by_rows
 from .installation import install
 from .keras_layers import hook_layers
-from .report import Line, report
+from .look import is_looking
+from .report import NOTHING, Line, report
 
-__all__ = ["Line", "by_rows", "common_entropy", "hook_layers", "install", "report"]
+__all__ = ["NOTHING", "Line", "by_rows", "common_entropy", "hook_layers", "install", "is_looking", "report"]

@@ -6,11 +6,12 @@ names and keys; where one becomes data, the workers' batches differ, and the job
 
 from __future__ import annotations
 
+import contextlib
 import functools
-import itertools
 import random
 import sys
 import sysconfig
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -37,14 +38,26 @@ def common_entropy(seed: int) -> None:
     np.random.seed(seed % 2**32)
 
 
+@contextlib.contextmanager
+def unspent() -> Iterator[None]:
+    """What generators get inside, others get again afterwards: a process of one does not do what is done here."""
+    before = dict(_counts)
+    try:
+        yield
+    finally:
+        _counts.clear()
+        _counts.update(before)
+
+
+_counts: dict[str, int] = {}
+
+
 class _Numbers:
     """Numbers that nobody has asked for before, in the order in which they are asked for."""
 
-    def __init__(self) -> None:
-        self._counts: dict[str, Any] = {}
-
     def next(self, kind: str, bits: int) -> int:
-        count = next(self._counts.setdefault(kind, itertools.count()))
+        count = _counts.get(kind, 0)
+        _counts[kind] = count + 1
         parts = (mix(kind, _installed[-1], count, part) << 64 * part for part in range(-(-bits // 64)))
         found: int = sum(parts) % 2**bits
         return found

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import threading
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -22,6 +23,7 @@ from ..job import current
 from ..keras import is_keras
 from . import examples
 from .attributes import Attributes, put_back
+from .entropy import unspent
 from .look_sights import Again, Part, Whole, pattern
 from .observed import Observer, observed, refuse_recorded
 from .own_sight import Pattern
@@ -91,9 +93,30 @@ def _is_ours(error: Exception) -> bool:
     return os.path.dirname(traces[-1]) == os.path.dirname(os.path.abspath(__file__))
 
 
+class _UnderWay(threading.local):
+    depth = 0
+
+
+_under_way = _UnderWay()
+
+
+def is_looking() -> bool:
+    """Whether this thread looks at a call: tapes and gradients are the look's, not the script's."""
+    return _under_way.depth > 0
+
+
+@contextlib.contextmanager
+def _looking() -> Iterator[None]:
+    _under_way.depth += 1
+    try:
+        yield
+    finally:
+        _under_way.depth -= 1
+
+
 def _looked(call: Call, structure: Any, by_rows: Sequence[bool], kept: Kept, unknown: int) -> Found:
     outside: list[Any] = []
-    with tf.init_scope(), unrecorded(), _as_before(kept) as handles:
+    with _looking(), unspent(), tf.init_scope(), unrecorded(), _as_before(kept) as handles:
         first, *others = examples.of(structure, by_rows, unknown)
         one = _Look(call, first, by_rows, kept)
         try:

@@ -17,6 +17,8 @@ class Line(NamedTuple):
     row_bytes: int | None
 
 
+# What the end of a job begins with in which nothing is divided.
+NOTHING = "nothing in this script could be sharded: every worker would do all the work"
 _lines: dict[str, Line] = {}
 
 
@@ -51,7 +53,7 @@ def nothing_divided(site: str) -> str:
         else ("No call of a Keras layer or model, nor of a function of dp.by_rows, was recorded by a tf.GradientTape")
     )
     return (
-        f"nothing in this script could be sharded: every worker would do all the work. {found}. This was seen with the "
+        f"{NOTHING}. {found}. This was seen with the "
         f"gradients at {site}. Put what gives each row of the batch a result of its own into a layer, or into a "
         "function that dp.by_rows wraps"
     )

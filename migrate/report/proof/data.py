@@ -54,6 +54,10 @@ def _proof(proof: Proof) -> dict[str, Any]:
         "files": vars(proof.effects) if proof.effects else None,
         "optimizers": vars(proof.settings) if proof.settings else None,
         "neutralised": list(proof.neutralised),
+        "road": "calls" if proof.calls else "input",
+        "as_in_life": list(proof.kept),
+        "divided": [vars(part) for part in proof.division.divided] if proof.division else None,
+        "not_divided": [vars(part) for part in proof.division.whole] if proof.division else None,
     }
 
 

@@ -48,6 +48,7 @@ def _body(account: Account) -> Iterator[str]:
         yield from _variables(proof)
         if not proof.nothing_compared:
             yield from _checked(proof)
+            yield from _calls(proof)
             yield from _neutralised(proof)
     yield from _diff(account)
     yield from _reference(account)
@@ -149,8 +150,30 @@ def _checked(proof: Proof) -> Iterator[str]:
         yield from (f"<p><b>{name}:</b> {escape(text)}</p>" for name, text in said.items())
 
 
+def _calls(proof: Proof) -> Iterator[str]:
+    if proof.calls:
+        yield "<h2>Sharded calls</h2>"
+        yield f"<p>{escape(proof.road)}</p>"
+    if proof.division:
+        gathered = [("" if part.row_bytes is None else f"{part.row_bytes:,}") for part in proof.division.parts]
+        yield '<div class="scroll"><table class="figures"><thead><tr><th>call</th><th>divided</th>'
+        yield '<th class="number">bytes gathered for each row</th></tr></thead><tbody>'
+        for part, size in zip(proof.division.parts, gathered, strict=True):
+            how = f"no: {part.reason}" if part.reason else "yes"
+            cells = f"<td><code>{escape(part.name)}</code></td><td>{escape(how)}</td>"
+            yield f'<tr>{cells}<td class="number">{size}</td></tr>'
+        yield "</tbody></table></div>"
+
+
 def _neutralised(proof: Proof) -> Iterator[str]:
     yield "<h2>What was neutralised</h2>"
+    if proof.kept:
+        yield f"<p>{'These compute' if proof.neutralised else 'Nothing was neutralised: these compute'} as in life:</p>"
+        yield "<ul>"
+        yield from (f"<li>{escape(what)}</li>" for what in proof.kept)
+        yield "</ul>"
+        if not proof.neutralised:
+            return
     if not proof.neutralised:
         yield "<p>Nothing was found that had to be.</p>"
         return

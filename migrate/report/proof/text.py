@@ -56,6 +56,8 @@ def _figures(proof: Proof, whole: bool) -> Iterator[str]:
     for name, found in (("examples", proof.data), ("files", proof.effects), ("optimizers", proof.settings)):
         if found:
             yield f"  {name}: {printable(found.text)}"
+    for name, said in proof.of_calls.items():
+        yield f"  {name}: {printable(said)}"
     for what in proof.neutralised:
         yield f"  neutralised in both runs: {what}"
 

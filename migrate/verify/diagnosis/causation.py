@@ -12,6 +12,7 @@ import numpy as np
 
 from ..judge import Comparison
 from ..record import Data, Trace
+from . import calls as diagnosis_calls
 from . import data as diagnosis_data
 from . import gradient as diagnosis_gradient
 from . import update as diagnosis_update
@@ -29,15 +30,17 @@ def diagnose(
     reason: str = "",
     script: str = "",
     data: Data | None = None,
+    calls: bool = False,
 ) -> Diagnosis | None:
     """The likely cause of what `compare` found, None where nothing is known.
 
     traces: of the ranks. steps: how many were compared. batch: `per-worker` or `global`. reason: why the migrated run
     failed, with the end of its output; empty where it did not. script: the path under which the migrated text ran; its
-    lines are named as such, because the file there may hold another text. data: who read which examples.
+    lines are named as such, because the file there may hold another text. data: who read which examples. calls: whether
+    calls are sharded.
     """
     seen = scene(found, reference, traces, steps, batch=batch, reason=reason, data=data)
-    causes = _OF_AN_END if reason else _IN_ORDER
+    causes = _OF_AN_END if reason else _OF_CALLS if calls else _IN_ORDER
     known = next((said for said in (cause(seen) for cause in causes) if said), None)
     if known is None or not script:
         return known
@@ -70,6 +73,11 @@ def _stopped(seen: Scene) -> Diagnosis | None:
 
 
 _STOPS = (
+    (
+        "With sharded calls every worker holds the same batch",
+        Cause.ORDERS,
+        "the workers hold different batches, draws or losses; the runtime has stopped them",
+    ),
     (
         "before the first gradient",
         Cause.START,
@@ -153,6 +161,15 @@ def _decision(odd: Sequence[int], what: str) -> Diagnosis:
 
 
 _OF_AN_END: tuple[Callable[[Scene], Diagnosis | None], ...] = (_diverged, _stopped)
+_OF_CALLS: tuple[Callable[[Scene], Diagnosis | None], ...] = (
+    _diverged,
+    diagnosis_calls.other_start,
+    _counts,
+    diagnosis_calls.apart,
+    diagnosis_gradient.not_averaged,
+    diagnosis_calls.divided_wrongly,
+    diagnosis_update.updated_otherwise,
+)
 _IN_ORDER: tuple[Callable[[Scene], Diagnosis | None], ...] = (
     _diverged,
     _start,

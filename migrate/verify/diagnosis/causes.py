@@ -29,6 +29,7 @@ class Cause(str, Enum):
     UPDATE = "update"
     DECISION = "ranks decide differently"
     STEPS = "number of steps"
+    DIVISION = "division of calls"
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from .compare import (
     lock,
 )
 from .free import LIMIT, judge_free, narrow
-from .rounding import Rounding, first, in_float64, in_permuted_rows
+from .rounding import Rounding, first, in_float64, in_permuted_rows, undecided
 
 __all__ = [
     "EPSILON",
@@ -43,4 +43,5 @@ __all__ = [
     "judge_free",
     "lock",
     "narrow",
+    "undecided",
 ]

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ..record import Array, Arrays, Call, Header, Lock, Step, Trace
+from ..record import WHOLE, Array, Arrays, Call, Header, Lock, Step, Trace
 from .averaged import as_averaged, norm
 
 LOSS, GRADIENT, UPDATE = 1e-6, 1e-5, 1e-4
@@ -240,10 +240,15 @@ class _Judge:
         counted = [(ours.loss, weight) for ours, weight in zip(calls, weights, strict=True) if weight]
         mean = sum(loss * weight for loss, weight in counted) / max(sum(weights), 1e-300)
         scale = max(abs(call.loss), SMALL_LOSS * self._largest.get(number, 0.0), 1e-30)
-        value = abs(mean - call.loss) / scale
-        self.found.loss = _larger(self.found.loss, value)
-        self._point = replace(self._point, losses=(*self._point.losses, (call.loss, mean))).grown("loss", value)
-        self._hold(_Place(index), "loss", value, LOSS)
+        losses: dict[int | None, float] = {None: mean}
+        if all(ours.combined == WHOLE for ours in calls):
+            losses = {rank: ours.loss for rank, ours in enumerate(calls)}
+        self._point = replace(self._point, losses=(*self._point.losses, (call.loss, mean)))
+        for rank, loss in losses.items():
+            value = abs(loss - call.loss) / scale
+            self.found.loss = _larger(self.found.loss, value)
+            self._point = self._point.grown("loss", value)
+            self._hold(_Place(index, rank), "loss", value, LOSS)
 
     def _gradients(self, index: int, call: Call, calls: Sequence[Call]) -> None:
         whole = _whole(call)

@@ -45,6 +45,11 @@ def in_float64(undecided: Mapping[str, Failure], largest: Mapping[str, float], r
     return Rounding("float64", passed, limits, _said(undecided, text, passed, reason))
 
 
+def undecided(found: Comparison, narrow: str) -> Rounding:
+    """found: of the migrated run. narrow: why float64 did not decide."""
+    return Rounding("float64", False, {}, _said(found.undecided, f"float64 does not decide ({narrow})", False))
+
+
 def in_permuted_rows(found: Comparison, permuted: Comparison, steps: int, narrow: str) -> Rounding:
     """found: of the migrated run. permuted: of the reference with the rows of each batch in another order, held against
     the reference itself for `steps` steps. narrow: why float64 did not decide."""

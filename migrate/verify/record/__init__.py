@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .coverage import BYTES, FEWEST, MOST, SECONDS, Coverage, Pass, Passes, read_coverage, write_coverage
 from .crash import Crash, one_line, read_crash, write_crash
+from .division import Division, Part, read_division, write_division
 from .effects import (
     EFFECTS_FILE,
     Effect,
@@ -16,8 +17,18 @@ from .effects import (
     read_effects,
 )
 from .endings import last_words
-from .examples import Data, Delivery, DeliveryKind, judge_examples, read_examples, write_examples
-from .neutralised import COMPILED, DRAWN, FILES, NORMALIZED, SEEDED, SHUFFLED, described
+from .examples import Data, Delivery, DeliveryKind, judge_examples, judge_whole, read_examples, write_examples
+from .neutralised import (
+    COMPILED,
+    DRAWN,
+    DRAWN_IN_LIFE,
+    FILES,
+    NORMALIZED,
+    NORMALIZED_IN_LIFE,
+    SEEDED,
+    SHUFFLED,
+    described,
+)
 from .rows import hashes
 from .scratch import WRITING, own_copy, protect, real_path, scratch_place, show
 from .settings import SLACK, STEPS, Optimizer, Settings, judge_settings, read_settings, write_settings
@@ -31,6 +42,7 @@ from .trace import (
     SAME_BATCH,
     SHARDED,
     SHARDED_AGAIN,
+    WHOLE,
     Array,
     Arrays,
     Call,
@@ -48,12 +60,14 @@ __all__ = [
     "COMPILED",
     "DIVERGED",
     "DRAWN",
+    "DRAWN_IN_LIFE",
     "EFFECTS_FILE",
     "FEWEST",
     "FILES",
     "INPUT_AVERAGED",
     "MOST",
     "NORMALIZED",
+    "NORMALIZED_IN_LIFE",
     "ORDERS_DIFFER",
     "RATE_SCALED",
     "RATE_SCALED_AGAIN",
@@ -67,6 +81,7 @@ __all__ = [
     "STEPS",
     "TRACER_FAILED",
     "TRACER_LOG",
+    "WHOLE",
     "WRITING",
     "Array",
     "Arrays",
@@ -76,6 +91,7 @@ __all__ = [
     "Data",
     "Delivery",
     "DeliveryKind",
+    "Division",
     "Effect",
     "EffectKind",
     "Effects",
@@ -83,6 +99,7 @@ __all__ = [
     "Lock",
     "Note",
     "Optimizer",
+    "Part",
     "Pass",
     "Passes",
     "Settings",
@@ -96,6 +113,7 @@ __all__ = [
     "judge_effects",
     "judge_examples",
     "judge_settings",
+    "judge_whole",
     "last_words",
     "mark_effects",
     "one_line",
@@ -103,6 +121,7 @@ __all__ = [
     "protect",
     "read_coverage",
     "read_crash",
+    "read_division",
     "read_effects",
     "read_examples",
     "read_settings",
@@ -112,6 +131,7 @@ __all__ = [
     "steps_in",
     "write_coverage",
     "write_crash",
+    "write_division",
     "write_examples",
     "write_settings",
 ]

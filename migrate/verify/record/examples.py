@@ -8,7 +8,7 @@ import base64
 import json
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -121,6 +121,24 @@ def judge_examples(
     first = [found for site in sites if (found := _where(wanted, read, steps, site)) is not None]
     step, part = min(first, default=(_first_broken(wanted, read, steps, most) or 0, most))
     return _broken(wanted, read, part, step, counts)
+
+
+def judge_whole(reference: Sequence[Delivery], ranks: Sequence[Sequence[Delivery]], steps: int) -> Data:
+    """Whether every rank read all of the reference's examples in each of the first `steps` steps."""
+    every = [reference, *ranks]
+    kind: DeliveryKind = "stream" if all(_trained(one, "stream") for one in every) else "argument"
+    chosen = [_trained(each, kind) for each in every]
+    reason = _unfollowed([[replace(one, drawn=False) for one in each] for each in chosen], steps)
+    if reason:
+        return Data("unfollowed", reason)
+    wanted, *read = (_bags(one, steps) for one in chosen)
+    total = sum(max((sum(rows.values()) for rows in bag.values()), default=0) for bag in wanted.values())
+    for step in range(steps):
+        odd = tuple(rank for rank, bags in enumerate(read) if bags.get(step) != wanted.get(step))
+        if odd:
+            text = f"step {step}, {_named(odd)}: the examples are not, to the last bit, the reference's"
+            return Data("unfollowed", f"not followed: {text}", step, odd)
+    return Data("shared", f"each of the reference's {total} examples was read by every rank, in the same step")
 
 
 # --- what can be judged -----------------------------------------------------------------------------------------------

@@ -13,6 +13,9 @@ FILES = (
     "whole files (by='file'): here their records are sharded one by one, so that the other order in life, and what is "
     "left out there, is not compared"
 )
+# What sharded calls leave as it is in life.
+DRAWN_IN_LIFE = "draws, each worker its rows of the whole"
+NORMALIZED_IN_LIFE = "BatchNormalization, by the whole batch"
 # Of the layers that one line makes, as a ready-made network does.
 MOST_NAMES = 4
 SEEDED = "generators: those without a seed start from one of the proof's"

@@ -17,7 +17,8 @@ class Spec:
     float64: compute in float64, and put no step on the reference's state. args: the script's arguments. permuted: this
     is the reference once more, with the rows of each batch in another order: one process, which is given the state of
     `reference` before each step. short: batches after which each
-    pass over the data ends, None: where it ends in life.
+    pass over the data ends, None: where it ends in life. calls: calls are sharded: nothing computes otherwise
+    than in life, and all processes draw by one entropy.
     """
 
     path: str
@@ -34,6 +35,7 @@ class Spec:
     permuted: bool
     fitting: bool
     short: int | None
+    calls: bool = False
 
     @property
     def migrated(self) -> bool:

@@ -28,7 +28,7 @@ class Call:
     added up, not averaged. weight: the examples it counts for, where the script gives them. inner: asked
     while another tape was open (a penalty). sources: keys in order; those without a gradient are not in `gradients`,
     which are dense, float32 or float64. combined: how the tape itself combined the gradients of the ranks: `mean`,
-    `sum`, `weighted`, or empty. site: the line that asked.
+    `sum`, `weighted`, `WHOLE` where each computes the loss of the whole batch, or empty. site: the line that asked.
     """
 
     loss: float
@@ -38,6 +38,9 @@ class Call:
     gradients: Arrays
     combined: str = ""
     site: str = ""
+
+
+WHOLE = "whole"
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,8 @@ class Header:
 
     names: key -> readable name. compute: dtype in which the model computes. seeded, shuffled: the seeds that the script
     gave to `tf.random.set_seed` and to `shuffle`, in order. sources: of each structure of arrays made a dataset,
-    a number for its content. neutralised: what computes otherwise than in life. notes: each once.
+    a number for its content. neutralised: what computes otherwise than in life. notes: each once. kept: what draws, and
+    normalises by the batch at hand, and computes as in life.
     """
 
     outcome: str
@@ -86,9 +90,10 @@ class Header:
     sources: tuple[int, ...] = ()
     neutralised: tuple[Note, ...] = ()
     notes: tuple[Note, ...] = ()
+    kept: tuple[Note, ...] = ()
 
 
-_LISTS, _NOTES = ("seeded", "shuffled", "sources"), ("neutralised", "notes")
+_LISTS, _NOTES = ("seeded", "shuffled", "sources"), ("neutralised", "notes", "kept")
 
 
 @dataclass(frozen=True)

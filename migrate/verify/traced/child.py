@@ -25,7 +25,10 @@ from ..record import (
     DIVERGED,
     TRACER_FAILED,
     TRACER_LOG,
+    WHOLE,
+    Division,
     Header,
+    Part,
     Spec,
     Trace,
     mark_effects,
@@ -35,6 +38,7 @@ from ..record import (
     scratch_place,
     write_coverage,
     write_crash,
+    write_division,
 )
 from . import float64 as _float64
 from . import keras as _keras
@@ -46,6 +50,7 @@ from .effects import Watch
 from .examples import Examples
 from .frames import Lines
 from .layers import Layers
+from .life import Life
 from .notes import Notes
 from .optimizers import Settings
 from .passes import Fitting, WatchedPasses
@@ -67,8 +72,9 @@ class Session:
         self.trace = Trace(Path(spec.out) / f"rank{self.rank}")
         self.trace.folder.mkdir(parents=True, exist_ok=True)
         reference = Trace(Path(spec.reference)) if spec.reference else None
-        forced = reference.start() if reference and self.rank == 0 else {}
-        self.registry = Registry(forced, scatter=self.rank or None, wide=spec.float64)
+        forced = reference.start() if reference and self.rank == 0 and not spec.calls else {}
+        scatter = None if spec.calls else self.rank or None
+        self.registry = Registry(forced, scatter=scatter, wide=spec.float64)
         self.lines = Lines(spec.path)
         self.changed = Notes()
         self.seeds = Seeds(spec.seed, self.rank, self._changed)
@@ -97,6 +103,8 @@ class Session:
         self.draws = Draws(Path(spec.path), folder, place, self.recorder.moment, self._drawing)
         self.permuted = Permuted(read_examples(reference.folder)) if reference and spec.permuted else None
         self.tapes = Tapes(self.recorder, self.registry, self.guard, self.notes)
+        self._idle = ""  # why the job ended, where nothing could be divided
+        self.life = Life(self.layers, lambda: self.tapes.is_open and not self.registry.creates)
 
     def install(self) -> None:
         """Put all instruments in place: before anything of the script, or of the runtime, is imported."""
@@ -108,12 +116,16 @@ class Session:
             _float64.install()
         self.lines.install()
         xla.leave_out(self._changed)
-        self.seeds.install()
+        if not self.spec.calls:
+            self.seeds.install()
         self.registry.install()
-        self.order.install()
+        if not self.spec.calls:
+            self.order.install()
         self.layers.watch()
         self.optimizers.install()
-        if not self.spec.keep_randomness:
+        if self.spec.calls:
+            _keras.change_fits(self.passes.shorten)
+        elif not self.spec.keep_randomness:
             Pipeline(self._changed).install()  # before what exchanges draws, which is not done while data are made
             self.draws.install()
             self.layers.install()
@@ -126,7 +138,9 @@ class Session:
         if self.permuted:
             self.permuted.install()
             self.draws.taken = self.permuted.draw
-        if self.spec.migrated:
+        if self.spec.calls:
+            self._share_calls()
+        elif self.spec.migrated:
             os.environ[local.SEED] = str(self.spec.seed % 2**32)
             _replace("init", self.seeds.keeping)
             _replace("shard", self.order.sharding)
@@ -140,6 +154,33 @@ class Session:
             self.examples.watch_sharded_batches()
             self._watch_tape()
             _keras.Optimizers(self.recorder, self.registry, self.guard).install()
+
+    def _share_calls(self) -> None:
+        """Of sharded calls nothing is changed; one process draws by the entropy that all workers have."""
+        seed = self.spec.seed % 2**32
+        if self.spec.migrated:
+            os.environ[local.SEED] = str(seed)
+            _replace("init", self._watching_averages)
+            return
+        self.life.install()
+        # Not at the top: all instruments are in place before anything of the runtime is imported.
+        from ....runtime.calls import common_entropy
+
+        common_entropy(seed)
+
+    def _watching_averages(self, init: Callable[..., Any]) -> Callable[..., Any]:
+        """`dp.init`, after which a tape gives the mean over the workers: that is recorded, and not a worker's own."""
+
+        def joined(*args: Any, **options: Any) -> None:
+            before = tf.GradientTape.gradient
+            init(*args, **options)
+            if tf.GradientTape.gradient is not before:
+                from ....runtime.calls import is_looking
+
+                self.tapes.apart = is_looking
+                self.tapes.watch(tf.GradientTape, WHOLE)
+
+        return joined
 
     def _taken(self) -> None:
         self.examples.taken()
@@ -170,6 +211,8 @@ class Session:
 
     def _crashed(self, error: BaseException) -> None:
         spec = self.spec
+        if spec.calls and spec.migrated:
+            self._idle = _why_idle(error)
         self.guard(lambda: write_crash(self.trace.folder, crash(error, spec.path, spec.root, self.lines)))
 
     def stop(self, outcome: str) -> NoReturn:
@@ -202,10 +245,19 @@ class Session:
 
     def _write_header(self, outcome: str) -> None:
         self.guard(self.optimizers.write)
+        if self.spec.calls and self.spec.migrated:
+            self.guard(self._write_division)
         if not self.spec.reference:
             self.trace.write_start(self.recorder.start())
         given = tuple(self.seeds.given), tuple(self.order.given), tuple(self.order.sources), self.changed.all
-        self.trace.write_header(Header(outcome, self.registry.names(), self.layers.compute, *given, self.notes.all))
+        noted = self.notes.all, self.life.found.all
+        self.trace.write_header(Header(outcome, self.registry.names(), self.layers.compute, *given, *noted))
+
+    def _write_division(self) -> None:
+        from ....runtime import calls
+
+        parts = tuple(Part(line.name, line.reason, line.row_bytes) for line in calls.report())
+        write_division(self.trace.folder, Division(parts, self._idle))
 
     def _watch_tape(self) -> None:
         tape = _runtime("DistributedGradientTape")
@@ -221,6 +273,14 @@ class Session:
 
         tape.__init__ = tf.autograph.experimental.do_not_convert(__init__)
         self.tapes.watch(tape)
+
+
+def _why_idle(error: BaseException) -> str:
+    """The runtime's word for a job of sharded calls in which nothing is divided; empty for other errors."""
+    from ....runtime.calls import NOTHING
+
+    _, found, reasons = str(error).partition(NOTHING)
+    return found + reasons.partition("\n")[0]
 
 
 def _runtime(name: str) -> Any:

@@ -30,6 +30,19 @@ def keep_order(notes: Notes, shorten: Callable[[dict[str, Any]], None]) -> None:
 
     shorten: may change the arguments of `fit`, by name.
     """
+
+    def in_order(given: dict[str, Any]) -> None:
+        given["shuffle"] = False
+        x = given.get("x")
+        if isinstance(x, (np.ndarray, dict, list, tuple)) or tf.is_tensor(x):
+            notes.add(SAME_BATCH, str(given.get("batch_size") or 32))
+        shorten(given)
+
+    change_fits(in_order)
+
+
+def change_fits(change: Callable[[dict[str, Any]], None]) -> None:
+    """From now on the arguments of `fit`, by name, are changed before it is called."""
     model = tf.keras.Model
     # In Keras 3 a base class of Model has the method.
     owner = next(cls for cls in model.__mro__ if "fit" in vars(cls))
@@ -37,16 +50,12 @@ def keep_order(notes: Notes, shorten: Callable[[dict[str, Any]], None]) -> None:
     signature = inspect.signature(fit)
 
     @functools.wraps(fit)
-    def in_order(*args: Any, **options: Any) -> Any:
+    def changed(*args: Any, **options: Any) -> Any:
         given = signature.bind(*args, **options)
-        given.arguments["shuffle"] = False
-        x = given.arguments.get("x")
-        if isinstance(x, (np.ndarray, dict, list, tuple)) or tf.is_tensor(x):
-            notes.add(SAME_BATCH, str(given.arguments.get("batch_size") or 32))
-        shorten(given.arguments)
+        change(given.arguments)
         return fit(*given.args, **given.kwargs)
 
-    owner.fit = in_order
+    owner.fit = changed
 
 
 def update_after_gradients() -> None:

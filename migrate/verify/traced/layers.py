@@ -44,7 +44,7 @@ class Layers:
         @functools.wraps(original)
         def call(this: Any, inputs: Any, training: Any = None, **options: Any) -> Any:
             if tf.is_tensor(training) or training:
-                self._changed.add(NORMALIZED, self._place(this))
+                self._changed.add(NORMALIZED, self.place(this))
             return original(this, inputs, training=False, **options)
 
         owner.call = tf.autograph.experimental.do_not_convert(call)
@@ -53,7 +53,8 @@ class Layers:
         """The layer that is computing and the line that made it, or else the line of the script that is running."""
         owners = (frame.f_locals.get("self") for frame in frames() if frame.f_code.co_name in {"call", "tf__call"})
         layer = next((one for one in owners if isinstance(one, tf.keras.layers.Layer)), None)
-        return self._lines.here() if layer is None else self._place(layer)
+        return self._lines.here() if layer is None else self.place(layer)
 
-    def _place(self, layer: Any) -> str:
+    def place(self, layer: Any) -> str:
+        """The line that made a layer, and its name."""
         return f"{self._made.get(layer, '')} {layer.name}"

@@ -36,6 +36,7 @@ class Tapes:
         self._open: list[tuple[Any, Any]] = []
         self._asking = 0
         self._asked: Any = None
+        self.apart: Callable[[], bool] = lambda: False  # whether what is done now is no part of the script
 
     def install(self) -> None:
         """Wrap `tf.GradientTape` for the rest of the process."""
@@ -55,14 +56,19 @@ class Tapes:
         tape.__exit__ = tf.autograph.experimental.do_not_convert(__exit__)
         self.watch(tape)
 
-    def watch(self, kind: Any) -> None:
-        """Wrap the method `gradient` of a tape class."""
+    @property
+    def is_open(self) -> bool:
+        """Whether a tape records."""
+        return bool(self._open)
+
+    def watch(self, kind: Any, combined: str = "") -> None:
+        """Wrap the method `gradient` of a tape class. combined: how its tapes combine the ranks' gradients."""
         gradient = kind.gradient
 
         def recorded(this: Any, target: Any, sources: Any, *rest: Any, **options: Any) -> Any:
             if isinstance(this, tf.GradientTape):
                 self._asked = this
-            if self._asking:
+            if self._asking or self.apart():
                 return gradient(this, target, sources, *rest, **options)
             self._asking += 1
             try:
@@ -71,14 +77,14 @@ class Tapes:
                 self._asking -= 1
                 asked, self._asked = self._asked, None
             inner = any(entered is not asked for entered, _ in self._open)
-            return self._record(target, sources, result, this, inner)
+            return self._record(target, sources, result, this, inner, combined)
 
         kind.gradient = tf.autograph.experimental.do_not_convert(recorded)
 
     def _entering(self, tape: Any) -> None:
         controller = None
         # Tapes entered while gradients are taken belong to recomputation inside TensorFlow.
-        if not self._open and not self._asking:
+        if not (self._open or self._asking or self.apart()):
             controller = self._begin()
         self._open.append((tape, controller))
 
@@ -133,11 +139,13 @@ class Tapes:
             assigned.append(variable.assign(tf.cast(value, variable.dtype), read_value=False))
         return [done, *assigned]
 
-    def _record(self, target: Any, sources: Any, result: Any, tape: Any, inner: bool) -> Any:
+    def _record(  # noqa: PLR0917
+        self, target: Any, sources: Any, result: Any, tape: Any, inner: bool, how: str
+    ) -> Any:
         keys = self._registry.keys_of(tf.nest.flatten(sources))
-        weight, combined, site = getattr(tape, WEIGHT, None), getattr(tape, COMBINED, ""), call_site()
+        weight, combined, site = getattr(tape, WEIGHT, None), getattr(tape, COMBINED, how), call_site()
         if not any(keys):
-            if combined:
+            if combined and not how:
                 self._notes.add(INPUT_AVERAGED, site)
             return result
         gradients = tf.nest.flatten(result)

@@ -59,6 +59,11 @@ class Registry:
         for module in (tf.compat.v1, tf.compat.v2.compat.v1):
             module.reset_default_graph = self._entering_again(module.reset_default_graph, enter)
 
+    @property
+    def creates(self) -> bool:
+        """Whether a variable is being created: what is drawn now is its initial value."""
+        return self._creating
+
     def read(self) -> dict[str, Array]:
         """The present value of every living variable that has one; half precisions as float32."""
         values = {}
