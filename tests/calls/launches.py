@@ -23,7 +23,7 @@ class Kind(typing.NamedTuple):
 
     module: str
     name: str
-    divided: bool = True
+    divided: bool | str = True
     bound: float = 1e-12
     keras: int = 2
     may_refuse: tuple[str, ...] = ()
