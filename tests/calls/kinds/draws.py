@@ -48,7 +48,7 @@ def unseeded_generators_of_python():
     yield from drawn_by(lambda: [random.gauss(0, 1) + np.random.rand() for _ in range(64)])
 
 
-@kind(divided=False, may_refuse=("os.urandom",))
+@kind(divided=False, repeatable=False, may_refuse=("os.urandom",))
 def entropy_of_the_system():
     system = random.SystemRandom()
     yield from drawn_by(lambda: [system.random() + secrets.randbelow(9) for _ in range(64)])
