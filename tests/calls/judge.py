@@ -3,6 +3,7 @@
 import numpy as np
 
 SHOWN = 5
+IDLE = ("one row", "takes no tensors")  # calls that have no rows to divide
 NOTHING = "nothing in this script could be sharded"
 
 
@@ -31,12 +32,14 @@ def _errors(kind, ranks):
 
 
 def _undivided(kind, ranks):
-    """Nothing was divided where something should be, or what was is not the same on all workers."""
-    if any(said.report != ranks[0].report for said in ranks):
+    """What was not divided that should be; or what is not the same on all workers."""
+    reports = [{name: not reason for name, reason in said.report} for said in ranks]
+    if any(report != reports[0] for report in reports):
         return f"the workers divide different layers: {[said.report for said in ranks]}"
-    if kind.divided and not any(not reason for *_, reason in ranks[0].report):
+    if kind.divided and not any(reports[0].values()):
         return f"nothing was divided: {ranks[0].report}"
-    return ""
+    whole = [f"{name} {reason}" for name, reason in ranks[0].report if reason not in ("", *IDLE)]
+    return f"not divided: {'; '.join(whole)}" if kind.divided is True and whole else ""
 
 
 def differences(wanted, found, bound):

@@ -23,11 +23,12 @@ class Kind(typing.NamedTuple):
 
     module: str
     name: str
-    divided: bool = True
+    divided: bool | str = True
     bound: float = 1e-12
     keras: int = 2
     may_refuse: tuple[str, ...] = ()
     sample: bool = False
+    repeatable: bool = True
 
 
 def keras_version():

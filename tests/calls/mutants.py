@@ -14,7 +14,7 @@ class Mutant(typing.NamedTuple):
     """A mutation of `runtime/calls`.
 
     old: stands exactly once in the module; `new` takes its place.
-    kinds: some of which must fail on two workers, by a difference; where `ends`, in any way.
+    kinds: some of which must fail on two workers, by a difference; where `ends`, by what stops it.
     """
 
     name: str
@@ -83,6 +83,7 @@ MUTANTS = (
         "return Moments(count, mean, tf.reduce_sum(deviations, 0) + apart)",
         "return Moments(count, mean, tf.reduce_sum(deviations, 0))",
         ("batch_normalization_of_frames",),
+        ends=True,  # the look sees it
     ),
     Mutant(
         "masks drawn per worker",
@@ -118,6 +119,7 @@ MUTANTS = (
         "return own(look_up(every(rows, split, self._name)), split, self._name)",
         "return look_up(rows)",
         ("embedding_with_adam", "slots_of_touched_rows_alone"),
+        ends=True,  # what the workers compare sees it
     ),
     Mutant(
         "gradients in the order that is asked for",
@@ -141,5 +143,6 @@ MUTANTS = (
         "return tf.identity(value), lambda upstream: mean(upstream, name)",
         "return tf.identity(value), lambda upstream: upstream",
         ("table_that_is_learnt_by_another_model",),
+        ends=True,  # what the workers compare sees it
     ),
 )

@@ -64,7 +64,7 @@ def outcome(module, name, path):
 
     run = importlib.import_module(f"kinds.{module}")
     kinds = importlib.import_module("kinds")
-    begin(kinds.keras, name)
+    begin(kinds, name)
     started = time.monotonic()
     steps, line = {}, {"error": None, "refused": False}
     try:
@@ -79,15 +79,18 @@ def outcome(module, name, path):
     return {**line, "report": report(), "seconds": time.monotonic() - started}
 
 
-def begin(keras, name):
+def begin(kinds, name):
     """Each kind begins alike, whatever ran before it: what earlier ones had divided under the same names, too."""
     from tfdp.runtime.calls import common_entropy
 
     getattr(sys.modules.get("tfdp.runtime.calls.report"), "_lines", {}).clear()
+    keras = kinds.keras
     keras.backend.clear_session()
     keras.backend.set_floatx("float64")
     keras.mixed_precision.set_global_policy("float64")
     common_entropy(zlib.crc32(name.encode()))
+    random_numbers = kinds.tf.random
+    random_numbers.set_global_generator(random_numbers.Generator.from_non_deterministic_state())  # as it is at first
     keras.utils.set_random_seed(7)
 
 

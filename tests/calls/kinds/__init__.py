@@ -4,11 +4,12 @@ A kind yields `(things, loss)` after each step: all models, optimizers, metrics 
 an array or the logs. It knows nothing of tfdp: the same text trains in one process and on several workers, and what it
 yields must be equal. `kind` says what more is expected of one:
 
-    divided     that a call of a layer, a model or of `by_rows` is divided in it (True if missing); where it is False,
-                the workers may all say that nothing can be
+    divided     True (if missing): all calls of layers, models and `by_rows` that a tape records and that have rows to
+                divide are divided; "partly": some are; False: none need be, and the workers may all say that none is
     bound       how far arrays may differ, relative to the largest absolute value
     keras       the first major version of Keras that has what it uses
     may_refuse  words: instead of being exact it may end, on every worker, in an error of tfdp's that has one of them
+    repeatable  that one process trains the same each time
     sample      that `make test` runs it on two workers; `make calls` runs all
 
 Decorators are read without importing this file (see launches.py), so their arguments are literals.

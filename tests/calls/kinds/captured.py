@@ -35,12 +35,12 @@ def modulation(graph):
         yield [context, layer, optimizer], step(*some(9, x, y))
 
 
-@kind(sample=True)
+@kind(divided="partly", sample=True)
 def modulation_by_an_attribute():
     yield from modulation(graph=False)
 
 
-@kind
+@kind(divided="partly")
 def modulation_by_an_attribute_in_a_graph():
     yield from modulation(graph=True)
 
@@ -76,7 +76,7 @@ def hypernetwork_in_a_closure_in_a_graph():
     yield from hypernetwork(graph=True)
 
 
-@kind
+@kind(divided="partly")
 def context_of_rows_in_an_attribute():
     """What the attribute holds has a row for each row of the batch: the worker's own rows do not fit it."""
     x, y = examples()
@@ -209,7 +209,7 @@ def counter_in_a_call():
     yield from trained(net, x, y, count=9)
 
 
-@kind
+@kind(divided="partly")
 def metric_updated_in_a_call():
     """A layer counts what goes through it."""
     x, y = examples()

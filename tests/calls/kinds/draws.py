@@ -36,7 +36,7 @@ def unseeded_generators_of_numpy():
 def generators_made_of_a_seed_sequence():
     first, second = np.random.SeedSequence().spawn(2)
     for seeds in (first, second):
-        yield from drawn_by(lambda seeds=seeds: np.random.default_rng(seeds).random(64), steps=1)
+        yield from drawn_by(lambda seeds=seeds: np.random.default_rng(seeds).random(64), steps=2)
 
 
 @kind
@@ -48,7 +48,7 @@ def unseeded_generators_of_python():
     yield from drawn_by(lambda: [random.gauss(0, 1) + np.random.rand() for _ in range(64)])
 
 
-@kind(divided=False, may_refuse=("os.urandom",))
+@kind(divided=False, repeatable=False, may_refuse=("os.urandom",))
 def entropy_of_the_system():
     system = random.SystemRandom()
     yield from drawn_by(lambda: [system.random() + secrets.randbelow(9) for _ in range(64)])

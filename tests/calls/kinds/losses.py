@@ -105,7 +105,7 @@ class LargestOf(L.Layer):
         return predicted
 
 
-@kind
+@kind(divided="partly")
 def loss_added_by_a_layer_with_targets():
     x, y = examples()
     rows, targets = keras.Input((8,)), keras.Input((1,))
@@ -122,7 +122,7 @@ class Sampling(L.Layer):
         return mean + tf.exp(0.5 * log_variance) * drawn
 
 
-@kind(sample=True)
+@kind(divided="partly", sample=True)
 def variational_autoencoder():
     x, _ = examples()
     rows = keras.Input((8,))
@@ -144,13 +144,13 @@ class Penalised(keras.Model):
         return self.out(hidden)
 
 
-@kind
+@kind(divided="partly")
 def loss_added_in_a_model():
     model = Penalised()
     yield from trained(model, *examples(), loss=lambda p, y: square(p, y) + sum(model.losses))
 
 
-@kind
+@kind(divided="partly")
 def regularizers_of_weights_and_activities():
     x, y = examples()
     rows = keras.Input((8,))

@@ -154,7 +154,7 @@ def normalization_adapted_to_the_data():
     yield from trained(keras.Sequential([norm, *mlp(8, 1).layers]), x, y, count=9)
 
 
-@kind(bound=1e-9)
+@kind(divided="partly", bound=1e-9)
 def batch_renormalization_by_hand():
     """A layer that keeps statistics of the batch, and is none of Keras' own: it must see the whole batch."""
 

@@ -14,7 +14,7 @@ def classes():
     return keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 
 
-@kind
+@kind(divided="partly")
 def stateful_recurrence():
     """States go from batch to batch, row by row of the batch."""
     layers = [keras.Input(batch_shape=(8, 4, 3)), L.LSTM(5, stateful=True), L.Dense(4, activation="relu"), L.Dense(1)]

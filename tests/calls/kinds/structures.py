@@ -94,7 +94,7 @@ def inputs_and_outputs_that_are_none():
         yield [net, optimizer], descend(optimizer, [net], loss)
 
 
-@kind(sample=True)
+@kind(divided="partly", sample=True)
 def input_with_no_batch_of_the_same_length():
     """A table that all rows use, with as many rows as the batch: which is the batch, only values can tell."""
 
@@ -159,13 +159,13 @@ class AcrossRows(L.Layer):
         return tf.nn.softmax(hidden @ tf.transpose(hidden)) @ hidden - tf.reduce_mean(hidden, 0)
 
 
-@kind(sample=True)
+@kind(divided="partly", sample=True)
 def attention_over_the_batch():
     model = keras.Sequential([L.Dense(8), AcrossRows(), L.Dense(1)])
     yield from fitted(compiled(model), *examples(), batch_size=10, epochs=1)
 
 
-@kind
+@kind(divided="partly")
 def attention_over_the_batch_in_a_subclass():
     class Model(keras.Model):
         def __init__(self):
@@ -200,12 +200,12 @@ class Shifted(L.Layer):
         return x - 0.5 * tf.roll(x, 1, 0)
 
 
-@kind
+@kind(divided="partly")
 def rows_that_meet_their_neighbours():
     yield from trained(keras.Sequential([L.Dense(8), Shifted(), L.Dense(1)]), *examples(), graph=True, count=9)
 
 
-@kind
+@kind(divided="partly")
 def lambda_layers():
     centred = L.Lambda(lambda x: x - tf.reduce_mean(x, 0))
     net = keras.Sequential([L.Lambda(lambda x: x**2), L.Dense(8), centred, L.Dense(1)])
@@ -228,7 +228,7 @@ def rows_moved_into_time_and_back():
     yield from trained(TimeMajor(), SEQUENCES, TARGETS, count=7)
 
 
-@kind
+@kind(divided="partly")
 def outputs_that_are_no_rows():
     """A model that gives a number for the batch."""
 
