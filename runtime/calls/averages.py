@@ -17,6 +17,7 @@ from ..gradients import Compression, Exchange
 from ..job import current
 from ..start import creation_ordinals, list_number, watched
 from . import nets, report, sight
+from .look import is_looking
 from .rows import mean
 
 
@@ -45,7 +46,7 @@ def average_gradients() -> None:
     def gradient(self: Any, target: Any, sources: Any, *arguments: Any, **options: Any) -> Any:
         found = original(self, target, sources, *arguments, **options)
         flat = tf.nest.flatten(sources)
-        if sight.now() is not None or not any(map(is_variable, flat)):
+        if sight.now() is not None or is_looking():
             return found
         return tf.nest.pack_sequence_as(sources, _averaged(target, flat, tf.nest.flatten(found)))
 
@@ -55,16 +56,17 @@ def average_gradients() -> None:
 
 def _averaged(target: Any, sources: Sequence[Any], gradients: Sequence[Any]) -> list[Any]:
     site = call_site()
-    if threading.current_thread() is not threading.main_thread():
+    exchanged = report.is_anything_captured() or any(map(is_variable, sources))
+    if exchanged and threading.current_thread() is not threading.main_thread():
         raise TfdpError(
             f"the gradient at {site} is taken in a thread of its own: workers could not know which of them belong "
             "together. Train in the main thread"
         )
     for index, each in enumerate(tf.nest.flatten(target)):
         nets.note(f"target {index + 1} of the gradient", each)
-    found = list(gradients)
+    found = [_of_tensor(*each) for each in zip(sources, gradients, strict=True)]
     dense = []
-    for index, (source, each) in enumerate(zip(sources, gradients, strict=True)):
+    for index, (source, each) in enumerate(zip(sources, found, strict=True)):
         if each is None:
             continue
         if isinstance(each, tf.IndexedSlices) or not is_variable(source):
@@ -77,13 +79,20 @@ def _averaged(target: Any, sources: Sequence[Any], gradients: Sequence[Any]) -> 
         return found
     _refuse_idle([sources[index] for index in dense], site)
     names = [_name(sources[index], index) for index in dense]
-    given = [gradients[index] for index in dense]
+    given = [found[index] for index in dense]
     averaged = [mean(each, name) for each, name in zip(given, names, strict=True)] if is_recording() else None
     if averaged is None:
         averaged = _exchanged([sources[index] for index in dense], given, names, site)
     for index, each in zip(dense, averaged, strict=True):
         found[index] = each
     return found
+
+
+def _of_tensor(source: Any, gradient: Any) -> Any:
+    """The gradient of a tensor that is no variable: of some rows, where divided calls use it and are not given it."""
+    if gradient is None or is_variable(source) or not report.is_anything_captured():
+        return gradient
+    return mean(gradient, "a gradient of a tensor")
 
 
 def _exchanged(variables: Sequence[Any], given: Sequence[Any], names: Sequence[str], site: str) -> list[Any]:

@@ -62,7 +62,7 @@ def called(callee: Callee, arguments: tuple[Any, ...], options: dict[str, Any]) 
             return callee.call(*arguments, **options)
     if found.reason:
         return _undivided(callee, arguments, options)
-    return _divided(callee, given, found)
+    return _divided(callee, given._replace(by_rows=found.by_rows), found)
 
 
 def _is_due() -> bool:
@@ -112,14 +112,33 @@ def _looked_at(callee: Callee, given: _Given) -> Found | None:
         kept = callee.kept()
         if not is_possible(kept):
             return None
-        found = known[given.kind] = _agreed(look(callee.call, given.structure, given.by_rows, kept), callee)
+        found = known[given.kind] = _agreed(_look(callee, given, kept), callee)
+        if found.captures and not found.reason:
+            report.captures(callee.name)
         if found.reason:
             report.undivided(callee.name, found.reason)
     return found
 
 
+def _look(callee: Callee, given: _Given, kept: Kept) -> Found:
+    """What is found where all tensors of the batch's length are rows of it; else where the first one alone is.
+
+    A mask over the words of a text may be as long as the batch.
+    """
+    found = look(callee.call, given.structure, given.by_rows, kept)._replace(by_rows=given.by_rows)
+    if not found.reason or sum(given.by_rows) == 1:
+        return found
+    first = given.by_rows.index(True)
+    alone = tuple(index == first for index in range(len(given.by_rows)))
+    other = look(callee.call, given.structure, alone, kept)._replace(by_rows=alone)
+    return found if other.reason else other
+
+
 def _agreed(found: Found, callee: Callee) -> Found:
-    kind = mix(sorted(found.pattern.draws.items()), list(found.pattern.lookups.values()), found.factors) % 2**62
+    kind = (
+        mix(sorted(found.pattern.draws.items()), list(found.pattern.lookups.values()), found.factors, found.by_rows)
+        % 2**62
+    )
     with tf.init_scope(), unrecorded():
         said = tf.constant([int(not found.reason), kind, -kind], tf.int64)
         fine, low, high = current().transport.allreduce([said], Min, Label("look at a call", callee.name))[0].numpy()

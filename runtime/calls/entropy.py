@@ -34,6 +34,7 @@ def common_entropy(seed: int) -> None:
         _of_numpy(numbers)
         _of_tensorflow(numbers)
     _installed.append(seed)
+    _counts.clear()
     random.seed(seed)
     np.random.seed(seed % 2**32)
 

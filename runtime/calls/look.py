@@ -8,10 +8,8 @@ and the moments it normalises by are those of the whole batch in each. Where a b
 from __future__ import annotations
 
 import contextlib
-import os
 import random
 import threading
-import traceback
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -41,11 +39,15 @@ class Found(NamedTuple):
     """What a look has found: why the call cannot be divided, or "" and how it can.
 
     factors: for each leaf of the results how many rows it has for one of the batch; 0 where it has none of them.
+    captures: whether it uses tensors that are neither made in it nor given to it.
+    by_rows: of each leaf of what it is given, whether it has a row for each of the batch.
     """
 
     reason: str
     pattern: Pattern = Pattern({}, {})
     factors: tuple[int, ...] = ()
+    captures: bool = False
+    by_rows: tuple[bool, ...] = ()
 
 
 class Kept(NamedTuple):
@@ -79,18 +81,15 @@ def look(call: Call, structure: Any, by_rows: Sequence[bool], kept: Kept) -> Fou
             return _looked(call, structure, by_rows, kept, unknown)
         except Undivided as answer:
             return Found(str(answer))
-        except Exception as error:  # whatever the call does not take: then it is not divided
-            if _is_ours(error):
-                raise
+        except _Raised as raised:  # whatever the call does not take: then it is not divided
+            error = raised.__cause__
             lines = [line for line in str(error).splitlines() if line.strip() and not line.startswith(_WRAPPED)]
             found = Found(f"cannot be tried on some of the rows ({type(error).__name__}: {''.join(lines[:1])[:160]})")
     return found
 
 
-def _is_ours(error: Exception) -> bool:
-    """Whether an error is a defect of this room, and nothing that the call has raised."""
-    traces = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)]
-    return os.path.dirname(traces[-1]) == os.path.dirname(os.path.abspath(__file__))
+class _Raised(Exception):  # noqa: N818 - what is of interest is its cause
+    """What is called has raised an error."""
 
 
 class _UnderWay(threading.local):
@@ -127,9 +126,9 @@ def _looked(call: Call, structure: Any, by_rows: Sequence[bool], kept: Kept, unk
                     raise Undivided("draws, looks up or gives otherwise for another batch")
         finally:
             handles.extend(one.observer.written)
-        outside += one.observer.from_outside
+        outside += one.observer.from_outside()
     refuse_recorded(outside)
-    return found
+    return found._replace(captures=bool(outside))
 
 
 class _Run(NamedTuple):
@@ -180,10 +179,16 @@ class _Look:
         return Found("", pattern(seen_whole, parts, close), tuple(each or 0 for each in factors))
 
     def _run(self, sight: Any, rank: int | None) -> Any:
+        return self._called(sight, self._cut(rank))
+
+    def _called(self, sight: Any, leaves: Sequence[Any]) -> Any:
         put_back(self._kept.before)
-        arguments, options = tf.nest.pack_sequence_as(self._sample, self._cut(rank))
-        with seen(sight):
-            return self._call(*arguments, **options)
+        arguments, options = tf.nest.pack_sequence_as(self._sample, leaves)
+        try:
+            with seen(sight):
+                return self._call(*arguments, **options)
+        except Exception as error:
+            raise _Raised from error
 
     def _cut(self, rank: int | None) -> list[Any]:
         if rank is None:
@@ -231,17 +236,17 @@ class _Look:
         with recorded_again(), tf.GradientTape(persistent=True) as tape:
             tape.watch(sources)
             sight.watch = tape.watch
-            put_back(self._kept.before)
-            arguments, options = tf.nest.pack_sequence_as(self._sample, leaves)
-            with seen(sight):
-                outputs = tf.nest.flatten(self._call(*arguments, **options))
+            outputs = tf.nest.flatten(self._called(sight, leaves))
             target = self._weighed(outputs, factors, rank)
         sources += sight.found
         variables = tape.watched_variables()
         if target is None:
             return _Run(_arrays(outputs), [None] * len(sources), {})
-        with seen(sight):  # else gradients of variables would be averaged
-            gradients = tape.gradient(target, [*sources, *variables])
+        try:
+            with seen(sight):  # else gradients of variables would be averaged
+                gradients = tape.gradient(target, [*sources, *variables])
+        except Exception as error:  # from a gradient that a function of the script defines
+            raise _Raised from error
         dense = [None if each is None else np.asarray(tf.convert_to_tensor(each)) for each in gradients]
         of_variables = {id(v.handle): g for v, g in zip(variables, dense[len(sources) :], strict=True)}
         return _Run(_arrays(outputs), dense[: len(sources)], of_variables)

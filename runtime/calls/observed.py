@@ -27,7 +27,7 @@ class Observer:
         self._writable = writable
         self._made: dict[int, weakref.ref[Any]] = {}
         self._tables: dict[int, weakref.ref[Any]] = {}
-        self.from_outside: list[Any] = []
+        self._unknown: list[weakref.ref[Any]] = []
         self.written: list[Any] = []
         self.reasons: list[str] = []
 
@@ -44,7 +44,7 @@ class Observer:
                 continue
             known = self._made.get(id(each))
             if each.dtype.is_floating and (known is None or known() is not each):
-                self.from_outside.append(each)
+                self._unknown.append(weakref.ref(each))
         if not only_reads(kind):
             handles = [each for each in inputs if each.dtype in _HANDLES]
             self.written += handles
@@ -63,6 +63,11 @@ class Observer:
         is_table = first is not None and (first.dtype in _HANDLES or (known is not None and known() is first))
         if kind in _LOOKUPS and is_table and not is_lookup():
             self.reasons.append("looks up rows of a variable by itself, not by an Embedding layer")
+
+    def from_outside(self) -> list[Any]:
+        """Tensors that were used, and neither made nor given. Constants of the call are gone by now."""
+        gc.collect()
+        return [each for reference in self._unknown if (each := reference()) is not None]
 
     def left(self) -> list[Any]:
         """Tensors that are still there, though nobody holds the results any more."""

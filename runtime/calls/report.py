@@ -20,6 +20,7 @@ class Line(NamedTuple):
 # What the end of a job begins with in which nothing is divided.
 NOTHING = "nothing in this script could be sharded: every worker would do all the work"
 _lines: dict[str, Line] = {}
+_capturing: set[str] = set()
 
 
 def divided(name: str, results: Sequence[Any]) -> None:
@@ -27,6 +28,16 @@ def divided(name: str, results: Sequence[Any]) -> None:
     sizes = [each.shape[1:].num_elements() for each in results]
     known = None if None in sizes else sum(n * x.dtype.size for n, x in zip(sizes, results, strict=True))
     _lines[name] = Line(name, "", known)
+
+
+def captures(name: str) -> None:
+    """It is divided, and uses tensors that are neither made in it nor given to it."""
+    _capturing.add(name)
+
+
+def is_anything_captured() -> bool:
+    """Whether a divided call uses such tensors: what a tape gives as their gradient is that of some rows."""
+    return bool(_capturing)
 
 
 def undivided(name: str, reason: str) -> None:

@@ -59,5 +59,6 @@ def _handed_on(origins: Origins, name: str) -> Iterator[cst.CSTNode]:
     last = name.rpartition(".")[2]
     uses = (*origins.index.names.get(last, ()), *origins.index.attributes.get(last, ()))
     for use in uses:
-        if isinstance(origins.index.parents.get(use), cst.Arg | cst.BaseElement | cst.DictElement) and origins.names.api(use) == name:
+        holder = origins.index.parents.get(use)
+        if isinstance(holder, cst.Arg | cst.BaseElement | cst.DictElement) and origins.names.api(use) == name:
             yield use
