@@ -24,7 +24,7 @@ from .keras_models import made_to_be_looked_at, watch_keras
 class _Following:
     """What is installed in a process whose variables start with rank 0's values."""
 
-    def __init__(self, job: Job, row_check: bool, at_creation: Callable[[], None]) -> None:
+    def __init__(self, job: Job, row_check: bool, at_creation: Callable[[], None] = lambda: None) -> None:
         self._job, self._row_check, self._at_creation = job, row_check, at_creation
         self._keys = Keys()
         self._lock = threading.Lock()
