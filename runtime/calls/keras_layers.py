@@ -116,9 +116,9 @@ def _hook_moments(normalization: Any) -> None:
             return original(self, inputs, mask)
         axes = [axis % inputs.shape.rank for axis in self._reduction_axes]
         if mask is None:
-            found = here.normalised(inputs, None, axes)
+            found = here.normalised(inputs, None, axes, live=False)
             return tf.squeeze(found.mean, axes), tf.squeeze(found.deviations / found.count, axes)
-        found = here.normalised(inputs, tf.cast(tf.expand_dims(mask, -1), inputs.dtype), axes)
+        found = here.normalised(inputs, tf.cast(tf.expand_dims(mask, -1), inputs.dtype), axes, live=True)
         weight = found.count + importlib.import_module(_package(self)).backend.epsilon()
         mean = found.mean * found.count / weight
         deviations = found.deviations + found.count * tf.math.squared_difference(found.mean, mean)
@@ -141,7 +141,7 @@ def _hook_moments_of_keras_2(normalization: Any) -> None:
         half = inputs.dtype in (tf.float16, tf.bfloat16)
         values = tf.cast(inputs, tf.float32) if half else inputs
         weights = None if mask is None else tf.expand_dims(tf.cast(mask, values.dtype), -1)
-        found = here.normalised(values, weights, axes)
+        found = here.normalised(values, weights, axes, live=weights is not None)
         both = found.mean, found.deviations / found.count
         mean, variance = both if keep_dims else (tf.squeeze(each, axes) for each in both)
         return tf.cast(mean, inputs.dtype), tf.cast(variance, inputs.dtype)
@@ -161,7 +161,7 @@ def _fused(original: Callable[..., Any]) -> Callable[..., Any]:
             return original(x, scale, offset, **options)
         channel = 1 if options["data_format"].startswith("NC") else x.shape.rank - 1
         axes = [axis for axis in range(x.shape.rank) if axis != channel]
-        found: Moments = here.normalised(tf.cast(x, tf.float32), None, axes)
+        found: Moments = here.normalised(tf.cast(x, tf.float32), None, axes, live=True)
         kept = [size if axis == channel else 1 for axis, size in enumerate(x.shape)]
         factors = tf.reshape(scale, kept), tf.reshape(offset, kept)
         variance = found.deviations / found.count

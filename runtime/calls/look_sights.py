@@ -31,7 +31,7 @@ class Whole:
         self.draws.append(((draw.kind, rank_of(draw.shape)), found))
         return found
 
-    def normalised(self, values: Tensor, weights: Tensor | None, axes: list[int]) -> Moments:
+    def normalised(self, values: Tensor, weights: Tensor | None, axes: list[int], *, live: bool) -> Moments:  # noqa: ARG002
         """The moments of all rows."""
         self.moments.append(moments(values, weights, axes))
         return self.moments[-1]
@@ -83,7 +83,7 @@ class Part:
         self._remember(self.draws, key, by_rows is not None, f"draws by {draw.kind} for each row and for all of them")
         return whole if by_rows is None else taken(whole, by_rows, self._rank)
 
-    def normalised(self, values: Tensor, weights: Tensor | None, axes: list[int]) -> Moments:
+    def normalised(self, values: Tensor, weights: Tensor | None, axes: list[int], *, live: bool) -> Moments:  # noqa: ARG002
         """Those of the whole batch; its own are remembered."""
         whole = next(self._moments, None)
         factor, rest = divmod(int(values.shape[0]), self._split.own)
@@ -146,7 +146,7 @@ class Again:
         """What was drawn before."""
         return next(self._draws, (None, draw.imitate(draw.shape)))[1]
 
-    def normalised(self, values: Tensor, weights: Tensor | None, axes: list[int]) -> Moments:
+    def normalised(self, values: Tensor, weights: Tensor | None, axes: list[int], *, live: bool) -> Moments:  # noqa: ARG002
         """Those of before, so that they lead from no row to another."""
         return next(self._moments, None) or moments(values, weights, axes)
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from ..foundation import TfdpError
-from .rows import Split, every, is_real, length, own, shared, stacked, taken
+from .rows import Split, every, is_real, length, own, shared, stacked, taken, total
 from .sight import Draw, Moments
 
 Tensor = Any
@@ -48,12 +48,27 @@ class Own:
             return size // self._split.own
         return size // self._split.own
 
-    def normalised(self, values: Tensor, weights: Tensor | None, axes: list[int]) -> Moments:
-        """In one exchange: those of each worker's rows, combined by the formula of Chan, Golub and LeVeque (1979)."""
-        mine = moments(values, self._without_padding(values, weights), axes)
+    def normalised(self, values: Tensor, weights: Tensor | None, axes: list[int], *, live: bool) -> Moments:
+        """In one exchange: those of each worker's rows, combined by the formula of Chan, Golub and LeVeque (1979).
+
+        Their gradients are those of sums over all rows, whose values are known by then.
+        """
+        real = self._without_padding(values, weights)
+        mine = moments(tf.stop_gradient(values), real, axes)
         packed = tf.stack([tf.broadcast_to(mine.count, tf.shape(mine.mean)), mine.mean, mine.deviations])
-        counts, means, deviations = tf.unstack(stacked(packed, self._name), axis=1)
-        return combined(counts, means, deviations)
+        found = combined(*tf.unstack(stacked(packed, self._name), axis=1))
+        count, of = found.count, values if real is None else values * real
+
+        def deviations(mean: Tensor) -> Tensor:
+            squared = tf.math.squared_difference(values, mean)
+            return tf.reduce_sum(squared if real is None else squared * real, axes, keepdims=True)
+
+        if live:
+            mean = found.mean + _nought(total(tf.reduce_sum(of, axes, keepdims=True), self._name)) / count
+            return Moments(count, mean, found.deviations + _nought(total(deviations(mean), self._name)))
+        both = total(tf.stack([tf.reduce_sum(of, axes, keepdims=True), deviations(found.mean)]), self._name)
+        first, second = tf.unstack(_nought(both))
+        return Moments(count, found.mean + tf.math.divide_no_nan(first, count), found.deviations + second)
 
     def _without_padding(self, values: Tensor, weights: Tensor | None) -> Tensor | None:
         if self._split.is_even:
@@ -85,6 +100,11 @@ class Own:
             f"{self._name} {what}, which it did not do when it was looked at before its first call: it has been "
             "divided, and cannot be. Call it outside of the gradient tape, or let it do so from the start"
         )
+
+
+def _nought(value: Tensor) -> Tensor:
+    """0, with the gradient of the value."""
+    return value - tf.stop_gradient(value)
 
 
 def rank_of(shape: Any) -> int | None:

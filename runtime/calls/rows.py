@@ -14,6 +14,7 @@ right, too.
 | `every` | own | whole | N x `own` |
 | `shared` | whole | shared | mean over the workers |
 | `stacked` | own | shared | sum over the workers, of which each takes its part |
+| `total` | own | shared | sum over the workers |
 """
 
 from __future__ import annotations
@@ -153,11 +154,36 @@ def _part(tensor: Any, name: str) -> Tensor:
 
     @tf.custom_gradient  # type: ignore[untyped-decorator]
     def summed(value: Tensor) -> Any:
-        label = Label("sum over the workers", name)
-        found = in_order(lambda: current().transport.allreduce([value], Sum, label))[0]
-        return found[current().topology.rank], lambda upstream: stacked(upstream, name)
+        return _sum(value, name)[current().topology.rank], lambda upstream: stacked(upstream, name)
 
     return summed(tf.convert_to_tensor(tensor))
+
+
+@as_written
+def total(tensor: Any, name: str) -> Tensor:
+    """A tensor with the gradient of the sum of all workers': its value is this worker's, and of no interest."""
+
+    @tf.custom_gradient  # type: ignore[untyped-decorator]
+    def passed(value: Tensor) -> Any:
+        return tf.identity(value), lambda upstream: _summed(upstream, name)
+
+    return passed(tf.convert_to_tensor(tensor))
+
+
+@as_written
+def _summed(tensor: Any, name: str) -> Tensor:
+    """The sum of all workers' tensors, which is its own gradient."""
+
+    @tf.custom_gradient  # type: ignore[untyped-decorator]
+    def summed(value: Tensor) -> Any:
+        return _sum(value, name), lambda upstream: _summed(upstream, name)
+
+    return summed(tf.convert_to_tensor(tensor))
+
+
+def _sum(tensor: Tensor, name: str) -> Tensor:
+    label = Label("sum over the workers", name)
+    return in_order(lambda: current().transport.allreduce([tensor], Sum, label))[0]
 
 
 def _gathered(tensor: Tensor, name: str) -> Tensor:

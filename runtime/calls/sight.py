@@ -44,9 +44,13 @@ class Sight(Protocol):
     def drawn(self, draw: Draw) -> Tensor:
         """What this call gets of a draw."""
 
-    def normalised(self, values: Tensor, weights: Tensor | None, axes: list[int]) -> Moments:
+    def normalised(self, values: Tensor, weights: Tensor | None, axes: list[int], *, live: bool) -> Moments:
         """The moments over `axes`, 0 among them, of all examples of the batch, with the axes kept; `weights` broadcast
-        with the values."""
+        with the values.
+
+        live: whether the mean by which deviations are measured has a gradient. The first derivative is the same; of
+        second ones each of the operations that one process takes has its own.
+        """
 
     def looked_up(self, layer: Any, rows: Tensor, look_up: Callable[[Tensor], Tensor]) -> Tensor:
         """What `look_up(rows)` is to this call: a layer's lookup in a table that is trained."""

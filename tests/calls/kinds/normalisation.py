@@ -28,6 +28,25 @@ def batch_normalization_of_uneven_rows():
     yield from fitted(compiled(model), *examples(), batch_size=11, epochs=1)
 
 
+@kind(bound=1e-9, sample=True)
+def penalty_through_batch_normalization_of_images():
+    """Second derivatives of moments, whose mean has none where one process takes them."""
+    critic = keras.Sequential([L.Conv2D(3, 3, 2), L.BatchNormalization(), L.ReLU(), L.Flatten(), L.Dense(1)])
+    optimizer = keras.optimizers.SGD(0.01)
+    critic.build((None, 8, 8, 1))
+    for _ in range(2):
+        rows = some(9, IMAGES)
+
+        def loss(rows=rows):
+            with tf.GradientTape() as inner:
+                inner.watch(rows)
+                judged = critic(rows, training=True)
+            steep = tf.reshape(inner.gradient(judged, rows), [len(rows), -1])
+            return tf.reduce_mean((tf.norm(steep, axis=1) - 1) ** 2) + tf.reduce_mean(judged**2)
+
+        yield [critic, optimizer], descend(optimizer, [critic], loss)
+
+
 @kind(bound=1e-9)
 def batch_normalization_of_fewer_rows_than_workers():
     """A batch of two, and one of one: at least one of three workers has no row of its own."""
