@@ -12,11 +12,11 @@ import tensorflow as tf
 
 from ..collective import is_recording
 from ..foundation import Average, TfdpError, call_site
-from ..framework import as_written, in_python, is_variable, name_of
+from ..framework import as_written, in_python, is_variable, name_of, raw
 from ..gradients import Compression, Exchange
 from ..job import current
 from ..start import creation_ordinals, list_number, watched
-from . import nets, report, sight
+from . import nets, pfor, report, sight
 from .look import is_looking
 from .rows import mean
 
@@ -46,7 +46,7 @@ def average_gradients() -> None:
     def gradient(self: Any, target: Any, sources: Any, *arguments: Any, **options: Any) -> Any:
         found = original(self, target, sources, *arguments, **options)
         flat = tf.nest.flatten(sources)
-        if sight.now() is not None or is_looking():
+        if sight.now() is not None or is_looking() or pfor.is_tracing():
             return found
         return tf.nest.pack_sequence_as(sources, _averaged(target, flat, tf.nest.flatten(found)))
 
@@ -74,7 +74,7 @@ def _averaged(target: Any, sources: Sequence[Any], gradients: Sequence[Any]) -> 
         else:
             dense.append(index)
     ordinals = creation_ordinals()
-    dense.sort(key=lambda index: ordinals.get(id(sources[index].handle), len(ordinals)))
+    dense.sort(key=lambda index: ordinals.get(id(raw(sources[index]).handle), len(ordinals)))
     if not dense:
         return found
     _refuse_idle([sources[index] for index in dense], site)

@@ -8,11 +8,12 @@ from typing import Any, TypeVar
 
 import tensorflow as tf
 
-from ..framework import stream_element, transparent
+from ..framework import raw, stream_element, transparent
 from ..job import shards_calls, size
 from ..start import live_variables
 from . import division
 from .look import Kept
+from .names import of_function
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -34,7 +35,7 @@ def by_rows(function: _F) -> _F:
     def called(*arguments: Any, **options: Any) -> Any:
         internal = tf.__internal__.autograph
         compiled = internal.tf_convert(function, internal.control_status_ctx())
-        callee = division.Callee(compiled, _owner(function), name, _kept, False)
+        callee = division.Callee(compiled, _owner(function), name, functools.partial(_kept, function), False)
         return division.called(callee, arguments, options)
 
     found: _F = called  # type: ignore[assignment]
@@ -47,6 +48,11 @@ def _owner(function: Any) -> Any:
     return function if bound is None else getattr(type(bound), function.__name__, function)
 
 
-def _kept() -> Kept:
-    variables = live_variables()
-    return Kept(variables, variables, [], [each for each in variables if stream_element(each.name) is not None])
+def _kept(function: Any) -> Kept:
+    variables = [raw(each) for each in live_variables()]
+    return Kept(
+        variables,
+        variables,
+        list(of_function(function)),
+        [each for each in variables if stream_element(each.name) is not None],
+    )

@@ -13,12 +13,12 @@ from typing import Any
 
 import tensorflow as tf
 
-from ..framework import stream_element
+from ..framework import raw, stream_element
 from ..keras import PACKAGES, is_keras
 from ..start import live_variables
 from . import division, sight
-from .attributes import Attributes
 from .look import Kept
+from .names import of_objects
 from .sight import Moments
 
 _hooked: set[str] = set()
@@ -76,12 +76,12 @@ def _is_atom(given: Any, layer: Any) -> bool:
 def _kept(layer: Any) -> Kept:
     """What a look at the layer's call may change."""
     objects = list(layer._flatten_layers())
-    variables = {id(each.handle): each for each in (*layer.variables, *live_variables())}
+    needed = [raw(each) for each in layer.variables]
+    variables = {id(each.handle): each for each in (*needed, *map(raw, live_variables()))}
     writable = [each for each in variables.values() if stream_element(each.name) is not None]
     normalizing = (each for each in objects if any(cls.__name__ in _NORMALIZING for cls in type(each).__mro__))
-    writable += [variable for each in normalizing for variable in each.non_trainable_variables]
-    before = [Attributes(each) for each in objects]
-    return Kept(layer.variables, list(variables.values()), before, writable)
+    writable += [raw(variable) for each in normalizing for variable in each.non_trainable_variables]
+    return Kept(needed, list(variables.values()), list(of_objects(objects)), writable)
 
 
 _NORMALIZING = ("BatchNormalization", "BatchNormalizationBase")

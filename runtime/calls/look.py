@@ -16,23 +16,29 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from ..foundation import TfdpError
 from ..framework import has_value, recorded_again, unrecorded
 from ..job import current
-from ..keras import is_keras
 from . import examples
-from .attributes import Attributes, put_back
 from .entropy import unspent
 from .look_sights import Again, Part, Whole, pattern
+from .names import Names, put_back
 from .observed import Observer, observed, refuse_recorded
 from .own_sight import Pattern
+from .rounding import Rounding, size_of
 from .rows import divided, is_real, taken
 from .sight import Undivided, seen
 
 Call = Callable[..., Any]
 _WRAPPED = "Exception encountered"  # what Keras puts before a message
 _GRADIENTS = 10.0  # times the rounding of results
+_CANCELLED = 3e-6  # of what is computed with; times the limit, some units in the last place
 _LEAST = 1e-2  # of the largest gradient: what is smaller has the rounding of that
 _PLAIN = (bool, int, float, str, bytes, tuple)
+_LEFT = (
+    "a layer or function leaves a tensor in a list, a global or the like when it is called, from where a look at it "
+    "cannot take it back. Give the tensor back as a result, or keep it in an attribute of the layer"
+)
 
 
 class Found(NamedTuple):
@@ -58,7 +64,7 @@ class Kept(NamedTuple):
 
     needed: Sequence[Any]
     variables: Sequence[Any]
-    before: Sequence[Attributes]
+    before: Sequence[Names]
     writable: Sequence[Any]
 
 
@@ -117,11 +123,12 @@ def _looked(call: Call, structure: Any, by_rows: Sequence[bool], kept: Kept, unk
     outside: list[Any] = []
     with _looking(), unspent(), tf.init_scope(), unrecorded(), _as_before(kept) as handles:
         first, *others = examples.of(structure, by_rows, unknown)
-        one = _Look(call, first, by_rows, kept)
+        rounding = Rounding()
+        one = _Look(call, first, by_rows, kept, rounding)
         try:
             found = one.found()
             for sample in others:
-                another = _Look(call, sample, by_rows, kept)
+                another = _Look(call, sample, by_rows, kept, rounding)
                 if another.compared() != one.compared():
                     raise Undivided("draws, looks up or gives otherwise for another batch")
         finally:
@@ -142,7 +149,8 @@ class _Run(NamedTuple):
 class _Look:
     """One look at a call on one batch."""
 
-    def __init__(self, call: Call, sample: Any, by_rows: Sequence[bool], kept: Kept) -> None:
+    def __init__(self, call: Call, sample: Any, by_rows: Sequence[bool], kept: Kept, rounding: Rounding) -> None:
+        self._rounding = rounding
         self._call, self._sample, self._by_rows, self._kept = call, sample, by_rows, kept
         self._leaves = tf.nest.flatten(sample)
         self._split = divided(next(int(x.shape[0]) for x, rows in zip(self._leaves, by_rows, strict=True) if rows))
@@ -156,7 +164,7 @@ class _Look:
         found = self._parts(seen_whole, results, after)
         again = Again(seen_whole, found.pattern)
         whole = self._differentiated(again, None, found.factors)
-        if len(whole.results) != len(results) or not all(map(close, results, whole.results)):
+        if len(whole.results) != len(results) or not all(map(self._rounding.allows, results, whole.results)):
             raise Undivided("gives other results for the same rows: it draws, or keeps a state")
         self._compare_gradients(whole, found, seen_whole)
         return found
@@ -164,7 +172,7 @@ class _Look:
     def compared(self) -> Found:
         """What results alone tell."""
         whole = Whole()
-        results, after = _arrays(self._run(whole, None)), self._attributes()
+        results, after = _arrays(self._run(whole, None)), self._changed()
         return self._parts(whole, results, after)
 
     def _parts(self, seen_whole: Whole, results: Sequence[Any], after: Any) -> Found:
@@ -176,7 +184,7 @@ class _Look:
                 raise Undivided("gives another number of results for some of the rows")
             factors = [self._matched(*each, rank) for each in zip(results, found, factors, strict=True)]
             self._refuse_changed(after)
-        return Found("", pattern(seen_whole, parts, close), tuple(each or 0 for each in factors))
+        return Found("", pattern(seen_whole, parts, self._rounding.allows), tuple(each or 0 for each in factors))
 
     def _run(self, sight: Any, rank: int | None) -> Any:
         return self._called(sight, self._cut(rank))
@@ -200,34 +208,30 @@ class _Look:
         """The results of the whole batch; Undivided where the call does more than to give results."""
         with observed(self.observer):
             results = _arrays(self._run(whole, None))
+        self._rounding.half = self.observer.half
         if self.observer.reasons:
             raise Undivided(self.observer.reasons[0])
         if whole.stateless and (whole.draws or whole.moments or self.observer.written):
             raise Undivided("draws, or keeps a state, in a tf.function that Keras has traced without")
-        after = self._attributes()
-        put_back(self._kept.before)
         held = {id(each) for each in (*whole.held(), *self._leaves)}
-        left = [each for each in self.observer.left() if id(each) not in held]
-        if left or any(isinstance(value, tf.Tensor) for value in after.values()):
+        if any(id(each) not in held for each in self.observer.left()):
+            put_back(self._kept.before)
+            if any(id(each) not in held for each in self.observer.left()):
+                raise TfdpError(_LEFT)
             raise Undivided("leaves a tensor in an attribute, a list or the like")
-        return results, after
+        return results, self._changed()
 
-    def _attributes(self) -> dict[tuple[int, str], Any]:
-        """What the call has put into attributes of the script's own classes."""
-        return {
-            (id(each.of), name): value
-            for each in self._kept.before
-            if not is_keras(type(each.of))
-            for name, value in vars(each.of).items()
-            if not each.has(name, value)
-        }
+    def _changed(self) -> dict[tuple[int, str], Any]:
+        """What the call has put under names of the script's."""
+        names = [(number, each) for number, each in enumerate(self._kept.before) if each.are_scripts]
+        return {(number, name): _plain(value) for number, each in names for name, value in each.changed().items()}
 
     def _refuse_changed(self, after: dict[tuple[int, str], Any]) -> None:
-        found = self._attributes()
+        found = self._changed()
         for key in {*found, *after}:
             one, other = found.get(key), after.get(key)
             if one is not other and not (isinstance(one, _PLAIN) and type(one) is type(other) and one == other):
-                raise Undivided(f"gives its attribute {key[1]} another value for some of the rows")
+                raise Undivided(f"gives {key[1]} another value for some of the rows")
 
     def _differentiated(self, sight: Any, rank: int | None, factors: Sequence[int]) -> _Run:
         """A run with the gradients of a number in which each result counts differently."""
@@ -270,7 +274,9 @@ class _Look:
         """Those of the parts must be rows of those of the whole, N times; and on average those of variables."""
         sums: dict[int, Any] = {}
         # Where a gradient is nought, as that of a bias in a softmax, all of it is rounding of others.
-        least = _LEAST * max((_size(each) for each in (*whole.of_rows, *whole.of_variables.values())), default=0.0)
+        least = _LEAST * max((size_of(each) for each in (*whole.of_rows, *whole.of_variables.values())), default=0.0)
+        # And a saturated layer's is the difference of numbers of the size of what it computes with.
+        least = max(least, _CANCELLED * max((size_of(each) for each in self._computed_with()), default=0.0))
         for rank in self._ranks:
             run = self._differentiated(Part(seen_whole, self._split, rank, found.pattern), rank, found.factors)
             if len(run.of_rows) != len(whole.of_rows):
@@ -282,8 +288,12 @@ class _Look:
                     sums[key] = sums.get(key, 0) + gradient / len(self._ranks)
         for key, gradient in whole.of_variables.items():
             mine = np.zeros_like(sums.get(key)) if gradient is None else gradient
-            if not close(mine, sums.get(key, np.zeros_like(mine)), _GRADIENTS, least):
+            if not self._rounding.allows(mine, sums.get(key, np.zeros_like(mine)), _GRADIENTS, least):
                 raise Undivided("has a gradient of a variable that is not the sum over the rows")
+
+    def _computed_with(self) -> list[Any]:
+        floats = [x for x in self._leaves if isinstance(x, tf.Tensor) and x.dtype.is_floating]
+        return [*floats, *(each for each in self._kept.needed if each.dtype.is_floating)]
 
     def _compare_rows(self, part: Any, whole: Any, rank: int, least: float) -> None:
         if part is None or whole is None:
@@ -293,7 +303,7 @@ class _Look:
         rows = self._split.times(len(part) // self._split.own)
         mine = np.asarray(taken(tf.convert_to_tensor(whole), rows, rank)) * len(self._ranks)
         mine[~np.asarray(is_real(rows, rank))] = 0
-        if not close(mine, part, _GRADIENTS, least * len(self._ranks)):
+        if not self._rounding.allows(mine, part, _GRADIENTS, least * len(self._ranks)):
             raise Undivided("mixes rows: the gradient for some of them differs without the others")
 
     def _matched(self, whole: Any, part: Any, factor: int | None, rank: int) -> int:
@@ -309,15 +319,18 @@ class _Look:
             if rest or whole.shape[0] != expected.whole or not number:
                 raise Undivided("has results that are no rows")
             whole = np.asarray(taken(tf.convert_to_tensor(whole), expected, rank))
-        if whole.shape != part.shape or not close(whole, part):
+        if whole.shape != part.shape or not self._rounding.allows(whole, part):
             raise Undivided("mixes rows: the result for some of them differs without the others")
         if factor not in (None, number):
             raise Undivided("has results that are rows for some workers only")
         return number
 
 
-def _size(array: Any) -> float:
-    return 0.0 if array is None else float(np.abs(np.asarray(array, np.float64)).max(initial=0.0))
+def _plain(value: Any) -> Any:
+    """A value that can be compared; containers by what they hold."""
+    if isinstance(value, dict):
+        return tuple((key, _plain(each)) for key, each in value.items())
+    return tuple(map(_plain, value)) if isinstance(value, (list, set)) else value
 
 
 def _arrays(results: Any) -> list[Any]:
@@ -328,28 +341,6 @@ def _arrays(results: Any) -> list[Any]:
             raise Undivided(f"gives a {type(each).__name__}")
         found.append(np.asarray(each) if isinstance(each, tf.Tensor) else each)
     return found
-
-
-def close(one: Any, other: Any, times: float = 1.0, least: float = 0.0) -> bool:
-    """Whether two arrays are equal up to so many times the rounding of results; or two other things are.
-
-    Rounding is measured by the largest number of `one`, and by `least`, where that is larger.
-    """
-    if not hasattr(one, "dtype"):
-        return bool(one is other or one == other)
-    dtype = tf.as_dtype(one.dtype)
-    one, other = np.asarray(one), np.asarray(other)
-    if one.shape != other.shape:
-        return False
-    if not (dtype.is_floating or dtype.is_complex):
-        return bool(np.array_equal(one, other))
-    limit = 1e-9 if dtype in (tf.float64, tf.complex128) else 1e-4 if dtype in (tf.float32, tf.complex64) else 3e-2
-    one, other = (each.astype(np.complex128 if dtype.is_complex else np.float64) for each in (one, other))
-    finite = np.isfinite(one)
-    if not np.array_equal(one[~finite], other[~finite], equal_nan=True):
-        return False
-    size = np.abs(one[finite]).max(initial=0.0)
-    return bool((np.abs(one[finite] - other[finite]) <= limit * times * max(size, least, 1e-30)).all())
 
 
 @contextlib.contextmanager

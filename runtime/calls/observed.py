@@ -30,6 +30,7 @@ class Observer:
         self._unknown: list[weakref.ref[Any]] = []
         self.written: list[Any] = []
         self.reasons: list[str] = []
+        self.half = False
 
     def seen(
         self, kind: str | bytes, inputs: Any, _: Any, outputs: Any, op_name: Any = None, graph: Any = None
@@ -50,6 +51,7 @@ class Observer:
             self.written += handles
             if not handles or any(id(each) not in self._writable for each in handles):
                 self.reasons.append(f"keeps a state, or does more than to compute (operation {kind})")
+        self.half |= any(each.dtype in (tf.float16, tf.bfloat16) for each in outputs)
         self._see_lookups(kind, inputs, outputs)
         self._made.update((id(each), weakref.ref(each)) for each in outputs if each.dtype not in _HANDLES)
 

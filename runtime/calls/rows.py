@@ -104,6 +104,7 @@ def every(tensor: Any, split: Split, name: str) -> Tensor:
         found = tf.ensure_shape(rows, [split.whole if isinstance(split.whole, int) else None, *value.shape[1:]])
 
         def gradient(upstream: Tensor) -> Tensor:
+            _refuse_pfor(name)
             nets.note(f"the gradient of what {name} gives", upstream)
             return _times(_without_padding(own(upstream, split, name), split))
 
@@ -187,13 +188,17 @@ def _sum(tensor: Tensor, name: str) -> Tensor:
 
 
 def _gathered(tensor: Tensor, name: str) -> Tensor:
+    _refuse_pfor(name)
+    label = Label("rows of a call", name)
+    return in_order(lambda: current().transport.allgather(tensor, label)[:1])[0]
+
+
+def _refuse_pfor(name: str) -> None:
     if pfor.is_tracing():
         raise NotImplementedError(
             f"{name} is differentiated inside tf.vectorized_map at {call_site()}, which knows no other workers. "
             "Take the gradient in a loop, or outside of it"
         )
-    label = Label("rows of a call", name)
-    return in_order(lambda: current().transport.allgather(tensor, label)[:1])[0]
 
 
 def _over(tensor: Tensor) -> Tensor:

@@ -6,7 +6,19 @@ from .autograph import as_written, transparent
 from .datasets import made_of
 from .operations import only_reads
 from .python_calls import in_python, recorded_again, unrecorded
-from .variables import Key, Keys, Variable, collect, has_value, is_followed, is_variable, keyed, name_of, stream_element
+from .variables import (
+    Key,
+    Keys,
+    Variable,
+    collect,
+    has_value,
+    is_followed,
+    is_variable,
+    keyed,
+    name_of,
+    raw,
+    stream_element,
+)
 
 __all__ = [
     "Key",
@@ -22,6 +34,7 @@ __all__ = [
     "made_of",
     "name_of",
     "only_reads",
+    "raw",
     "recorded_again",
     "stream_element",
     "transparent",

@@ -163,3 +163,9 @@ def _contained(value: object) -> Iterator[Variable]:
 def has_value(variable: Variable) -> bool:
     """Whether a variable has been initialised; outside of graphs only."""
     return bool(tf.raw_ops.VarIsInitializedOp(resource=variable.handle))
+
+
+def raw(variable: Variable) -> Variable:
+    """The `tf.Variable` in a Keras 3 variable, which an autocast scope lets look like a tensor of another dtype."""
+    inner = getattr(variable, "_value", None)
+    return inner if isinstance(inner, tf.Variable) else variable

@@ -1,0 +1,150 @@
+"""What names hold before a look: attributes of layers, globals of the script, variables that functions close over."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from ..foundation import is_users
+from ..keras import is_keras
+
+_MISSING = object()
+_CONTAINERS = (list, dict, set)
+
+
+class Names:
+    """A namespace, and what is in those of its values that are lists, dictionaries or sets.
+
+    are_scripts: whether it is the script that chooses the names, and not a framework, which keeps books.
+    """
+
+    def __init__(
+        self, read: Callable[[], Mapping[str, Any]], write: Callable[[str, Any], None], *, are_scripts: bool
+    ) -> None:
+        self.read, self._write, self.are_scripts = read, write, are_scripts
+        self._held = dict(read())
+        self._within = {
+            name: _copied(inner) for name, value in self._held.items() if (inner := _inner(value)) is not None
+        }
+
+    def changed(self) -> dict[str, Any]:
+        """Names that hold another value than before, or one with other contents."""
+        return {name: value for name, value in self.read().items() if not self._has(name, value)}
+
+    def _has(self, name: str, value: Any) -> bool:
+        if self._held.get(name, _MISSING) is not value:
+            return False
+        return name not in self._within or _same(self._within[name], _inner(value))
+
+    def put_back(self) -> None:
+        """All names hold again what they held."""
+        now = self.read()
+        for name in [name for name in now if name not in self._held]:
+            self._write(name, _MISSING)
+        for name, value in self._held.items():
+            if now.get(name, _MISSING) is not value:
+                self._write(name, value)
+        for name, copied in self._within.items():
+            inner = _inner(self._held[name])
+            if not _same(copied, inner):
+                _fill_again(inner, copied)
+
+
+def put_back(names: Iterable[Names]) -> None:
+    """All of them hold again what they held."""
+    for each in names:
+        each.put_back()
+
+
+def of_objects(objects: Iterable[Any]) -> Iterator[Names]:
+    """The attributes of layers, and what the script's own calls can name."""
+    seen: set[int] = set()
+    for each in objects:
+        yield Names(functools.partial(vars, each), _writer(vars(each)), are_scripts=not is_keras(type(each)))
+        for function in (getattr(type(each), "call", None), vars(each).get("function")):
+            yield from of_function(function, seen)
+
+
+def of_function(function: Any, seen: set[int] | None = None) -> Iterator[Names]:
+    """The globals and closed-over variables of a function of the script's; each once by `seen`."""
+    seen = set() if seen is None else seen
+    while (inner := getattr(function, "python_function", None) or getattr(function, "__wrapped__", None)) is not None:
+        function = inner
+    function = getattr(function, "__func__", function)
+    code = getattr(function, "__code__", None)
+    if code is None or not is_users(code.co_filename):
+        return
+    if id(function.__globals__) not in seen:
+        seen.add(id(function.__globals__))
+        held = function.__globals__
+        yield Names(lambda: {k: v for k, v in held.items() if not k.startswith("__")}, _writer(held), are_scripts=True)
+    if function.__closure__ and id(function) not in seen:
+        seen.add(id(function))
+        cells = dict(zip(code.co_freevars, function.__closure__, strict=True))
+        yield Names(lambda: _contents(cells), lambda name, value: _fill(cells[name], value), are_scripts=True)
+        for content in _contents(cells).values():
+            yield from of_function(content, seen)
+
+
+def _writer(held: dict[str, Any]) -> Callable[[str, Any], None]:
+    def write(name: str, value: Any) -> None:
+        if value is _MISSING:
+            held.pop(name, None)
+        else:
+            held[name] = value
+
+    return write
+
+
+def _contents(cells: Mapping[str, Any]) -> dict[str, Any]:
+    found = {}
+    for name, cell in cells.items():
+        try:
+            found[name] = cell.cell_contents
+        except ValueError:  # nothing yet
+            continue
+    return found
+
+
+def _fill(cell: Any, value: Any) -> None:
+    if value is _MISSING:
+        del cell.cell_contents
+    else:
+        cell.cell_contents = value
+
+
+def _inner(value: Any) -> Any:
+    """The container of a value that is one, or that TensorFlow has wrapped to track it; None for others."""
+    if not isinstance(value, _CONTAINERS):
+        return None
+    wrapped = getattr(value, "_storage", None) if isinstance(value, list) else getattr(value, "__wrapped__", None)
+    return wrapped if isinstance(wrapped, _CONTAINERS) else value
+
+
+def _copied(container: Any) -> Any:
+    return _kind(container)(container)
+
+
+def _same(copied: Any, container: Any) -> bool:
+    if len(copied) != len(container):
+        return False
+    if isinstance(container, dict):
+        return all(key in copied and copied[key] is each for key, each in dict.items(container))
+    if isinstance(container, set):
+        return bool(copied == container)
+    return all(one is other for one, other in zip(copied, container, strict=True))
+
+
+def _fill_again(container: Any, copied: Any) -> None:
+    """By the methods of Python's own class: what a framework keeps of it is as it was."""
+    kind = _kind(container)
+    kind.clear(container)
+    if kind is list:
+        list.extend(container, copied)
+    else:
+        kind.update(container, copied)
+
+
+def _kind(container: Any) -> Any:
+    return next(kind for kind in _CONTAINERS if isinstance(container, kind))

@@ -1,0 +1,48 @@
+"""When two results are equal but for rounding."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+# Of the largest number. What a layer computes in half precision has its rounding, whatever dtype a gradient is in.
+_DOUBLE, _SINGLE, _HALF = 1e-9, 1e-4, 3e-2
+
+
+class Rounding:
+    """How far apart results of a call may be; `half`: whether it computes in half precision."""
+
+    def __init__(self) -> None:
+        self.half = False
+
+    def allows(self, one: Any, other: Any, times: float = 1.0, least: float = 0.0) -> bool:
+        """Whether two arrays are equal up to so many times the rounding of results; or two other things are.
+
+        Rounding is measured by the largest number of `one`, and by `least`, where that is larger.
+        """
+        if not hasattr(one, "dtype"):
+            return bool(one is other or one == other)
+        dtype = tf.as_dtype(one.dtype)
+        one, other = np.asarray(one), np.asarray(other)
+        if one.shape != other.shape:
+            return False
+        if not (dtype.is_floating or dtype.is_complex):
+            return bool(np.array_equal(one, other))
+        one, other = (each.astype(np.complex128 if dtype.is_complex else np.float64) for each in (one, other))
+        finite = np.isfinite(one)
+        if not np.array_equal(one[~finite], other[~finite], equal_nan=True):
+            return False
+        limit = self._limit(dtype) * times * max(size_of(one[finite]), least, 1e-30)
+        return bool((np.abs(one[finite] - other[finite]) <= limit).all())
+
+    def _limit(self, dtype: tf.DType) -> float:
+        if self.half or dtype in (tf.float16, tf.bfloat16):
+            return _HALF
+        return _DOUBLE if dtype in (tf.float64, tf.complex128) else _SINGLE
+
+
+def size_of(array: Any) -> float:
+    """The largest absolute value; 0 of none."""
+    return 0.0 if array is None else float(np.abs(np.asarray(array)).astype(np.float64).max(initial=0.0))
