@@ -97,7 +97,8 @@ def _of_tensor(source: Any, gradient: Any) -> Any:
 
 def _exchanged(variables: Sequence[Any], given: Sequence[Any], names: Sequence[str], site: str) -> list[Any]:
     job = current()
-    with tf.name_scope("averaged_gradient"):
+    # Those of loops and branches have exchanges inside, after which TensorFlow would not wait by itself.
+    with tf.name_scope("averaged_gradient"), tf.control_dependencies(given):
         watch = watched(variables, [], job)
         passengers = _Passengers([each for each in (watch, nets.Notes()) if each is not None])
         exchange = Exchange(job, Average, None, Compression.none, 1.0, False, False)

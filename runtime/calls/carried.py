@@ -13,6 +13,9 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from ..framework import linked, unrecorded
+from . import gathering
+
 MASK, LOGITS = "_keras_mask", "_keras_logits"
 _ARGUMENTS = {"Softmax": "logits", "Sigmoid": "x"}
 
@@ -49,7 +52,9 @@ def moved(tensor: Any, change: Callable[[Any], Any]) -> Any:
     # by losses that do not look at raw operations.
     inner = tensor.op.inputs[0]
     logits = change(inner)
-    found = getattr(tf.raw_ops, kind)(**{_ARGUMENTS[kind]: logits})
+    with unrecorded():
+        found = gathering.through(lambda each: getattr(tf.raw_ops, kind)(**{_ARGUMENTS[kind]: each}), logits)
+    linked(found, change(tensor), lambda upstream: upstream)
     put(has._replace(logits=None), found, change)
     if has.logits is not None:
         setattr(found, LOGITS, logits if has.logits is inner else change(has.logits))

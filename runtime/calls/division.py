@@ -15,7 +15,7 @@ from ..foundation import Min
 from ..framework import unrecorded
 from ..job import current, mix
 from ..transports import Label
-from . import carried, nets, pfor, report, sight
+from . import carried, gathering, nets, pfor, report, sight
 from .examples import is_tensor
 from .look import Call, Found, Kept, is_possible, look
 from .own_sight import Own
@@ -45,13 +45,36 @@ class _Given(NamedTuple):
         return tuple(map(_kind, self.leaves, self.by_rows))
 
 
+_LARGE = 1024  # bytes of a row: below, a second exchange would cost more than it saves
 _found: weakref.WeakKeyDictionary[Any, dict[Any, Found]] = weakref.WeakKeyDictionary()
 
 
 def called(callee: Callee, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """`callee.call(*arguments, **options)`, divided where a tape records it and it can be."""
-    if sight.now() is not None or sight.is_whole() or not _is_due():
-        return callee.call(*arguments, **options)
+    return _called(callee, arguments, options) if _is_free() and is_recording() else callee.call(*arguments, **options)
+
+
+def continued(callee: Callee, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """The same where it takes large rows that a divided call has given, whether a tape records or not: what it gives is
+    gathered in their place."""
+    due = _is_free() and any(map(_is_large, tf.nest.flatten((arguments, options))))
+    return _called(callee, arguments, options) if due else callee.call(*arguments, **options)
+
+
+def _is_free() -> bool:
+    main = threading.current_thread() is threading.main_thread()
+    return main and sight.now() is None and not sight.is_whole() and not pfor.is_tracing()
+
+
+def _is_large(thing: Any) -> bool:
+    known = gathering.of(thing) if is_tensor(thing) else None
+    if known is None:
+        return False
+    size = known.rows.shape[1:].num_elements()
+    return size is None or size * known.rows.dtype.size >= _LARGE
+
+
+def _called(callee: Callee, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
     given = _given((arguments, options))
     if isinstance(given, str):
         report.undivided(callee.name, given)
@@ -63,10 +86,6 @@ def called(callee: Callee, arguments: tuple[Any, ...], options: dict[str, Any]) 
     if found.reason:
         return _undivided(callee, arguments, options)
     return _divided(callee, given._replace(by_rows=found.by_rows), found)
-
-
-def _is_due() -> bool:
-    return is_recording() and threading.current_thread() is threading.main_thread() and not pfor.is_tracing()
 
 
 def _undivided(callee: Callee, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
@@ -151,7 +170,7 @@ def _divided(callee: Callee, given: _Given, found: Found) -> Any:
     split, name = divided(_rows(given)), callee.name
     leaves = []
     for index, (each, by_rows) in enumerate(zip(given.leaves, given.by_rows, strict=True)):
-        if is_tensor(each):
+        if is_tensor(each) and gathering.of(each) is None:
             nets.note(f"input {index + 1} of {name}", each)
         leaves.append(_entering(each, by_rows, split, name))
     arguments, options = tf.nest.pack_sequence_as(given.structure, leaves)
@@ -161,7 +180,7 @@ def _divided(callee: Callee, given: _Given, found: Found) -> Any:
     flat = tf.nest.flatten(results)
     if len(flat) != len(found.factors):
         here.refuse(f"gives {len(flat)} results")
-    report.divided(name, [x for x, factor in zip(flat, found.factors, strict=True) if factor])
+    report.divided(name)
     leaving = [_leaving(x, factor, split, name) for x, factor in zip(flat, found.factors, strict=True)]
     return tf.nest.pack_sequence_as(results, leaving)
 
@@ -180,10 +199,10 @@ def _leaving(leaf: Any, factor: int, split: Split, name: str) -> Any:
 
 def _rows(given: _Given) -> Any:
     """The batch's length. Tensors of which it is not known before must have it."""
-    first, *others = (length(each) for each, rows in zip(given.leaves, given.by_rows, strict=True) if rows)
-    unknown = [each for each in others if not isinstance(each, int)]
-    if not unknown:
-        return first
-    message = "tensors of a divided call have different lengths"
-    with tf.control_dependencies([tf.debugging.assert_equal(each, first, message) for each in unknown]):
-        return tf.identity(first)
+    leaves = [each for each, rows in zip(given.leaves, given.by_rows, strict=True) if rows]
+    leaves.sort(key=lambda each: gathering.of(each) is None)
+    first, *others = map(length, leaves)
+    for each in others:
+        if each is not first and not (isinstance(each, int) and isinstance(first, int)):
+            tf.debugging.assert_equal(each, first, "tensors of a divided call have different lengths")
+    return first

@@ -7,6 +7,7 @@ from .averages import average_gradients
 from .compiled import watch_custom_gradients, watch_functions, watch_values
 from .draws import watch_draws
 from .entropy import common_entropy
+from .gathering import watch_graphs
 from .keras_layers import hook_layers
 from .pfor import watch_pfor
 from .xla import keep_out_of_xla
@@ -18,6 +19,7 @@ def install() -> None:
     watch_draws()
     watch_pfor()
     watch_functions()
+    watch_graphs()
     watch_custom_gradients()
     watch_values()
     keep_out_of_xla()

@@ -17,6 +17,7 @@ from ..framework import raw, stream_element
 from ..keras import PACKAGES, is_keras
 from ..start import live_variables
 from . import division, sight
+from .keras_losses import hook_losses
 from .look import Kept
 from .names import of_objects
 from .sight import Moments
@@ -27,10 +28,12 @@ _hooked: set[str] = set()
 def hook_layers() -> None:
     """Hook into every Keras that has been imported. One may be at any time: call it now and then."""
     for package in PACKAGES:
-        layers = getattr(sys.modules.get(package), "layers", None)
+        keras: Any = sys.modules.get(package)
+        layers = getattr(keras, "layers", None)
         if layers is None or package in _hooked or not hasattr(layers, "Embedding"):
             continue
         _hooked.add(package)
+        hook_losses(keras.losses, keras.metrics)
         _hook_calls(layers.Layer)
         _hook_lookups(layers.Embedding)
         normalization = layers.BatchNormalization

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
+
+import tensorflow as tf
 
 
 class Line(NamedTuple):
     """One layer or function. `reason` says why it is not divided; "" where it is.
 
-    row_bytes: how much is gathered for each row of the batch; None where that is not known before it runs.
+    row_bytes: how much its calls in a step, their gradients included, gather for each row that is divided; None where
+    that is not known before it runs.
     """
 
     name: str
@@ -20,14 +22,24 @@ class Line(NamedTuple):
 # What the end of a job begins with in which nothing is divided.
 NOTHING = "nothing in this script could be sharded: every worker would do all the work"
 _lines: dict[str, Line] = {}
+_places: dict[str, int] = {}  # by name, the graph that was built last and gathers; 0 outside of graphs
 _capturing: set[str] = set()
 
 
-def divided(name: str, results: Sequence[Any]) -> None:
-    """It has been divided, with these results of some of the rows."""
-    sizes = [each.shape[1:].num_elements() for each in results]
-    known = None if None in sizes else sum(n * x.dtype.size for n, x in zip(sizes, results, strict=True))
-    _lines[name] = Line(name, "", known)
+def divided(name: str) -> None:
+    """It has been divided."""
+    found = _lines.get(name)
+    if found is None or found.reason or tf.executing_eagerly():
+        _lines[name] = Line(name, "", 0)
+
+
+def gathered(name: str, rows: Any) -> None:
+    """An exchange of a worker's rows has been made, or built into a graph."""
+    place = 0 if tf.executing_eagerly() else id(tf.compat.v1.get_default_graph())
+    known = _lines.get(name, Line(name, "", 0)).row_bytes if _places.get(name) == place else 0
+    size = rows.shape[1:].num_elements()
+    _places[name] = place
+    _lines[name] = Line(name, "", None if None in (size, known) else known + size * rows.dtype.size)
 
 
 def captures(name: str) -> None:

@@ -25,10 +25,11 @@ import tensorflow as tf
 
 from ..collective import in_order
 from ..foundation import Average, Sum, call_site
-from ..framework import as_written
+from ..framework import as_written, linked, unrecorded
 from ..job import current
 from ..transports import Label
-from . import nets, pfor
+from . import gathering, nets, pfor, report
+from .gathering import Gathering
 
 Tensor = Any
 
@@ -52,14 +53,29 @@ class Split(NamedTuple):
         """Whether it is known that no row is computed twice."""
         return isinstance(self.whole, int) and self.whole == self.own * current().topology.size
 
+    def is_surely(self, other: Split) -> bool:
+        """Whether it is known that the other one divides alike."""
+        return all(one is two or (isinstance(one, int) and one == two) for one, two in zip(self, other, strict=True))
+
+
+_SPLIT = "_tfdp_split"  # of a length that is a tensor: its division
+
 
 def divided(rows: Any) -> Split:
-    """The division of `rows` rows over the workers of the job."""
-    return Split(rows, -(-rows // current().topology.size))
+    """The division of `rows` rows over the workers of the job; of the same tensor the same one."""
+    found: Split | None = getattr(rows, _SPLIT, None)
+    if found is None:
+        found = Split(rows, -(-rows // current().topology.size))
+        if tf.is_tensor(rows):
+            setattr(rows, _SPLIT, found)
+    return found
 
 
 def length(tensor: Tensor) -> Any:
     """The length of axis 0: an int where it is known."""
+    known = gathering.of(tensor)
+    if known is not None:
+        return known.split.whole
     return tensor.shape[0] if tensor.shape[0] is not None else tf.shape(tensor)[0]
 
 
@@ -87,30 +103,45 @@ def is_real(split: Split, rank: int | None = None) -> Tensor:
 def own(tensor: Any, split: Split, name: str) -> Tensor:
     """This worker's rows of a whole tensor, shape `[own, …]`. `name` says in messages what it belongs to."""
 
+    def gradient(upstream: Tensor) -> Tensor:
+        return every(_over(upstream), split, name)
+
     @tf.custom_gradient  # type: ignore[untyped-decorator]
     def cut(value: Tensor) -> Any:
-        return taken(value, split), lambda upstream: _over(every(upstream, split, name))
+        return taken(value, split), gradient
 
-    return cut(tf.convert_to_tensor(tensor))
+    whole = tf.convert_to_tensor(tensor)
+    known = gathering.of(whole)
+    if known is None or not known.split.is_surely(split):
+        return cut(whole)
+    with unrecorded():
+        rows = tf.identity(known.rows)
+    return linked(rows, whole, gradient)
 
 
 @as_written
 def every(tensor: Any, split: Split, name: str) -> Tensor:
-    """All workers' rows in the order of the batch, shape `[whole, …]`."""
+    """All workers' rows in the order of the batch, shape `[whole, …]`; in a graph gathered where they are asked for."""
+    _refuse_pfor(name)
+    rows = tf.convert_to_tensor(tensor)
+    later = Gathering(rows, split) if gathering.is_possible() else None
+    shape = [split.whole if isinstance(split.whole, int) else None, *rows.shape[1:]]
 
     @tf.custom_gradient  # type: ignore[untyped-decorator]
     def gathered(value: Tensor) -> Any:
-        rows = _gathered(value, name)[: split.whole]
-        found = tf.ensure_shape(rows, [split.whole if isinstance(split.whole, int) else None, *value.shape[1:]])
+        def whole() -> Tensor:
+            report.gathered(name, value)
+            return tf.ensure_shape(_gathered(value, name)[: split.whole], shape)
 
         def gradient(upstream: Tensor) -> Tensor:
-            _refuse_pfor(name)
-            nets.note(f"the gradient of what {name} gives", upstream)
+            if gathering.of(upstream) is None:
+                nets.note(f"the gradient of what {name} gives", upstream)
             return _times(_without_padding(own(upstream, split, name), split))
 
-        return found, gradient
+        return (later.place(whole, shape) if later else whole()), gradient
 
-    return gathered(tf.convert_to_tensor(tensor))
+    found = gathered(rows)
+    return later.mark(found) if later else found
 
 
 @as_written
@@ -143,6 +174,7 @@ def stacked(tensor: Any, name: str) -> Tensor:
 
     @tf.custom_gradient  # type: ignore[untyped-decorator]
     def put(value: Tensor) -> Any:
+        _refuse_pfor(name)
         found = _gathered(value[None], name)
         return tf.ensure_shape(found, [current().topology.size, *value.shape]), lambda upstream: _part(upstream, name)
 
@@ -188,7 +220,6 @@ def _sum(tensor: Tensor, name: str) -> Tensor:
 
 
 def _gathered(tensor: Tensor, name: str) -> Tensor:
-    _refuse_pfor(name)
     label = Label("rows of a call", name)
     return in_order(lambda: current().transport.allgather(tensor, label)[:1])[0]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .autograph import as_written, transparent
 from .datasets import made_of
 from .operations import only_reads
-from .python_calls import in_python, recorded_again, unrecorded
+from .python_calls import in_python, linked, recorded_again, unrecorded
 from .variables import (
     Key,
     Keys,
@@ -31,6 +31,7 @@ __all__ = [
     "is_followed",
     "is_variable",
     "keyed",
+    "linked",
     "made_of",
     "name_of",
     "only_reads",

@@ -36,3 +36,14 @@ def recorded_again() -> Iterator[None]:
         yield
     finally:
         pywrap_tfe.TFE_Py_TapeSetStopOnThread()
+
+
+def linked(output: Any, given: Any, gradient: Callable[[Any], Any]) -> Any:
+    """`output`, which tapes take for made from `given`, and whose gradient is that one's by `gradient`.
+
+    What made it is not to be recorded. Unlike with `tf.custom_gradient` a graph does not need `given` to compute it.
+    """
+    from tensorflow.python.eager import record
+
+    record.record_operation("linked", [output], [given], lambda upstream: [gradient(upstream)])
+    return output

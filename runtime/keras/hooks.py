@@ -55,9 +55,9 @@ for _hook in _HOOKS:
     setattr(Hooks, _hook, _nothing)
 
 
-def is_keras(cls: type) -> bool:
-    """Whether a class is one of Keras' own."""
-    return cls.__module__.split(".")[0] in STOCK
+def is_keras(thing: Any) -> bool:
+    """Whether a class or function is one of Keras' own."""
+    return str(getattr(thing, "__module__", "")).split(".")[0] in STOCK
 
 
 def named_in(callback: object, names: tuple[str, ...]) -> bool:
