@@ -3,8 +3,8 @@
 What it does
     For sharded calls: where a loss is computed by a function of the script's own that reads variables, or by a
     `tf.Module` of its own, and no Keras layer is called in it, the function is put into `dp.by_rows(…)`. When it is
-    first called it is looked at: where each row of its result comes from the same row of what it is given, each worker
-    computes its own rows, and all are gathered; else it is called whole.
+    first called it is looked at: where all its operations keep rows apart, each worker computes its own rows, and all
+    are gathered; else it is called whole.
 
 Why
     The calls of Keras' layers and models are seen as they are made; a plain function looks like any other.

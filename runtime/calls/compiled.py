@@ -14,7 +14,7 @@ from typing import Any
 import tensorflow as tf
 
 from ..foundation import is_users
-from . import sight
+from . import row_operations, sight
 
 _STATELESS = "_tfdp_traced_without_state"  # of a tf.function
 _TRACES = "_tfdp_traces"  # of a tf.function: those for divided calls, by what they see
@@ -34,6 +34,9 @@ def watch_functions() -> None:
             if _keeps_no_state():
                 vars(self)[_STATELESS] = True
             return original(self, *arguments, **options)
+        if row_operations.now() is not None and not tf.config.functions_run_eagerly():
+            internal = tf.__internal__.autograph  # into the function, whose operations are seen one by one
+            return internal.tf_convert(self._python_function, internal.control_status_ctx())(*arguments, **options)
         if tf.config.functions_run_eagerly():
             here.compiled(_STATELESS in vars(self))
             return original(self, *arguments, **options)
@@ -75,8 +78,10 @@ def watch_custom_gradients() -> None:
 def _with_sight(f: Any) -> Any:
     @functools.wraps(f)
     def called(*arguments: Any, **options: Any) -> Any:
+        here, guard = sight.now(), row_operations.now()
+        if here is not None and guard is not None and is_users(f.__code__.co_filename):
+            here.refuse("defines a gradient of its own")
         result, gradient = f(*arguments, **options)
-        here = sight.now()
         if here is None:
             return result, gradient
 
@@ -99,16 +104,8 @@ def watch_values() -> None:
     @functools.wraps(original)
     def read(self: Any) -> Any:
         here = sight.now()
-        if here is not None and _is_read_by_user(ops.__file__):
+        if here is not None and row_operations.is_read_by_user(ops.__file__):
             here.refuse("reads values in Python")
         return original(self)
 
     tensor._numpy = read
-
-
-def _is_read_by_user(operators: str) -> bool:
-    """Whether the next caller outside the file that defines `bool(tensor)` and the like is the user's."""
-    frame: Any = sys._getframe(2)
-    while frame is not None and frame.f_code.co_filename == operators:
-        frame = frame.f_back
-    return frame is not None and is_users(frame.f_code.co_filename)

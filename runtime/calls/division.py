@@ -15,7 +15,7 @@ from ..foundation import Min
 from ..framework import unrecorded
 from ..job import current, mix
 from ..transports import Label
-from . import carried, gathering, nets, pfor, report, sight
+from . import carried, forward_mode, gathering, nets, pfor, report, sight
 from .examples import is_tensor
 from .look import Call, Found, Kept, is_possible, look
 from .own_sight import Own
@@ -23,13 +23,17 @@ from .rows import Split, divided, every, length, own, shared
 
 
 class Callee(NamedTuple):
-    """What is called: the function, by what it is known, what messages call it, and what a look may change."""
+    """What is called: the function, by what it is known, what messages call it, and what a look may change.
+
+    is_atom: whether nothing of what it calls is to be divided. state: by what it is another one, besides its owner.
+    """
 
     call: Call
     owner: Any
     name: str
     kept: Callable[[], Kept]
     is_atom: bool
+    state: Any = None
 
 
 class _Given(NamedTuple):
@@ -51,7 +55,12 @@ _found: weakref.WeakKeyDictionary[Any, dict[Any, Found]] = weakref.WeakKeyDictio
 
 def called(callee: Callee, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """`callee.call(*arguments, **options)`, divided where a tape records it and it can be."""
-    return _called(callee, arguments, options) if _is_free() and is_recording() else callee.call(*arguments, **options)
+    return _called(callee, arguments, options) if is_due() else callee.call(*arguments, **options)
+
+
+def is_due() -> bool:
+    """Whether calls are to be divided here: where a tape records, outside of those that are."""
+    return is_recording() and _is_free()
 
 
 def continued(callee: Callee, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
@@ -63,7 +72,8 @@ def continued(callee: Callee, arguments: tuple[Any, ...], options: dict[str, Any
 
 def _is_free() -> bool:
     main = threading.current_thread() is threading.main_thread()
-    return main and sight.now() is None and not sight.is_whole() and not pfor.is_tracing()
+    other = pfor.is_tracing() or forward_mode.is_accumulating()
+    return main and sight.now() is None and not sight.is_whole() and not other
 
 
 def _is_large(thing: Any) -> bool:
@@ -77,19 +87,19 @@ def _is_large(thing: Any) -> bool:
 def _called(callee: Callee, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
     given = _given((arguments, options))
     if isinstance(given, str):
-        report.undivided(callee.name, given)
-        return _undivided(callee, arguments, options)
+        return undivided(callee, given, arguments, options)
     found = _looked_at(callee, given)
     if found is None:
         with sight.undivided():
             return callee.call(*arguments, **options)
     if found.reason:
-        return _undivided(callee, arguments, options)
+        return undivided(callee, found.reason, arguments, options)
     return _divided(callee, given._replace(by_rows=found.by_rows), found)
 
 
-def _undivided(callee: Callee, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """The whole call; what it calls may be divided, unless that is a part of Keras' own layers."""
+def undivided(callee: Callee, reason: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """The whole call, for this reason; what it calls may be divided, unless that is a part of Keras' own layers."""
+    report.undivided(callee.name, reason)
     if not callee.is_atom:
         return callee.call(*arguments, **options)
     with sight.undivided():
@@ -126,16 +136,15 @@ def _kind(leaf: Any, by_rows: bool) -> Any:
 def _looked_at(callee: Callee, given: _Given) -> Found | None:
     """What the look at such a call has found, the same on all workers; None where it cannot be taken yet."""
     known = _found.setdefault(callee.owner, {})
-    found = known.get(given.kind)
+    kind = given.kind, callee.state
+    found = known.get(kind)
     if found is None:
         kept = callee.kept()
         if not is_possible(kept):
             return None
-        found = known[given.kind] = _agreed(_look(callee, given, kept), callee)
+        found = known[kind] = _agreed(_look(callee, given, kept), callee)
         if found.captures and not found.reason:
             report.captures(callee.name)
-        if found.reason:
-            report.undivided(callee.name, found.reason)
     return found
 
 
@@ -175,11 +184,14 @@ def _divided(callee: Callee, given: _Given, found: Found) -> Any:
         leaves.append(_entering(each, by_rows, split, name))
     arguments, options = tf.nest.pack_sequence_as(given.structure, leaves)
     here = Own(split, found.pattern, name)
-    with sight.seen(here):
+    rows = [each for each, by_rows in zip(leaves, given.by_rows, strict=True) if by_rows]
+    with sight.seen(here, rows):
         results = callee.call(*arguments, **options)
     flat = tf.nest.flatten(results)
     if len(flat) != len(found.factors):
         here.refuse(f"gives {len(flat)} results")
+    if here.given is not None and [bool(factor) for factor in found.factors] != list(here.given):
+        here.refuse("gives other results row by row")
     report.divided(name)
     leaving = [_leaving(x, factor, split, name) for x, factor in zip(flat, found.factors, strict=True)]
     return tf.nest.pack_sequence_as(results, leaving)

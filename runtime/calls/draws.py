@@ -14,7 +14,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from . import sight
+from . import row_operations, sight
 from .sight import Draw
 
 _OPS = "tensorflow.python.ops."
@@ -76,7 +76,7 @@ def _by_shape(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
         def imitate(shape: Any) -> Any:
             return make(shape) if name.startswith("stateless") else _stateless(name, shape, arguments[1:], options)
 
-        return here.drawn(Draw(name, given, make, imitate))
+        return row_operations.drawn(lambda: here.drawn(Draw(name, given, make, imitate)))
 
     return draw
 

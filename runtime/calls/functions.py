@@ -11,9 +11,9 @@ import tensorflow as tf
 from ..framework import raw, stream_element, transparent
 from ..job import shards_calls, size
 from ..start import live_variables
-from . import division
+from . import division, row_operations
 from .look import Kept
-from .names import of_function
+from .names import of_reach
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -22,9 +22,12 @@ def by_rows(function: _F) -> _F:
     """A function that gives each row of a batch a result of its own, as `dp.init(shard_calls=True)` divides it.
 
     Where a `tf.GradientTape` records a call, each worker computes its own rows of the tensors that have the batch's
-    length, and all results are gathered. The first call is looked at: a function that mixes rows, draws by rows that
-    cannot be told, writes, or leaves tensors elsewhere is called whole. With one worker, or without `shard_calls`, the
-    function is given back as it is.
+    length, and all results are gathered. All operations are seen: a function that does with rows what is not known to
+    keep them apart, draws by rows that cannot be told, writes, or leaves tensors elsewhere when it is first called is
+    called whole. With one worker, or without `shard_calls`, the function is given back as it is.
+
+    Raises:
+        TfdpError: where a call that has been divided does so later.
     """
     if not shards_calls() or size() == 1:
         return function
@@ -35,7 +38,15 @@ def by_rows(function: _F) -> _F:
     def called(*arguments: Any, **options: Any) -> Any:
         internal = tf.__internal__.autograph
         compiled = internal.tf_convert(function, internal.control_status_ctx())
-        callee = division.Callee(compiled, _owner(function), name, functools.partial(_kept, function), False)
+        call = functools.partial(row_operations.guarded, function, compiled)
+        callee = division.Callee(
+            call,
+            _owner(function),
+            name,
+            functools.partial(_kept, function),
+            False,
+            id(getattr(function, "__self__", 0)),
+        )
         return division.called(callee, arguments, options)
 
     found: _F = called  # type: ignore[assignment]
@@ -50,9 +61,6 @@ def _owner(function: Any) -> Any:
 
 def _kept(function: Any) -> Kept:
     variables = [raw(each) for each in live_variables()]
-    return Kept(
-        variables,
-        variables,
-        list(of_function(function)),
-        [each for each in variables if stream_element(each.name) is not None],
-    )
+    before, refused = of_reach(function)
+    written = [each for each in variables if stream_element(each.name) is not None]
+    return Kept(variables, variables, before, written, refused)

@@ -17,6 +17,7 @@ import tensorflow as tf
 from ..framework import unrecorded
 
 _MARK = "_tfdp_gathering"  # of a whole tensor
+_WAITING = "_tfdp_gatherings"  # of a graph: all of its
 
 Tensor = Any
 
@@ -46,6 +47,7 @@ class Gathering:
                 found.op._update_input(0, make())
 
         self._ask = ask
+        _waiting(found.graph).append(self)
         return found
 
     def ask(self) -> None:
@@ -88,6 +90,25 @@ def _function_graph() -> Any:
     from tensorflow.python.framework import func_graph
 
     return func_graph.FuncGraph
+
+
+def _waiting(graph: Any) -> list[Gathering]:
+    """All of a graph."""
+    found: list[Gathering] | None = getattr(graph, _WAITING, None)
+    if found is None:
+        found = []
+        setattr(graph, _WAITING, found)
+    return found
+
+
+def ask_outside() -> None:
+    """Make all exchanges that wait in graphs around the one that is built, whose own is to come after them."""
+    graph = getattr(tf.compat.v1.get_default_graph(), "outer_graph", None)
+    while isinstance(graph, _function_graph()):
+        for each in list(_waiting(graph)):
+            each.ask()
+        _waiting(graph).clear()
+        graph = graph.outer_graph
 
 
 def watch_graphs() -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from ..collective import keep_loops_in_order
 from ..job import current
 from .averages import average_gradients
 from .compiled import watch_custom_gradients, watch_functions, watch_values
 from .draws import watch_draws
 from .entropy import common_entropy
+from .forward_mode import watch_forward_mode
 from .gathering import watch_graphs
 from .keras_layers import hook_layers
 from .pfor import watch_pfor
+from .row_operations import hide_lengths
 from .xla import keep_out_of_xla
 
 
@@ -22,6 +25,9 @@ def install() -> None:
     watch_graphs()
     watch_custom_gradients()
     watch_values()
+    hide_lengths()
     keep_out_of_xla()
+    keep_loops_in_order()
+    watch_forward_mode()
     average_gradients()
     hook_layers()

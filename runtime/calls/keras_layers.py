@@ -16,7 +16,7 @@ import tensorflow as tf
 from ..framework import raw, stream_element
 from ..keras import PACKAGES, is_keras
 from ..start import live_variables
-from . import division, sight
+from . import division, own_code, row_operations, sight
 from .keras_losses import hook_losses
 from .look import Kept
 from .names import of_objects
@@ -51,14 +51,21 @@ def _hook_calls(layer: Any) -> None:
     @functools.wraps(original)
     def called(self: Any, *arguments: Any, **options: Any) -> Any:
         if sight.now() is not None:
-            return original(self, *arguments, **options)
+            if row_operations.now() is None or own_code.other_code(self):
+                return original(self, *arguments, **options)
+            return row_operations.of_layer(lambda: original(self, *arguments, **options), (arguments, options))
         if not getattr(self, "built", False):  # it makes its variables, and may not know its sizes before
             with sight.undivided():
                 return original(self, *arguments, **options)
         call = functools.partial(original, self)
         name = f"{type(self).__name__} {self.name!r}"
         callee = division.Callee(call, self, name, functools.partial(_kept, self), _is_atom(self, layer))
-        return division.called(callee, arguments, options)
+        if not division.is_due():
+            return call(*arguments, **options)
+        other = own_code.other_code(self)
+        if other:
+            return division.undivided(callee, other, arguments, options)
+        return division.called(callee._replace(state=own_code.configuration(self)), arguments, options)
 
     @functools.wraps(add_loss)
     def added(self: Any, *arguments: Any, **options: Any) -> Any:

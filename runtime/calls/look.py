@@ -22,7 +22,7 @@ from ..job import current
 from . import examples
 from .entropy import unspent
 from .look_sights import Again, Part, Whole, pattern
-from .names import Names, put_back
+from .names import Drawing, Names, put_back
 from .observed import Observer, observed, refuse_recorded
 from .own_sight import Pattern
 from .rounding import Rounding, size_of
@@ -60,12 +60,14 @@ class Kept(NamedTuple):
     """What a look may change, and puts back: variables, attributes of objects; and which variables a call may write.
 
     needed: variables that must have values for it. Those that a `tf.function` makes get them after its first trace.
+    refused: why no look can be taken, or "".
     """
 
     needed: Sequence[Any]
     variables: Sequence[Any]
-    before: Sequence[Names]
+    before: Sequence[Names | Drawing]
     writable: Sequence[Any]
+    refused: str = ""
 
 
 def is_possible(kept: Kept) -> bool:
@@ -81,6 +83,8 @@ def look(call: Call, structure: Any, by_rows: Sequence[bool], kept: Kept) -> Fou
         structure: the arguments and options of a call.
         by_rows: of each leaf of it, whether it is a tensor that has a row for each of the batch.
     """
+    if kept.refused:
+        return Found(kept.refused)
     found = Found("cannot be tried")
     for unknown in examples.lengths(structure):
         try:
@@ -192,8 +196,9 @@ class _Look:
     def _called(self, sight: Any, leaves: Sequence[Any]) -> Any:
         put_back(self._kept.before)
         arguments, options = tf.nest.pack_sequence_as(self._sample, leaves)
+        rows = [x for x, by_rows in zip(leaves, self._by_rows, strict=True) if by_rows]
         try:
-            with seen(sight):
+            with seen(sight, rows):
                 return self._call(*arguments, **options)
         except Exception as error:
             raise _Raised from error

@@ -48,6 +48,9 @@ class Whole:
     def key(self) -> None:
         """Functions run eagerly in a look."""
 
+    def gives(self, rows: Sequence[bool]) -> None:
+        """The look compares."""
+
     def refuse(self, what: str) -> None:
         """The answer of the look."""
         raise Undivided(what)
@@ -117,6 +120,9 @@ class Part:
     def key(self) -> None:
         """Functions run eagerly in a look."""
 
+    def gives(self, rows: Sequence[bool]) -> None:
+        """The look compares."""
+
     def refuse(self, what: str) -> None:
         """The answer of the look."""
         raise Undivided(what)
@@ -163,6 +169,9 @@ class Again:
 
     def key(self) -> None:
         """Functions run eagerly in a look."""
+
+    def gives(self, rows: Sequence[bool]) -> None:
+        """The look compares."""
 
     def refuse(self, what: str) -> None:
         """The answer of the look."""

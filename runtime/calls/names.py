@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import copy
 import functools
+import random
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+import numpy as np
+import tensorflow as tf
+
 from ..foundation import is_users
 from ..keras import is_keras
+from .reach import GENERATORS, is_of_users, reached
 
 _MISSING = object()
 _CONTAINERS = (list, dict, set)
@@ -51,7 +57,7 @@ class Names:
                 _fill_again(inner, copied)
 
 
-def put_back(names: Iterable[Names]) -> None:
+def put_back(names: Iterable[Names | Drawing]) -> None:
     """All of them hold again what they held."""
     for each in names:
         each.put_back()
@@ -85,6 +91,49 @@ def of_function(function: Any, seen: set[int] | None = None) -> Iterator[Names]:
         yield Names(lambda: _contents(cells), lambda name, value: _fill(cells[name], value), are_scripts=True)
         for content in _contents(cells).values():
             yield from of_function(content, seen)
+
+
+def of_reach(function: Any) -> tuple[list[Names | Drawing], str]:
+    """All that a function can come to and a look may change; and what keeps it from being looked at, or ""."""
+    found: list[Names | Drawing] = list(of_function(function))
+    for each in reached(function):
+        if isinstance(each, GENERATORS):
+            found.append(Drawing(each))
+        elif hasattr(each, "__dict__") and not callable(each) and is_of_users(each):
+            found.append(Names(functools.partial(vars, each), _writer(vars(each)), are_scripts=True))
+        elif isinstance(each, Iterator) and not isinstance(each, tf.data.Iterator):
+            return found, f"uses an iterator ({type(each).__name__}), which a look at it would take from"
+    return found, ""
+
+
+class Drawing:
+    """A generator of random numbers of the script's, of which a look may draw."""
+
+    are_scripts = False
+
+    def __init__(self, generator: Any) -> None:
+        self._generator = generator
+        self._before = copy.deepcopy(self._state())
+
+    def _state(self) -> Any:
+        found = self._generator
+        if isinstance(found, random.Random):
+            return found.getstate()
+        return found.get_state() if isinstance(found, np.random.RandomState) else found.bit_generator.state
+
+    def changed(self) -> dict[str, Any]:
+        """Nothing: that it has drawn is no name's new value."""
+        return {}
+
+    def put_back(self) -> None:
+        """It draws again what it would have drawn."""
+        found = self._generator
+        if isinstance(found, random.Random):
+            found.setstate(self._before)
+        elif isinstance(found, np.random.RandomState):
+            found.set_state(self._before)
+        else:
+            found.bit_generator.state = copy.deepcopy(self._before)
 
 
 def _writer(held: dict[str, Any]) -> Callable[[str, Any], None]:

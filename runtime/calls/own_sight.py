@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -27,6 +27,7 @@ class Own:
     def __init__(self, split: Split, pattern: Pattern, name: str) -> None:
         """`name` is that of the call, for messages."""
         self._split, self._pattern, self._name = split, pattern, name
+        self.given: Sequence[bool] | None = None  # of each result, where that is known
 
     def drawn(self, draw: Draw) -> Tensor:
         """This worker's rows of the whole draw, or the draw where it is not by rows."""
@@ -93,6 +94,10 @@ class Own:
 
     def compiled(self, stateless: bool) -> None:
         """Functions run eagerly in a look only."""
+
+    def gives(self, rows: Sequence[bool]) -> None:
+        """For `division`."""
+        self.given = rows
 
     def refuse(self, what: str) -> None:
         """It cannot be divided any more: what it has begun has been done."""

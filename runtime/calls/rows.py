@@ -19,6 +19,7 @@ right, too.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -161,8 +162,8 @@ def mean(tensor: Any, name: str) -> Tensor:
 
     @tf.custom_gradient  # type: ignore[untyped-decorator]
     def averaged(value: Tensor) -> Any:
-        label = Label("mean over the workers", name)
-        found = in_order(lambda: current().transport.allreduce([value], Average, label))[0]
+        label = _label("mean over the workers", name)
+        found = _exchanged(lambda: current().transport.allreduce([value], Average, label))[0]
         return found, lambda upstream: shared(upstream, name)
 
     return averaged(tf.convert_to_tensor(tensor))
@@ -215,13 +216,32 @@ def _summed(tensor: Any, name: str) -> Tensor:
 
 
 def _sum(tensor: Tensor, name: str) -> Tensor:
-    label = Label("sum over the workers", name)
-    return in_order(lambda: current().transport.allreduce([tensor], Sum, label))[0]
+    label = _label("sum over the workers", name)
+    return _exchanged(lambda: current().transport.allreduce([tensor], Sum, label))[0]
 
 
 def _gathered(tensor: Tensor, name: str) -> Tensor:
-    label = Label("rows of a call", name)
-    return in_order(lambda: current().transport.allgather(tensor, label)[:1])[0]
+    label = _label("rows", name)
+    return _exchanged(lambda: current().transport.allgather(tensor, label)[:1])[0]
+
+
+def _exchanged(exchange: Callable[[], Sequence[Tensor]]) -> list[Tensor]:
+    if not tf.executing_eagerly():
+        gathering.ask_outside()
+    return in_order(exchange)
+
+
+_NUMBER = "_tfdp_rows_exchanged"  # of a graph: how many exchanges have been built into it
+
+
+def _label(what: str, name: str) -> Label:
+    """Workers that come to different exchanges of rows must see it, though these are of the same shape."""
+    if tf.executing_eagerly():
+        return Label(f"{what} of {name}", name)
+    graph = tf.compat.v1.get_default_graph()
+    number = getattr(graph, _NUMBER, 0) + 1
+    setattr(graph, _NUMBER, number)
+    return Label(f"{what} of {name} ({number})", name)
 
 
 def _refuse_pfor(name: str) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 Tensor = Any
@@ -61,6 +61,9 @@ class Sight(Protocol):
     def compiled(self, stateless: bool) -> None:
         """It calls a `tf.function`, which may have been traced where nothing is assigned or drawn."""
 
+    def gives(self, rows: Sequence[bool]) -> None:
+        """Of each leaf of the results of a function whose operations have been seen, whether it has rows."""
+
     def refuse(self, what: str) -> None:
         """The call does what keeps it from being divided, such as adding a loss.
 
@@ -71,6 +74,7 @@ class Sight(Protocol):
 
 class _Thread(threading.local):
     sight: Sight | None = None
+    rows: Sequence[Any] = ()
     whole = False  # nothing inside is divided
     lookup = False
 
@@ -88,14 +92,19 @@ def is_whole() -> bool:
     return _thread.whole
 
 
+def rows() -> Sequence[Any]:
+    """What has been given to the call that this thread is in, and has rows of the batch."""
+    return _thread.rows
+
+
 @contextlib.contextmanager
-def seen(sight: Sight | None) -> Iterator[None]:
-    """What is called inside has this sight."""
-    before, _thread.sight = _thread.sight, sight
+def seen(sight: Sight | None, given: Sequence[Any] = ()) -> Iterator[None]:
+    """What is called inside has this sight; `given` are the tensors given to it that have rows."""
+    before, _thread.sight, _thread.rows = (_thread.sight, _thread.rows), sight, given
     try:
         yield
     finally:
-        _thread.sight = before
+        _thread.sight, _thread.rows = before
 
 
 def is_lookup() -> bool:

@@ -20,7 +20,10 @@ def keep_out_of_xla() -> None:
     def asked(self: Any) -> Any:
         wanted = vars(self).get(_HELD)
         if wanted and current().topology.rank == 0:
-            say_once(f"{self._name} runs without XLA (jit_compile), which cannot compile the exchange between workers")
+            say_once(
+                f"{self._name} runs without XLA (jit_compile), which cannot compile the exchange between workers; its "
+                "random numbers are those of a run without it"
+            )
         return None if wanted else wanted
 
     def ask(self: Any, value: Any) -> None:

@@ -13,9 +13,9 @@ from .operations import (
     broadcast_variables,
     exchanged,
     grouped_allreduce,
-    in_order,
     reducible,
 )
+from .order import first, has_inner_exchanges, in_order, keep_loops_in_order
 
 __all__ = [
     "agree",
@@ -27,11 +27,14 @@ __all__ = [
     "broadcast_object",
     "broadcast_variables",
     "exchanged",
+    "first",
     "global_mean",
     "global_sum",
     "grouped_allreduce",
+    "has_inner_exchanges",
     "in_order",
     "is_recording",
+    "keep_loops_in_order",
     "metric_result",
     "reducible",
 ]

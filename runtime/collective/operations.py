@@ -5,7 +5,7 @@ Every rank makes the same calls in the same order. With one worker each of them 
 
 import numbers
 import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -14,10 +14,10 @@ from ..foundation import Average, ReduceOp, Sum, call_site
 from ..framework import as_written
 from ..job import Job, current
 from ..transports import Label, Tensor
+from .order import in_order
 
 _REDUCIBLE = (tf.float16, tf.bfloat16, tf.float32, tf.float64, tf.int32, tf.int64)
 _LINEAR = (ReduceOp.AVERAGE, ReduceOp.SUM)
-_LAST = "_tfdp_exchanged_last"  # of a graph: what its last exchange gave, of those that were kept in order
 
 
 @as_written
@@ -85,20 +85,6 @@ def _gradients(
 def _exchanged_gradients(job: Job, upstream: Sequence[Tensor], op: ReduceOp, label: Label) -> list[Tensor]:
     """The gradients combined over the ranks; in a graph after those that it has exchanged before."""
     return in_order(lambda: exchanged(job, upstream, op, Label(_gradient_name(label), label.site)))
-
-
-def in_order(exchange: Callable[[], Sequence[Tensor]]) -> list[Tensor]:
-    """What an exchange gives; in a graph it comes after those that were made there so before.
-
-    TensorFlow keeps stateful operations in the order of a function's text, but not those of the gradients of one that a
-    tape outside has recorded: these are made in the same order on all ranks, and would run in any.
-    """
-    graph = None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
-    with tf.control_dependencies(getattr(graph, _LAST, ())):
-        found = list(exchange())
-    if graph is not None:
-        setattr(graph, _LAST, tuple(found))
-    return found
 
 
 @as_written

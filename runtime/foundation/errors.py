@@ -1,8 +1,13 @@
 """The errors a migrated script can meet. Every one derives from `TfdpError`, itself a `RuntimeError`."""
 
+from typing import TYPE_CHECKING
+
 
 class TfdpError(RuntimeError):
     """Base of all errors of the runtime."""
+
+    if not TYPE_CHECKING:
+        __init__ = Exception.__init__  # by which AutoGraph knows that it can raise the same one with more to say
 
 
 class NotInitializedError(TfdpError):

@@ -52,8 +52,8 @@ MUTANTS = (
     Mutant(
         "gradient of `own` without its share",
         "rows.py",
-        "return taken(value, split), lambda upstream: _over(every(upstream, split, name))",
-        "return taken(value, split), lambda upstream: every(upstream, split, name)",
+        "return every(_over(upstream), split, name)",
+        "return every(upstream, split, name)",
         ("halves_put_together",),
     ),
     Mutant(
@@ -132,8 +132,8 @@ MUTANTS = (
     Mutant(
         "no agreement on the look",
         "division.py",
-        "_agreed(look(callee.call, given.structure, given.by_rows, kept), callee)",
-        "look(callee.call, given.structure, given.by_rows, kept)",
+        "_agreed(_look(callee, given, kept), callee)",
+        "_look(callee, given, kept)",
         ("layer_that_one_worker_takes_for_another",),
         ends=True,
     ),
@@ -144,5 +144,34 @@ MUTANTS = (
         "return tf.identity(value), lambda upstream: upstream",
         ("table_that_is_learnt_by_another_model",),
         ends=True,  # what the workers compare sees it
+    ),
+    Mutant(
+        "code of the script's own is given some rows",
+        "keras_layers.py",
+        "        if other:\n            return division.undivided(callee, other, arguments, options)\n",
+        "",
+        ("centred_by_a_flag_that_is_raised", "rows_that_are_mixed_with_some_probability"),
+    ),
+    Mutant(
+        "operations that are not known keep rows apart",
+        "row_operations.py",
+        "return found is not None and found(",
+        "return found is None or found(",
+        ("function_with_a_mixture_by_chance",),
+    ),
+    Mutant(
+        "rows are handed on without a gradient of the whole",
+        "rows.py",
+        "return linked(rows, whole, gradient)",
+        "return tf.identity(known.rows)",
+        ("gradient_by_what_is_between_two_models",),
+        ends=True,
+    ),
+    Mutant(
+        "rows gathered in another order",
+        "rows.py",
+        "return tf.ensure_shape(_gathered(value, name)[: split.whole], shape)",
+        "return tf.roll(tf.ensure_shape(_gathered(value, name)[: split.whole], shape), 1, 0)",
+        ("language_model_with_metrics", "autoencoder_with_losses_of_keras"),
     ),
 )

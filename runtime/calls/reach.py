@@ -1,0 +1,76 @@
+"""What a function of the script's own can come to: globals that it names, what it closes over, objects, containers."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import random
+import sys
+from collections.abc import Iterator
+from types import CodeType, MethodType
+from typing import Any
+
+import numpy as np
+
+from ..foundation import is_users
+
+_MOST = 1000  # elements of a container
+GENERATORS = (np.random.Generator, np.random.RandomState, random.Random)
+
+
+def reached(function: Any) -> Iterator[Any]:
+    """The function and all that it can come to, each once. Of large containers some, of frameworks' objects nothing."""
+    waiting, seen = [function], set()
+    while waiting:
+        thing = waiting.pop()
+        if id(thing) in seen:
+            continue
+        seen.add(id(thing))
+        yield thing
+        waiting += _beside(thing)
+
+
+def is_of_users(thing: Any) -> bool:
+    """Whether an object is of a class of the script's own."""
+    module = sys.modules.get(type(thing).__module__)
+    path = getattr(module, "__file__", None)
+    return type(thing).__module__ == "__main__" or (path is not None and is_users(path))
+
+
+def _beside(thing: Any) -> list[Any]:
+    if isinstance(thing, MethodType):
+        return [thing.__func__, thing.__self__]
+    if isinstance(thing, functools.partial):
+        return [thing.func, *thing.args, *thing.keywords.values()]
+    if isinstance(thing, dict):
+        return list(itertools.islice(thing.values(), _MOST))
+    if isinstance(thing, list | tuple | set | frozenset):
+        last = thing[-_MOST:] if isinstance(thing, list | tuple) else ()
+        return [*itertools.islice(thing, _MOST), *last]
+    inner = getattr(thing, "python_function", None) or getattr(thing, "__wrapped__", None)
+    if inner is not None:
+        return [inner]
+    code = getattr(thing, "__code__", None)
+    if isinstance(code, CodeType):
+        return _of_function(thing, code) if is_users(code.co_filename) else []
+    if isinstance(thing, type) or not is_of_users(thing):
+        return []
+    methods = [each for cls in type(thing).__mro__ for each in vars(cls).values() if hasattr(each, "__code__")]
+    return [*getattr(thing, "__dict__", {}).values(), *methods]
+
+
+def _of_function(function: Any, code: CodeType) -> list[Any]:
+    names: set[str] = set()
+    codes = [code]
+    while codes:
+        each = codes.pop()
+        names.update(each.co_names)
+        codes += [inner for inner in each.co_consts if isinstance(inner, CodeType)]
+    held = [function.__globals__[name] for name in names if name in function.__globals__]
+    cells = []
+    for cell in function.__closure__ or ():
+        try:
+            cells.append(cell.cell_contents)
+        except ValueError:  # nothing yet
+            continue
+    return [*held, *cells, *(function.__defaults__ or ())]
