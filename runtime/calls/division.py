@@ -149,17 +149,27 @@ def _looked_at(callee: Callee, given: _Given) -> Found | None:
 
 
 def _look(callee: Callee, given: _Given, kept: Kept) -> Found:
-    """What is found where all tensors of the batch's length are rows of it; else where the first one alone is.
+    """What is found where all tensors of the batch's length are rows of it; else where those of the first one's rank
+    are, or it alone.
 
     A mask over the words of a text may be as long as the batch.
     """
-    found = look(callee.call, given.structure, given.by_rows, kept)._replace(by_rows=given.by_rows)
-    if not found.reason or sum(given.by_rows) == 1:
-        return found
+    first, *others = _ways(given)
+    found = look(callee.call, given.structure, first, kept)._replace(by_rows=first)
+    for by_rows in others if found.reason else ():
+        other = look(callee.call, given.structure, by_rows, kept)._replace(by_rows=by_rows)
+        if not other.reason:
+            return other
+    return found
+
+
+def _ways(given: _Given) -> list[tuple[bool, ...]]:
+    """Which leaves may be rows."""
     first = given.by_rows.index(True)
+    rank = given.leaves[first].shape.rank
+    alike = tuple(rows and each.shape.rank == rank for each, rows in zip(given.leaves, given.by_rows, strict=True))
     alone = tuple(index == first for index in range(len(given.by_rows)))
-    other = look(callee.call, given.structure, alone, kept)._replace(by_rows=alone)
-    return found if other.reason else other
+    return list(dict.fromkeys((given.by_rows, alike, alone)))
 
 
 def _agreed(found: Found, callee: Callee) -> Found:

@@ -42,7 +42,8 @@ def of(structure: Any, by_rows: Sequence[bool], unknown: int) -> Iterator[Any]:
         for each, of_rows in zip(leaves, by_rows, strict=True):
             if is_tensor(each) and id(each) not in made:
                 made[id(each)] = _made_up(each, rows if of_rows else None, unknown, random)
-        found = [made.get(id(each), each) for each in leaves]
+        # One that is given twice has two gradients.
+        found = [_here(made[id(each)]) if id(each) in made else each for each in leaves]
         yield tf.nest.pack_sequence_as(structure, found)
     unlike: dict[int, Any] = {}
     for each, of_rows in zip(found, by_rows, strict=True):

@@ -51,7 +51,12 @@ _OUTSIDE_CALLS = ("constraint", "initializer", "regularizer")
 # Keras 2 puts operations between layers into layers of these classes.
 _OPERATIONS = ("ClassMethod", "InstanceMethod", "InstanceProperty", "SlicingOpLambda", "TFOpLambda")
 # Those that compute element by element, whatever the numbers are; by their names in Keras 3, and in Keras 2.
-_ARITHMETIC = ("Absolute", "Add", "Divide", "Exp", "Multiply", "Negative", "Sqrt", "Square", "Subtract", "TrueDivide")
+_ARITHMETIC = frozenset(
+    """
+    Absolute Add Cast Divide Equal Exp ExpandDims Greater GreaterEqual Less LessEqual LogicalAnd LogicalNot LogicalOr
+    Maximum Minimum Multiply Negative NotEqual Relu Sigmoid Sqrt Square Subtract Tanh TrueDivide
+    """.split()  # noqa: SIM905 - a list of words
+)
 _SYMBOLS = tuple(f"{place}.{name}" for place in ("__operators__", "math") for name in ("add", "multiply", "subtract"))
 _PLAIN = ("_collections", "builtins", "collections", "numpy", "weakref", "threading", "_thread", "inspect", "types")
 
