@@ -133,6 +133,7 @@ def migrate(
     help="cause: that of the process that failed first, with libraries' frames folded. full: all of every process.",
 )
 @click.option("--log-dir", metavar="DIR", help="Keep all output there too, by process and as it is.")
+@click.option("-v", "--verbose", is_flag=True, help="Say at the end what sharded calls have divided, and what not.")
 @click.option("--independent", is_flag=True, help="Let a script that is not migrated train N models, one a process.")
 @click.argument(
     "command", metavar="SCRIPT|-m MODULE|COMMAND [ARGS]...", nargs=-1, required=True, type=click.UNPROCESSED

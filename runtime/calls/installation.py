@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
+import os
+import sys
+
 from ..collective import keep_loops_in_order
-from ..job import current
+from ..job import REPORT, current
 from .averages import average_gradients
 from .compiled import watch_custom_gradients, watch_functions, watch_values
 from .draws import watch_draws
@@ -12,6 +16,7 @@ from .forward_mode import watch_forward_mode
 from .gathering import watch_graphs
 from .keras_layers import hook_layers
 from .pfor import watch_pfor
+from .report import said
 from .row_operations import hide_lengths
 from .xla import keep_out_of_xla
 
@@ -31,3 +36,5 @@ def install() -> None:
     watch_forward_mode()
     average_gradients()
     hook_layers()
+    if os.environ.get(REPORT) and current().topology.rank == 0:
+        atexit.register(lambda: print("\n".join(said()), file=sys.stderr, flush=True))

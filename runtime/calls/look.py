@@ -344,6 +344,8 @@ def _arrays(results: Any) -> list[Any]:
     for each in tf.nest.flatten(results):
         if isinstance(each, tf.__internal__.CompositeTensor):
             raise Undivided(f"gives a {type(each).__name__}")
+        if isinstance(each, tf.Tensor) and each.dtype in (tf.string, tf.variant, tf.resource):
+            raise Undivided("gives strings, or what has no numbers")
         found.append(np.asarray(each) if isinstance(each, tf.Tensor) else each)
     return found
 

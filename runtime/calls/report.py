@@ -19,6 +19,7 @@ class Line(NamedTuple):
     row_bytes: int | None
 
 
+_LARGE = 1024  # bytes of a row
 # What the end of a job begins with in which nothing is divided.
 NOTHING = "nothing in this script could be sharded: every worker would do all the work"
 _lines: dict[str, Line] = {}
@@ -65,6 +66,28 @@ def report() -> list[Line]:
 def is_anything_divided() -> bool:
     """Whether a call was divided."""
     return any(not line.reason for line in _lines.values())
+
+
+def said() -> list[str]:
+    """The report as lines, with what would avoid the largest gathering."""
+    parts = [each for each in _lines.values() if not each.reason]
+    found = [f"tfdp: divided over the workers: {each.name}{_bytes(each)}" for each in parts]
+    found += [f"tfdp: computed by every worker: {each.name} ({each.reason})" for each in _lines.values() if each.reason]
+    largest = max(parts, key=lambda each: each.row_bytes or 0, default=None)
+    if largest is None:
+        return [*found, "tfdp: no call was divided over the workers"]
+    if largest.row_bytes and largest.row_bytes >= _LARGE:
+        way = (
+            "put the training step into a tf.function, in which rows are gathered only where they are asked for"
+            if _places.get(largest.name) == 0
+            else "give it to layers, losses and metrics of Keras' own, which take a worker's rows as they are"
+        )
+        found.append(f"tfdp: most is gathered of what {largest.name} gives; to avoid it, {way}")
+    return found
+
+
+def _bytes(line: Line) -> str:
+    return "" if line.row_bytes is None else f" ({line.row_bytes:,} bytes gathered for each of a worker's rows)"
 
 
 def nothing_divided(site: str) -> str:

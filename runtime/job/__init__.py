@@ -5,6 +5,7 @@ from __future__ import annotations
 from .devices import pin_gpu
 from .membership import (
     DEFAULT_STALL_SECONDS,
+    REPORT,
     STALL,
     Job,
     Options,
@@ -26,6 +27,7 @@ from .seeds import common_seed, mix, rank_seed, seed_by_rank, set_random_seed, s
 
 __all__ = [
     "DEFAULT_STALL_SECONDS",
+    "REPORT",
     "STALL",
     "Job",
     "Options",

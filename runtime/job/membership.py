@@ -17,6 +17,7 @@ from .lineage import claim, in_multiprocessing, refuse_child
 from .writers import watch_writers
 
 STALL = "TFDP_STALL_SECONDS"
+REPORT = "TFDP_REPORT"  # set where rank 0 is to say at its end what sharded calls have divided
 DEFAULT_STALL_SECONDS = 600.0
 
 

@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ..clusters import local
 from ..foundation import TransportError
-from ..job import DEFAULT_STALL_SECONDS, STALL
+from ..job import DEFAULT_STALL_SECONDS, REPORT, STALL
 from ..transports import DEFAULT_BYTES, FINISHED, Arena
 from . import children, unjoined, watch
 from .children import Child, Guardian
@@ -75,7 +75,7 @@ class _Launch:
         self, size: int, line: Sequence[str], environ: Mapping[str, str], screen: Screen, independent: bool
     ) -> None:
         self._line = line
-        self._environ = environ
+        self._environ = {**environ, REPORT: "1"} if screen.verbose else environ
         self._job = secrets.token_hex(16)
         self._seed = secrets.randbits(32)
         self._grace = _number(environ, "TFDP_GRACE_SECONDS", _GRACE_SECONDS)

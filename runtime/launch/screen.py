@@ -15,8 +15,10 @@ class Screen:
     traceback: "cause" shows the traceback of the rank that failed first, with the frames of libraries folded; "full"
     shows all of every rank, as it comes.
     log_dir: a folder for the output of each rank as it is, or None.
+    verbose: whether rank 0 says at its end what sharded calls have divided, and why not the rest.
     """
 
     tf_log: str | None = None
     traceback: str = "cause"
     log_dir: str | None = None
+    verbose: bool = False
