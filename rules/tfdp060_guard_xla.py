@@ -7,6 +7,7 @@ What it does
 
 Why
     A training step waits for the other workers in the middle. XLA cannot compile that: it stops at the first step.
+    XLA draws random numbers by itself: without it dropout has other masks, as in one process without `jit_compile`.
 
 Example
     model.compile(optimizer="adam", loss="mse", jit_compile=True)
@@ -32,6 +33,7 @@ ROADS = EVERY_ROAD
 def outcomes(context: Context) -> Iterator[Outcome]:
     message = "XLA cannot compile a step that waits for other workers"
     if context.road == "calls":
+        message += "; random numbers are then those of a run without XLA"
         for call, keyword, position in context.script.on_calls.compiled.switches:
             yield SetArg(call, keyword, lambda _: cst.Name("False"), message, position=position)
         return

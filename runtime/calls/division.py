@@ -186,7 +186,7 @@ def _agreed(found: Found, callee: Callee) -> Found:
 
 
 def _divided(callee: Callee, given: _Given, found: Found) -> Any:
-    split, name = divided(_rows(given)), callee.name
+    split, name = divided(_rows(given, callee.name)), callee.name
     leaves = []
     for index, (each, by_rows) in enumerate(zip(given.leaves, given.by_rows, strict=True)):
         if is_tensor(each) and gathering.of(each) is None:
@@ -219,12 +219,16 @@ def _leaving(leaf: Any, factor: int, split: Split, name: str) -> Any:
     return carried.moved(leaf, lambda each: every(each, split.times(factor), name)) if factor else leaf
 
 
-def _rows(given: _Given) -> Any:
+def _rows(given: _Given, name: str) -> Any:
     """The batch's length. Tensors of which it is not known before must have it."""
     leaves = [each for each, rows in zip(given.leaves, given.by_rows, strict=True) if rows]
     leaves.sort(key=lambda each: gathering.of(each) is None)
     first, *others = map(length, leaves)
     for each in others:
         if each is not first and not (isinstance(each, int) and isinstance(first, int)):
-            tf.debugging.assert_equal(each, first, "tensors of a divided call have different lengths")
+            message = (
+                f"what {name} is given has different lengths, of which none was known before. Say the length of what "
+                "has no rows of the batch, such as tf.ensure_shape(context, [1, ...])"
+            )
+            tf.debugging.assert_equal(each, first, message)
     return first
