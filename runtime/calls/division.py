@@ -49,7 +49,6 @@ class _Given(NamedTuple):
         return tuple(map(_kind, self.leaves, self.by_rows))
 
 
-_LARGE = 1024  # bytes of a row: below, a second exchange would cost more than it saves
 _found: weakref.WeakKeyDictionary[Any, dict[Any, Found]] = weakref.WeakKeyDictionary()
 
 
@@ -81,7 +80,7 @@ def _is_large(thing: Any) -> bool:
     if known is None:
         return False
     size = known.rows.shape[1:].num_elements()
-    return size is None or size * known.rows.dtype.size >= _LARGE
+    return size is None or size * known.rows.dtype.size >= report.LARGE
 
 
 def _called(callee: Callee, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:

@@ -57,11 +57,11 @@ def _hook_calls(layer: Any) -> None:
         if not getattr(self, "built", False):  # it makes its variables, and may not know its sizes before
             with sight.undivided():
                 return original(self, *arguments, **options)
+        if not division.is_due():
+            return original(self, *arguments, **options)
         call = functools.partial(original, self)
         name = f"{type(self).__name__} {self.name!r}"
         callee = division.Callee(call, self, name, functools.partial(_kept, self), _is_atom(self, layer))
-        if not division.is_due():
-            return call(*arguments, **options)
         other = own_code.other_code(self)
         if other:
             return division.undivided(callee, other, arguments, options)

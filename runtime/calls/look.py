@@ -211,7 +211,7 @@ class _Look:
 
     def _whole(self, whole: Whole) -> tuple[list[Any], Any]:
         """The results of the whole batch; Undivided where the call does more than to give results."""
-        with observed(self.observer):
+        with observed(self.observer.seen):
             results = _arrays(self._run(whole, None))
         self._rounding.half = self.observer.half
         if self.observer.reasons:

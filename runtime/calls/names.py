@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from ..foundation import is_users
 from ..keras import is_keras
-from .reach import GENERATORS, is_of_users, reached
+from .reach import GENERATORS, closed_over, is_of_users, reached
 
 _MISSING = object()
 _CONTAINERS = (list, dict, set)
@@ -64,12 +64,9 @@ def put_back(names: Iterable[Names | Drawing]) -> None:
 
 
 def of_objects(objects: Iterable[Any]) -> Iterator[Names]:
-    """The attributes of layers, and what the script's own calls can name."""
-    seen: set[int] = set()
+    """The attributes of layers."""
     for each in objects:
         yield Names(functools.partial(vars, each), _writer(vars(each)), are_scripts=not is_keras(type(each)))
-        for function in (getattr(type(each), "call", None), vars(each).get("function")):
-            yield from of_function(function, seen)
 
 
 def of_function(function: Any, seen: set[int] | None = None) -> Iterator[Names]:
@@ -88,8 +85,9 @@ def of_function(function: Any, seen: set[int] | None = None) -> Iterator[Names]:
     if function.__closure__ and id(function) not in seen:
         seen.add(id(function))
         cells = dict(zip(code.co_freevars, function.__closure__, strict=True))
-        yield Names(lambda: _contents(cells), lambda name, value: _fill(cells[name], value), are_scripts=True)
-        for content in _contents(cells).values():
+        read = functools.partial(closed_over, function)
+        yield Names(read, lambda name, value: _fill(cells[name], value), are_scripts=True)
+        for content in read().values():
             yield from of_function(content, seen)
 
 
@@ -144,16 +142,6 @@ def _writer(held: dict[str, Any]) -> Callable[[str, Any], None]:
             held[name] = value
 
     return write
-
-
-def _contents(cells: Mapping[str, Any]) -> dict[str, Any]:
-    found = {}
-    for name, cell in cells.items():
-        try:
-            found[name] = cell.cell_contents
-        except ValueError:  # nothing yet
-            continue
-    return found
 
 
 def _fill(cell: Any, value: Any) -> None:

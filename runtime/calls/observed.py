@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import tensorflow as tf
@@ -84,11 +84,10 @@ class Observer:
 
 
 @contextlib.contextmanager
-def observed(observer: Observer) -> Iterator[None]:
-    """What is executed inside is seen. TensorFlow has no public function for it."""
+def observed(callback: Callable[..., None]) -> Iterator[None]:
+    """What this thread executes inside, or puts into a graph, is seen. TensorFlow has no public function for it."""
     from tensorflow.python.framework import op_callbacks
 
-    callback = observer.seen
     op_callbacks.add_op_callback(callback)
     try:
         yield

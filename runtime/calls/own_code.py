@@ -11,7 +11,8 @@ import functools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..keras import STOCK
+from ..keras import is_keras
+from .reach import closed_over
 
 _STATES = 4  # how deep containers are searched
 # Attributes of a model that a call of it does not use.
@@ -87,18 +88,14 @@ def _plain(layer: Any) -> Iterator[Any]:
             yield name, repr(value) if isinstance(value, tuple) else value
 
 
-def _is_stock(thing: Any) -> bool:
-    return str(getattr(thing, "__module__", None) or "").split(".")[0] in STOCK
-
-
 def _of_class(cls: Any) -> str:
-    stock = next(base for base in cls.__mro__ if _is_stock(base))
+    stock = next(base for base in cls.__mro__ if is_keras(base))
     for base in cls.__mro__[: cls.__mro__.index(stock)]:
         for name in vars(base):
             dunder = name.startswith("__") and name.endswith("__") and name not in _HOOKS
             if not dunder and name not in _TRAINING and hasattr(stock, name):
                 return f"{name} of {cls.__name__}"
-    return "" if _is_stock(cls.call) else f"call of {cls.__name__}"
+    return "" if is_keras(cls.call) else f"call of {cls.__name__}"
 
 
 def _of_operations(layer: Any) -> str:
@@ -132,23 +129,12 @@ def _is_other(value: Any, depth: int) -> bool:
         return depth < _STATES and any(_is_other(each, depth + 1) for each in value)
     inner = getattr(value, "python_function", None) or getattr(value, "__func__", None) or value
     if isinstance(inner, type):
-        return not _is_stock(inner)
+        return not is_keras(inner)
     if hasattr(inner, "__code__"):
-        return not _is_stock(inner) or _is_other(_closed_over(inner), depth)
-    root = type(inner).__module__.split(".")[0]
-    if root not in STOCK:
-        return root not in _PLAIN
+        return not is_keras(inner) or _is_other(closed_over(inner), depth)
+    if not is_keras(type(inner)):
+        return type(inner).__module__.split(".")[0] not in _PLAIN
     # What TensorFlow makes of a function, such as one with a gradient of its own.
     return (
         callable(inner) and not hasattr(inner, "_flatten_layers") and _is_other(getattr(inner, "__dict__", {}), depth)
     )
-
-
-def _closed_over(function: Any) -> list[Any]:
-    found = []
-    for cell in function.__closure__ or ():
-        try:
-            found.append(cell.cell_contents)
-        except ValueError:  # nothing yet
-            continue
-    return found

@@ -67,10 +67,15 @@ def _of_function(function: Any, code: CodeType) -> list[Any]:
         names.update(each.co_names)
         codes += [inner for inner in each.co_consts if isinstance(inner, CodeType)]
     held = [function.__globals__[name] for name in names if name in function.__globals__]
-    cells = []
-    for cell in function.__closure__ or ():
+    return [*held, *closed_over(function).values(), *(function.__defaults__ or ())]
+
+
+def closed_over(function: Any) -> dict[str, Any]:
+    """What the variables hold by now that a function closes over, by their names."""
+    found = {}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:
-            cells.append(cell.cell_contents)
+            found[name] = cell.cell_contents
         except ValueError:  # nothing yet
             continue
-    return [*held, *cells, *(function.__defaults__ or ())]
+    return found

@@ -19,7 +19,7 @@ class Line(NamedTuple):
     row_bytes: int | None
 
 
-_LARGE = 1024  # bytes of a row
+LARGE = 1024  # bytes of a row: below, a second exchange would cost more than it saves
 # What the end of a job begins with in which nothing is divided.
 NOTHING = "nothing in this script could be sharded: every worker would do all the work"
 _lines: dict[str, Line] = {}
@@ -76,7 +76,7 @@ def said() -> list[str]:
     largest = max(parts, key=lambda each: each.row_bytes or 0, default=None)
     if largest is None:
         return [*found, "tfdp: no call was divided over the workers"]
-    if largest.row_bytes and largest.row_bytes >= _LARGE:
+    if largest.row_bytes and largest.row_bytes >= LARGE:
         way = (
             "put the training step into a tf.function, in which rows are gathered only where they are asked for"
             if _places.get(largest.name) == 0

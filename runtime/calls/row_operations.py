@@ -18,6 +18,7 @@ import tensorflow as tf
 
 from ..foundation import is_users
 from . import sight
+from .observed import observed
 from .reach import reached
 
 
@@ -127,7 +128,7 @@ def guarded(function: Any, call: Callable[..., Any], *arguments: Any, **options:
     arguments, options = tf.nest.pack_sequence_as((arguments, options), leaves)
     before, _thread.guard = _thread.guard, guard
     try:
-        with _watched(guard):
+        with observed(guard.seen):
             results = call(*arguments, **options)
     finally:
         _thread.guard = before
@@ -138,19 +139,6 @@ def guarded(function: Any, call: Callable[..., Any], *arguments: Any, **options:
         here.refuse("keeps some of the rows")
     here.gives([guard.has_rows(each) for each in flat])
     return results
-
-
-@contextlib.contextmanager
-def _watched(guard: Guard) -> Iterator[None]:
-    """What this thread executes inside is seen. TensorFlow has no public function for it."""
-    from tensorflow.python.framework import op_callbacks
-
-    callback = guard.seen
-    op_callbacks.add_op_callback(callback)
-    try:
-        yield
-    finally:
-        op_callbacks.remove_op_callback(callback)
 
 
 def drawn(draw: Callable[[], Any]) -> Any:

@@ -11,8 +11,8 @@ from ..transports import Tensor, waiting_for
 _LAST = "_tfdp_exchanged_last"  # of a graph: what its last exchange gave, of those that were kept in order
 _INSIDE = "_tfdp_exchanges_inside"  # of a graph: whether there are any, in functions of it too
 _WITHIN = "_tfdp_exchanges_within"  # of a graph: whether there are any in functions of it
-# What TensorFlow calls the graphs of branches and loops. Those of their gradients begin with "_".
 _WRAPPER = "cflow_gradient_wrapper"  # the graph around those that a tape records
+# What TensorFlow calls the graphs of branches and loops. Those of their gradients begin with "_".
 _PARTS = ("CondBranchFuncGraph", "WhileBodyFuncGraph", "WhileCondFuncGraph")
 
 

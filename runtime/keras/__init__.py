@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from .averaged import KEY, averaging_of, is_averaged
-from .hooks import STOCK, Hooks, is_keras, named_in
+from .hooks import Hooks, is_keras, named_in
 from .optimizers import PACKAGES, inner_of, optimizer_of, road_of, variables_of
 
 __all__ = [
     "KEY",
     "PACKAGES",
-    "STOCK",
     "Hooks",
     "averaging_of",
     "inner_of",

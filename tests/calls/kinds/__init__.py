@@ -74,6 +74,15 @@ def descend(optimizer, models, loss):
     return value
 
 
+def descend_by_hand(rate, weights, loss):
+    """One update of variables without an optimizer; the value of `loss()`."""
+    with tf.GradientTape() as tape:
+        value = loss()
+    for weight, found in zip(weights, tape.gradient(value, weights), strict=True):
+        weight.assign_sub(rate * found)
+    return value
+
+
 def trained(model, *arrays, optimizer=None, loss=square, steps=3, count=10, graph=False, call=None):
     """A model trained on random rows: the last array has the targets."""
     optimizer = optimizer or keras.optimizers.Adam(0.01)

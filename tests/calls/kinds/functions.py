@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-from . import KERAS, L, by_rows, examples, kind, mlp, some, square
+from . import KERAS, L, by_rows, descend_by_hand, examples, kind, mlp, some, square
 
 X, Y = examples()
 
@@ -12,11 +12,7 @@ def trained_by_hand(net, weights, graph=False, loss=square):
     """Weights that are no model's, by an update that is no optimizer's."""
 
     def step(rows, wanted):
-        with tf.GradientTape() as tape:
-            value = loss(net(rows), wanted)
-        for weight, found in zip(weights, tape.gradient(value, weights), strict=True):
-            weight.assign_sub(0.1 * found)
-        return value
+        return descend_by_hand(0.1, weights, lambda: loss(net(rows), wanted))
 
     step = tf.function(step) if graph else step
     for _ in range(3):

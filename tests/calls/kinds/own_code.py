@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-from . import L, by_rows, descend, examples, keras, kind, some, square
+from . import L, by_rows, descend, descend_by_hand, examples, keras, kind, some, square
 
 X, Y = examples(24, 6)
 HOLES = np.where(np.random.RandomState(3).rand(*X.shape) < 0.2, np.nan, X)
@@ -187,11 +187,7 @@ def through_a_function(does, graph=False):
     weights = [parts.first, parts.second]
 
     def step(rows, wanted):
-        with tf.GradientTape() as tape:
-            loss = square(net(rows), wanted)
-        for weight, found in zip(weights, tape.gradient(loss, weights), strict=True):
-            weight.assign_sub(0.05 * found)
-        return loss
+        return descend_by_hand(0.05, weights, lambda: square(net(rows), wanted))
 
     step = tf.function(step) if graph else step
     for number, count in enumerate((8, 8, 5, 8)):
@@ -259,11 +255,7 @@ def convolutions_of_raw_variables():
         return tf.nn.sigmoid(x @ last)
 
     def step(rows, wanted):
-        with tf.GradientTape() as tape:
-            loss = square(net(rows, rate=0.2), wanted)
-        for weight, found in zip(weights, tape.gradient(loss, weights), strict=True):
-            weight.assign_sub(0.1 * found)
-        return loss
+        return descend_by_hand(0.1, weights, lambda: square(net(rows, rate=0.2), wanted))
 
     x, y = examples(20, 36)
     compiled = tf.function(step)
