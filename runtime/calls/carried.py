@@ -8,7 +8,7 @@ tests/calls compares with what the installed Keras knows.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -30,6 +30,14 @@ class Carried(NamedTuple):
 def of(tensor: Any) -> Carried:
     """What the tensor carries."""
     return Carried(getattr(tensor, MASK, None), getattr(tensor, LOGITS, None))
+
+
+def all_of(tensor: Any) -> Iterator[Any]:
+    """The tensor and what it carries, the operation's argument included that Keras would look at."""
+    yield tensor
+    yield from (each for each in of(tensor) if each is not None)
+    if _operation(tensor) in _ARGUMENTS:
+        yield tensor.op.inputs[0]
 
 
 def put(carried: Carried, tensor: Any, change: Callable[[Any], Any]) -> None:
@@ -58,6 +66,21 @@ def moved(tensor: Any, change: Callable[[Any], Any]) -> Any:
     put(has._replace(logits=None), found, change)
     if has.logits is not None:
         setattr(found, LOGITS, logits if has.logits is inner else change(has.logits))
+    return found
+
+
+def taken_apart(tensors: Sequence[Any]) -> list[Any]:
+    """Tensors, each with the mask and the logits that it carries behind it."""
+    return [each for tensor in tensors for each in (tensor, *of(tensor)) if each is not None]
+
+
+def put_together(like: Sequence[Any], parts: Sequence[Any]) -> list[Any]:
+    """Tensors out of such parts, which carry what those of `like` do."""
+    waiting, found = iter(parts), []
+    for each in like:
+        tensor = next(waiting)
+        put(of(each), tensor, lambda _: next(waiting))
+        found.append(tensor)
     return found
 
 

@@ -1,8 +1,7 @@
-"""What TensorFlow keeps of a call beyond it: traces of a `tf.function` inside, gradients that functions define, values.
+"""What TensorFlow keeps of a call beyond it: traces of a `tf.function` inside, gradients that functions define.
 
 A `tf.function` that a divided call calls must not be traced for whole batches, and the other way round. A gradient that
-is defined by a function computes again what the call has computed, after it has ended. And what Python reads of some
-rows is no value of the batch.
+is defined by a function computes again what the call has computed, after it has ended.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Any
 import tensorflow as tf
 
 from ..foundation import is_users
-from . import row_operations, sight
+from . import guard, sight
 
 _STATELESS = "_tfdp_traced_without_state"  # of a tf.function
 _TRACES = "_tfdp_traces"  # of a tf.function: those for divided calls, by what they see
@@ -34,7 +33,7 @@ def watch_functions() -> None:
             if _keeps_no_state():
                 vars(self)[_STATELESS] = True
             return original(self, *arguments, **options)
-        if row_operations.now() is not None and not tf.config.functions_run_eagerly():
+        if guard.now() is not None and not tf.config.functions_run_eagerly():
             internal = tf.__internal__.autograph  # into the function, whose operations are seen one by one
             return internal.tf_convert(self._python_function, internal.control_status_ctx())(*arguments, **options)
         if tf.config.functions_run_eagerly():
@@ -78,9 +77,9 @@ def watch_custom_gradients() -> None:
 def _with_sight(f: Any) -> Any:
     @functools.wraps(f)
     def called(*arguments: Any, **options: Any) -> Any:
-        here, guard = sight.now(), row_operations.now()
-        if here is not None and guard is not None and is_users(f.__code__.co_filename):
-            here.refuse("defines a gradient of its own")
+        here, watching = sight.now(), guard.now()
+        if watching is not None and is_users(f.__code__.co_filename):
+            watching.refuse("defines a gradient of its own")
         result, gradient = f(*arguments, **options)
         if here is None:
             return result, gradient
@@ -92,20 +91,3 @@ def _with_sight(f: Any) -> Any:
         return result, seeing
 
     return called
-
-
-def watch_values() -> None:
-    """From now on what the script's own Python reads inside a call keeps it from being divided."""
-    from tensorflow.python.framework import ops
-
-    tensor = ops._EagerTensorBase
-    original = tensor._numpy
-
-    @functools.wraps(original)
-    def read(self: Any) -> Any:
-        here = sight.now()
-        if here is not None and row_operations.is_read_by_user(ops.__file__):
-            here.refuse("reads values in Python")
-        return original(self)
-
-    tensor._numpy = read

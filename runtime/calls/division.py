@@ -16,7 +16,8 @@ from ..framework import unrecorded
 from ..job import current, mix
 from ..transports import Label
 from . import carried, forward_mode, gathering, nets, pfor, report, sight
-from .examples import is_tensor
+from .examples import is_tensor, kind_of
+from .guard import Code, guarded
 from .look import Call, Found, Kept, is_possible, look
 from .own_sight import Own
 from .rows import Split, divided, every, length, own, shared
@@ -26,6 +27,7 @@ class Callee(NamedTuple):
     """What is called: the function, by what it is known, what messages call it, and what a look may change.
 
     is_atom: whether nothing of what it calls is to be divided. state: by what it is another one, besides its owner.
+    code: that of the script's own in it, if there is any.
     """
 
     call: Call
@@ -34,6 +36,7 @@ class Callee(NamedTuple):
     kept: Callable[[], Kept]
     is_atom: bool
     state: Any = None
+    code: Code | None = None
 
 
 class _Given(NamedTuple):
@@ -46,9 +49,11 @@ class _Given(NamedTuple):
     @property
     def kind(self) -> Any:
         """What a look holds for: values but numbers, and which tensors there are."""
-        return tuple(map(_kind, self.leaves, self.by_rows))
+        return tuple(map(kind_of, self.leaves, self.by_rows))
 
 
+_LOOKS = 16  # at most by the configuration of a layer with code of the script's own, which may count steps
+_EAGERLY = "runs eagerly, and calls layers: these are divided; in a tf.function all of it would be"
 _found: weakref.WeakKeyDictionary[Any, dict[Any, Found]] = weakref.WeakKeyDictionary()
 
 
@@ -93,6 +98,8 @@ def _called(callee: Callee, arguments: tuple[Any, ...], options: dict[str, Any])
             return callee.call(*arguments, **options)
     if found.reason:
         return undivided(callee, found.reason, arguments, options)
+    if callee.code is not None and tf.executing_eagerly() and not found.is_alone:
+        return undivided(callee, _EAGERLY, arguments, options)
     return _divided(callee, given._replace(by_rows=found.by_rows), found)
 
 
@@ -125,17 +132,12 @@ def _given(structure: Any) -> _Given | str:
     return _Given(tf.nest.pack_sequence_as(structure, leaves), leaves, by_rows)
 
 
-def _kind(leaf: Any, by_rows: bool) -> Any:
-    if is_tensor(leaf):
-        return leaf.dtype, leaf.shape.rank, by_rows
-    # A number may be that of the step; one that is as good as a flag may not.
-    return leaf if leaf is None or leaf in (0, 1) or isinstance(leaf, str) else type(leaf)
-
-
 def _looked_at(callee: Callee, given: _Given) -> Found | None:
     """What the look at such a call has found, the same on all workers; None where it cannot be taken yet."""
     known = _found.setdefault(callee.owner, {})
-    kind = given.kind, callee.state
+    kind = given.kind, callee.state, callee.code and tf.executing_eagerly()
+    if callee.code is not None and kind not in known and len(known) >= _LOOKS:
+        kind = given.kind, None, tf.executing_eagerly()  # whatever it does, its operations are seen
     found = known.get(kind)
     if found is None:
         kept = callee.kept()
@@ -154,9 +156,9 @@ def _look(callee: Callee, given: _Given, kept: Kept) -> Found:
     A mask over the words of a text may be as long as the batch.
     """
     first, *others = _ways(given)
-    found = look(callee.call, given.structure, first, kept)._replace(by_rows=first)
+    found = look(callee.call, given.structure, first, kept, callee.code)._replace(by_rows=first)
     for by_rows in others if found.reason else ():
-        other = look(callee.call, given.structure, by_rows, kept)._replace(by_rows=by_rows)
+        other = look(callee.call, given.structure, by_rows, kept, callee.code)._replace(by_rows=by_rows)
         if not other.reason:
             return other
     return found
@@ -195,11 +197,14 @@ def _divided(callee: Callee, given: _Given, found: Found) -> Any:
     here = Own(split, found.pattern, name)
     rows = [each for each, by_rows in zip(leaves, given.by_rows, strict=True) if by_rows]
     with sight.seen(here, rows):
-        results = callee.call(*arguments, **options)
+        if callee.code is None:
+            results = callee.call(*arguments, **options)
+        else:
+            results = guarded(callee.code, callee.call, arguments, options)
     flat = tf.nest.flatten(results)
     if len(flat) != len(found.factors):
         here.refuse(f"gives {len(flat)} results")
-    if here.given is not None and [bool(factor) for factor in found.factors] != list(here.given):
+    if here.given is not None and found.factors != tuple(here.given):
         here.refuse("gives other results row by row")
     report.divided(name)
     leaving = [_leaving(x, factor, split, name) for x, factor in zip(flat, found.factors, strict=True)]

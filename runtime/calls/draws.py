@@ -14,7 +14,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from . import row_operations, sight
+from . import guard, sight
 from .sight import Draw
 
 _OPS = "tensorflow.python.ops."
@@ -51,6 +51,23 @@ def watch_draws() -> None:
     for module, names in _OTHERWISE.items():
         for name in names:
             _replace(module, name, _otherwise)
+    _watch_seeds()
+
+
+def _watch_seeds() -> None:
+    """The seeds of a draw that runs eagerly are those of one that does."""
+    from tensorflow.python.framework import random_seed
+
+    original = random_seed.get_seed
+
+    @functools.wraps(original)
+    def get_seed(op_seed: Any) -> Any:
+        if not guard.is_eager():
+            return original(op_seed)
+        with tf.init_scope():
+            return original(op_seed)
+
+    random_seed.get_seed = get_seed
 
 
 def _replace(module: str, name: str, made: Callable[[str, Callable[..., Any]], Callable[..., Any]]) -> None:
@@ -59,10 +76,11 @@ def _replace(module: str, name: str, made: Callable[[str, Callable[..., Any]], C
 
 
 def _by_shape(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+    has_state = not name.startswith("stateless")
+
     @functools.wraps(original)
     def draw(*arguments: Any, **options: Any) -> Any:
-        here = sight.now()
-        if here is None:
+        if sight.now() is None:
             return original(*arguments, **options)
         if _SHAPE in options:
             options = dict(options)
@@ -74,9 +92,9 @@ def _by_shape(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
             return original(shape, *arguments[1:], **options)
 
         def imitate(shape: Any) -> Any:
-            return make(shape) if name.startswith("stateless") else _stateless(name, shape, arguments[1:], options)
+            return _stateless(name, shape, arguments[1:], options) if has_state else make(shape)
 
-        return row_operations.drawn(lambda: here.drawn(Draw(name, given, make, imitate)))
+        return guard.drawn(Draw(name, given, make, imitate, has_state))
 
     return draw
 

@@ -72,6 +72,14 @@ def is_tensor(thing: Any) -> bool:
     return isinstance(thing, tf.Tensor | np.ndarray)
 
 
+def kind_of(leaf: Any, by_rows: bool) -> Any:
+    """What a look holds for, of one of the arguments: not a number's value."""
+    if is_tensor(leaf):
+        return leaf.dtype, leaf.shape.rank, by_rows
+    # A number may be that of the step; one that is as good as a flag may not.
+    return leaf if leaf is None or leaf in (0, 1) or isinstance(leaf, str) else type(leaf)
+
+
 def _here(tensor: Any) -> Any:
     found = tf.identity(tf.convert_to_tensor(tensor))
     carried.put(carried.of(tensor), found, tf.identity)

@@ -11,7 +11,7 @@ import tensorflow as tf
 from ..framework import raw, stream_element, transparent
 from ..job import shards_calls, size
 from ..start import live_variables
-from . import division, row_operations
+from . import division, guard
 from .look import Kept
 from .names import of_reach
 
@@ -36,21 +36,26 @@ def by_rows(function: _F) -> _F:
     @transparent
     @functools.wraps(function)
     def called(*arguments: Any, **options: Any) -> Any:
-        internal = tf.__internal__.autograph
-        compiled = internal.tf_convert(function, internal.control_status_ctx())
-        call = functools.partial(row_operations.guarded, function, compiled)
+        owner = _owner(function)
         callee = division.Callee(
-            call,
-            _owner(function),
+            functools.partial(_as_written, function),
+            owner,
             name,
             functools.partial(_kept, function),
-            False,
-            id(getattr(function, "__self__", 0)),
+            is_atom=False,
+            state=id(getattr(function, "__self__", 0)),
+            code=guard.Code(owner, (function,)),
         )
         return division.called(callee, arguments, options)
 
     found: _F = called  # type: ignore[assignment]
     return found
+
+
+def _as_written(function: Any, *arguments: Any, **options: Any) -> Any:
+    """By AutoGraph, where it compiles what calls the function."""
+    internal = tf.__internal__.autograph
+    return internal.tf_convert(function, internal.control_status_ctx())(*arguments, **options)
 
 
 def _owner(function: Any) -> Any:

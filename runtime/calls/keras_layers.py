@@ -16,10 +16,11 @@ import tensorflow as tf
 from ..framework import raw, stream_element
 from ..keras import PACKAGES, is_keras
 from ..start import live_variables
-from . import division, own_code, row_operations, sight
+from . import division, guard, own_code, sight
+from .examples import kind_of
 from .keras_losses import hook_losses
 from .look import Kept
-from .names import of_objects
+from .names import of_objects, of_reach
 from .sight import Moments
 
 _hooked: set[str] = set()
@@ -51,21 +52,26 @@ def _hook_calls(layer: Any) -> None:
     @functools.wraps(original)
     def called(self: Any, *arguments: Any, **options: Any) -> Any:
         if sight.now() is not None:
-            if row_operations.now() is None or own_code.other_code(self):
+            if guard.now() is None or own_code.other_code(self):
                 return original(self, *arguments, **options)
-            return row_operations.of_layer(lambda: original(self, *arguments, **options), (arguments, options))
+            nested = functools.partial(_nested, self, functools.partial(original, self), (arguments, options))
+            return guard.of_layer(nested, lambda: original(self, *arguments, **options), (arguments, options))
         if not getattr(self, "built", False):  # it makes its variables, and may not know its sizes before
             with sight.undivided():
                 return original(self, *arguments, **options)
         if not division.is_due():
             return original(self, *arguments, **options)
-        call = functools.partial(original, self)
-        name = f"{type(self).__name__} {self.name!r}"
-        callee = division.Callee(call, self, name, functools.partial(_kept, self), _is_atom(self, layer))
-        other = own_code.other_code(self)
-        if other:
-            return division.undivided(callee, other, arguments, options)
-        return division.called(callee._replace(state=own_code.configuration(self)), arguments, options)
+        code = own_code.code(self)
+        callee = division.Callee(
+            functools.partial(original, self),
+            self,
+            _name(self),
+            functools.partial(_kept, self, code),
+            is_atom=_is_atom(self, layer),
+            state=own_code.configuration(self),
+            code=code,
+        )
+        return division.called(callee, arguments, options)
 
     @functools.wraps(add_loss)
     def added(self: Any, *arguments: Any, **options: Any) -> Any:
@@ -83,7 +89,17 @@ def _is_atom(given: Any, layer: Any) -> bool:
     return any(is_keras(cls) and not hasattr(cls, "fit") for cls in strict)
 
 
-def _kept(layer: Any) -> Kept:
+def _name(layer: Any) -> str:
+    return f"{type(layer).__name__} {layer.name!r}"
+
+
+def _nested(layer: Any, call: Callable[..., Any], structure: Any, by_rows: tuple[bool, ...]) -> guard.Nested:
+    kinds = tuple(map(kind_of, tf.nest.flatten(structure), by_rows))
+    key = id(layer), own_code.configuration(layer), kinds
+    return guard.Nested(key, _name(layer), call, functools.partial(_kept, layer, None), structure, by_rows)
+
+
+def _kept(layer: Any, code: guard.Code | None) -> Kept:
     """What a look at the layer's call may change."""
     objects = list(layer._flatten_layers())
     needed = [raw(each) for each in layer.variables]
@@ -91,7 +107,8 @@ def _kept(layer: Any) -> Kept:
     writable = [each for each in variables.values() if stream_element(each.name) is not None]
     normalizing = (each for each in objects if any(cls.__name__ in _NORMALIZING for cls in type(each).__mro__))
     writable += [raw(variable) for each in normalizing for variable in each.non_trainable_variables]
-    return Kept(needed, list(variables.values()), list(of_objects(objects)), writable)
+    beside, refused = of_reach(*code.roots) if code else ([], "")
+    return Kept(needed, list(variables.values()), [*of_objects(objects), *beside], writable, refused)
 
 
 _NORMALIZING = ("BatchNormalization", "BatchNormalizationBase")

@@ -21,6 +21,7 @@ from ..framework import has_value, recorded_again, unrecorded
 from ..job import current
 from . import examples
 from .entropy import unspent
+from .guard import Code
 from .look_sights import Again, Part, Whole, pattern
 from .names import Drawing, Names, put_back
 from .observed import Observer, observed, refuse_recorded
@@ -28,6 +29,7 @@ from .own_sight import Pattern
 from .rounding import Rounding, size_of
 from .rows import divided, is_real, taken
 from .sight import Undivided, seen
+from .trial import Trial, tried
 
 Call = Callable[..., Any]
 _WRAPPED = "Exception encountered"  # what Keras puts before a message
@@ -55,6 +57,15 @@ class Found(NamedTuple):
     captures: bool = False
     by_rows: tuple[bool, ...] = ()
 
+    @property
+    def is_alone(self) -> bool:
+        """Whether it calls no layer of Keras' own."""
+        return not self.pattern.nested
+
+    def reason_beside_rows(self) -> str:
+        """Why it does not give a row for each, or nothing of them; "" where it does."""
+        return self.reason or ("" if set(self.factors) <= {0, 1} else "gives several rows for each of the batch")
+
 
 class Kept(NamedTuple):
     """What a look may change, and puts back: variables, attributes of objects; and which variables a call may write.
@@ -76,19 +87,21 @@ def is_possible(kept: Kept) -> bool:
         return not tf.executing_eagerly() or all(map(has_value, kept.needed))
 
 
-def look(call: Call, structure: Any, by_rows: Sequence[bool], kept: Kept) -> Found:
+def look(call: Call, structure: Any, by_rows: Sequence[bool], kept: Kept, code: Code | None = None) -> Found:
     """Look at `call(*arguments, **options)`.
 
     Args:
         structure: the arguments and options of a call.
         by_rows: of each leaf of it, whether it is a tensor that has a row for each of the batch.
+        code: that of the script's own in it, if there is any.
     """
     if kept.refused:
         return Found(kept.refused)
-    found = Found("cannot be tried")
+    found, asked = Found("cannot be tried"), _Asked(call, structure, by_rows, kept, code, tf.executing_eagerly())
     for unknown in examples.lengths(structure):
         try:
-            return _looked(call, structure, by_rows, kept, unknown)
+            found, trial = _looked(asked, unknown)
+            return found if trial is None else _with_nested(found, trial)
         except Undivided as answer:
             return Found(str(answer))
         except _Raised as raised:  # whatever the call does not take: then it is not divided
@@ -123,9 +136,32 @@ def _looking() -> Iterator[None]:
         _under_way.depth -= 1
 
 
-def _looked(call: Call, structure: Any, by_rows: Sequence[bool], kept: Kept, unknown: int) -> Found:
+def _with_nested(found: Found, trial: Trial) -> Found:
+    """What is found, if each of the layers of Keras' own that the code gives rows gives each row one of its own."""
+    for each in trial.nested.values():
+        reason = look(each.call, each.structure, each.by_rows, each.kept()).reason_beside_rows()
+        if reason:
+            return Found(f"gives rows to {each.name}, which {reason}")
+    return found._replace(pattern=found.pattern._replace(nested=frozenset(trial.nested)))
+
+
+class _Asked(NamedTuple):
+    """What is to be looked at: the arguments of `look`."""
+
+    call: Call
+    structure: Any
+    by_rows: Sequence[bool]
+    kept: Kept
+    code: Code | None
+    eagerly: bool
+
+
+def _looked(asked: _Asked, unknown: int) -> tuple[Found, Trial | None]:
+    call, structure, by_rows, kept, code, eagerly = asked
     outside: list[Any] = []
     with _looking(), unspent(), tf.init_scope(), unrecorded(), _as_before(kept) as handles:
+        trial = tried(code, call, structure, by_rows, eagerly) if code else None
+        put_back(kept.before)
         first, *others = examples.of(structure, by_rows, unknown)
         rounding = Rounding()
         one = _Look(call, first, by_rows, kept, rounding)
@@ -139,7 +175,9 @@ def _looked(call: Call, structure: Any, by_rows: Sequence[bool], kept: Kept, unk
             handles.extend(one.observer.written)
         outside += one.observer.from_outside()
     refuse_recorded(outside)
-    return found._replace(captures=bool(outside))
+    if trial is not None and tuple(trial.given) != found.factors:
+        raise Undivided("gives results row by row of which that is not known from what it does")
+    return found._replace(captures=bool(outside)), trial
 
 
 class _Run(NamedTuple):

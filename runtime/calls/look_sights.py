@@ -16,7 +16,27 @@ Tensor = Any
 _K = TypeVar("_K")
 
 
-class Whole:
+class LookSight:
+    """What all of them answer alike."""
+
+    def compiled(self, stateless: bool) -> None:
+        """The whole's is seen."""
+
+    def key(self) -> None:
+        """Functions run eagerly in a look."""
+
+    def meets(self, nested: Any) -> None:
+        """It is seen where the code is tried in a graph."""
+
+    def gives(self, factors: Sequence[int]) -> None:
+        """The look compares."""
+
+    def refuse(self, what: str) -> None:
+        """The answer of the look."""
+        raise Undivided(what)
+
+
+class Whole(LookSight):
     """Sees the whole batch, and remembers what it has asked."""
 
     def __init__(self) -> None:
@@ -45,22 +65,12 @@ class Whole:
         """Remembered."""
         self.stateless |= stateless
 
-    def key(self) -> None:
-        """Functions run eagerly in a look."""
-
-    def gives(self, rows: Sequence[bool]) -> None:
-        """The look compares."""
-
-    def refuse(self, what: str) -> None:
-        """The answer of the look."""
-        raise Undivided(what)
-
     def held(self) -> list[Tensor]:
         """The tensors that are remembered."""
         return [*(found for _, found in self.draws), *(each for moment in self.moments for each in moment)]
 
 
-class Part:
+class Part(LookSight):
     """Sees some rows of the batch that a `Whole` has seen."""
 
     def __init__(self, seen: Whole, split: Split, rank: int, kind: Pattern | None = None) -> None:
@@ -114,19 +124,6 @@ class Part:
             self.found.append(found)
         return found
 
-    def compiled(self, stateless: bool) -> None:
-        """The whole's is seen."""
-
-    def key(self) -> None:
-        """Functions run eagerly in a look."""
-
-    def gives(self, rows: Sequence[bool]) -> None:
-        """The look compares."""
-
-    def refuse(self, what: str) -> None:
-        """The answer of the look."""
-        raise Undivided(what)
-
     def _by_rows(self, whole: int, part: int) -> Split | None:
         """How `part` rows are a worker's of `whole` ones; None if both are of the same length."""
         if whole == part:
@@ -140,7 +137,7 @@ class Part:
             raise Undivided(otherwise)
 
 
-class Again:
+class Again(LookSight):
     """Sees the whole batch once more."""
 
     def __init__(self, seen: Whole, kind: Pattern) -> None:
@@ -163,19 +160,6 @@ class Again:
             self.watch(found)
             self.found.append(found)
         return found
-
-    def compiled(self, stateless: bool) -> None:
-        """The whole's is seen."""
-
-    def key(self) -> None:
-        """Functions run eagerly in a look."""
-
-    def gives(self, rows: Sequence[bool]) -> None:
-        """The look compares."""
-
-    def refuse(self, what: str) -> None:
-        """The answer of the look."""
-        raise Undivided(what)
 
 
 def pattern(whole: Whole, parts: Sequence[Part], close: Callable[[Any, Any], bool]) -> Pattern:

@@ -91,11 +91,15 @@ def of_function(function: Any, seen: set[int] | None = None) -> Iterator[Names]:
             yield from of_function(content, seen)
 
 
-def of_reach(function: Any) -> tuple[list[Names | Drawing], str]:
-    """All that a function can come to and a look may change; and what keeps it from being looked at, or ""."""
-    found: list[Names | Drawing] = list(of_function(function))
-    for each in reached(function):
-        if isinstance(each, GENERATORS):
+def of_reach(*things: Any) -> tuple[list[Names | Drawing], str]:
+    """All that functions and objects can come to and a look may change; and what keeps them from being looked at, or
+    ""."""
+    found: list[Names | Drawing] = []
+    seen: set[int] = set()
+    for each in reached(*things):
+        if hasattr(each, "__code__"):
+            found += of_function(each, seen)
+        elif isinstance(each, GENERATORS):
             found.append(Drawing(each))
         elif hasattr(each, "__dict__") and not callable(each) and is_of_users(each):
             found.append(Names(functools.partial(vars, each), _writer(vars(each)), are_scripts=True))

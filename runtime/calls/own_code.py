@@ -2,7 +2,7 @@
 
 Such a layer gives each row a result that follows from this row and the layer's configuration, or it mixes rows whatever
 the numbers are, which a look shows. Code of the script's own may do otherwise by the numbers, the length or the step:
-it is always given the whole batch.
+each of its operations is seen.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..keras import is_keras
+from .guard import Code
 from .reach import closed_over
 
 _STATES = 4  # how deep containers are searched
@@ -48,6 +49,7 @@ _TRAINING = frozenset(
     }
 )
 _HOOKS = ("__call__", "__getattr__", "__getattribute__", "__new__", "__setattr__")
+_CALLED = ("call", "__call__", "compute_mask")
 _OUTSIDE_CALLS = ("constraint", "initializer", "regularizer")
 # Keras 2 puts operations between layers into layers of these classes.
 _OPERATIONS = ("ClassMethod", "InstanceMethod", "InstanceProperty", "SlicingOpLambda", "TFOpLambda")
@@ -61,18 +63,17 @@ _ARITHMETIC = frozenset(
 _SYMBOLS = tuple(f"{place}.{name}" for place in ("__operators__", "math") for name in ("add", "multiply", "subtract"))
 _PLAIN = ("_collections", "builtins", "collections", "numpy", "weakref", "threading", "_thread", "inspect", "types")
 
-# What a reason begins with.
-OTHER = "holds code that is not Keras' own"
+
+def other_code(layer: Any) -> bool:
+    """Whether a layer is not Keras' own through and through."""
+    return any(_of_class(type(each)) or _of_operations(each) or _of_values(each) for each in layer._flatten_layers())
 
 
-def other_code(layer: Any) -> str:
-    """Why a layer is not Keras' own through and through; "" where it is."""
-    for each in layer._flatten_layers():
-        found = _of_class(type(each)) or _of_operations(each) or _of_values(each)
-        if found:
-            inside = "" if each is layer else f" in {each.name!r}"
-            return f"{OTHER} ({found}{inside})"
-    return ""
+def code(layer: Any) -> Code | None:
+    """That of the script's own in a layer; None where there is none."""
+    if not other_code(layer):
+        return None
+    return Code(layer, [held for each in layer._flatten_layers() for held in (each, *vars(each).values())])
 
 
 def configuration(layer: Any) -> Any:
@@ -88,35 +89,29 @@ def _plain(layer: Any) -> Iterator[Any]:
             yield name, repr(value) if isinstance(value, tuple) else value
 
 
-def _of_class(cls: Any) -> str:
+def _of_class(cls: Any) -> bool:
     stock = next(base for base in cls.__mro__ if is_keras(base))
     for base in cls.__mro__[: cls.__mro__.index(stock)]:
         for name in vars(base):
             dunder = name.startswith("__") and name.endswith("__") and name not in _HOOKS
             if not dunder and name not in _TRAINING and hasattr(stock, name):
-                return f"{name} of {cls.__name__}"
-    return "" if is_keras(cls.call) else f"call of {cls.__name__}"
+                return True
+    return not is_keras(cls.call)
 
 
-def _of_operations(layer: Any) -> str:
+def _of_operations(layer: Any) -> bool:
     """Operations between layers are layers in Keras 2, and beside them in Keras 3."""
     if type(layer).__name__ in _OPERATIONS and getattr(layer, "symbol", "") not in _SYMBOLS:
-        return f"the operation {layer.name!r}"
-    for each in getattr(layer, "_operations", None) or ():
-        if not hasattr(each, "_flatten_layers") and type(each).__name__ not in _ARITHMETIC:
-            return f"the operation {each.name!r}"
-    return ""
+        return True
+    operations = getattr(layer, "_operations", None) or ()
+    return any(not hasattr(each, "_flatten_layers") and type(each).__name__ not in _ARITHMETIC for each in operations)
 
 
-def _of_values(layer: Any) -> str:
-    held: dict[str, Any] = dict(vars(layer))
-    for name, value in held.items():
-        if hasattr(layer, "fit"):
-            if name in ("call", "__call__", "compute_mask") and _is_other(value, 0):
-                return name
-        elif not any(each in name for each in _OUTSIDE_CALLS) and _is_other(value, 0):
-            return name
-    return ""
+def _of_values(layer: Any) -> bool:
+    held = dict(vars(layer)).items()
+    if hasattr(layer, "fit"):
+        return any(name in _CALLED and _is_other(value, 0) for name, value in held)
+    return any(not any(each in name for each in _OUTSIDE_CALLS) and _is_other(value, 0) for name, value in held)
 
 
 def _is_other(value: Any, depth: int) -> bool:

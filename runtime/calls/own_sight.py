@@ -15,10 +15,12 @@ Tensor = Any
 
 
 class Pattern(NamedTuple):
-    """What a look has found a call to do: whether draws, by operation and rank, and lookups, by layer, go by rows."""
+    """What a look has found a call to do: whether draws, by operation and rank, and lookups, by layer, go by rows; and
+    the layers that code of the script's own gives rows."""
 
     draws: Mapping[tuple[str, int | None], bool]
     lookups: Mapping[int, bool]
+    nested: frozenset[Any] = frozenset()
 
 
 class Own:
@@ -27,7 +29,7 @@ class Own:
     def __init__(self, split: Split, pattern: Pattern, name: str) -> None:
         """`name` is that of the call, for messages."""
         self._split, self._pattern, self._name = split, pattern, name
-        self.given: Sequence[bool] | None = None  # of each result, where that is known
+        self.given: Sequence[int] | None = None  # factors of the results, where they are known
 
     def drawn(self, draw: Draw) -> Tensor:
         """This worker's rows of the whole draw, or the draw where it is not by rows."""
@@ -95,9 +97,14 @@ class Own:
     def compiled(self, stateless: bool) -> None:
         """Functions run eagerly in a look only."""
 
-    def gives(self, rows: Sequence[bool]) -> None:
+    def meets(self, nested: Any) -> None:
+        """It must have been looked at."""
+        if nested.key not in self._pattern.nested:
+            self.refuse(f"gives rows to {nested.name}")
+
+    def gives(self, factors: Sequence[int]) -> None:
         """For `division`."""
-        self.given = rows
+        self.given = factors
 
     def refuse(self, what: str) -> None:
         """It cannot be divided any more: what it has begun has been done."""

@@ -18,9 +18,10 @@ _MOST = 1000  # elements of a container
 GENERATORS = (np.random.Generator, np.random.RandomState, random.Random)
 
 
-def reached(function: Any) -> Iterator[Any]:
-    """The function and all that it can come to, each once. Of large containers some, of frameworks' objects nothing."""
-    waiting, seen = [function], set()
+def reached(*things: Any) -> Iterator[Any]:
+    """Functions and objects, and all that they can come to, each once. Of large containers some, of frameworks' objects
+    nothing."""
+    waiting, seen = list(things), set()
     while waiting:
         thing = waiting.pop()
         if id(thing) in seen:

@@ -1,25 +1,18 @@
-"""Which operations keep rows apart, whatever the numbers are: what functions in `dp.by_rows` may do.
+"""Which operations keep rows apart, whatever the numbers are: what code of the script's own may do with rows.
 
-A look tries such a function on one batch, and may miss what it does by the numbers, the length or a flag. So at each
-call, or where a graph is built of it, every operation is seen: of rows each result must follow row by row. What is not
-in these tables may do anything.
+Each row of a result must follow from the same row of what is given. What is not in these tables may do anything. Rows
+are the first axis of a tensor; it may have several for each of the batch, its *factor*, in the order of the batch.
 """
 
 from __future__ import annotations
 
-import contextlib
-import sys
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
-from ..foundation import is_users
-from . import sight
-from .observed import observed
-from .reach import reached
+from .sizes import Count, Entry
 
 
 def _words(text: str) -> frozenset[str]:
@@ -28,218 +21,99 @@ def _words(text: str) -> frozenset[str]:
 
 _ELEMENTWISE = _words(
     """
-    Abs Add AddV2 Cast CheckNumerics ClipByValue Cos Div DivNoNan Elu Equal Erf Exp Expm1 Floor Greater GreaterEqual
-    Identity IsFinite IsNan LeakyRelu Less LessEqual Log Log1p LogicalAnd LogicalNot LogicalOr Maximum Minimum Mul
-    MulNoNan Neg NotEqual OnesLike Pow Real RealDiv Reciprocal Relu Relu6 Rint Rsqrt Select SelectV2 Selu Sigmoid
-    Sign Sin Softplus Softsign Sqrt Square SquaredDifference StopGradient Sub Tan Tanh ZerosLike
+    Abs Acos Acosh Add AddN AddV2 Asin Asinh Atan Atan2 Atanh Cast Ceil CheckNumerics ClipByValue Cos Cosh Digamma Div
+    DivNoNan Elu EluGrad Equal Erf Erfc Exp Expm1 Floor FloorDiv FloorMod Greater GreaterEqual Identity InvGrad IsFinite
+    IsInf IsNan LeakyRelu LeakyReluGrad Less LessEqual Lgamma Log Log1p LogicalAnd LogicalNot LogicalOr Maximum Minimum
+    Mul MulNoNan Neg NotEqual OnesLike Pow Real RealDiv Reciprocal ReciprocalGrad Relu Relu6 Relu6Grad ReluGrad Rint
+    Round Rsqrt RsqrtGrad Select SelectV2 Selu SeluGrad Sigmoid SigmoidGrad Sign Sin Sinh Softplus SoftplusGrad Softsign
+    SoftsignGrad Sqrt SqrtGrad Square SquaredDifference StopGradient Sub Tan Tanh TanhGrad Xdivy Xlog1py Xlogy ZerosLike
     """
 )
 # Of the first input, by others that are no rows: filters, biases.
 _OF_FIRST = _words(
     """
-    AvgPool AvgPool3D BiasAdd Conv2D Conv3D DepthwiseConv2dNative LogSoftmax MaxPool MaxPool3D ResizeBilinear
-    ResizeNearestNeighbor Softmax
+    AvgPool AvgPool3D BiasAdd Conv2D Conv3D DepthToSpace DepthwiseConv2dNative ExtractImagePatches LogSoftmax MaxPool
+    MaxPool3D ResizeArea ResizeBicubic ResizeBilinear ResizeNearestNeighbor Softmax SpaceToDepth
     """
 )
-_REDUCTIONS = _words("All Any ArgMax ArgMin Max Mean Min Prod Sum")
-_SHAPES = _words("Shape Size")  # of rows: their number, which may only go into shapes
-_BESIDE_SHAPES = _words("Cast ConcatV2 ExpandDims Identity Pack StridedSlice")
+_ON_LAST = {"LogSoftmax": 1, "MatrixBandPart": 2, "MatrixDiagPartV3": 2, "Softmax": 1, "TopKV2": 1}  # axes
+_ALONG_AXES = {"Cumprod": 1, "Cumsum": 1, "ReverseV2": 1, "Roll": 2}  # the input that names them
+_REDUCTIONS = _words("All Any ArgMax ArgMin EuclideanNorm Max Mean Min Prod Sum")
 
 
-class Guard:
-    """Sees what a function does with a worker's own rows: axis 0 of tensors."""
+class Operation(NamedTuple):
+    """One that has rows among its inputs.
 
-    def __init__(self, refuse: Callable[[str], None]) -> None:
-        """`refuse` is told what is wrong, and raises an error."""
-        self._refuse = refuse
-        self._rows: dict[int, Any] = {}
-        self._sizes: dict[int, Any] = {}
-        self._paused = 0
-
-    def mark(self, tensor: Any) -> None:
-        """It has rows of the batch, or a multiple of them."""
-        if tf.is_tensor(tensor):
-            self._rows[id(tensor)] = tensor
-
-    def has_rows(self, tensor: Any) -> bool:
-        """Whether it follows from rows of the batch, and has one for each."""
-        return id(tensor) in self._rows
-
-    @contextlib.contextmanager
-    def paused(self) -> Iterator[None]:
-        """What is executed inside is known to be right."""
-        self._paused += 1
-        try:
-            yield
-        finally:
-            self._paused -= 1
-
-    def seen(self, kind: str | bytes, inputs: Any, attrs: Any, outputs: Any, *_: Any, **__: Any) -> None:
-        """An operation has been executed, or put into a graph."""
-        if self._paused:
-            return
-        name = kind.decode() if isinstance(kind, bytes) else kind
-        of_rows, of_sizes = any(map(self.has_rows, inputs)), any(id(each) in self._sizes for each in inputs)
-        if not of_rows and not of_sizes:
-            return
-        if name == "Rank":
-            return
-        if name in _SHAPES if of_rows else name in _BESIDE_SHAPES:
-            self._sizes.update((id(each), each) for each in outputs)
-        elif name == "IdentityN":
-            for given, found in zip(inputs, outputs, strict=True):
-                held = self._rows if self.has_rows(given) else self._sizes if self.is_size(given) else {}
-                held[id(found)] = found
-        elif of_rows and _keeps(name, list(inputs), _named(attrs), list(outputs), self):
-            self._rows.update((id(each), each) for each in outputs)
-        else:
-            self._refuse(f"does what may mix rows (operation {name})")
-
-    def is_size(self, tensor: Any) -> bool:
-        """Whether it follows from the number of rows."""
-        return id(tensor) in self._sizes
-
-
-class _Thread(threading.local):
-    guard: Guard | None = None
-
-
-_thread = _Thread()
-
-
-def now() -> Guard | None:
-    """The guard of the function that this thread is in."""
-    return _thread.guard
-
-
-def guarded(function: Any, call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-    """`call(*arguments, **options)`, each operation of which is seen, where this thread has a sight.
-
-    function: the script's own, by whose names it might keep rows.
+    factors: for each input that has rows, how many it has for each of the batch; None for others.
+    sizes: for each input that follows from the number of rows its elements; None for others.
     """
-    here = sight.now()
-    if here is None:
-        return call(*arguments, **options)
-    guard = Guard(here.refuse)
-    hidden = {id(each): _hidden(each) for each in sight.rows()}
-    for each in hidden.values():
-        guard.mark(each)
-    leaves = [hidden.get(id(each), each) for each in tf.nest.flatten((arguments, options))]
-    arguments, options = tf.nest.pack_sequence_as((arguments, options), leaves)
-    before, _thread.guard = _thread.guard, guard
-    try:
-        with observed(guard.seen):
-            results = call(*arguments, **options)
-    finally:
-        _thread.guard = before
-    flat = tf.nest.flatten(results)
-    if any(map(guard.is_size, flat)):
-        here.refuse("gives what follows from the number of rows")
-    if any(guard.has_rows(each) or guard.is_size(each) for each in reached(function)):
-        here.refuse("keeps some of the rows")
-    here.gives([guard.has_rows(each) for each in flat])
-    return results
+
+    kind: str
+    inputs: Sequence[Any]
+    attrs: dict[str, Any]
+    outputs: Sequence[Any]
+    factors: Sequence[int | None]
+    sizes: Sequence[list[Entry] | None]
+
+    @property
+    def rows(self) -> Sequence[bool]:
+        """Which inputs have rows."""
+        return [each is not None for each in self.factors]
+
+    def rank(self, index: int) -> int:
+        """That of an input; -1 where it is not known."""
+        return _rank(self.inputs[index])
+
+    def value(self, index: int) -> Any:
+        """An input's, where it is known; else None."""
+        return None if self.sizes[index] is not None else tf.get_static_value(self.inputs[index])
+
+    def axes(self, index: int, rank: int) -> Sequence[int]:
+        """The axes that an input names; 0 where they are not known."""
+        value = self.value(index)
+        return [0] if value is None else [int(each) % max(rank, 1) for each in np.ravel(value)]
 
 
-def drawn(draw: Callable[[], Any]) -> Any:
-    """What is drawn inside a function: rows, unless it is known to have another length."""
-    guard = now()
-    if guard is None:
-        return draw()
-    with guard.paused():
-        found = draw()
-        own = next((each.shape[0] for each in sight.rows()), None)
-        by_rows = found.shape.rank != 0 and (found.shape[0] is None or found.shape[0] == own)
-        found = _hidden(found) if by_rows else found
-    if by_rows:
-        guard.mark(found)
-    return found
+def factor(seen: Operation) -> int | None:
+    """How many rows all outputs have for each of the batch, each of which follows from the same row of the inputs; None
+    where that is not known."""
+    if any(each.shape.rank is None or not each.shape.rank for each in seen.outputs):
+        return None
+    if any(each.shape[0] is not None for each in seen.outputs):
+        return None  # it is said to be a number, which is not that of a worker's rows
+    given = {each for each in seen.factors if each is not None}
+    found = _MAKES[seen.kind](seen) if seen.kind in _MAKES else next(iter(given)) if len(given) == 1 else None
+    return found if found and (seen.kind in _MAKES or _keeps(seen)) else None
 
 
-def of_layer(call: Callable[[], Any], given: Any) -> Any:
-    """What a layer of Keras' own gives inside a function: rows, if it is given any. A look has seen all of it."""
-    guard = now()
-    if guard is None:
-        return call()
-    with guard.paused():
-        results = call()
-    if any(map(guard.has_rows, tf.nest.flatten(given))):
-        for each in tf.nest.flatten(results):
-            guard.mark(each)
-    return results
-
-
-def _hidden(rows: Any) -> Any:
-    """The same rows, of which Python does not know how many there are in a graph."""
-    if tf.executing_eagerly() or not rows.shape.rank:
-        return tf.identity(rows)
-    return tf.raw_ops.PlaceholderWithDefault(input=rows, shape=[None, *rows.shape[1:]])
-
-
-def hide_lengths() -> None:
-    """From now on the script's own Python does not see how many rows there are in a function either: a whole batch has
-    another number. TensorFlow has no public place for it."""
-    from tensorflow.python.framework import ops
-
-    tensor = ops._EagerTensorBase
-    original = tensor.shape
-
-    def shape(self: Any) -> Any:
-        found, guard = original.fget(self), now()
-        if guard is None or not guard.has_rows(self) or not is_read_by_user(ops.__file__):
-            return found
-        return tf.TensorShape([None, *found[1:]])
-
-    tensor.shape = property(shape, doc=original.__doc__)
-
-
-def is_read_by_user(operators: str) -> bool:
-    """Whether the next caller outside the file that defines tensors' methods is the user's."""
-    frame: Any = sys._getframe(2)
-    while frame is not None and frame.f_code.co_filename == operators:
-        frame = frame.f_back
-    return frame is not None and is_users(frame.f_code.co_filename)
-
-
-def _named(attrs: Any) -> dict[str, Any]:
-    flat = list(attrs or ())
-    names = [each.decode() if isinstance(each, bytes) else each for each in flat[::2]]
-    return {name: _attribute(value) for name, value in zip(names, flat[1::2], strict=True)}
-
-
-def _attribute(value: Any) -> Any:
-    """Of an operation of a graph: flags, integers and lists of them; others as they are."""
-    kind = value.WhichOneof("value") if hasattr(value, "WhichOneof") else None
-    if kind == "list":
-        return list(value.list.i)
-    return getattr(value, kind) if kind in ("b", "i") else value
-
-
-def _keeps(kind: str, inputs: list[Any], attrs: dict[str, Any], outputs: list[Any], guard: Guard) -> bool:
-    """Whether each row of the outputs follows from the same row of the inputs that have rows."""
-    rows = [guard.has_rows(each) for each in inputs]
-    if any(guard.is_size(each) for each in inputs[:: 1 if kind != "Reshape" else 2]):
+def _keeps(seen: Operation) -> bool:
+    """Whether each row of the outputs follows from the same row of the inputs, which have as many."""
+    if any(each is not None for each in seen.sizes):
         return False
+    kind, rows = seen.kind, seen.rows
     if kind in _ELEMENTWISE:
-        return _is_aligned(inputs, rows, outputs[0])
-    if not rows[0] and kind != "ConcatV2":
-        return False
-    others = any(rows[1:])
-    if kind in _OF_FIRST:
-        return not others and (kind not in ("Softmax", "LogSoftmax") or _rank(inputs[0]) > 1)
-    if kind in _REDUCTIONS:
-        return not others and 0 not in _axes(inputs[1], _rank(inputs[0]))
+        return _is_aligned(seen)
     found = _MOVES.get(kind)
-    return found is not None and found(inputs, rows, attrs, outputs)
+    if found is not None:
+        return found(seen)
+    if not rows[0] or any(rows[1:]):
+        return False
+    if kind in _ON_LAST:
+        return seen.rank(0) > _ON_LAST[kind]
+    if kind in _ALONG_AXES:
+        return 0 not in seen.axes(_ALONG_AXES[kind], seen.rank(0))
+    if kind in _REDUCTIONS:
+        return 0 not in seen.axes(1, seen.rank(0))
+    return kind in _OF_FIRST
 
 
-def _is_aligned(inputs: Sequence[Any], rows: Sequence[bool], output: Any) -> bool:
+def _is_aligned(seen: Operation) -> bool:
     """Axis 0 of the rows is axis 0 of the result, and nothing else has more than one element there."""
-    rank = _rank(output)
-    for each, of_rows in zip(inputs, rows, strict=True):
+    rank = _rank(seen.outputs[0])
+    for each, of_rows in zip(seen.inputs, seen.rows, strict=True):
         if of_rows and _rank(each) != rank:
             return False
-        if not of_rows and _rank(each) == rank and each.shape[0] != 1:
+        if not of_rows and (_rank(each) < 0 or (_rank(each) == rank and each.shape[0] != 1)):
             return False
     return rank > 0
 
@@ -249,71 +123,188 @@ def _rank(tensor: Any) -> int:
     return -1 if rank is None else int(rank)
 
 
-def _axes(tensor: Any, rank: int) -> Sequence[int]:
-    """The axes that a tensor names; 0 where they are not known."""
-    value = tf.get_static_value(tensor)
-    return [0] if value is None else [int(each) % max(rank, 1) for each in np.ravel(value)]
+def _matmul(seen: Operation) -> bool:
+    return seen.rows == [True, False] and not seen.attrs.get("transpose_a") and seen.rank(0) == 2
 
 
-def _matmul(inputs: Any, rows: Any, attrs: Any, _: Any) -> bool:
-    return not rows[1] and not attrs.get("transpose_a") and _rank(inputs[0]) == 2
+def _batch_matmul(seen: Operation) -> bool:
+    left, right = seen.rank(0), seen.rank(1)
+    if not all(seen.rows):
+        others = 1 if seen.rows[0] else 0
+        if left == right == 2:
+            return others == 1 and not seen.attrs.get("adj_x")
+        return max(left, right) == seen.rank(1 - others) > 2 and 0 <= seen.rank(others) < max(left, right)
+    return left == right > 2
 
 
-def _batch_matmul(inputs: Any, rows: Any, attrs: Any, _: Any) -> bool:
-    left, right = map(_rank, inputs)
-    if left == 2:
-        return not rows[1] and right == 2 and not attrs.get("adj_x")
-    return left > 2 and (right == left if rows[1] else 0 <= right < left)
+def _transpose(seen: Operation) -> bool:
+    order = seen.value(1)
+    return not seen.rows[1] and order is not None and order[0] == 0
 
 
-def _reshape(inputs: Any, rows: Any, _: Any, outputs: Any) -> bool:
-    """As many rows as before: each of as many elements."""
-    sizes = [each.shape[1:].num_elements() if each.shape.rank else None for each in (inputs[0], outputs[0])]
-    return not rows[1] and None not in sizes and sizes[0] == sizes[1]
+def _concat(seen: Operation) -> bool:
+    return all(seen.rows[:-1]) and 0 not in seen.axes(len(seen.inputs) - 1, seen.rank(0))
 
 
-def _transpose(inputs: Any, rows: Any, _: Any, __: Any) -> bool:
-    order = tf.get_static_value(inputs[1])
-    return not rows[1] and order is not None and order[0] == 0
+def _pack(seen: Operation) -> bool:
+    return all(seen.rows) and int(seen.attrs["axis"]) % _rank(seen.outputs[0]) != 0
 
 
-def _concat(inputs: Any, rows: Any, _: Any, __: Any) -> bool:
-    return all(rows[:-1]) and 0 not in _axes(inputs[-1], _rank(inputs[0]))
+def _unpack(seen: Operation) -> bool:
+    return int(seen.attrs["axis"]) % seen.rank(0) != 0
 
 
-def _squeeze(inputs: Any, _: Any, attrs: Any, __: Any) -> bool:
-    axes = [int(each) % _rank(inputs[0]) for each in attrs.get("squeeze_dims") or ()]
+def _split(seen: Operation) -> bool:
+    """`Split` names the axis first, `SplitV` last."""
+    values, axis = (1, 0) if seen.kind == "Split" else (0, 2)
+    only = [index == values for index in range(len(seen.inputs))]
+    return seen.rows == only and 0 not in seen.axes(axis, seen.rank(values))
+
+
+def _squeeze(seen: Operation) -> bool:
+    axes = [int(each) % seen.rank(0) for each in seen.attrs.get("squeeze_dims") or ()]
     return bool(axes) and 0 not in axes
 
 
-def _expand(inputs: Any, rows: Any, _: Any, outputs: Any) -> bool:
-    return not rows[1] and 0 not in _axes(inputs[1], _rank(outputs[0]))
+def _expand(seen: Operation) -> bool:
+    return seen.rows == [True, False] and 0 not in seen.axes(1, _rank(seen.outputs[0]))
 
 
-def _slice(inputs: Any, rows: Any, attrs: Any, _: Any) -> bool:
+def _slice(seen: Operation) -> bool:
     """All of axis 0, in its order."""
-    steps = tf.get_static_value(inputs[3])
+    steps, attrs = seen.value(3), seen.attrs
     whole = attrs["begin_mask"] & attrs["end_mask"] & 1
     moved = attrs["new_axis_mask"] | attrs["shrink_axis_mask"] | attrs["ellipsis_mask"]
-    return bool(not any(rows[1:]) and steps is not None and steps[0] == 1 and whole and not moved & 1)
+    all_rows = whole and steps is not None and len(steps) and steps[0] == 1 and not moved & 1
+    ellipsis = attrs["ellipsis_mask"] & 1 and _behind(seen)
+    return seen.rows == [True, False, False, False] and bool(all_rows or ellipsis)
 
 
-def _pad(inputs: Any, rows: Any, _: Any, __: Any) -> bool:
-    widths = tf.get_static_value(inputs[1])
-    return not any(rows[1:]) and widths is not None and not widths[0].any()
+def _behind(seen: Operation) -> bool:
+    """Whether an ellipsis stands first, and for axis 0 among others."""
+    attrs, begin = seen.attrs, seen.value(1)
+    others = 0 if begin is None else len(begin) - 1 - bin(attrs["new_axis_mask"]).count("1")
+    return begin is not None and not attrs["new_axis_mask"] & 1 and others < seen.rank(0)
 
 
-_MOVES: dict[str, Callable[[Any, Any, Any, Any], bool]] = {
+def _pad(seen: Operation) -> bool:
+    widths = seen.value(1)
+    return seen.rows[0] and not any(seen.rows[1:]) and widths is not None and not widths[0].any()
+
+
+def _gather(seen: Operation) -> bool:
+    """From a table by rows of indices; from each row at the same places; or from each row by its own indices."""
+    batched = int(seen.attrs.get("batch_dims", 0))
+    of_table, by_rows, _ = seen.rows
+    axes = seen.axes(2, max(seen.rank(0), 1))
+    if by_rows and not of_table:
+        return batched == 0 and tuple(axes) == (0,) and seen.value(2) is not None
+    return 0 not in axes and (batched >= 1 if by_rows else batched == 0)
+
+
+def _one_hot(seen: Operation) -> bool:
+    axis = int(seen.attrs["axis"])
+    return seen.rows == [True, False, False, False] and (axis == -1 or axis > 0)
+
+
+def _both(seen: Operation) -> bool:
+    return seen.rows == [True, True]
+
+
+def _einsum(seen: Operation) -> bool:
+    """The first axis of the result is that of all that have rows, and of nothing else."""
+    equation = seen.attrs["equation"]
+    left, result = (equation.decode() if isinstance(equation, bytes) else equation).split("->")
+    terms = left.split(",")
+    axis = "..." if result.startswith("...") else result[:1]
+    with_rows = [term for term, of_rows in zip(terms, seen.rows, strict=True) if of_rows]
+    others = [term for term, of_rows in zip(terms, seen.rows, strict=True) if not of_rows]
+    if not axis or any(axis in each for each in others) or result.count(axis) != 1:
+        return False
+    if not all(each.startswith(axis) and each.count(axis) == 1 for each in with_rows):
+        return False
+    covered = {_rank(each) - len(term) + 3 for term, each in zip(terms, seen.inputs, strict=True) if term in with_rows}
+    return axis != "..." or (len(covered) == 1 and min(covered) > 0)
+
+
+_MOVES: dict[str, Callable[[Operation], bool]] = {
     "BatchMatMulV2": _batch_matmul,
     "BatchMatMulV3": _batch_matmul,
     "ConcatV2": _concat,
+    "Einsum": _einsum,
     "ExpandDims": _expand,
+    "GatherV2": _gather,
     "MatMul": _matmul,
     "MirrorPad": _pad,
+    "OneHot": _one_hot,
+    "Pack": _pack,
     "Pad": _pad,
     "PadV2": _pad,
-    "Reshape": _reshape,
+    "SoftmaxCrossEntropyWithLogits": _both,
+    "SparseSoftmaxCrossEntropyWithLogits": _both,
+    "Split": _split,
+    "SplitV": _split,
     "Squeeze": _squeeze,
     "StridedSlice": _slice,
     "Transpose": _transpose,
+    "Unpack": _unpack,
 }
+
+
+def _reshaped(seen: Operation) -> int | None:
+    """Rows of the batch may become several, and several one, as long as each has as many elements as before."""
+    before, now = (each.shape[1:].num_elements() for each in (seen.inputs[0], seen.outputs[0]))
+    given = seen.factors[0]
+    if given is None or seen.rows[1] or not before or not now or given * before % now:
+        return None
+    return int(given * before // now)
+
+
+def _sized(seen: Operation, place: int) -> int | None:
+    """How many rows an input asks for."""
+    entries = seen.sizes[place]
+    first = entries[0] if entries else None
+    return first.times if isinstance(first, Count) else None
+
+
+def _filled(seen: Operation) -> int | None:
+    """A number, in rows."""
+    return None if any(seen.rows) or seen.sizes[1] is not None else _sized(seen, 0)
+
+
+def _broadcast(seen: Operation) -> int | None:
+    found = _sized(seen, 1)
+    if seen.rows[1] or found is None or seen.sizes[0] is not None:
+        return None
+    if seen.rows[0]:
+        return found if seen.factors[0] == found and seen.rank(0) == _rank(seen.outputs[0]) else None
+    small = seen.rank(0) < _rank(seen.outputs[0]) or seen.inputs[0].shape[0] == 1
+    return found if small and seen.rank(0) >= 0 else None
+
+
+def _tiled(seen: Operation) -> int | None:
+    """One row many times, or within each row."""
+    if seen.rows[1] or seen.sizes[0] is not None:
+        return None
+    if seen.rows[0]:
+        times = seen.value(1)
+        return seen.factors[0] if times is not None and times[0] == 1 else None
+    return _sized(seen, 1) if seen.rank(0) > 0 and seen.inputs[0].shape[0] == 1 else None
+
+
+def _transposed_convolution(seen: Operation) -> int | None:
+    """Of the sizes of what it gives, filters, and rows."""
+    found = _sized(seen, 0)
+    return found if seen.rows == [False, False, True] and found == seen.factors[2] else None
+
+
+# Those whose outputs may have another factor than their inputs.
+_MAKES: dict[str, Callable[[Operation], int | None]] = {
+    "BroadcastTo": _broadcast,
+    "Conv2DBackpropInput": _transposed_convolution,
+    "Fill": _filled,
+    "Reshape": _reshaped,
+    "Tile": _tiled,
+}
+# Those that make rows of their number alone.
+FROM_SIZES = ("BroadcastTo", "Fill", "Tile")

@@ -21,13 +21,15 @@ class Undivided(BaseException):
 class Draw(NamedTuple):
     """A random operation inside a call: its name, the shape it is to have, and what makes it of any shape.
 
-    `imitate` gives numbers of the kind, and changes no generator's state.
+    `imitate` gives numbers of the kind, and changes no generator's state. has_state: whether it goes by one that
+    TensorFlow keeps.
     """
 
     kind: str
     shape: Any
     make: Callable[[Any], Tensor]
     imitate: Callable[[Any], Tensor]
+    has_state: bool
 
 
 class Moments(NamedTuple):
@@ -61,8 +63,11 @@ class Sight(Protocol):
     def compiled(self, stateless: bool) -> None:
         """It calls a `tf.function`, which may have been traced where nothing is assigned or drawn."""
 
-    def gives(self, rows: Sequence[bool]) -> None:
-        """Of each leaf of the results of a function whose operations have been seen, whether it has rows."""
+    def meets(self, nested: Any) -> None:
+        """Inside code of the script's own a layer of Keras' own is given rows: a `guard.Nested`."""
+
+    def gives(self, factors: Sequence[int]) -> None:
+        """How many rows each leaf of the results of such code has for one of the batch; 0 where it has none."""
 
     def refuse(self, what: str) -> None:
         """The call does what keeps it from being divided, such as adding a loss.

@@ -19,7 +19,7 @@ from .errors import (
 from .gpus import pin
 from .ops import Average, Max, Min, Product, ReduceOp, Sum
 from .places import Ordinals, say_once
-from .sites import call_site, is_users, site_of
+from .sites import call_site, is_generated, is_users, site_of
 from .topology import SOLO, Topology
 
 __all__ = [
@@ -45,6 +45,7 @@ __all__ = [
     "TopologyError",
     "TransportError",
     "call_site",
+    "is_generated",
     "is_users",
     "pin",
     "say_once",

@@ -28,6 +28,11 @@ def is_users(path: str) -> bool:
     return not _is_foreign(path) and _GENERATED not in path
 
 
+def is_generated(path: str) -> bool:
+    """Whether a file is one that AutoGraph makes of code."""
+    return _GENERATED in path
+
+
 def site_of(start: FrameType | None) -> str:
     """`call_site` as seen from a frame."""
     compiled = None

@@ -4,7 +4,7 @@ import numpy as np
 
 SHOWN = 5
 IDLE = ("one row", "takes no tensors")  # calls that have no rows to divide
-OTHER = "holds code that is not Keras' own"  # its layers are divided
+EAGERLY = "runs eagerly, and calls layers"  # which are divided
 NOTHING = "nothing in this script could be sharded"
 
 
@@ -42,7 +42,7 @@ def _undivided(kind, ranks):
     whole = [
         f"{name} {reason}"
         for name, reason in ranks[0].report
-        if reason not in ("", *IDLE) and not reason.startswith(OTHER)
+        if reason not in ("", *IDLE) and not reason.startswith(EAGERLY)
     ]
     return f"not divided: {'; '.join(whole)}" if kind.divided is True and whole else ""
 

@@ -1,0 +1,341 @@
+"""Code of the script's own inside a call: each of its operations is seen, where a graph is built of it.
+
+A look tries such code on one batch, and may miss what it does by the numbers, the length or a flag. In a graph Python
+sees no numbers, and of its rows no lengths; so all that the code does with rows are the graph's operations, and of each
+it must be known that it keeps rows apart. Layers of Keras' own inside are looked at by themselves.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from ..foundation import is_generated, is_users
+from . import carried, row_operations, sight, sizes
+from .observed import observed
+from .once import in_a_graph
+from .reach import reached
+from .row_operations import FROM_SIZES, Operation
+from .sight import Draw
+from .sizes import Count, Entry
+
+
+class Guard:
+    """Sees what code does with rows of the batch, and with what follows from their number."""
+
+    def __init__(self, refuse: Callable[[str], None], known: bool, eager: int | None) -> None:
+        """`refuse` is told what is wrong, and raises an error.
+
+        known: whether one process knows the batch's length. eager: that of the rows, where the code is to run eagerly.
+        """
+        self._refused, self._reason = refuse, ""
+        self.hides, self.eager = known, eager
+        self._rows: dict[int, tuple[Any, int]] = {}  # with how many there are for one of the batch
+        self._sizes: dict[int, tuple[Any, list[Entry] | None]] = {}
+        self._paused = 0
+
+    def refuse(self, what: str) -> None:
+        """It cannot be divided, whatever becomes of the error in the code that it is raised in."""
+        self._reason = self._reason or what
+        self._refused(what)
+
+    def ended(self) -> None:
+        """The code has ended."""
+        if self._reason:
+            self._refused(self._reason)
+
+    def mark(self, tensor: Any, factor: int = 1) -> None:
+        """It has so many rows for each of the batch, and so has what it carries."""
+        for each in carried.all_of(tensor):
+            self._rows[id(each)] = each, factor
+
+    def factor(self, tensor: Any) -> int | None:
+        """How many rows it has for each of the batch; None where it has none."""
+        return self._rows.get(id(tensor), (None, None))[1]
+
+    def is_size(self, tensor: Any) -> bool:
+        """Whether it follows from the number of rows."""
+        return id(tensor) in self._sizes
+
+    def entries(self, shape: Any) -> list[Entry] | None:
+        """The elements of a shape; None where they are not known."""
+        parts = list(tf.TensorShape(shape)) if isinstance(shape, tf.TensorShape) else tf.nest.flatten(shape)
+        found: list[Entry] = []
+        for each in parts:
+            known = self._sizes[id(each)][1] if self.is_size(each) else sizes.fixed(each)
+            if known is None:
+                return None
+            found += known
+        return found
+
+    def of_layer(self, result: Any, factor: int) -> Any:
+        """What a layer has given that was given rows."""
+        if not tf.is_tensor(result):
+            return result
+        with self.paused():
+            result = carried.moved(result, _hidden)
+        self.mark(result, factor)
+        return result
+
+    def is_watched(self, tensor: Any) -> bool:
+        """Whether it has rows that code of the script's own works with."""
+        return not self._paused and id(tensor) in self._rows
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """What is executed inside is known to be right."""
+        self._paused += 1
+        try:
+            yield
+        finally:
+            self._paused -= 1
+
+    def seen(self, kind: str | bytes, inputs: Any, attrs: Any, outputs: Any, *_: Any, **__: Any) -> None:
+        """An operation has been put into a graph, or executed."""
+        if self._paused:
+            return
+        name = kind.decode() if isinstance(kind, bytes) else kind
+        factors = [self.factor(each) for each in inputs]
+        held = [self._sizes.get(id(each)) for each in inputs]
+        if name == "Rank" or not (any(held) or any(factors)):
+            return
+        known = [None if each is None else each[1] or [None] for each in held]
+        if name == "IdentityN":
+            self._pass_on(inputs, outputs)
+        elif name in ("Shape", "Size") and any(factors):
+            made = sizes.shape_of if name == "Shape" else sizes.number_of
+            self._sizes[id(outputs[0])] = outputs[0], made(inputs[0], factors[0] or 1)
+        elif any(factors) or name in FROM_SIZES:
+            found = row_operations.factor(Operation(name, list(inputs), _named(attrs), list(outputs), factors, known))
+            if found is None:
+                self.refuse(f"does what may mix rows (operation {name})")
+            for each in outputs:
+                self.mark(each, found or 1)
+        else:
+            self._follow(name, inputs, known, _named(attrs), outputs)
+
+    def _follow(self, name: str, inputs: Any, known: Any, attrs: Any, outputs: Any) -> None:
+        entries = sizes.followed(name, inputs, known, attrs) if len(outputs) == 1 else None
+        if not sizes.are_fixed(entries):
+            self._sizes.update((id(each), (each, entries)) for each in outputs)
+
+    def _pass_on(self, inputs: Any, outputs: Any) -> None:
+        for given, found in zip(inputs, outputs, strict=True):
+            if id(given) in self._rows:
+                self.mark(found, self._rows[id(given)][1])
+            elif self.is_size(given):
+                self._sizes[id(found)] = found, self._sizes[id(given)][1]
+
+
+class _Thread(threading.local):
+    guard: Guard | None = None
+
+
+_thread = _Thread()
+
+
+def now() -> Guard | None:
+    """The guard of the code that this thread is in."""
+    return _thread.guard
+
+
+class Nested(NamedTuple):
+    """A call of a layer of Keras' own inside code of the script's own: by what it is known, and what a look needs."""
+
+    key: Any
+    name: str
+    call: Callable[..., Any]
+    kept: Callable[[], Any]
+    structure: Any
+    by_rows: tuple[bool, ...]
+
+
+class Code(NamedTuple):
+    """Code of the script's own: whose it is, and functions and objects by whose names it might keep rows."""
+
+    owner: Any
+    roots: Sequence[Any]
+
+
+def guarded(code: Code, call: Callable[..., Any], arguments: Any, options: Any) -> Any:
+    """`call(*arguments, **options)`, each operation of which is seen. The thread has a sight."""
+    length = sight.rows()[0].shape[0]
+    if tf.executing_eagerly():
+        built = functools.partial(built_of, code, call, known=True, eager=length)
+        return in_a_graph(code.owner, built, arguments, options)
+    return built_of(code, call, arguments, options, known=length is not None, eager=None)
+
+
+def built_of(
+    code: Code, call: Callable[..., Any], arguments: Any, options: Any, *, known: bool, eager: int | None
+) -> Any:
+    """The same in a graph; see `Guard`."""
+    here = sight.now()
+    assert here is not None
+    guard = Guard(here.refuse, known, eager)
+    hidden = {id(each): carried.moved(each, _hidden) for each in sight.rows()}
+    for each in hidden.values():
+        guard.mark(each)
+    leaves = [hidden.get(id(each), each) for each in tf.nest.flatten((arguments, options))]
+    arguments, options = tf.nest.pack_sequence_as((arguments, options), leaves)
+    before, _thread.guard = _thread.guard, guard
+    try:
+        with observed(guard.seen):
+            results = call(*arguments, **options)
+    finally:
+        _thread.guard = before
+    guard.ended()
+    flat = tf.nest.flatten(results)
+    if any(map(guard.is_size, flat)):
+        here.refuse("gives what follows from the number of rows")
+    if any(guard.factor(each) or guard.is_size(each) for each in reached(*code.roots)):
+        here.refuse("keeps some of the rows")
+    here.gives([guard.factor(each) or 0 for each in flat])
+    return results
+
+
+def of_layer(nested: Callable[[tuple[bool, ...]], Nested], call: Callable[[], Any], given: Any) -> Any:
+    """What a layer of Keras' own gives inside code of the script's own: rows, if it is given any.
+
+    nested: the call, by which leaves of what it is given have rows.
+    """
+    guard, here = now(), sight.now()
+    if guard is None or here is None:
+        return call()
+    leaves = tf.nest.flatten(given)
+    if any(map(guard.is_size, leaves)):
+        guard.refuse("gives a layer what follows from the number of rows")
+    factors = [guard.factor(each) for each in leaves]
+    found = {each for each in factors if each}
+    if len(found) > 1:
+        guard.refuse("gives a layer rows of several kinds")
+    if found:
+        here.meets(nested(tuple(each is not None for each in factors)))
+    with guard.paused():
+        results = call()
+    return tf.nest.map_structure(lambda each: guard.of_layer(each, *found), results) if found else results
+
+
+def drawn(draw: Draw) -> Any:
+    """What is drawn inside a call."""
+    guard, here = now(), sight.now()
+    assert here is not None
+    if guard is None:
+        return here.drawn(draw)
+    entries = guard.entries(draw.shape)
+    first = entries[0] if entries else None
+    if not sizes.are_fixed(entries) and not isinstance(first, Count):
+        guard.refuse("draws by the number of rows, and not for each of them")
+    with guard.paused():
+        found = _eagerly(here, draw, entries or [], guard.eager) if guard.eager and draw.has_state else here.drawn(draw)
+        found = found if sizes.are_fixed(entries) else _hidden(found)
+    if isinstance(first, Count):
+        guard.mark(found, first.times)
+    return found
+
+
+def _eagerly(here: Any, draw: Draw, entries: list[Entry], length: int) -> Any:
+    """What one process draws then: the state of an eager draw is not that of one in a graph."""
+    with tf.init_scope():
+        shape = [each.times * length if isinstance(each, Count) else each for each in entries]
+        return here.drawn(draw._replace(shape=shape))
+
+
+def is_eager() -> bool:
+    """Whether a graph is built of code of the script's own that is to run eagerly."""
+    guard = now()
+    return guard is not None and guard.eager is not None
+
+
+def watch_lengths() -> None:
+    """From now on code of the script's own may not ask how many rows there are where one process would know it: none of
+    the numbers that it could be told is right."""
+    original = tf.Tensor.shape
+
+    def shape(self: Any) -> Any:
+        found, guard = original.fget(self), now()
+        if guard is None or not guard.hides or not guard.is_watched(self) or not _is_read_by_user():
+            return found
+        return _Shape(found, guard)
+
+    tf.Tensor.shape = property(shape, doc=original.__doc__)
+
+
+def _is_read_by_user() -> bool:
+    path = sys._getframe(2).f_code.co_filename
+    return is_users(path) or is_generated(path)
+
+
+class _Shape(tf.TensorShape):  # type: ignore[misc]
+    """The shape of rows, whose first size may not be asked for."""
+
+    def __init__(self, shape: Any, guard: Guard) -> None:
+        super().__init__(shape)
+        self._guard = guard
+
+    def __getitem__(self, key: Any) -> Any:
+        places = range(self.rank)[key]
+        if 0 in (places if isinstance(key, slice) else (places,)):
+            self._asked()
+        return super().__getitem__(key)
+
+    def __iter__(self) -> Any:
+        self._asked()
+        return super().__iter__()
+
+    def __eq__(self, other: Any) -> bool:
+        self._asked()
+        return bool(super().__eq__(other))
+
+    __hash__ = tf.TensorShape.__hash__
+
+    @property
+    def dims(self) -> Any:
+        """All sizes."""
+        self._asked()
+        return super().dims
+
+    def as_list(self) -> Any:
+        """All sizes."""
+        self._asked()
+        return super().as_list()
+
+    def num_elements(self) -> Any:
+        """Of all rows."""
+        self._asked()
+        return super().num_elements()
+
+    def is_fully_defined(self) -> bool:
+        """As far as one process knows."""
+        self._asked()
+        return bool(super().is_fully_defined())
+
+    def _asked(self) -> None:
+        self._guard.refuse("asks in Python how many rows there are")
+
+
+def _hidden(rows: Any) -> Any:
+    """The same rows, of which Python does not know how many there are."""
+    if not rows.shape.rank or rows.shape[0] is None:
+        return rows
+    return tf.raw_ops.PlaceholderWithDefault(input=rows, shape=[None, *rows.shape[1:]])
+
+
+def _named(attrs: Any) -> dict[str, Any]:
+    flat = list(attrs or ())
+    names = [each.decode() if isinstance(each, bytes) else each for each in flat[::2]]
+    return {name: _attribute(value) for name, value in zip(names, flat[1::2], strict=True)}
+
+
+def _attribute(value: Any) -> Any:
+    """Of an operation of a graph: flags, integers, texts and lists of integers; others as they are."""
+    kind = value.WhichOneof("value") if hasattr(value, "WhichOneof") else None
+    if kind == "list":
+        return list(value.list.i)
+    return getattr(value, kind) if kind in ("b", "i", "s") else value

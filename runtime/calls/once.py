@@ -1,0 +1,74 @@
+"""Code of the script's own that runs eagerly: each call is built into a graph, once, and this is executed.
+
+Python runs as often as ever, but sees neither numbers nor lengths. A graph that is the same as that of an earlier call
+is not compiled again.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from . import carried, sight
+
+_KEPT = 8  # graphs of one function or layer
+
+
+class _Built(NamedTuple):
+    text: bytes
+    run: Any
+
+
+_built: weakref.WeakKeyDictionary[Any, list[_Built]] = weakref.WeakKeyDictionary()
+
+
+def in_a_graph(owner: Any, call: Callable[..., Any], arguments: Any, options: Any) -> Any:
+    """`call(arguments, options)`, built into a graph and executed. The thread has a sight, and rows.
+
+    owner: for what graphs are kept.
+    """
+    concrete, results = build(tf.autograph.experimental.do_not_convert(call), arguments, options)
+    given = [each for each in tf.nest.flatten((arguments, options)) if isinstance(each, tf.Tensor)]
+    found = _known(owner, concrete)(*carried.taken_apart(given))
+    flat = tf.nest.flatten(results)
+    whole = iter(carried.put_together([each for each in flat if isinstance(each, tf.Tensor)], found))
+    return tf.nest.pack_sequence_as(results, [next(whole) if isinstance(each, tf.Tensor) else each for each in flat])
+
+
+def build(call: Callable[..., Any], arguments: Any, options: Any) -> tuple[Any, Any]:
+    """A graph of `call(arguments, options)`, with its results there. The thread has a sight, and rows."""
+    here, rows = sight.now(), {id(each) for each in sight.rows()}
+    structure = arguments, options
+    leaves = tf.nest.flatten(structure)
+    given = [each for each in leaves if isinstance(each, tf.Tensor)]
+    results: list[Any] = []
+
+    def built(*tensors: Any) -> Any:
+        found = dict(zip(map(id, given), carried.put_together(given, tensors), strict=True))
+        inside = tf.nest.pack_sequence_as(structure, [found.get(id(each), each) for each in leaves])
+        with sight.seen(here, [found[key] for key in found if key in rows]):
+            results.append(call(*inside))
+        return carried.taken_apart([each for each in tf.nest.flatten(results[-1]) if isinstance(each, tf.Tensor)])
+
+    specs = [
+        tf.TensorSpec([None, *each.shape[1:]] if id(whole) in rows else each.shape, each.dtype)
+        for whole in given
+        for each in carried.taken_apart([whole])
+    ]
+    return tf.function(built, autograph=False).get_concrete_function(*specs), results[-1]
+
+
+def _known(owner: Any, concrete: Any) -> Any:
+    """The function, or the same one of an earlier call."""
+    text = concrete.graph.as_graph_def().SerializeToString(deterministic=True)
+    kept = _built.setdefault(owner, [])
+    for each in kept:
+        if each.text == text and len(each.run.captured_inputs) == len(concrete.captured_inputs):
+            each.run.set_external_captures(concrete.captured_inputs)
+            return each.run
+    kept.append(_Built(text, concrete))
+    del kept[:-_KEPT]
+    return concrete

@@ -1,0 +1,72 @@
+"""Code of the script's own is tried in a graph before it is looked at, for what its operations may do with rows."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from .guard import Code, Nested, built_of
+from .look_sights import LookSight
+from .once import build
+from .own_sight import moments
+from .sight import Draw, Moments, Undivided, seen
+
+Tensor = Any
+
+
+class Trial(LookSight):
+    """Sees code of the script's own in a graph that is not run, for the operations that it has."""
+
+    def __init__(self) -> None:
+        self.nested: dict[Any, Nested] = {}
+        self.given: Sequence[int] = ()
+
+    def drawn(self, draw: Draw) -> Tensor:
+        """Numbers of the kind."""
+        return draw.imitate(draw.shape)
+
+    def normalised(self, values: Tensor, weights: Tensor | None, axes: list[int], *, live: bool) -> Moments:  # noqa: ARG002
+        """Those of some rows."""
+        return moments(values, weights, axes)
+
+    def looked_up(self, layer: Any, rows: Tensor, look_up: Callable[[Tensor], Tensor]) -> Tensor:  # noqa: ARG002
+        """The lookup."""
+        return look_up(rows)
+
+    def meets(self, nested: Nested) -> None:
+        """To be looked at by itself."""
+        self.nested[nested.key] = nested
+
+    def gives(self, factors: Sequence[int]) -> None:
+        """Remembered."""
+        self.given = factors
+
+
+def tried(code: Code, call: Callable[..., Any], structure: Any, by_rows: Sequence[bool], eagerly: bool) -> Trial:
+    """What such code does with rows in a call with these arguments and options.
+
+    eagerly: whether it is to be called so: then AutoGraph changes nothing of it.
+
+    Raises:
+        Undivided: it may mix rows, or cannot be built into a graph.
+    """
+    trial = Trial()
+    rows = [each for each, of_rows in zip(tf.nest.flatten(structure), by_rows, strict=True) if of_rows]
+    length = rows[0].shape[0]
+    call = functools.partial(built_of, code, call, known=length is not None, eager=length if eagerly else None)
+    call = tf.autograph.experimental.do_not_convert(call) if eagerly else call
+    before = tf.config.functions_run_eagerly()
+    tf.config.run_functions_eagerly(False)
+    try:
+        with seen(trial, rows):
+            build(call, *structure)
+    except Exception as error:  # whatever is no graph
+        lines = [line for line in str(error).splitlines() if line.strip()]
+        said = f"{type(error).__name__}: {''.join(lines[-1:])[:160]}"
+        raise Undivided(f"cannot be built into a graph of rows of unknown number ({said})") from error
+    finally:
+        tf.config.run_functions_eagerly(before)
+    return trial
