@@ -15,6 +15,8 @@ import tensorflow as tf
 from . import carried, sight
 
 _KEPT = 8  # graphs of one function or layer
+# What TensorFlow raises where code asks a graph for what only a value has.
+NO_GRAPH = (AttributeError, NotImplementedError, TypeError, ValueError)
 
 
 class _Built(NamedTuple):
@@ -30,12 +32,23 @@ def in_a_graph(owner: Any, call: Callable[..., Any], arguments: Any, options: An
 
     owner: for what graphs are kept.
     """
-    concrete, results = build(tf.autograph.experimental.do_not_convert(call), arguments, options)
+    try:
+        concrete, results = build(tf.autograph.experimental.do_not_convert(call), arguments, options)
+    except NO_GRAPH as error:
+        sight.now().refuse(no_graph(error))  # type: ignore[union-attr]
+        raise
     given = [each for each in tf.nest.flatten((arguments, options)) if isinstance(each, tf.Tensor)]
     found = _known(owner, concrete)(*carried.taken_apart(given))
     flat = tf.nest.flatten(results)
     whole = iter(carried.put_together([each for each in flat if isinstance(each, tf.Tensor)], found))
     return tf.nest.pack_sequence_as(results, [next(whole) if isinstance(each, tf.Tensor) else each for each in flat])
+
+
+def no_graph(error: Exception) -> str:
+    """What is said of code of which no graph can be built."""
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    said = f"{type(error).__name__}: {''.join(lines[-1:])[:160]}"
+    return f"cannot be built into a graph of rows of unknown number ({said})"
 
 
 def build(call: Callable[..., Any], arguments: Any, options: Any) -> tuple[Any, Any]:

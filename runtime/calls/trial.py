@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from .guard import Code, Nested, built_of
 from .look_sights import LookSight
-from .once import build
+from .once import build, no_graph
 from .own_sight import moments
 from .sight import Draw, Moments, Undivided, seen
 
@@ -64,9 +64,7 @@ def tried(code: Code, call: Callable[..., Any], structure: Any, by_rows: Sequenc
         with seen(trial, rows):
             build(call, *structure)
     except Exception as error:  # whatever is no graph
-        lines = [line for line in str(error).splitlines() if line.strip()]
-        said = f"{type(error).__name__}: {''.join(lines[-1:])[:160]}"
-        raise Undivided(f"cannot be built into a graph of rows of unknown number ({said})") from error
+        raise Undivided(no_graph(error)) from error
     finally:
         tf.config.run_functions_eagerly(before)
     return trial

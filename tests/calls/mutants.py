@@ -73,8 +73,8 @@ MUTANTS = (
     Mutant(
         "statistics of a worker's rows",
         "own_sight.py",
-        "return combined(counts, means, deviations)",
-        "return mine",
+        "found = combined(*tf.unstack(stacked(packed, self._name), axis=1))",
+        "found = mine",
         ("batch_normalization_of_images", "batch_normalization_of_frames"),
     ),
     Mutant(
@@ -146,18 +146,32 @@ MUTANTS = (
         ends=True,  # what the workers compare sees it
     ),
     Mutant(
-        "code of the script's own is given some rows",
+        "code of the script's own is taken for Keras'",
         "keras_layers.py",
-        "        if other:\n            return division.undivided(callee, other, arguments, options)\n",
-        "",
+        "code = own_code.code(self)",
+        "code = None",
         ("centred_by_a_flag_that_is_raised", "rows_that_are_mixed_with_some_probability"),
     ),
     Mutant(
         "operations that are not known keep rows apart",
         "row_operations.py",
-        "return found is not None and found(",
-        "return found is None or found(",
+        "    return kind in _OF_FIRST\n",
+        "    return True\n",
         ("function_with_a_mixture_by_chance",),
+    ),
+    Mutant(
+        "code may ask how many rows there are",
+        "guard.py",
+        'self._guard.refuse("asks in Python how many rows there are")',
+        "pass",
+        ("function_of_batches_of_five",),
+    ),
+    Mutant(
+        "layers inside code are not looked at",
+        "look.py",
+        '        if reason:\n            return Found(f"gives rows to',
+        '        if False:\n            return Found(f"gives rows to',
+        ("layer_that_mixes_rows_by_a_gate",),
     ),
     Mutant(
         "rows are handed on without a gradient of the whole",

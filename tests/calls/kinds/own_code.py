@@ -261,3 +261,78 @@ def convolutions_of_raw_variables():
     compiled = tf.function(step)
     for number in range(4):
         yield weights, (compiled if number > 1 else step)(*some(7, x, y))
+
+
+def doubled_if_five(x, layer):
+    del layer
+    return x * 2 if x.shape[0] == 5 else x
+
+
+@kind(divided=False)
+def function_of_batches_of_five():
+    yield from through_a_function(doubled_if_five)
+    yield from through_a_function(doubled_if_five, graph=True)
+
+
+def scaled_if_numpy_says_so(x, layer):
+    """All that Python can read of eager tensors, from the second batch on."""
+    if layer.share:
+        return x * (len(x) + float(np.asarray(x).mean()) + keras.backend.int_shape(x)[0])
+    return x
+
+
+@kind(divided=False, may_refuse=("cannot be built into a graph of rows of unknown number",))
+def function_that_reads_values_later():
+    yield from through_a_function(scaled_if_numpy_says_so)
+
+
+class Gated(L.Layer):
+    """Adds what goes through a layer that mixes rows, times a gate that is closed at first and no gradient opens."""
+
+    def __init__(self):
+        super().__init__()
+        self.dense, self.mixing = L.Dense(6), L.Softmax(axis=0)
+
+    def build(self, shape):
+        del shape
+        self.gate = self.add_weight(shape=(), initializer="zeros", trainable=False, name="gate")
+
+    def call(self, x):
+        x = self.dense(x)
+        return x + tf.convert_to_tensor(self.gate) * tf.stop_gradient(self.mixing(x))
+
+
+@kind(divided="partly", sample=True)
+def layer_that_mixes_rows_by_a_gate():
+    layer = Gated()
+    model, optimizer = keras.Sequential([L.Dense(6, "tanh"), layer, L.Dense(1)]), keras.optimizers.Adam(0.01)
+    model(X[:2])
+    optimizer.build(model.trainable_variables)
+
+    @tf.function
+    def step(rows, wanted):
+        return descend(optimizer, [model], lambda: square(model(rows, training=True), wanted))
+
+    for number in range(3):
+        layer.gate.assign(float(number))
+        yield [model, optimizer], step(*some(8, X, Y))
+
+
+def attended(x, layer):
+    """A block of a transformer, of raw operations, with positions and sizes that are asked for."""
+    del layer
+    words = tf.reshape(x, [tf.shape(x)[0], 3, 2])
+    words += tf.cast(tf.range(tf.shape(words)[1]), x.dtype)[None, :, None] / 10
+    weights = tf.nn.softmax(tf.matmul(words, words, transpose_b=True))
+    mixed = tf.einsum("bij,bjk->bik", tf.nn.dropout(weights, 0.2), words)
+    state = tf.zeros([tf.shape(x)[0], 2], x.dtype)
+    for each in tf.unstack(mixed, axis=1):
+        state = tf.tanh(state + each)
+    return tf.concat([x[..., :4], state], -1) + tf.random.normal(tf.shape(x), dtype=x.dtype) / 10
+
+
+@kind(sample=True)
+def attention_of_raw_operations():
+    yield from through_a_layer(attended, graph=True)
+    yield from through_a_function(attended)
+    yield from through_a_function(attended, graph=True)
