@@ -244,7 +244,7 @@ def _eagerly(here: Any, draw: Draw, entries: list[Entry], length: int) -> Any:
     """What one process draws then: the state of an eager draw is not that of one in a graph."""
     with tf.init_scope():
         shape = [each.times * length if isinstance(each, Count) else each for each in entries]
-        return here.drawn(draw._replace(shape=shape))
+        return here.drawn(draw._replace(shape=tf.constant(shape, tf.int32)))
 
 
 def is_eager() -> bool:

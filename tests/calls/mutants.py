@@ -153,10 +153,10 @@ MUTANTS = (
         ("centred_by_a_flag_that_is_raised", "rows_that_are_mixed_with_some_probability"),
     ),
     Mutant(
-        "operations that are not known keep rows apart",
+        "rows may be moved along their axis",
         "row_operations.py",
-        "    return kind in _OF_FIRST\n",
-        "    return True\n",
+        "return 0 not in seen.axes(_ALONG_AXES[kind], seen.rank(0))",
+        "return True",
         ("function_with_a_mixture_by_chance",),
     ),
     Mutant(
