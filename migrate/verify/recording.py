@@ -14,6 +14,8 @@ from . import checks, obstacles, runs
 from .diagnosis import Diagnosis, diagnose, places
 from .failed_run import cut_short, diverged, failed_run
 from .judge import (
+    UNDECIDED,
+    UNDECIDED_CALLS,
     Comparison,
     Failure,
     Rounding,
@@ -141,7 +143,10 @@ class Recording:
         self._refuse_idle(ranks, ended, Moved(names["path"], migrated, "the migrated script"))
         examples = checks.data_of_calls if spec.calls else checks.data
         data = None if spec.keep_randomness else examples(self._trace, ranks, self._spec.steps)
-        found = compared(self._trace, ranks, self._spec.steps, strict=spec.float64 or spec.keep_randomness)
+        times = UNDECIDED_CALLS if spec.calls else UNDECIDED
+        found = compared(
+            self._trace, ranks, self._spec.steps, times=1 if spec.float64 or spec.keep_randomness else times
+        )
         failed = failed_run(ended, ranks, Moved(names["path"], migrated, "the migrated script"), self._timeout)
         proof = self._judged(found, ranks, ended, failed, data)
         if spec.calls:
@@ -174,7 +179,7 @@ class Recording:
             self._narrow = "the migrated run fails there"
             return None
         largest = {"loss": again.loss, "gradient": again.gradient, "variables": again.float64}
-        return in_float64(found.undecided, largest, "" if again.proved else again.reason)
+        return in_float64(found, largest, "" if again.proved else again.reason)
 
     def _made_wide(self) -> "Recording":
         folder = self._folder / "float64"

@@ -49,7 +49,8 @@ class _Given(NamedTuple):
     @property
     def kind(self) -> Any:
         """What a look holds for: values but numbers, and which tensors there are."""
-        return tuple(map(kind_of, self.leaves, self.by_rows))
+        kinds = map(kind_of, self.leaves, self.by_rows)
+        return str(tf.nest.map_structure(lambda _: None, self.structure)), *kinds
 
 
 _LOOKS = 16  # at most by the configuration of a layer with code of the script's own, which may count steps

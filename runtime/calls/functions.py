@@ -12,8 +12,8 @@ from ..framework import raw, stream_element, transparent
 from ..job import shards_calls, size
 from ..start import live_variables
 from . import division, guard
+from .effects import of_code
 from .look import Kept
-from .names import of_reach
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -44,7 +44,7 @@ def by_rows(function: _F) -> _F:
             functools.partial(_kept, function),
             is_atom=False,
             state=id(getattr(function, "__self__", 0)),
-            code=guard.Code(owner, (function,)),
+            code=guard.Code(owner, (function,), (function,)),
         )
         return division.called(callee, arguments, options)
 
@@ -66,6 +66,6 @@ def _owner(function: Any) -> Any:
 
 def _kept(function: Any) -> Kept:
     variables = [raw(each) for each in live_variables()]
-    before, refused = of_reach(function)
+    before, refused = of_code(function)
     written = [each for each in variables if stream_element(each.name) is not None]
     return Kept(variables, variables, before, written, refused)

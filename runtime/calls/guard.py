@@ -157,10 +157,15 @@ class Nested(NamedTuple):
 
 
 class Code(NamedTuple):
-    """Code of the script's own: whose it is, and functions and objects by whose names it might keep rows."""
+    """Code of the script's own.
+
+    owner: whose it is. roots: functions and objects by whose names it might keep rows. held: those that are the
+    script's.
+    """
 
     owner: Any
     roots: Sequence[Any]
+    held: Sequence[Any]
 
 
 def guarded(code: Code, call: Callable[..., Any], arguments: Any, options: Any) -> Any:

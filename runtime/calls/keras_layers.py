@@ -17,10 +17,11 @@ from ..framework import raw, stream_element
 from ..keras import PACKAGES, is_keras
 from ..start import live_variables
 from . import division, guard, own_code, sight
+from .effects import of_code
 from .examples import kind_of
 from .keras_losses import hook_losses
 from .look import Kept
-from .names import of_objects, of_reach
+from .names import of_objects
 from .sight import Moments
 
 _hooked: set[str] = set()
@@ -107,7 +108,7 @@ def _kept(layer: Any, code: guard.Code | None) -> Kept:
     writable = [each for each in variables.values() if stream_element(each.name) is not None]
     normalizing = (each for each in objects if any(cls.__name__ in _NORMALIZING for cls in type(each).__mro__))
     writable += [raw(variable) for each in normalizing for variable in each.non_trainable_variables]
-    beside, refused = of_reach(*code.roots) if code else ([], "")
+    beside, refused = of_code(*code.held) if code else ([], "")
     return Kept(needed, list(variables.values()), [*of_objects(objects), *beside], writable, refused)
 
 

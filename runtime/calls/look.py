@@ -23,7 +23,7 @@ from . import examples
 from .entropy import unspent
 from .guard import Code
 from .look_sights import Again, Part, Whole, pattern
-from .names import Drawing, Names, put_back
+from .names import Restored, put_back
 from .observed import Observer, observed, refuse_recorded
 from .own_sight import Pattern
 from .rounding import Rounding, size_of
@@ -76,7 +76,7 @@ class Kept(NamedTuple):
 
     needed: Sequence[Any]
     variables: Sequence[Any]
-    before: Sequence[Names | Drawing]
+    before: Sequence[Restored]
     writable: Sequence[Any]
     refused: str = ""
 

@@ -6,16 +6,32 @@ import copy
 import functools
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
-import tensorflow as tf
 
 from ..foundation import is_users
 from ..keras import is_keras
-from .reach import GENERATORS, closed_over, is_of_users, reached
+from .reach import closed_over
 
 _MISSING = object()
+
+
+class Restored(Protocol):
+    """What a look may change, and puts back.
+
+    are_scripts: whether it is the script that changes it, and not a framework, which keeps books.
+    """
+
+    are_scripts: bool
+
+    def changed(self) -> dict[str, Any]:
+        """Names that hold another value than before, or one with other contents."""
+
+    def put_back(self) -> None:
+        """All is again as it was."""
+
+
 _CONTAINERS = (list, dict, set)
 
 
@@ -57,7 +73,7 @@ class Names:
                 _fill_again(inner, copied)
 
 
-def put_back(names: Iterable[Names | Drawing]) -> None:
+def put_back(names: Iterable[Restored]) -> None:
     """All of them hold again what they held."""
     for each in names:
         each.put_back()
@@ -66,7 +82,7 @@ def put_back(names: Iterable[Names | Drawing]) -> None:
 def of_objects(objects: Iterable[Any]) -> Iterator[Names]:
     """The attributes of layers."""
     for each in objects:
-        yield Names(functools.partial(vars, each), _writer(vars(each)), are_scripts=not is_keras(type(each)))
+        yield Names(functools.partial(vars, each), writer(vars(each)), are_scripts=not is_keras(type(each)))
 
 
 def of_function(function: Any, seen: set[int] | None = None) -> Iterator[Names]:
@@ -81,7 +97,7 @@ def of_function(function: Any, seen: set[int] | None = None) -> Iterator[Names]:
     if id(function.__globals__) not in seen:
         seen.add(id(function.__globals__))
         held = function.__globals__
-        yield Names(lambda: {k: v for k, v in held.items() if not k.startswith("__")}, _writer(held), are_scripts=True)
+        yield Names(lambda: {k: v for k, v in held.items() if not k.startswith("__")}, writer(held), are_scripts=True)
     if function.__closure__ and id(function) not in seen:
         seen.add(id(function))
         cells = dict(zip(code.co_freevars, function.__closure__, strict=True))
@@ -91,21 +107,42 @@ def of_function(function: Any, seen: set[int] | None = None) -> Iterator[Names]:
             yield from of_function(content, seen)
 
 
-def of_reach(*things: Any) -> tuple[list[Names | Drawing], str]:
-    """All that functions and objects can come to and a look may change; and what keeps them from being looked at, or
-    ""."""
-    found: list[Names | Drawing] = []
-    seen: set[int] = set()
-    for each in reached(*things):
-        if hasattr(each, "__code__"):
-            found += of_function(each, seen)
-        elif isinstance(each, GENERATORS):
-            found.append(Drawing(each))
-        elif hasattr(each, "__dict__") and not callable(each) and is_of_users(each):
-            found.append(Names(functools.partial(vars, each), _writer(vars(each)), are_scripts=True))
-        elif isinstance(each, Iterator) and not isinstance(each, tf.data.Iterator):
-            return found, f"uses an iterator ({type(each).__name__}), which a look at it would take from"
-    return found, ""
+class Contents:
+    """What is in a list, dictionary or set of the script's."""
+
+    are_scripts = True
+
+    def __init__(self, container: Any) -> None:
+        self._container = _inner(container)
+        self._before = _copied(self._container)
+
+    def changed(self) -> dict[str, Any]:
+        """All of it, where something has changed."""
+        return {} if _same(self._before, self._container) else {type(self._container).__name__: self._container}
+
+    def put_back(self) -> None:
+        """It holds again what it held."""
+        if not _same(self._before, self._container):
+            _fill_again(self._container, self._before)
+
+
+class Numbers:
+    """The numbers of an array of the script's."""
+
+    are_scripts = True
+
+    def __init__(self, array: Any) -> None:
+        self._array, self._before = array, array.copy()
+
+    def changed(self) -> dict[str, Any]:
+        """All of them, where one has changed."""
+        same = np.array_equal(self._array, self._before, equal_nan=self._array.dtype.kind in "fc")
+        return {} if same else {"array": self._array.tobytes()}
+
+    def put_back(self) -> None:
+        """It has again the numbers that it had."""
+        if self.changed():
+            self._array[...] = self._before
 
 
 class Drawing:
@@ -138,12 +175,24 @@ class Drawing:
             found.bit_generator.state = copy.deepcopy(self._before)
 
 
-def _writer(held: dict[str, Any]) -> Callable[[str, Any], None]:
+def writer(held: dict[str, Any]) -> Callable[[str, Any], None]:
     def write(name: str, value: Any) -> None:
         if value is _MISSING:
             held.pop(name, None)
         else:
             held[name] = value
+
+    return write
+
+
+def writer_of_class(cls: type) -> Callable[[str, Any], None]:
+    """Puts attributes of a class back."""
+
+    def write(name: str, value: Any) -> None:
+        if value is _MISSING:
+            delattr(cls, name)
+        else:
+            setattr(cls, name, value)
 
     return write
 

@@ -73,7 +73,29 @@ def code(layer: Any) -> Code | None:
     """That of the script's own in a layer; None where there is none."""
     if not other_code(layer):
         return None
-    return Code(layer, [held for each in layer._flatten_layers() for held in (each, *vars(each).values())])
+    layers = list(layer._flatten_layers())
+    held = [value for each in layers for value in _held(each)]
+    return Code(layer, [value for each in layers for value in (each, *vars(each).values())], held)
+
+
+def _held(layer: Any) -> Iterator[Any]:
+    """What a layer holds that is the script's: its class, and what Keras has not put there."""
+    if not is_keras(type(layer)):
+        yield type(layer)
+        yield from (value for name, value in vars(layer).items() if name not in _of_keras(layer))
+    else:
+        yield from (value for value in vars(layer).values() if _is_other(value, 0))
+
+
+@functools.cache
+def _names_of_keras(base: type) -> frozenset[str]:
+    """The attributes that Keras gives a layer or model of its own."""
+    return frozenset(vars(base(name="tfdp")))  # a name, for else the next layer's would be another
+
+
+def _of_keras(layer: Any) -> frozenset[str]:
+    base = next(cls for cls in type(layer).__mro__ if is_keras(cls) and cls.__name__ in ("Layer", "Model"))
+    return _names_of_keras(base)
 
 
 def configuration(layer: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What a function of the script's own can come to: globals that it names, what it closes over, objects, containers."""
+"""What code of the script's own can come to: globals that it names, what it closes over, objects, classes, lists."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import itertools
 import random
 import sys
 from collections.abc import Iterator
-from types import CodeType, MethodType
+from types import CodeType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -32,10 +32,15 @@ def reached(*things: Any) -> Iterator[Any]:
 
 
 def is_of_users(thing: Any) -> bool:
-    """Whether an object is of a class of the script's own."""
-    module = sys.modules.get(type(thing).__module__)
-    path = getattr(module, "__file__", None)
-    return type(thing).__module__ == "__main__" or (path is not None and is_users(path))
+    """Whether an object is of a class of the script's own, or is such a class or module."""
+    if isinstance(thing, ModuleType):
+        return _is_users_module(thing.__name__)
+    return _is_users_module((thing if isinstance(thing, type) else type(thing)).__module__)
+
+
+def _is_users_module(name: str) -> bool:
+    path = getattr(sys.modules.get(name), "__file__", None)
+    return name == "__main__" or (path is not None and is_users(path))
 
 
 def _beside(thing: Any) -> list[Any]:
@@ -43,6 +48,10 @@ def _beside(thing: Any) -> list[Any]:
         return [thing.__func__, thing.__self__]
     if isinstance(thing, functools.partial):
         return [thing.func, *thing.args, *thing.keywords.values()]
+    if isinstance(thing, property):
+        return [each for each in (thing.fget, thing.fset) if each is not None]
+    if isinstance(thing, staticmethod | classmethod):
+        return [thing.__func__]
     if isinstance(thing, dict):
         return list(itertools.islice(thing.values(), _MOST))
     if isinstance(thing, list | tuple | set | frozenset):
@@ -54,21 +63,37 @@ def _beside(thing: Any) -> list[Any]:
     code = getattr(thing, "__code__", None)
     if isinstance(code, CodeType):
         return _of_function(thing, code) if is_users(code.co_filename) else []
-    if isinstance(thing, type) or not is_of_users(thing):
+    if isinstance(thing, ModuleType) or not is_of_users(thing):
         return []
-    methods = [each for cls in type(thing).__mro__ for each in vars(cls).values() if hasattr(each, "__code__")]
-    return [*getattr(thing, "__dict__", {}).values(), *methods]
+    if isinstance(thing, type):
+        return [value for cls in thing.__mro__ if is_of_users(cls) for value in public(cls).values()]
+    return [*getattr(thing, "__dict__", {}).values(), type(thing)]
+
+
+def public(cls: type) -> dict[str, Any]:
+    """What a class of the script's own holds, methods included."""
+    kept = ("__call__", "__init__")
+    return {name: each for name, each in vars(cls).items() if not name.startswith("__") or name in kept}
 
 
 def _of_function(function: Any, code: CodeType) -> list[Any]:
+    names = named(code)
+    held = [function.__globals__[name] for name in names if name in function.__globals__]
+    modules = [each for each in held if isinstance(each, ModuleType) and is_of_users(each)]
+    held += [vars(each)[name] for each in modules for name in names if name in vars(each)]
+    defaults = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+    return [*held, *closed_over(function).values(), *defaults, *vars(function).values()]
+
+
+def named(code: CodeType) -> set[str]:
+    """All names of globals and attributes in a function's code, and in that of functions within."""
     names: set[str] = set()
     codes = [code]
     while codes:
         each = codes.pop()
         names.update(each.co_names)
         codes += [inner for inner in each.co_consts if isinstance(inner, CodeType)]
-    held = [function.__globals__[name] for name in names if name in function.__globals__]
-    return [*held, *closed_over(function).values(), *(function.__defaults__ or ())]
+    return names
 
 
 def closed_over(function: Any) -> dict[str, Any]:

@@ -10,6 +10,8 @@ np = pytest.importorskip("numpy")
 from handmade_traces import STEPS, Traces, W, array, gradients, step  # noqa: E402
 
 from tfdp.migrate.verify.judge import (  # noqa: E402
+    UNDECIDED,
+    UNDECIDED_CALLS,
     Comparison,
     Failure,
     Point,
@@ -35,7 +37,7 @@ def off(traces: Traces, by: float) -> Comparison:
     call = wrong.calls[0]
     changed = replace(call, gradients={**call.gradients, W: call.gradients[W] + moved})
     traces.ranks[1].write_step(2, replace(wrong, calls=(changed,)))
-    return compared(traces.reference, traces.ranks, STEPS, strict=False)
+    return compared(traces.reference, traces.ranks, STEPS, times=UNDECIDED)
 
 
 @pytest.mark.parametrize(("by", "outcome"), [(5e-6, "passes"), (3e-5, "undecided"), (2e-4, "fails")])
@@ -59,7 +61,7 @@ def test_a_loss_may_be_rounding_too(traces: Traces) -> None:
         wrong = step(1, 1.4)
         call = replace(wrong.calls[0], loss=wrong.calls[0].loss + 2 * by * (2.0 + 1))
         traces.ranks[0].write_step(1, replace(wrong, calls=(call,)))
-        found = compared(traces.reference, traces.ranks, STEPS, strict=False)
+        found = compared(traces.reference, traces.ranks, STEPS, times=UNDECIDED)
         assert (set(found.undecided), found.failure is None) == (({""}, True) if undecided else (set(), False))
 
 
@@ -73,9 +75,21 @@ GRADIENT = Failure(2, 1, "bias (32)", "gradient", 1.6e-5, 1e-5, "differs by 1.6e
 LOSS = Failure(1, None, "", "loss", 4e-6, 1e-6, "differs by 4e-06, the limit is 1e-06")
 
 
+def undecided(**failures: Failure) -> Comparison:
+    return Comparison(undecided=failures, times=UNDECIDED)
+
+
+def test_float64_may_decide_about_more_where_it_is_exact(traces: Traces) -> None:
+    off(traces, 2e-4)
+    found = compared(traces.reference, traces.ranks, STEPS, times=UNDECIDED_CALLS)
+    assert (found.failure, set(found.undecided), found.times) == (None, {W}, UNDECIDED_CALLS)
+    off(traces, 0.5)  # what no rounding is
+    assert compared(traces.reference, traces.ranks, STEPS, times=UNDECIDED_CALLS).failure is not None
+
+
 def test_float64_decides_at_its_limit() -> None:
     exact = {"loss": 1e-15, "gradient": 4.5e-14, "variables": 2.6e-14}
-    found = in_float64({"b": GRADIENT}, exact)
+    found = in_float64(undecided(b=GRADIENT), exact)
     assert (found.passed, found.by, dict(found.limits)) == (True, "float64", {"gradient": pytest.approx(1e-4)})
     assert found.text == (
         "the gradient of bias (32) differs by 1.6e-05 in step 2, which may be rounding of float32: both runs were "
@@ -83,9 +97,9 @@ def test_float64_decides_at_its_limit() -> None:
         "rounding"
     )
     for name in exact:
-        assert not in_float64({"b": GRADIENT}, {**exact, name: 2e-9}).passed
-    assert not in_float64({"b": GRADIENT}, exact, "step 3, rank 1: it reads other examples").passed
-    both = in_float64({"b": GRADIENT, "": LOSS}, exact)
+        assert not in_float64(undecided(b=GRADIENT), {**exact, name: 2e-9}).passed
+    assert not in_float64(undecided(b=GRADIENT), exact, "step 3, rank 1: it reads other examples").passed
+    both = in_float64(undecided(b=GRADIENT, loss=LOSS), exact)
     assert {kind: pytest.approx(value) for kind, value in both.limits.items()} == {"gradient": 1e-4, "loss": 1e-5}
 
 

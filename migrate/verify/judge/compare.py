@@ -24,6 +24,8 @@ from .averaged import as_averaged, norm
 LOSS, GRADIENT, UPDATE = 1e-6, 1e-5, 1e-4
 # Up to so many times its limit, a loss or gradient in float32 may be rounding, where its terms nearly cancel.
 UNDECIDED = 10
+# On sharded calls all that float64 shows is exact, so it may decide about more: twice or half a gradient fails at once.
+UNDECIDED_CALLS = 10_000
 # What rounding leaves of a gradient whose terms cancel, as a part of the norm of all gradients taken together: that of
 # the last bias of a discriminator, say, is a sum over all examples and places of terms of both signs.
 CANCELLED = 1e-6
@@ -95,11 +97,12 @@ class Comparison:
     """Everything found; `failure` is the first in order of steps.
 
     undecided: by variable, the first gradient that is off by more than its limit and may be rounding all the same; the
-    first such loss has an empty key.
+    first such loss has an empty key. times: of its limit, up to where that is.
     """
 
     failure: Failure | None = None
     undecided: dict[str, Failure] = field(default_factory=dict)
+    times: int = 1
     loss: float = 0.0
     gradients: dict[str, float] = field(default_factory=dict)
     updates: dict[str, float] = field(default_factory=dict)
@@ -138,12 +141,12 @@ def drawn(start: Arrays, trained: Sequence[str]) -> dict[str, Array]:
     return {key: value for key, value in start.items() if key in trained or (value.size > 1 and np.ptp(value) > 0)}
 
 
-def compared(reference: Trace, ranks: Sequence[Trace], steps: int, *, strict: bool = True) -> Comparison:
+def compared(reference: Trace, ranks: Sequence[Trace], steps: int, *, times: int = 1) -> Comparison:
     """Compare `steps` steps of every rank with the reference's.
 
-    strict: a loss or gradient that may be rounding fails, too.
+    times: a loss or gradient may be rounding that is off by so many times its limit at most.
     """
-    return _Judge(reference, ranks, steps, strict).judge()
+    return _Judge(reference, ranks, steps, times).judge()
 
 
 def readable(key: str, names: Mapping[str, str]) -> str:
@@ -161,7 +164,7 @@ class _Place:
 
 
 class _Judge:
-    def __init__(self, reference: Trace, ranks: Sequence[Trace], steps: int, strict: bool) -> None:
+    def __init__(self, reference: Trace, ranks: Sequence[Trace], steps: int, times: int) -> None:
         header = reference.header() or Header("ended")
         self._names = header.names
         self._reference = reference
@@ -170,11 +173,11 @@ class _Judge:
         self._lock = reference.lock()
         dtypes = [header.compute, *(key.rsplit("|", 2)[1] for key in self._lock.trained)]
         self._coarse = max(EPSILONS.get(dtype, EPSILON) / EPSILON for dtype in dtypes)
-        self._undecided = 1 if strict or self._coarse > 1 else UNDECIDED
+        self._undecided = 1 if self._coarse > 1 else times
         self._largest = _largest_losses(reference, steps)
         limits = {"loss": LOSS, "gradient": GRADIENT, "update": UPDATE}
         limits = {kind: self._limit(kind, limit) for kind, limit in limits.items()}
-        self.found = Comparison(limits=Limits(**limits))
+        self.found = Comparison(limits=Limits(**limits), times=self._undecided)
         self._point = Point(0)
         self._wrong: set[tuple[int, str]] = set()  # of the step: rank and variable of each gradient that no rounding is
 

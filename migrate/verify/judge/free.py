@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..record import Array, Trace
-from .compare import Failure, readable
+from .compare import CANCELLED, Failure, readable
 
 LIMIT = 1e-9
 
@@ -48,15 +48,21 @@ def _failure(reference: Trace, index: int, rank: int, key: str, value: float) ->
 def _differences(reference: Trace, ranks: Sequence[Trace], index: int) -> dict[tuple[int, str], float]:
     """By rank and variable; NaN counts as infinitely far."""
     lock, wanted = reference.lock(), reference.step(index)
-    steps = [(rank, trace.step(index)) for rank, trace in enumerate(ranks)]
-    return {
-        (rank, key): _distance(step.after[key], wanted.after[key])
-        for rank, step in steps
-        for key in (*lock.trained, *lock.slots)
-        if step and wanted and key in step.after and key in wanted.after
-    }
+    found: dict[tuple[int, str], float] = {}
+    for rank, trace in enumerate(ranks):
+        step = trace.step(index)
+        if step is None or wanted is None:
+            continue
+        for keys in (lock.trained, lock.slots):
+            held = [key for key in keys if key in step.after and key in wanted.after]
+            # One whose gradient cancels wholly, as that of a bias before a BatchNormalization, is nothing but rounding.
+            sizes = [float(np.linalg.norm(wanted.after[key].astype(np.float64))) for key in held]
+            least = CANCELLED * max((size for size in sizes if np.isfinite(size)), default=0.0)
+            found.update(((rank, key), _distance(step.after[key], wanted.after[key], least)) for key in held)
+    return found
 
 
-def _distance(value: Array, wanted: Array) -> float:
-    distance = np.linalg.norm(value.astype(np.float64) - wanted) / max(float(np.linalg.norm(wanted)), 1e-30)
+def _distance(value: Array, wanted: Array, least: float) -> float:
+    size = max(float(np.linalg.norm(wanted.astype(np.float64))), least, 1e-30)
+    distance = np.linalg.norm(value.astype(np.float64) - wanted) / size
     return float(distance) if np.isfinite(distance) else float("inf")

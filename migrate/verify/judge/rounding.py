@@ -19,7 +19,7 @@ _TIMES = 4
 
 @dataclass(frozen=True)
 class Rounding:
-    """How a difference of up to `UNDECIDED` times its limit was decided.
+    """How a difference was decided that may be rounding.
 
     by: what decided. passed: it is rounding. limits: by kind, those that held in float32. text: in words.
     """
@@ -35,14 +35,14 @@ def first(undecided: Mapping[str, Failure]) -> Failure:
     return min(undecided.values(), key=lambda one: one.step)
 
 
-def in_float64(undecided: Mapping[str, Failure], largest: Mapping[str, float], reason: str = "") -> Rounding:
-    """largest: by name, the largest differences of both runs in float64. reason: why nothing is proved in float64,
-    empty where all is."""
+def in_float64(found: Comparison, largest: Mapping[str, float], reason: str = "") -> Rounding:
+    """found: in float32. largest: by name, the largest differences of both runs in float64. reason: why nothing
+    is proved in float64, empty where all is."""
     passed = not reason and all(value <= LIMIT for value in largest.values())
-    found = ", ".join(f"{name} {value:.1e}" for name, value in largest.items())
-    text = f"both runs were repeated in float64, and differ by {found} (limit {LIMIT:.0e})"
-    limits = {one.kind: one.limit * UNDECIDED for one in undecided.values()}
-    return Rounding("float64", passed, limits, _said(undecided, text, passed, reason))
+    differences = ", ".join(f"{name} {value:.1e}" for name, value in largest.items())
+    text = f"both runs were repeated in float64, and differ by {differences} (limit {LIMIT:.0e})"
+    limits = {one.kind: one.limit * found.times for one in found.undecided.values()}
+    return Rounding("float64", passed, limits, _said(found.undecided, text, passed, reason))
 
 
 def undecided(found: Comparison, narrow: str) -> Rounding:

@@ -1,0 +1,124 @@
+"""What code of the script's own may change when it runs once more than the script says, as it does in a look: what can
+be put back, and what keeps it from being looked at. What is not known may be changed in ways that cannot be seen."""
+
+from __future__ import annotations
+
+import functools
+import re
+import types
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from ..foundation import is_users
+from ..keras import PACKAGES
+from .names import Contents, Drawing, Names, Numbers, of_function, writer, writer_of_class
+from .reach import GENERATORS, is_of_users, named, public, reached
+
+_FRAMEWORKS = ("_thread", "numpy", "tensorflow", "tfdp", *PACKAGES)
+# Of Python's own modules those in which nothing can be changed, or whose state a look puts back.
+_STATELESS = frozenset(
+    """
+    _operator abc builtins collections contextlib copy dataclasses enum functools inspect itertools math numbers operator random
+    re string types typing typing_extensions warnings weakref
+    """.split()  # noqa: SIM905 - a list of words
+)
+_REACHING = frozenset(("__import__", "eval", "exec", "globals", "input", "locals", "next", "open", "vars"))
+_PLAIN = (
+    bool,
+    bytes,
+    complex,
+    float,
+    frozenset,
+    int,
+    range,
+    re.Pattern,
+    slice,
+    str,
+    tuple,
+    types.EllipsisType,
+    types.NoneType,
+    types.NotImplementedType,
+)
+_WRAPPERS = (classmethod, functools.partial, property, staticmethod, types.MethodType)
+
+
+def of_code(*things: Any) -> tuple[list[Any], str]:
+    """All that functions and objects can come to and a look may change, to be put back; and what keeps them from being
+    looked at, or ""."""
+    found: list[Any] = []
+    seen: set[int] = set()
+    for each in reached(*things):
+        known = _known(each, seen)
+        if isinstance(known, str):
+            return found, known
+        found += known
+    return found, ""
+
+
+def _known(thing: Any, seen: set[int]) -> list[Any] | str:
+    """What puts a thing back; or why it cannot be."""
+    if isinstance(thing, (*_PLAIN, *_WRAPPERS)):
+        return []
+    if isinstance(thing, list | dict | set):
+        return [Contents(thing)]
+    if isinstance(thing, np.ndarray):
+        return (
+            [Numbers(thing)] if thing.dtype != object else "uses an array of objects, which a look at it might change"
+        )
+    if isinstance(thing, GENERATORS):
+        return [Drawing(thing)]
+    if isinstance(thing, types.ModuleType):
+        return _of_module(thing)
+    if hasattr(thing, "__code__"):
+        return _of_function(thing, seen)
+    if isinstance(thing, type):
+        return _of_class(thing)
+    if isinstance(thing, types.BuiltinFunctionType) and not isinstance(thing.__self__, types.ModuleType | None):
+        return f"calls {thing.__name__} of what it holds, which a look at it might change"
+    if _is_foreign(type(thing).__module__) or _is_foreign(getattr(thing, "__module__", None) or ""):
+        return []
+    if isinstance(thing, Iterator):
+        return f"uses an iterator ({type(thing).__name__}), which a look at it would take from"
+    if isinstance(thing, types.SimpleNamespace) or all(map(_is_of_python, type(thing).__mro__[:-1])):
+        return [Names(functools.partial(vars, thing), writer(vars(thing)), are_scripts=True)]
+    return f"uses a {type(thing).__name__}, which a look at it might change"
+
+
+def _is_foreign(module: str) -> bool:
+    root = module.split(".", maxsplit=1)[0]
+    return root in _FRAMEWORKS or root in _STATELESS
+
+
+def _is_of_python(cls: type) -> bool:
+    """Whether a class keeps all that it has in attributes."""
+    return _is_foreign(cls.__module__) or any("__dict__" in vars(each) for each in cls.__mro__[:-1])
+
+
+def _of_module(module: types.ModuleType) -> list[Any] | str:
+    if is_of_users(module):
+        held = vars(module)
+        return [Names(functools.partial(_names, held), writer(held), are_scripts=True)]
+    return [] if _is_foreign(module.__name__) else f"uses the module {module.__name__}, which may keep a state"
+
+
+def _names(held: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {name: value for name, value in held.items() if not name.startswith("__")}
+
+
+def _of_function(function: Any, seen: set[int]) -> list[Any] | str:
+    if not is_users(function.__code__.co_filename):
+        module = str(function.__globals__.get("__name__"))  # not what a wrapper says it is
+        return [] if _is_foreign(module) else f"calls {function.__name__} of {module}, which may keep a state"
+    reaching = sorted(_REACHING & named(function.__code__))
+    if reaching:
+        return f"calls {reaching[0]}, which a look at it might make a difference to"
+    beside = [Names(functools.partial(vars, function), writer(vars(function)), are_scripts=True)]
+    return [*of_function(function, seen), *beside]
+
+
+def _of_class(cls: type) -> list[Any] | str:
+    if is_of_users(cls):
+        return [Names(functools.partial(public, cls), writer_of_class(cls), are_scripts=True)]
+    return [] if _is_foreign(cls.__module__) else f"uses {cls.__name__} of {cls.__module__}, which may keep a state"
