@@ -4,24 +4,27 @@ be put back, and what keeps it from being looked at. What is not known may be ch
 from __future__ import annotations
 
 import functools
+import inspect
 import re
 import types
+import weakref
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
 from ..foundation import is_users
 from ..keras import PACKAGES
 from .names import Contents, Drawing, Names, Numbers, of_function, writer, writer_of_class
-from .reach import GENERATORS, is_of_users, named, public, reached
+from .reach import GENERATORS, NAMESPACES, is_of_users, named, public, reached
 
 _FRAMEWORKS = ("_thread", "numpy", "tensorflow", "tfdp", *PACKAGES)
 # Of Python's own modules those in which nothing can be changed, or whose state a look puts back.
 _STATELESS = frozenset(
     """
-    _operator abc builtins collections contextlib copy dataclasses enum functools inspect itertools math numbers operator random
-    re string types typing typing_extensions warnings weakref
+    _operator abc builtins collections contextlib copy dataclasses enum functools inspect itertools math numbers
+    operator random re string types typing typing_extensions warnings weakref
     """.split()  # noqa: SIM905 - a list of words
 )
 _REACHING = frozenset(("__import__", "eval", "exec", "globals", "input", "locals", "next", "open", "vars"))
@@ -31,6 +34,7 @@ _PLAIN = (
     complex,
     float,
     frozenset,
+    inspect.Signature,
     int,
     range,
     re.Pattern,
@@ -38,8 +42,13 @@ _PLAIN = (
     str,
     tuple,
     types.EllipsisType,
+    types.GetSetDescriptorType,
+    types.MemberDescriptorType,
+    types.MethodDescriptorType,
     types.NoneType,
     types.NotImplementedType,
+    types.WrapperDescriptorType,
+    weakref.ReferenceType,
 )
 _WRAPPERS = (classmethod, functools.partial, property, staticmethod, types.MethodType)
 
@@ -77,11 +86,13 @@ def _known(thing: Any, seen: set[int]) -> list[Any] | str:
         return _of_class(thing)
     if isinstance(thing, types.BuiltinFunctionType) and not isinstance(thing.__self__, types.ModuleType | None):
         return f"calls {thing.__name__} of what it holds, which a look at it might change"
-    if _is_foreign(type(thing).__module__) or _is_foreign(getattr(thing, "__module__", None) or ""):
+    if isinstance(thing, types.BuiltinFunctionType):
         return []
-    if isinstance(thing, Iterator):
+    if isinstance(thing, Iterator) and not isinstance(thing, tf.data.Iterator):
         return f"uses an iterator ({type(thing).__name__}), which a look at it would take from"
-    if isinstance(thing, types.SimpleNamespace) or all(map(_is_of_python, type(thing).__mro__[:-1])):
+    if _is_of_framework(type(thing)):
+        return []
+    if isinstance(thing, NAMESPACES) or (is_of_users(thing) and all(map(_is_of_python, type(thing).__mro__[:-1]))):
         return [Names(functools.partial(vars, thing), writer(vars(thing)), are_scripts=True)]
     return f"uses a {type(thing).__name__}, which a look at it might change"
 
@@ -91,9 +102,13 @@ def _is_foreign(module: str) -> bool:
     return root in _FRAMEWORKS or root in _STATELESS
 
 
+def _is_of_framework(cls: type) -> bool:
+    return cls.__module__.split(".", maxsplit=1)[0] in _FRAMEWORKS
+
+
 def _is_of_python(cls: type) -> bool:
-    """Whether a class keeps all that it has in attributes."""
-    return _is_foreign(cls.__module__) or any("__dict__" in vars(each) for each in cls.__mro__[:-1])
+    """Whether a class keeps all that it has in attributes, or is a framework's."""
+    return _is_of_framework(cls) or any("__dict__" in vars(each) for each in cls.__mro__[:-1])
 
 
 def _of_module(module: types.ModuleType) -> list[Any] | str:

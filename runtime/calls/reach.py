@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
 import functools
 import itertools
 import random
 import sys
 from collections.abc import Iterator
-from types import CodeType, MethodType, ModuleType
+from types import CodeType, MethodType, ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy as np
 from ..foundation import is_users
 
 _MOST = 1000  # elements of a container
+NAMESPACES = (SimpleNamespace, argparse.Namespace)
 GENERATORS = (np.random.Generator, np.random.RandomState, random.Random)
 
 
@@ -63,6 +65,8 @@ def _beside(thing: Any) -> list[Any]:
     code = getattr(thing, "__code__", None)
     if isinstance(code, CodeType):
         return _of_function(thing, code) if is_users(code.co_filename) else []
+    if isinstance(thing, NAMESPACES):
+        return list(vars(thing).values())
     if isinstance(thing, ModuleType) or not is_of_users(thing):
         return []
     if isinstance(thing, type):

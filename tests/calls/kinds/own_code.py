@@ -1,5 +1,8 @@
 """Code of the script's own that does by the numbers, the length, the step or a flag what one look would not show."""
 
+import collections
+import itertools
+
 import numpy as np
 import tensorflow as tf
 
@@ -79,8 +82,8 @@ class Own(L.Layer):
         return self.does(self.dense(x) * self.scale, self)
 
 
-def through_a_layer(does, x=X, graph=False):
-    layer = Own(does)
+def through_a_layer(does, x=X, graph=False, of=Own):
+    layer = of(does)
     model, optimizer = keras.Sequential([L.Dense(6, "tanh"), layer, L.Dense(1)]), keras.optimizers.Adam(0.01)
     model.build((None, 6))
     optimizer.build(model.trainable_variables)
@@ -336,3 +339,38 @@ def attention_of_raw_operations():
     yield from through_a_layer(attended, graph=True)
     yield from through_a_function(attended)
     yield from through_a_function(attended, graph=True)
+
+
+class OfClass(Own):
+    count, numbers, last = 0, itertools.count(1), collections.deque([1.0], maxlen=2)
+
+
+def counted_by_the_class(x, layer):
+    type(layer).count += 1
+    return x * (1 + type(layer).count % 3)
+
+
+def numbered_by_an_iterator(x, layer):
+    return x * layer.numbers.__next__()
+
+
+def by_the_number_before(x, layer):
+    layer.last.append(layer.last[-1] + 1)
+    return x * layer.last[0]
+
+
+@kind(divided="partly", sample=True)
+def layer_that_changes_what_its_class_holds():
+    """A look would count, take and add once more than the script does."""
+    for does in (counted_by_the_class, numbered_by_an_iterator, by_the_number_before):
+        yield from through_a_layer(does, of=OfClass)
+        yield from through_a_layer(does, of=OfClass, graph=True)
+
+
+class Counted(Own):
+    count = 0
+
+
+@kind(sample=True)
+def layer_that_counts_in_its_class():
+    yield from through_a_layer(counted_by_the_class, of=Counted, graph=True)
