@@ -101,6 +101,9 @@ class Guard:
         if self._paused:
             return
         name = kind.decode() if isinstance(kind, bytes) else kind
+        here = sight.now()
+        if here is not None:
+            here.executes(name)
         factors = [self.factor(each) for each in inputs]
         held = [self._sizes.get(id(each)) for each in inputs]
         if name == "Rank" or not (any(held) or any(factors)):

@@ -25,6 +25,9 @@ class LookSight:
     def key(self) -> None:
         """Functions run eagerly in a look."""
 
+    def executes(self, kind: str) -> None:
+        """It is seen where the code is tried in a graph."""
+
     def meets(self, nested: Any) -> None:
         """It is seen where the code is tried in a graph."""
 

@@ -97,6 +97,9 @@ class Own:
     def compiled(self, stateless: bool) -> None:
         """Functions run eagerly in a look only."""
 
+    def executes(self, kind: str) -> None:
+        """What it does to rows is seen by a guard."""
+
     def meets(self, nested: Any) -> None:
         """It must have been looked at."""
         if nested.key not in self._pattern.nested:

@@ -63,6 +63,9 @@ class Sight(Protocol):
     def compiled(self, stateless: bool) -> None:
         """It calls a `tf.function`, which may have been traced where nothing is assigned or drawn."""
 
+    def executes(self, kind: str) -> None:
+        """Code of the script's own has an operation of this kind in a graph, outside of Keras' own layers."""
+
     def meets(self, nested: Any) -> None:
         """Inside code of the script's own a layer of Keras' own is given rows: a `guard.Nested`."""
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from ..framework import only_reads
 from .guard import Code, Nested, built_of
 from .look_sights import LookSight
 from .once import build, no_graph
@@ -35,6 +36,11 @@ class Trial(LookSight):
     def looked_up(self, layer: Any, rows: Tensor, look_up: Callable[[Tensor], Tensor]) -> Tensor:  # noqa: ARG002
         """The lookup."""
         return look_up(rows)
+
+    def executes(self, kind: str) -> None:
+        """What does more than to compute would do so when the call is looked at."""
+        if not only_reads(kind) or "PyFunc" in kind:
+            self.refuse(f"keeps a state, or does more than to compute (operation {kind})")
 
     def meets(self, nested: Nested) -> None:
         """To be looked at by itself."""
