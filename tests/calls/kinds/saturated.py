@@ -107,7 +107,7 @@ class LossLayer(L.Layer):
         return keras.losses.categorical_crossentropy(wanted, predicted)
 
 
-@kind(sample=True)
+@kind(divided="partly", sample=True)
 def saturated_loss_in_a_layer():
     """The logits enter a divided call."""
     layer = LossLayer()
