@@ -18,7 +18,8 @@ from ..transports import Label
 from . import carried, forward_mode, gathering, nets, pfor, report, sight
 from .examples import is_tensor, kind_of
 from .guard import Code, guarded
-from .look import Call, Found, Kept, is_possible, look
+from .kept import Kept
+from .look import Call, Found, is_possible, look
 from .own_sight import Own
 from .rows import Split, divided, every, length, own, shared
 

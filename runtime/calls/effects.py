@@ -8,7 +8,7 @@ import inspect
 import re
 import types
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,8 @@ import tensorflow as tf
 
 from ..foundation import is_users
 from ..keras import PACKAGES
-from .names import Contents, Drawing, Names, Numbers, of_function, writer, writer_of_class
-from .reach import GENERATORS, NAMESPACES, is_of_users, named, public, reached
+from .names import Contents, Drawing, Numbers, Restored, of_attributes, of_class, of_function, of_globals
+from .reach import GENERATORS, NAMESPACES, is_of_users, named, reached
 
 _FRAMEWORKS = ("_thread", "numpy", "tensorflow", "tfdp", *PACKAGES)
 # Of Python's own modules those in which nothing can be changed, or whose state a look puts back.
@@ -53,10 +53,10 @@ _PLAIN = (
 _WRAPPERS = (classmethod, functools.partial, property, staticmethod, types.MethodType)
 
 
-def of_code(*things: Any) -> tuple[list[Any], str]:
+def of_code(*things: Any) -> tuple[list[Restored], str]:
     """All that functions and objects can come to and a look may change, to be put back; and what keeps them from being
     looked at, or ""."""
-    found: list[Any] = []
+    found: list[Restored] = []
     seen: set[int] = set()
     for each in reached(*things):
         known = _known(each, seen)
@@ -66,7 +66,7 @@ def of_code(*things: Any) -> tuple[list[Any], str]:
     return found, ""
 
 
-def _known(thing: Any, seen: set[int]) -> list[Any] | str:
+def _known(thing: Any, seen: set[int]) -> Sequence[Restored] | str:
     """What puts a thing back; or why it cannot be."""
     if isinstance(thing, (*_PLAIN, *_WRAPPERS)):
         return []
@@ -84,26 +84,28 @@ def _known(thing: Any, seen: set[int]) -> list[Any] | str:
         return _of_function(thing, seen)
     if isinstance(thing, type):
         return _of_class(thing)
-    if isinstance(thing, types.BuiltinFunctionType) and not isinstance(thing.__self__, types.ModuleType | None):
-        return f"calls {thing.__name__} of what it holds, which a look at it might change"
     if isinstance(thing, types.BuiltinFunctionType):
-        return []
+        alone = isinstance(thing.__self__, types.ModuleType | None)
+        return [] if alone else f"calls {thing.__name__} of what it holds, which a look at it might change"
     if isinstance(thing, Iterator) and not isinstance(thing, tf.data.Iterator):
         return f"uses an iterator ({type(thing).__name__}), which a look at it would take from"
     if _is_of_framework(type(thing)):
         return []
     if isinstance(thing, NAMESPACES) or (is_of_users(thing) and all(map(_is_of_python, type(thing).__mro__[:-1]))):
-        return [Names(functools.partial(vars, thing), writer(vars(thing)), are_scripts=True)]
+        return [of_attributes(thing)]
     return f"uses a {type(thing).__name__}, which a look at it might change"
 
 
 def _is_foreign(module: str) -> bool:
-    root = module.split(".", maxsplit=1)[0]
-    return root in _FRAMEWORKS or root in _STATELESS
+    return _root(module) in _FRAMEWORKS or _root(module) in _STATELESS
+
+
+def _root(module: str) -> str:
+    return module.split(".", maxsplit=1)[0]
 
 
 def _is_of_framework(cls: type) -> bool:
-    return cls.__module__.split(".", maxsplit=1)[0] in _FRAMEWORKS
+    return _root(cls.__module__) in _FRAMEWORKS
 
 
 def _is_of_python(cls: type) -> bool:
@@ -111,29 +113,23 @@ def _is_of_python(cls: type) -> bool:
     return _is_of_framework(cls) or any("__dict__" in vars(each) for each in cls.__mro__[:-1])
 
 
-def _of_module(module: types.ModuleType) -> list[Any] | str:
+def _of_module(module: types.ModuleType) -> Sequence[Restored] | str:
     if is_of_users(module):
-        held = vars(module)
-        return [Names(functools.partial(_names, held), writer(held), are_scripts=True)]
+        return [of_globals(vars(module))]
     return [] if _is_foreign(module.__name__) else f"uses the module {module.__name__}, which may keep a state"
 
 
-def _names(held: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {name: value for name, value in held.items() if not name.startswith("__")}
-
-
-def _of_function(function: Any, seen: set[int]) -> list[Any] | str:
+def _of_function(function: Any, seen: set[int]) -> Sequence[Restored] | str:
     if not is_users(function.__code__.co_filename):
         module = str(function.__globals__.get("__name__"))  # not what a wrapper says it is
         return [] if _is_foreign(module) else f"calls {function.__name__} of {module}, which may keep a state"
     reaching = sorted(_REACHING & named(function.__code__))
     if reaching:
         return f"calls {reaching[0]}, which a look at it might make a difference to"
-    beside = [Names(functools.partial(vars, function), writer(vars(function)), are_scripts=True)]
-    return [*of_function(function, seen), *beside]
+    return list(of_function(function, seen))
 
 
-def _of_class(cls: type) -> list[Any] | str:
+def _of_class(cls: type) -> Sequence[Restored] | str:
     if is_of_users(cls):
-        return [Names(functools.partial(public, cls), writer_of_class(cls), are_scripts=True)]
+        return [of_class(cls)]
     return [] if _is_foreign(cls.__module__) else f"uses {cls.__name__} of {cls.__module__}, which may keep a state"

@@ -13,7 +13,7 @@ from ..job import shards_calls, size
 from ..start import live_variables
 from . import division, guard
 from .effects import of_code
-from .look import Kept
+from .kept import Kept
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -44,7 +44,7 @@ def by_rows(function: _F) -> _F:
             functools.partial(_kept, function),
             is_atom=False,
             state=id(getattr(function, "__self__", 0)),
-            code=guard.Code(owner, (function,), (function,)),
+            code=guard.Code(owner, (function,)),
         )
         return division.called(callee, arguments, options)
 

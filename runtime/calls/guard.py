@@ -167,31 +167,32 @@ class Nested(NamedTuple):
 class Code(NamedTuple):
     """Code of the script's own.
 
-    owner: whose it is. roots: functions and objects by whose names it might keep rows. held: those that are the
-    script's.
+    owner: whose it is. roots: functions and objects by whose names it might keep rows.
     """
 
     owner: Any
     roots: Sequence[Any]
-    held: Sequence[Any]
 
 
 def guarded(code: Code, call: Callable[..., Any], arguments: Any, options: Any) -> Any:
     """`call(*arguments, **options)`, each operation of which is seen. The thread has a sight."""
-    length = sight.rows()[0].shape[0]
-    if tf.executing_eagerly():
-        built = functools.partial(built_of, code, call, known=True, eager=length)
-        return in_a_graph(code.owner, built, arguments, options)
-    return built_of(code, call, arguments, options, known=length is not None, eager=None)
+    eagerly, length = tf.executing_eagerly(), sight.rows()[0].shape[0]
+    built = functools.partial(built_of, code, call, length=length, eagerly=eagerly)
+    return in_a_graph(code.owner, built, arguments, options) if eagerly else built(arguments, options)
 
 
 def built_of(
-    code: Code, call: Callable[..., Any], arguments: Any, options: Any, *, known: bool, eager: int | None
+    code: Code, call: Callable[..., Any], arguments: Any, options: Any, *, length: int | None, eagerly: bool
 ) -> Any:
-    """The same in a graph; see `Guard`."""
+    """The same in a graph.
+
+    length: how many rows there are, where it is known. eagerly: whether what is built is to be called so: then
+    AutoGraph changes nothing of it.
+    """
     here = sight.now()
     assert here is not None
-    guard = Guard(here.refuse, known, eager)
+    guard = Guard(here.refuse, length is not None, length if eagerly else None)
+    call = tf.autograph.experimental.do_not_convert(call) if eagerly else call
     hidden = {id(each): carried.moved(each, _hidden) for each in sight.rows()}
     for each in hidden.values():
         guard.mark(each)

@@ -19,8 +19,8 @@ from ..start import live_variables
 from . import division, guard, own_code, sight
 from .effects import of_code
 from .examples import kind_of
+from .kept import Kept
 from .keras_losses import hook_losses
-from .look import Kept
 from .names import of_objects
 from .sight import Moments
 
@@ -55,8 +55,9 @@ def _hook_calls(layer: Any) -> None:
         if sight.now() is not None:
             if guard.now() is None or own_code.other_code(self):
                 return original(self, *arguments, **options)
-            nested = functools.partial(_nested, self, functools.partial(original, self), (arguments, options))
-            return guard.of_layer(nested, lambda: original(self, *arguments, **options), (arguments, options))
+            call, structure = functools.partial(original, self), (arguments, options)
+            nested = functools.partial(_nested, self, call, structure)
+            return guard.of_layer(nested, lambda: call(*arguments, **options), structure)
         if not getattr(self, "built", False):  # it makes its variables, and may not know its sizes before
             with sight.undivided():
                 return original(self, *arguments, **options)
@@ -67,7 +68,7 @@ def _hook_calls(layer: Any) -> None:
             functools.partial(original, self),
             self,
             _name(self),
-            functools.partial(_kept, self, code),
+            functools.partial(_kept, self, is_other=code is not None),
             is_atom=_is_atom(self, layer),
             state=own_code.configuration(self),
             code=code,
@@ -97,18 +98,18 @@ def _name(layer: Any) -> str:
 def _nested(layer: Any, call: Callable[..., Any], structure: Any, by_rows: tuple[bool, ...]) -> guard.Nested:
     kinds = tuple(map(kind_of, tf.nest.flatten(structure), by_rows))
     key = id(layer), own_code.configuration(layer), kinds
-    return guard.Nested(key, _name(layer), call, functools.partial(_kept, layer, None), structure, by_rows)
+    return guard.Nested(key, _name(layer), call, functools.partial(_kept, layer, is_other=False), structure, by_rows)
 
 
-def _kept(layer: Any, code: guard.Code | None) -> Kept:
-    """What a look at the layer's call may change."""
+def _kept(layer: Any, *, is_other: bool) -> Kept:
+    """What a look at the layer's call may change. is_other: whether it is not Keras' own through and through."""
     objects = list(layer._flatten_layers())
     needed = [raw(each) for each in layer.variables]
     variables = {id(each.handle): each for each in (*needed, *map(raw, live_variables()))}
     writable = [each for each in variables.values() if stream_element(each.name) is not None]
     normalizing = (each for each in objects if any(cls.__name__ in _NORMALIZING for cls in type(each).__mro__))
     writable += [raw(variable) for each in normalizing for variable in each.non_trainable_variables]
-    beside, refused = of_code(*code.held) if code else ([], "")
+    beside, refused = of_code(*own_code.held(layer)) if is_other else ([], "")
     return Kept(needed, list(variables.values()), [*of_objects(objects), *beside], writable, refused)
 
 

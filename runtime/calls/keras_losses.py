@@ -13,7 +13,7 @@ from typing import Any
 from ..framework import as_written
 from ..keras import is_keras
 from . import division
-from .look import Kept
+from .kept import Kept
 
 
 def hook_losses(losses: Any, metrics: Any) -> None:

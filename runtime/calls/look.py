@@ -8,7 +8,6 @@ and the moments it normalises by are those of the whole batch in each. Where a b
 from __future__ import annotations
 
 import contextlib
-import random
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -22,8 +21,9 @@ from ..job import current
 from . import examples
 from .entropy import unspent
 from .guard import Code
+from .kept import Kept, as_before
 from .look_sights import Again, Part, Whole, pattern
-from .names import Restored, put_back
+from .names import put_back
 from .observed import Observer, observed, refuse_recorded
 from .own_sight import Pattern
 from .rounding import Rounding, size_of
@@ -65,20 +65,6 @@ class Found(NamedTuple):
     def reason_beside_rows(self) -> str:
         """Why it does not give a row for each, or nothing of them; "" where it does."""
         return self.reason or ("" if set(self.factors) <= {0, 1} else "gives several rows for each of the batch")
-
-
-class Kept(NamedTuple):
-    """What a look may change, and puts back: variables, attributes of objects; and which variables a call may write.
-
-    needed: variables that must have values for it. Those that a `tf.function` makes get them after its first trace.
-    refused: why no look can be taken, or "".
-    """
-
-    needed: Sequence[Any]
-    variables: Sequence[Any]
-    before: Sequence[Restored]
-    writable: Sequence[Any]
-    refused: str = ""
 
 
 def is_possible(kept: Kept) -> bool:
@@ -159,7 +145,7 @@ class _Asked(NamedTuple):
 def _looked(asked: _Asked, unknown: int) -> tuple[Found, Trial | None]:
     call, structure, by_rows, kept, code, eagerly = asked
     outside: list[Any] = []
-    with _looking(), unspent(), tf.init_scope(), unrecorded(), _as_before(kept) as handles:
+    with _looking(), unspent(), tf.init_scope(), unrecorded(), as_before(kept) as handles:
         trial = tried(code, call, structure, by_rows, eagerly) if code else None
         put_back(kept.before)
         first, *others = examples.of(structure, by_rows, unknown)
@@ -386,31 +372,3 @@ def _arrays(results: Any) -> list[Any]:
             raise Undivided("gives strings, or what has no numbers")
         found.append(np.asarray(each) if isinstance(each, tf.Tensor) else each)
     return found
-
-
-@contextlib.contextmanager
-def _as_before(kept: Kept) -> Iterator[list[Any]]:
-    """Generators, written variables and attributes are put back; handles of what was written go into the list it gives.
-
-    TensorFlow's eager generator has no public state.
-    """
-    from tensorflow.python.eager import context
-
-    drawn = getattr(context.context(), "_rng", None)  # there is none before a seed is set
-    states = random.getstate(), np.random.get_state(), drawn.getstate() if drawn is not None else None
-    values = {id(each.handle): (each, tf.identity(tf.convert_to_tensor(each))) for each in kept.variables}
-    eagerly = tf.config.functions_run_eagerly()
-    tf.config.run_functions_eagerly(True)
-    written: list[Any] = []
-    try:
-        yield written
-    finally:
-        tf.config.run_functions_eagerly(eagerly)
-        for handle in {id(each) for each in (*written, *(each.handle for each in kept.writable))}:
-            if handle in values:
-                values[handle][0].assign(values[handle][1])
-        put_back(kept.before)
-        random.setstate(states[0])
-        np.random.set_state(states[1])
-        if drawn is not None:
-            drawn.setstate(states[2])

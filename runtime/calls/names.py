@@ -10,9 +10,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..foundation import is_users
 from ..keras import is_keras
-from .reach import closed_over
+from .reach import closed_over, public
 
 _MISSING = object()
 
@@ -82,29 +81,33 @@ def put_back(names: Iterable[Restored]) -> None:
 def of_objects(objects: Iterable[Any]) -> Iterator[Names]:
     """The attributes of layers."""
     for each in objects:
-        yield Names(functools.partial(vars, each), writer(vars(each)), are_scripts=not is_keras(type(each)))
+        yield of_attributes(each, are_scripts=not is_keras(type(each)))
 
 
-def of_function(function: Any, seen: set[int] | None = None) -> Iterator[Names]:
-    """The globals and closed-over variables of a function of the script's; each once by `seen`."""
-    seen = set() if seen is None else seen
-    while (inner := getattr(function, "python_function", None) or getattr(function, "__wrapped__", None)) is not None:
-        function = inner
-    function = getattr(function, "__func__", function)
-    code = getattr(function, "__code__", None)
-    if code is None or not is_users(code.co_filename):
-        return
+def of_function(function: Any, seen: set[int]) -> Iterator[Names]:
+    """The globals, each once by `seen`, the closed-over variables and the attributes of a function of the script's."""
     if id(function.__globals__) not in seen:
         seen.add(id(function.__globals__))
-        held = function.__globals__
-        yield Names(lambda: {k: v for k, v in held.items() if not k.startswith("__")}, writer(held), are_scripts=True)
-    if function.__closure__ and id(function) not in seen:
-        seen.add(id(function))
-        cells = dict(zip(code.co_freevars, function.__closure__, strict=True))
-        read = functools.partial(closed_over, function)
-        yield Names(read, lambda name, value: _fill(cells[name], value), are_scripts=True)
-        for content in read().values():
-            yield from of_function(content, seen)
+        yield of_globals(function.__globals__)
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    read = functools.partial(closed_over, function)
+    yield Names(read, lambda name, value: _fill(cells[name], value), are_scripts=True)
+    yield of_attributes(function)
+
+
+def of_globals(held: dict[str, Any]) -> Names:
+    """The names of a module of the script's."""
+    return Names(lambda: {k: v for k, v in held.items() if not k.startswith("__")}, _writer(held), are_scripts=True)
+
+
+def of_attributes(thing: Any, *, are_scripts: bool = True) -> Names:
+    """What an object holds by names."""
+    return Names(functools.partial(vars, thing), _writer(vars(thing)), are_scripts=are_scripts)
+
+
+def of_class(cls: type) -> Names:
+    """What a class of the script's own holds."""
+    return Names(functools.partial(public, cls), functools.partial(_write_to_class, cls), are_scripts=True)
 
 
 class Contents:
@@ -175,7 +178,7 @@ class Drawing:
             found.bit_generator.state = copy.deepcopy(self._before)
 
 
-def writer(held: dict[str, Any]) -> Callable[[str, Any], None]:
+def _writer(held: dict[str, Any]) -> Callable[[str, Any], None]:
     def write(name: str, value: Any) -> None:
         if value is _MISSING:
             held.pop(name, None)
@@ -185,16 +188,11 @@ def writer(held: dict[str, Any]) -> Callable[[str, Any], None]:
     return write
 
 
-def writer_of_class(cls: type) -> Callable[[str, Any], None]:
-    """Puts attributes of a class back."""
-
-    def write(name: str, value: Any) -> None:
-        if value is _MISSING:
-            delattr(cls, name)
-        else:
-            setattr(cls, name, value)
-
-    return write
+def _write_to_class(cls: type, name: str, value: Any) -> None:
+    if value is _MISSING:
+        delattr(cls, name)
+    else:
+        setattr(cls, name, value)
 
 
 def _fill(cell: Any, value: Any) -> None:

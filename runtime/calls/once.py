@@ -33,7 +33,7 @@ def in_a_graph(owner: Any, call: Callable[..., Any], arguments: Any, options: An
     owner: for what graphs are kept.
     """
     try:
-        concrete, results = build(tf.autograph.experimental.do_not_convert(call), arguments, options)
+        concrete, results = build(call, arguments, options)
     except NO_GRAPH as error:
         sight.now().refuse(no_graph(error))  # type: ignore[union-attr]
         raise

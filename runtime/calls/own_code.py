@@ -73,18 +73,17 @@ def code(layer: Any) -> Code | None:
     """That of the script's own in a layer; None where there is none."""
     if not other_code(layer):
         return None
-    layers = list(layer._flatten_layers())
-    held = [value for each in layers for value in _held(each)]
-    return Code(layer, [value for each in layers for value in (each, *vars(each).values())], held)
+    return Code(layer, [value for each in layer._flatten_layers() for value in (each, *vars(each).values())])
 
 
-def _held(layer: Any) -> Iterator[Any]:
-    """What a layer holds that is the script's: its class, and what Keras has not put there."""
-    if not is_keras(type(layer)):
-        yield type(layer)
-        yield from (value for name, value in vars(layer).items() if name not in _of_keras(layer))
-    else:
-        yield from (value for value in vars(layer).values() if _is_other(value, 0))
+def held(layer: Any) -> Iterator[Any]:
+    """What a layer and those in it hold that is the script's: classes, and what Keras has not put there."""
+    for each in layer._flatten_layers():
+        if is_keras(type(each)):
+            yield from (value for value in vars(each).values() if _is_other(value, 0))
+        else:
+            yield type(each)
+            yield from (value for name, value in vars(each).items() if name not in _of_keras(each))
 
 
 @functools.cache
@@ -130,10 +129,10 @@ def _of_operations(layer: Any) -> bool:
 
 
 def _of_values(layer: Any) -> bool:
-    held = dict(vars(layer)).items()
+    values = dict(vars(layer)).items()
     if hasattr(layer, "fit"):
-        return any(name in _CALLED and _is_other(value, 0) for name, value in held)
-    return any(not any(each in name for each in _OUTSIDE_CALLS) and _is_other(value, 0) for name, value in held)
+        return any(name in _CALLED and _is_other(value, 0) for name, value in values)
+    return any(not any(each in name for each in _OUTSIDE_CALLS) and _is_other(value, 0) for name, value in values)
 
 
 def _is_other(value: Any, depth: int) -> bool:

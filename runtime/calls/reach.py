@@ -60,11 +60,12 @@ def _beside(thing: Any) -> list[Any]:
         last = thing[-_MOST:] if isinstance(thing, list | tuple) else ()
         return [*itertools.islice(thing, _MOST), *last]
     inner = getattr(thing, "python_function", None) or getattr(thing, "__wrapped__", None)
-    if inner is not None:
-        return [inner]
+    wrapped = [] if inner is None else [inner]
     code = getattr(thing, "__code__", None)
     if isinstance(code, CodeType):
-        return _of_function(thing, code) if is_users(code.co_filename) else []
+        return [*wrapped, *(_of_function(thing, code) if is_users(code.co_filename) else ())]
+    if wrapped:
+        return wrapped
     if isinstance(thing, NAMESPACES):
         return list(vars(thing).values())
     if isinstance(thing, ModuleType) or not is_of_users(thing):

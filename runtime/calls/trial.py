@@ -54,16 +54,14 @@ class Trial(LookSight):
 def tried(code: Code, call: Callable[..., Any], structure: Any, by_rows: Sequence[bool], eagerly: bool) -> Trial:
     """What such code does with rows in a call with these arguments and options.
 
-    eagerly: whether it is to be called so: then AutoGraph changes nothing of it.
+    eagerly: whether it is to be called so.
 
     Raises:
         Undivided: it may mix rows, or cannot be built into a graph.
     """
     trial = Trial()
     rows = [each for each, of_rows in zip(tf.nest.flatten(structure), by_rows, strict=True) if of_rows]
-    length = rows[0].shape[0]
-    call = functools.partial(built_of, code, call, known=length is not None, eager=length if eagerly else None)
-    call = tf.autograph.experimental.do_not_convert(call) if eagerly else call
+    call = functools.partial(built_of, code, call, length=rows[0].shape[0], eagerly=eagerly)
     before = tf.config.functions_run_eagerly()
     tf.config.run_functions_eagerly(False)
     try:

@@ -1,6 +1,7 @@
 """Code of the script's own that does by the numbers, the length, the step or a flag what one look would not show."""
 
 import collections
+import functools
 import itertools
 
 import numpy as np
@@ -374,3 +375,25 @@ class Counted(Own):
 @kind(sample=True)
 def layer_that_counts_in_its_class():
     yield from through_a_layer(counted_by_the_class, of=Counted, graph=True)
+
+
+def with_a_count(function):
+    """A decorator whose wrapper has a state of its own."""
+    count = 0
+
+    @functools.wraps(function)
+    def called(self, x):
+        nonlocal count
+        count += 1
+        return function(self, x) * (1 + count % 3)
+
+    return called
+
+
+class Decorated(Own):
+    call = with_a_count(Own.call)
+
+
+@kind(sample=True)
+def layer_whose_call_is_counted_by_a_decorator():
+    yield from through_a_layer(lambda x, _: tf.tanh(x), of=Decorated, graph=True)
