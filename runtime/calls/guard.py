@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from ..foundation import is_generated, is_users
 from . import carried, row_operations, sight, sizes
 from .observed import observed
 from .once import in_a_graph
@@ -265,73 +263,6 @@ def is_eager() -> bool:
     """Whether a graph is built of code of the script's own that is to run eagerly."""
     guard = now()
     return guard is not None and guard.eager is not None
-
-
-def watch_lengths() -> None:
-    """From now on code of the script's own may not ask how many rows there are where one process would know it: none of
-    the numbers that it could be told is right."""
-    original = tf.Tensor.shape
-
-    def shape(self: Any) -> Any:
-        found, guard = original.fget(self), now()
-        if guard is None or not guard.hides or not guard.is_watched(self) or not _is_read_by_user():
-            return found
-        return _Shape(found, guard)
-
-    tf.Tensor.shape = property(shape, doc=original.__doc__)
-
-
-def _is_read_by_user() -> bool:
-    path = sys._getframe(2).f_code.co_filename
-    return is_users(path) or is_generated(path)
-
-
-class _Shape(tf.TensorShape):  # type: ignore[misc]
-    """The shape of rows, whose first size may not be asked for."""
-
-    def __init__(self, shape: Any, guard: Guard) -> None:
-        super().__init__(shape)
-        self._guard = guard
-
-    def __getitem__(self, key: Any) -> Any:
-        places = range(self.rank)[key]
-        if 0 in (places if isinstance(key, slice) else (places,)):
-            self._asked()
-        return super().__getitem__(key)
-
-    def __iter__(self) -> Any:
-        self._asked()
-        return super().__iter__()
-
-    def __eq__(self, other: Any) -> bool:
-        self._asked()
-        return bool(super().__eq__(other))
-
-    __hash__ = tf.TensorShape.__hash__
-
-    @property
-    def dims(self) -> Any:
-        """All sizes."""
-        self._asked()
-        return super().dims
-
-    def as_list(self) -> Any:
-        """All sizes."""
-        self._asked()
-        return super().as_list()
-
-    def num_elements(self) -> Any:
-        """Of all rows."""
-        self._asked()
-        return super().num_elements()
-
-    def is_fully_defined(self) -> bool:
-        """As far as one process knows."""
-        self._asked()
-        return bool(super().is_fully_defined())
-
-    def _asked(self) -> None:
-        self._guard.refuse("asks in Python how many rows there are")
 
 
 def _hidden(rows: Any) -> Any:

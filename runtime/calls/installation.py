@@ -8,13 +8,13 @@ import sys
 
 from ..collective import keep_loops_in_order
 from ..job import REPORT, current
+from .asked import watch_python
 from .averages import average_gradients
 from .compiled import watch_custom_gradients, watch_functions
 from .draws import watch_draws
 from .entropy import common_entropy
 from .forward_mode import watch_forward_mode
 from .gathering import watch_graphs
-from .guard import watch_lengths
 from .keras_layers import hook_layers
 from .pfor import watch_pfor
 from .report import said
@@ -29,7 +29,7 @@ def install() -> None:
     watch_functions()
     watch_graphs()
     watch_custom_gradients()
-    watch_lengths()
+    watch_python()
     keep_out_of_xla()
     keep_loops_in_order()
     watch_forward_mode()

@@ -290,6 +290,16 @@ def function_that_reads_values_later():
     yield from through_a_function(scaled_if_numpy_says_so)
 
 
+def scaled_by_the_text_of_rows(x, layer):
+    layer.calls += 1
+    return x * (1 + (len(f"{x}") + len(repr(x))) / 100) if layer.calls > 2 else x
+
+
+@kind(divided=False, may_refuse=("which it did not do when it was looked at",))
+def function_that_reads_the_text_of_rows_later():
+    yield from through_a_function(scaled_by_the_text_of_rows)
+
+
 class Gated(L.Layer):
     """Adds what goes through a layer that mixes rows, times a gate that is closed at first and no gradient opens."""
 
