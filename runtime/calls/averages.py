@@ -17,7 +17,7 @@ from ..gradients import Compression, Exchange
 from ..job import current
 from ..start import creation_ordinals, list_number, watched
 from ..transports import waiting_for
-from . import nets, pfor, report, sight
+from . import nets, own_sources, pfor, report, sight
 from .look import is_looking
 from .rows import mean
 
@@ -44,12 +44,19 @@ def average_gradients() -> None:
     original = tf.GradientTape.gradient
 
     @functools.wraps(original)
-    def gradient(self: Any, target: Any, sources: Any, *arguments: Any, **options: Any) -> Any:
-        found = original(self, target, sources, *arguments, **options)
-        flat = tf.nest.flatten(sources)
+    def gradient(
+        self: Any,
+        target: Any,
+        sources: Any,
+        output_gradients: Any = None,
+        unconnected_gradients: Any = tf.UnconnectedGradients.NONE,
+    ) -> Any:
         if sight.now() is not None or is_looking() or pfor.is_tracing():
-            return found
-        return tf.nest.pack_sequence_as(sources, _averaged(target, flat, tf.nest.flatten(found)))
+            return original(self, target, sources, output_gradients, unconnected_gradients)
+        take = functools.partial(original, self, target, output_gradients=output_gradients)
+        flat = tf.nest.flatten(sources)
+        found = own_sources.taken(take, flat, unconnected_gradients)
+        return tf.nest.pack_sequence_as(sources, _averaged(target, flat, found))
 
     tf.GradientTape.gradient = as_written(gradient)
     _loop_over_jacobians()

@@ -15,7 +15,7 @@ from ..foundation import Min
 from ..framework import unrecorded
 from ..job import current, mix
 from ..transports import Label
-from . import carried, forward_mode, gathering, nets, pfor, report, sight
+from . import carried, forward_mode, gathering, nets, own_sources, pfor, report, sight
 from .examples import is_tensor, kind_of
 from .guard import Code, guarded
 from .kept import Kept
@@ -209,7 +209,13 @@ def _divided(callee: Callee, given: _Given, found: Found) -> Any:
     if here.given is not None and found.factors != tuple(here.given):
         here.refuse("gives other results row by row")
     report.divided(name)
-    leaving = [_leaving(x, factor, split, name) for x, factor in zip(flat, found.factors, strict=True)]
+    # What it gives as it was given, or twice, is one tensor in one process, too.
+    known = {id(inside): each for inside, each in zip(leaves, given.leaves, strict=True) if is_tensor(each)}
+    several = len({id(each) for each, factor in zip(flat, found.factors, strict=True) if factor}) > 1
+    for each, factor in zip(flat, found.factors, strict=True):
+        if factor and id(each) not in known:
+            known[id(each)] = _leaving(each, split.times(factor), name, several=several)
+    leaving = [known[id(each)] if factor else each for each, factor in zip(flat, found.factors, strict=True)]
     return tf.nest.pack_sequence_as(results, leaving)
 
 
@@ -221,8 +227,9 @@ def _entering(leaf: Any, by_rows: bool, split: Split, name: str) -> Any:
     return leaf
 
 
-def _leaving(leaf: Any, factor: int, split: Split, name: str) -> Any:
-    return carried.moved(leaf, lambda each: every(each, split.times(factor), name)) if factor else leaf
+def _leaving(leaf: Any, split: Split, name: str, *, several: bool) -> Any:
+    whole = carried.moved(leaf, lambda each: every(each, split, name))
+    return own_sources.mark(whole, leaf, split, name) if several else whole
 
 
 def _rows(given: _Given, name: str) -> Any:

@@ -16,7 +16,7 @@ import tensorflow as tf
 
 from ..foundation import is_users
 from ..keras import PACKAGES
-from .names import Contents, Drawing, Numbers, Restored, of_attributes, of_class, of_function, of_globals
+from .names import Contents, Numbers, Restored, of_attributes, of_class, of_function, of_generator, of_globals
 from .reach import GENERATORS, NAMESPACES, is_of_users, named, reached
 
 _FRAMEWORKS = ("_thread", "numpy", "tensorflow", "tfdp", *PACKAGES)
@@ -77,7 +77,7 @@ def _known(thing: Any, seen: set[int]) -> Sequence[Restored] | str:
             [Numbers(thing)] if thing.dtype != object else "uses an array of objects, which a look at it might change"
         )
     if isinstance(thing, GENERATORS):
-        return [Drawing(thing)]
+        return [of_generator(thing)]
     if isinstance(thing, types.ModuleType):
         return _of_module(thing)
     if hasattr(thing, "__code__"):

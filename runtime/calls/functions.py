@@ -8,12 +8,13 @@ from typing import Any, TypeVar
 
 import tensorflow as tf
 
-from ..framework import raw, stream_element, transparent
+from ..framework import raw, transparent
 from ..job import shards_calls, size
-from ..start import live_variables
+from ..start import live_generators, live_variables
 from . import division, guard
 from .effects import of_code
 from .kept import Kept
+from .names import of_generators
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -65,7 +66,6 @@ def _owner(function: Any) -> Any:
 
 
 def _kept(function: Any) -> Kept:
-    variables = [raw(each) for each in live_variables()]
+    variables, generators = ([raw(each) for each in found] for found in (live_variables(), live_generators()))
     before, refused = of_code(function)
-    written = [each for each in variables if stream_element(each.name) is not None]
-    return Kept(variables, variables, before, written, refused)
+    return Kept(variables, [*variables, *generators], [*before, *of_generators()], generators, refused)

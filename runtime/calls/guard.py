@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from ..framework import only_reads
 from . import carried, row_operations, sight, sizes
 from .observed import observed
 from .once import in_a_graph
@@ -106,11 +107,13 @@ class Guard:
         name = kind.decode() if isinstance(kind, bytes) else kind
         here = sight.now()
         if here is not None:
-            here.executes(name)
+            here.executes(name, inputs)
         factors = [self.factor(each) for each in inputs]
         held = [self._sizes.get(id(each)) for each in inputs]
         if name == "Rank" or not (any(held) or any(factors)):
             return
+        if not only_reads(name):
+            self.refuse(f"does more than to compute with rows or their number (operation {name})")
         known = [None if each is None else each[1] or [None] for each in held]
         if name == "IdentityN":
             self._pass_on(inputs, outputs)

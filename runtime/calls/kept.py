@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import random
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
 import tensorflow as tf
 
-from .names import Restored, put_back
+from .names import Drawing, Restored, put_back
 
 
 class Kept(NamedTuple):
-    """What a look may change, and puts back: variables, attributes of objects; and which variables a call may write.
+    """What a look may change, and puts back: variables, attributes, generators; and which variables a call may write.
 
     needed: variables that must have values for it. Those that a `tf.function` makes get them after its first trace.
     refused: why no look can be taken, or "".
@@ -27,16 +25,15 @@ class Kept(NamedTuple):
     refused: str = ""
 
 
+def has_drawn(kept: Kept) -> bool:
+    """Whether numbers have been drawn in Python since."""
+    return any(isinstance(each, Drawing) and each.has_drawn() for each in kept.before)
+
+
 @contextlib.contextmanager
 def as_before(kept: Kept) -> Iterator[list[Any]]:
-    """Generators, written variables and attributes are put back; handles of what was written go into the list it gives.
-
-    TensorFlow's eager generator has no public state.
-    """
-    from tensorflow.python.eager import context
-
-    drawn = getattr(context.context(), "_rng", None)  # there is none before a seed is set
-    states = random.getstate(), np.random.get_state(), drawn.getstate() if drawn is not None else None
+    """Written variables, attributes and generators are put back; handles of what was written go into the list it
+    gives."""
     values = {id(each.handle): (each, tf.identity(tf.convert_to_tensor(each))) for each in kept.variables}
     eagerly = tf.config.functions_run_eagerly()
     tf.config.run_functions_eagerly(True)
@@ -49,7 +46,3 @@ def as_before(kept: Kept) -> Iterator[list[Any]]:
             if handle in values:
                 values[handle][0].assign(values[handle][1])
         put_back(kept.before)
-        random.setstate(states[0])
-        np.random.set_state(states[1])
-        if drawn is not None:
-            drawn.setstate(states[2])

@@ -15,13 +15,13 @@ import tensorflow as tf
 
 from ..framework import raw, stream_element
 from ..keras import PACKAGES, is_keras
-from ..start import live_variables
+from ..start import live_generators, live_variables
 from . import division, guard, own_code, sight
 from .effects import of_code
 from .examples import kind_of
 from .kept import Kept
 from .keras_losses import hook_losses
-from .names import of_objects
+from .names import of_generators, of_objects
 from .sight import Moments
 
 _hooked: set[str] = set()
@@ -105,12 +105,13 @@ def _kept(layer: Any, *, is_other: bool) -> Kept:
     """What a look at the layer's call may change. is_other: whether it is not Keras' own through and through."""
     objects = list(layer._flatten_layers())
     needed = [raw(each) for each in layer.variables]
-    variables = {id(each.handle): each for each in (*needed, *map(raw, live_variables()))}
+    others = map(raw, (*live_variables(), *live_generators()))
+    variables = {id(each.handle): each for each in (*needed, *others)}
     writable = [each for each in variables.values() if stream_element(each.name) is not None]
     normalizing = (each for each in objects if any(cls.__name__ in _NORMALIZING for cls in type(each).__mro__))
     writable += [raw(variable) for each in normalizing for variable in each.non_trainable_variables]
     beside, refused = of_code(*own_code.held(layer)) if is_other else ([], "")
-    return Kept(needed, list(variables.values()), [*of_objects(objects), *beside], writable, refused)
+    return Kept(needed, list(variables.values()), [*of_objects(objects), *beside, *of_generators()], writable, refused)
 
 
 _NORMALIZING = ("BatchNormalization", "BatchNormalizationBase")

@@ -21,7 +21,7 @@ from ..job import current
 from . import examples
 from .entropy import unspent
 from .guard import Code
-from .kept import Kept, as_before
+from .kept import Kept, as_before, has_drawn
 from .look_sights import Again, Part, Whole, pattern
 from .names import put_back
 from .observed import Observer, observed, refuse_recorded
@@ -146,7 +146,9 @@ def _looked(asked: _Asked, unknown: int) -> tuple[Found, Trial | None]:
     call, structure, by_rows, kept, code, eagerly = asked
     outside: list[Any] = []
     with _looking(), unspent(), tf.init_scope(), unrecorded(), as_before(kept) as handles:
-        trial = tried(code, call, structure, by_rows, eagerly) if code else None
+        trial = code and tried(code, call, structure, by_rows, eagerly=eagerly, writable=kept.writable)
+        if trial is not None and eagerly and has_drawn(kept):
+            raise Undivided("draws numbers in Python, by which it may do otherwise in its next call")
         put_back(kept.before)
         first, *others = examples.of(structure, by_rows, unknown)
         rounding = Rounding()

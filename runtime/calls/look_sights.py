@@ -25,7 +25,7 @@ class LookSight:
     def key(self) -> None:
         """Functions run eagerly in a look."""
 
-    def executes(self, kind: str) -> None:
+    def executes(self, kind: str, inputs: Sequence[Any]) -> None:
         """It is seen where the code is tried in a graph."""
 
     def meets(self, nested: Any) -> None:

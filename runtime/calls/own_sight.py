@@ -97,7 +97,7 @@ class Own:
     def compiled(self, stateless: bool) -> None:
         """Functions run eagerly in a look only."""
 
-    def executes(self, kind: str) -> None:
+    def executes(self, kind: str, inputs: Sequence[Any]) -> None:
         """What it does to rows is seen by a guard."""
 
     def meets(self, nested: Any) -> None:

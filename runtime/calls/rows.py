@@ -105,7 +105,7 @@ def own(tensor: Any, split: Split, name: str) -> Tensor:
     """This worker's rows of a whole tensor, shape `[own, …]`. `name` says in messages what it belongs to."""
 
     def gradient(upstream: Tensor) -> Tensor:
-        return every(_over(upstream), split, name)
+        return own_gradient(upstream, split, name)
 
     @tf.custom_gradient  # type: ignore[untyped-decorator]
     def cut(value: Tensor) -> Any:
@@ -118,6 +118,11 @@ def own(tensor: Any, split: Split, name: str) -> Tensor:
     with unrecorded():
         rows = tf.identity(known.rows)
     return linked(rows, whole, gradient)
+
+
+def own_gradient(upstream: Tensor, split: Split, name: str) -> Tensor:
+    """The gradient by a whole tensor, of that by this worker's rows of it."""
+    return every(_over(upstream), split, name)
 
 
 @as_written

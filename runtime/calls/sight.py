@@ -63,7 +63,7 @@ class Sight(Protocol):
     def compiled(self, stateless: bool) -> None:
         """It calls a `tf.function`, which may have been traced where nothing is assigned or drawn."""
 
-    def executes(self, kind: str) -> None:
+    def executes(self, kind: str, inputs: Sequence[Any]) -> None:
         """Code of the script's own has an operation of this kind in a graph, outside of Keras' own layers."""
 
     def meets(self, nested: Any) -> None:

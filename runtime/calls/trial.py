@@ -21,7 +21,9 @@ Tensor = Any
 class Trial(LookSight):
     """Sees code of the script's own in a graph that is not run, for the operations that it has."""
 
-    def __init__(self) -> None:
+    def __init__(self, writable: Sequence[Any]) -> None:
+        """`writable`: variables that may be written."""
+        self._writable = {id(each.handle) for each in writable}
         self.nested: dict[Any, Nested] = {}
         self.given: Sequence[int] = ()
 
@@ -37,9 +39,12 @@ class Trial(LookSight):
         """The lookup."""
         return look_up(rows)
 
-    def executes(self, kind: str) -> None:
-        """What does more than to compute would do so when the call is looked at."""
-        if not only_reads(kind) or "PyFunc" in kind:
+    def executes(self, kind: str, inputs: Sequence[Any]) -> None:
+        """What does more than to compute would do so when the call is looked at; what is written can be put back."""
+        captured = {id(inside): id(outside) for outside, inside in tf.compat.v1.get_default_graph().captures}
+        handles = [captured.get(id(each), id(each)) for each in inputs if each.dtype == tf.resource]
+        may = only_reads(kind) or (bool(handles) and self._writable.issuperset(handles))
+        if not may or "PyFunc" in kind:
             self.refuse(f"keeps a state, or does more than to compute (operation {kind})")
 
     def meets(self, nested: Nested) -> None:
@@ -51,15 +56,23 @@ class Trial(LookSight):
         self.given = factors
 
 
-def tried(code: Code, call: Callable[..., Any], structure: Any, by_rows: Sequence[bool], eagerly: bool) -> Trial:
+def tried(
+    code: Code,
+    call: Callable[..., Any],
+    structure: Any,
+    by_rows: Sequence[bool],
+    *,
+    eagerly: bool,
+    writable: Sequence[Any],
+) -> Trial:
     """What such code does with rows in a call with these arguments and options.
 
-    eagerly: whether it is to be called so.
+    eagerly: whether it is to be called so. writable: variables that it may write.
 
     Raises:
         Undivided: it may mix rows, or cannot be built into a graph.
     """
-    trial = Trial()
+    trial = Trial(writable)
     rows = [each for each, of_rows in zip(tf.nest.flatten(structure), by_rows, strict=True) if of_rows]
     call = functools.partial(built_of, code, call, length=rows[0].shape[0], eagerly=eagerly)
     before = tf.config.functions_run_eagerly()

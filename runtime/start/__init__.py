@@ -5,6 +5,15 @@ from __future__ import annotations
 from .row_independence import reads
 from .same_start import list_number
 from .same_variables import watched
-from .state import broadcast_state, creation_ordinals, follow_root, live_variables
+from .state import broadcast_state, creation_ordinals, follow_root, live_generators, live_variables
 
-__all__ = ["broadcast_state", "creation_ordinals", "follow_root", "list_number", "live_variables", "reads", "watched"]
+__all__ = [
+    "broadcast_state",
+    "creation_ordinals",
+    "follow_root",
+    "list_number",
+    "live_generators",
+    "live_variables",
+    "reads",
+    "watched",
+]

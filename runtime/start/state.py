@@ -29,6 +29,7 @@ class _Following:
         self._keys = Keys()
         self._lock = threading.Lock()
         self._created: dict[Key, weakref.ref[Variable]] = {}
+        self._generators: list[weakref.ref[Variable]] = []
         self._scope: Any = None
 
     def enter(self) -> None:
@@ -43,6 +44,12 @@ class _Following:
             seen = [(key, reference()) for key, reference in self._created.items()]
         return {key: variable for key, variable in seen if variable is not None}
 
+    def generators(self) -> list[Variable]:
+        """The states of random generators that were seen at their creation and still exist."""
+        with self._lock:
+            self._generators = [each for each in self._generators if each() is not None]
+            return [state for each in self._generators if (state := each()) is not None]
+
     def create(self, next_creator: Callable[..., Variable], **arguments: Any) -> Variable:
         """A link in TensorFlow's chain of variable creators."""
         initial, name = arguments.get("initial_value"), arguments.get("name")
@@ -51,6 +58,7 @@ class _Following:
         if initial is None or not is_initialized() or made_to_be_looked_at():
             return next_creator(**arguments)
         keys: list[Key] = []
+        states: list[bool] = []
 
         @as_written
         def converted() -> Any:
@@ -65,6 +73,7 @@ class _Following:
             tensor = converted() if known is None else known
             element = stream_element(name)
             if element is not None and tensor.dtype.is_integer and tensor.shape.rank == 1:
+                states.append(True)
                 return _own_stream(tensor, element, self._job.topology.rank)
             if not is_followed(tensor.dtype):
                 return converted()
@@ -77,6 +86,9 @@ class _Following:
         if keys:
             with self._lock:
                 self._created[keys[-1]] = weakref.ref(variable)
+        if states:
+            with self._lock:
+                self._generators.append(weakref.ref(variable))
         return variable
 
     def _exchanged(self, tensor: Any, key: Key, site: str) -> Any:
@@ -159,6 +171,11 @@ def follow_root(row_check: bool, at_creation: Callable[[], None] = lambda: None)
 def live_variables() -> list[Variable]:
     """The variables that were created since `dp.init` and still exist, in the order of their creation."""
     return list(_following.live().values()) if _following else []
+
+
+def live_generators() -> list[Variable]:
+    """The states of random generators that were created since `dp.init` and still exist."""
+    return _following.generators() if _following else []
 
 
 def creation_ordinals() -> dict[int, int]:

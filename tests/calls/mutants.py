@@ -161,7 +161,7 @@ MUTANTS = (
     ),
     Mutant(
         "code may ask how many rows there are",
-        "guard.py",
+        "asked.py",
         'self._guard.refuse("asks in Python how many rows there are")',
         "pass",
         ("function_of_batches_of_five",),
@@ -180,6 +180,20 @@ MUTANTS = (
         "return tf.identity(known.rows)",
         ("gradient_by_what_is_between_two_models",),
         ends=True,
+    ),
+    Mutant(
+        "gradients by what is gathered alone",
+        "own_sources.py",
+        "gradients[index] if by_rows is None else source.whole(by_rows)",
+        "gradients[index]",
+        ("gradient_by_a_result_that_another_follows_from",),
+    ),
+    Mutant(
+        "a result given twice is two",
+        "division.py",
+        "if factor and id(each) not in known:",
+        "if factor:",
+        ("gradient_by_a_result_that_another_follows_from",),
     ),
     Mutant(
         "rows gathered in another order",

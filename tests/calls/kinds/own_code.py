@@ -3,6 +3,7 @@
 import collections
 import functools
 import itertools
+import random
 
 import numpy as np
 import tensorflow as tf
@@ -232,7 +233,7 @@ def function_that_looks_at_the_largest():
     yield from through_a_function(guarded_by_range)
 
 
-@kind
+@kind(divided=False, may_refuse=("draws numbers in Python",))
 def function_with_a_generator_in_an_object():
     yield from through_a_function(noisy_by_a_generator)
 
@@ -298,6 +299,42 @@ def scaled_by_the_text_of_rows(x, layer):
 @kind(divided=False, may_refuse=("which it did not do when it was looked at",))
 def function_that_reads_the_text_of_rows_later():
     yield from through_a_function(scaled_by_the_text_of_rows)
+
+
+class LeftOut(L.Layer):
+    """A block that is left out by chance, as Python says; else noise of a generator of its own is in it."""
+
+    def __init__(self, share):
+        super().__init__()
+        self.dense, self.share = L.Dense(6), share
+        self.generator = tf.random.Generator.from_seed(7)
+
+    def build(self, shape):
+        self.dense.build(shape)
+
+    def call(self, x, training=None):
+        if training and random.random() < self.share:
+            return x
+        h = self.dense(x)
+        if training:
+            h *= 1 + 0.1 * self.generator.normal(tf.shape(h), dtype=h.dtype)
+        return x + h
+
+
+@kind(divided="partly", sample=True)
+def blocks_left_out_by_chance():
+    blocks = [LeftOut(0.3), LeftOut(0.5)]
+    model, optimizer = keras.Sequential([L.Dense(6), *blocks, L.Dense(1)]), keras.optimizers.SGD(0.1)
+    model(X[:2])
+    optimizer.build(model.trainable_variables)
+    for _ in range(6):
+        rows, wanted = some(8, X, Y)
+        with tf.GradientTape() as tape:
+            loss = square(model(rows, training=True), wanted)
+            loss += sum(tf.reduce_sum(tf.convert_to_tensor(each) * 0) for each in model.trainable_variables)
+        gradients = tape.gradient(loss, model.trainable_variables)
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+        yield [model, optimizer, *(each.generator.state for each in blocks)], loss
 
 
 class Gated(L.Layer):

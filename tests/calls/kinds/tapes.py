@@ -264,6 +264,45 @@ def gradients_of_each_row_by_vectorized_map():
         yield [net, optimizer], tf.linalg.global_norm(clipped)
 
 
+def with_results_between():
+    """A model that gives what it is given, what it makes of it, twice, and what follows from that."""
+    given = keras.Input((8,), dtype="float64")
+    hidden = L.Dense(6, "tanh")(given)
+    found = L.Dense(1)(L.Dropout(0.2)(L.Dense(4, "tanh")(hidden)))
+    return keras.Model(given, [given, hidden, hidden, found])
+
+
+def attended_by(net, rows, wanted, unconnected):
+    """A loss with what the result of a call changes by another result of it, and by what it is given."""
+    with tf.GradientTape(persistent=True) as inner:
+        inner.watch(rows)
+        passed, hidden, again, found = net(rows, training=True)
+        score = tf.reduce_sum(found**2) + tf.reduce_sum(hidden**2) / 10 + tf.reduce_mean(passed * rows)
+        apart = tf.reduce_sum(rows)
+    by_hidden, by_again, by_passed = inner.gradient(score, [hidden, again, passed])
+    none = inner.gradient(apart, hidden, unconnected_gradients=unconnected)
+    loss = square(found, wanted) + sum(
+        tf.reduce_max(tf.nn.softmax(tf.reduce_mean(each, 0))) for each in (by_hidden, by_again, by_passed)
+    )
+    return loss if none is None else loss + tf.reduce_sum(none + 1)
+
+
+@kind(sample=True)
+def gradient_by_a_result_that_another_follows_from():
+    """As in Grad-CAM: what is between belongs to the call that goes on from it."""
+    x, y = examples()
+    net, optimizer = with_results_between(), keras.optimizers.SGD(0.1)
+
+    def step(rows, wanted, unconnected=tf.UnconnectedGradients.NONE):
+        return descend(optimizer, [net], lambda: attended_by(net, rows, wanted, unconnected))
+
+    compiled = tf.function(step, reduce_retracing=True)
+    for number, count in enumerate((9, 8, 9, 7)):
+        taken = compiled if number > 1 else step
+        unconnected = tf.UnconnectedGradients.ZERO if number % 2 else tf.UnconnectedGradients.NONE
+        yield [net, optimizer], taken(*some(count, x, y), unconnected)
+
+
 @kind
 def hessian_by_two_gradients():
     """A product with the Hessian, by the weights, for conjugate gradients."""
