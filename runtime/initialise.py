@@ -27,11 +27,14 @@ def init(*, same_start: bool = True, row_check: bool = True, shard_calls: bool =
         TfdpError: a second call with other arguments, or a call after `shutdown`.
     """
 
-    def follow() -> None:
-        from .start import follow_root  # imports TensorFlow, which a job of one need not wait for
+    def hook() -> None:
+        from .collective import keep_in_order  # imports TensorFlow, which a job of one need not wait for
+        from .start import follow_root
 
+        keep_in_order()
         if not shard_calls:
-            follow_root(row_check)
+            if same_start:
+                follow_root(row_check)
             return
         from .calls import hook_layers, install
 
@@ -40,4 +43,4 @@ def init(*, same_start: bool = True, row_check: bool = True, shard_calls: bool =
 
     if shard_calls and not same_start:
         raise ValueError("dp.init(shard_calls=True) needs same_start=True: all workers compute with the same variables")
-    join(Options(same_start, row_check, shard_calls), follow)
+    join(Options(same_start, row_check, shard_calls), hook)

@@ -10,13 +10,12 @@ from typing import Any
 
 import tensorflow as tf
 
-from ..collective import first, has_inner_exchanges, is_recording
+from ..collective import is_recording
 from ..foundation import Average, TfdpError, call_site
 from ..framework import as_written, in_python, is_variable, name_of, raw
 from ..gradients import Compression, Exchange
 from ..job import current
 from ..start import creation_ordinals, list_number, watched
-from ..transports import waiting_for
 from . import nets, own_sources, pfor, report, sight
 from .look import is_looking
 from .rows import mean
@@ -105,9 +104,7 @@ def _of_tensor(source: Any, gradient: Any) -> Any:
 
 def _exchanged(variables: Sequence[Any], given: Sequence[Any], names: Sequence[str], site: str) -> list[Any]:
     job = current()
-    # Of loops and branches that make exchanges, for which TensorFlow would not wait by itself.
-    earlier = [tf.concat([tf.cast(first(each), tf.float32) for each in given], 0)] if has_inner_exchanges() else []
-    with tf.name_scope("averaged_gradient"), waiting_for(earlier):
+    with tf.name_scope("averaged_gradient"):
         watch = watched(variables, [], job)
         passengers = _Passengers([each for each in (watch, nets.Notes()) if each is not None])
         exchange = Exchange(job, Average, None, Compression.none, 1.0, False, False)

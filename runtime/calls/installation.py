@@ -6,7 +6,6 @@ import atexit
 import os
 import sys
 
-from ..collective import keep_loops_in_order
 from ..job import REPORT, current
 from .asked import watch_python
 from .averages import average_gradients
@@ -31,7 +30,6 @@ def install() -> None:
     watch_custom_gradients()
     watch_python()
     keep_out_of_xla()
-    keep_loops_in_order()
     watch_forward_mode()
     average_gradients()
     hook_layers()

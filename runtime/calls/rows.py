@@ -24,7 +24,6 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from ..collective import in_order
 from ..foundation import Average, Sum, call_site
 from ..framework import as_written, linked, unrecorded
 from ..job import current
@@ -233,7 +232,7 @@ def _gathered(tensor: Tensor, name: str) -> Tensor:
 def _exchanged(exchange: Callable[[], Sequence[Tensor]]) -> list[Tensor]:
     if not tf.executing_eagerly():
         gathering.ask_outside()
-    return in_order(exchange)
+    return list(exchange())
 
 
 _NUMBER = "_tfdp_rows_exchanged"  # of a graph: how many exchanges have been built into it

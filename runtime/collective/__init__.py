@@ -15,7 +15,7 @@ from .operations import (
     grouped_allreduce,
     reducible,
 )
-from .order import first, has_inner_exchanges, in_order, keep_loops_in_order
+from .order import keep_in_order
 
 __all__ = [
     "agree",
@@ -27,14 +27,11 @@ __all__ = [
     "broadcast_object",
     "broadcast_variables",
     "exchanged",
-    "first",
     "global_mean",
     "global_sum",
     "grouped_allreduce",
-    "has_inner_exchanges",
-    "in_order",
     "is_recording",
-    "keep_loops_in_order",
+    "keep_in_order",
     "metric_result",
     "reducible",
 ]

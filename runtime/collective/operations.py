@@ -14,7 +14,6 @@ from ..foundation import Average, ReduceOp, Sum, call_site
 from ..framework import as_written
 from ..job import Job, current
 from ..transports import Label, Tensor
-from .order import in_order
 
 _REDUCIBLE = (tf.float16, tf.bfloat16, tf.float32, tf.float64, tf.int32, tf.int64)
 _LINEAR = (ReduceOp.AVERAGE, ReduceOp.SUM)
@@ -83,8 +82,8 @@ def _gradients(
 
 
 def _exchanged_gradients(job: Job, upstream: Sequence[Tensor], op: ReduceOp, label: Label) -> list[Tensor]:
-    """The gradients combined over the ranks; in a graph after those that it has exchanged before."""
-    return in_order(lambda: exchanged(job, upstream, op, Label(_gradient_name(label), label.site)))
+    """The gradients combined over the ranks."""
+    return exchanged(job, upstream, op, Label(_gradient_name(label), label.site))
 
 
 @as_written

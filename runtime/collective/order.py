@@ -1,67 +1,87 @@
-"""The order of exchanges that are built into graphs: the same on all ranks."""
+"""Exchanges in graphs run one after the other, in the order in which they were built: on all ranks the same.
+
+TensorFlow keeps operations with a state in the order of a function's text, but not the calls of functions in which they
+are, nor those of the gradients of a function that a tape outside has recorded, nor the turns of a loop.
+"""
+
+from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import tensorflow as tf
 
-from ..transports import Tensor, waiting_for
+_LAST = "_tfdp_exchanged_last"  # of a graph: the operation by which its last exchange is made
+_INSIDE = "_tfdp_exchanges_inside"  # of a graph: whether there are any, in functions that it calls, too
+_EXCHANGES = ("PyFunc", "EagerPyFunc", "CollectiveReduceV2", "CollectiveGatherV2")
+# Operations that call functions, and the attributes in which these are.
+_CALLS = {
+    **dict.fromkeys(("PartitionedCall", "StatefulPartitionedCall"), ("f",)),
+    **dict.fromkeys(("If", "StatelessIf"), ("then_branch", "else_branch")),
+    **dict.fromkeys(("Case", "StatelessCase"), ("branches",)),
+    **dict.fromkeys(("While", "StatelessWhile"), ("cond", "body")),
+}
 
-_LAST = "_tfdp_exchanged_last"  # of a graph: what its last exchange gave, of those that were kept in order
-_INSIDE = "_tfdp_exchanges_inside"  # of a graph: whether there are any, in functions of it too
-_WITHIN = "_tfdp_exchanges_within"  # of a graph: whether there are any in functions of it
-_WRAPPER = "cflow_gradient_wrapper"  # the graph around those that a tape records
-# What TensorFlow calls the graphs of branches and loops. Those of their gradients begin with "_".
-_PARTS = ("CondBranchFuncGraph", "WhileBodyFuncGraph", "WhileCondFuncGraph")
 
+def keep_in_order() -> None:
+    """From now on all exchanges that are built into graphs are kept in order. TensorFlow has nothing public for it.
 
-def in_order(exchange: Callable[[], Sequence[Tensor]]) -> list[Tensor]:
-    """What an exchange gives; in a graph it comes after those that were made there so before.
-
-    TensorFlow keeps stateful operations in the order of a function's text, but not those of the gradients of one that a
-    tape outside has recorded: these are made in the same order on all ranks, and would run in any. Nor does what is in
-    a loop or branch wait for what is before it, unless it needs it.
+    Once is enough: what has been kept so does no harm to another job.
     """
-    graph = None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
-    with tf.control_dependencies(getattr(graph, _LAST, ())), waiting_for(_outside(graph)):
-        found = list(exchange())
-    if graph is not None:
-        setattr(graph, _LAST, tuple(found))
-    while graph is not None:
-        setattr(graph, _INSIDE, True)
-        graph = getattr(graph, "outer_graph", None)
-        if graph is not None:
-            setattr(graph, _WITHIN, True)
-    return found
+    if not hasattr(keep_in_order, _INSIDE):
+        setattr(keep_in_order, _INSIDE, True)
+        _chain_operations()
+        _keep_functions_apart()
+        _take_turns()
 
 
-def _outside(graph: Any) -> Sequence[Tensor]:
-    """What a loop's or branch's first exchange waits for."""
-    if graph is None or hasattr(graph, _LAST):
-        return ()
-    while type(graph).__name__ in _PARTS or _WRAPPER in getattr(graph, "name", ""):
-        graph = graph.outer_graph
-        found = getattr(graph, _LAST, ())
-        if found:
-            with graph.as_default():
-                return [first(found[0])]
-    return ()
+def _chain_operations() -> None:
+    """Each operation that makes exchanges waits for the one before it in the same graph."""
+    graph = tf.Graph
+    original = graph._create_op_internal
+
+    @functools.wraps(original)
+    def create(self: Any, op_type: str, *arguments: Any, **options: Any) -> Any:
+        made = original(self, op_type, *arguments, **options)
+        if op_type in _EXCHANGES or any(getattr(each, _INSIDE, False) for each in _called(made)):
+            last = getattr(self, _LAST, None)
+            if last is not None:
+                made._add_control_input(last)
+            setattr(self, _LAST, made)
+            setattr(self, _INSIDE, True)
+        return made
+
+    graph._create_op_internal = create
 
 
-def first(tensor: Tensor) -> Tensor:
-    """The first element, shape `[1]`, or none, shape `[0]`: enough to wait for."""
-    return tf.reshape(tensor, [-1])[:1]
+def _called(operation: Any) -> Iterator[Any]:
+    """The graphs of the functions that an operation calls, of those that were built here."""
+    for attribute in _CALLS.get(operation.type, ()):
+        given = operation.get_attr(attribute)
+        for each in given if isinstance(given, list) else [given]:
+            function = operation.graph._get_function(each.name)
+            yield getattr(function, "graph", None)
 
 
-def has_inner_exchanges() -> bool:
-    """Whether loops, branches or functions in the graph that is built make exchanges."""
-    return not tf.executing_eagerly() and hasattr(tf.compat.v1.get_default_graph(), _WITHIN)
+def _keep_functions_apart() -> None:
+    """A function with exchanges is not put in the place of its calls: what is in it would not wait as these do."""
+    from tensorflow.core.framework import attr_value_pb2
+    from tensorflow.python.eager.polymorphic_function import atomic_function
+
+    original = atomic_function.from_func_graph
+
+    @functools.wraps(original)
+    def from_func_graph(name: Any, graph: Any, attrs: Any, *arguments: Any, **options: Any) -> Any:
+        if getattr(graph, _INSIDE, False):
+            attrs = {**attrs, "_noinline": attr_value_pb2.AttrValue(b=True)}
+        return original(name, graph, attrs, *arguments, **options)
+
+    atomic_function.from_func_graph = from_func_graph
 
 
-def keep_loops_in_order() -> None:
-    """From now on a loop with exchanges takes one turn after the other, of which TensorFlow may otherwise take ten at a
-    time. Nothing public tells what is in a loop that a function has written as Python."""
+def _take_turns() -> None:
+    """A loop with exchanges takes one turn after the other, of which TensorFlow may otherwise take ten at a time."""
     from tensorflow.python.ops import while_v2
 
     original = while_v2._build_while_op

@@ -60,8 +60,8 @@ class _Process:
 _process = _Process()
 
 
-def join(options: Options, follow: Callable[[], None]) -> None:
-    """What `dp.init` does; `follow` sees to it that variables start with rank 0's values, once the job is joined."""
+def join(options: Options, hook: Callable[[], None]) -> None:
+    """What `dp.init` does; `hook` changes what TensorFlow does in a job of several, once that is joined."""
     with _process.lock:
         if _process.job is not None and _process.pid == os.getpid():
             for name, value in _process.options._asdict().items():
@@ -77,8 +77,7 @@ def join(options: Options, follow: Callable[[], None]) -> None:
             _seed_common(job.seed)
             if job.topology.rank == 1:  # it speaks for all that are not rank 0
                 watch_writers()
-            if options.same_start:
-                _follow_root(follow)
+            _changed_by(hook)
 
 
 def shutdown() -> None:
@@ -176,9 +175,9 @@ def _train_together() -> None:
         hook.remove()
 
 
-def _follow_root(follow: Callable[[], None]) -> None:
+def _changed_by(hook: Callable[[], None]) -> None:
     try:
-        follow()
+        hook()
     except BaseException:
         # Whoever catches this and goes on must not do so with ranks that start differently.
         _process.job, _process.closed = None, True

@@ -10,7 +10,6 @@ from ..store import Store
 from ._arena import DEFAULT_BYTES, FINISHED, Arena
 from ._protocol import Label, Tensor, Transport
 from .solo import Solo
-from .waiting import waiting_for
 
 __all__ = [
     "DEFAULT_BYTES",
@@ -23,7 +22,6 @@ __all__ = [
     "Transport",
     "choose",
     "connect",
-    "waiting_for",
 ]
 
 VARIABLE = "TFDP_TRANSPORT"

@@ -18,7 +18,6 @@ from ._call import Call
 from ._keys import GROUP, Keys
 from ._lane import Lane
 from ._protocol import Label, Tensor
-from .waiting import awaited
 
 # A ring over TCP is fastest in pieces that stay in a core's cache; NCCL cuts what it gets into pieces itself.
 _BUCKET_BYTES = {"ring": 2**22, "nccl": 2**26}
@@ -238,7 +237,7 @@ def _in_python(
 
     with tf.control_dependencies(after), tf.device("CPU:0"):
         asked = [tf.shape(each) for each, shape in zip(tensors, shapes, strict=True) if shape is None]
-        found = tf.numpy_function(with_shapes, [*asked, *awaited()], [dtype for dtype, _ in results], stateful=True)
+        found = tf.numpy_function(with_shapes, asked, [dtype for dtype, _ in results], stateful=True)
     for each, (_, shape) in zip(found, results, strict=True):
         each.set_shape(shape)
     return list(found)

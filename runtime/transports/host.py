@@ -9,7 +9,6 @@ import tensorflow as tf
 from ..foundation import ReduceOp
 from ._protocol import Label, Tensor
 from ._reduce import Array
-from .waiting import awaited
 
 
 class Wire(Protocol):
@@ -76,10 +75,7 @@ def _run(
     if tf.executing_eagerly():
         return [tf.convert_to_tensor(array) for array in on_arrays(*map(_array, tensors))]
 
-    def waited(*arrays: Any) -> list[Array]:
-        return on_arrays(*arrays[: len(tensors)])
-
-    outputs = tf.numpy_function(waited, [*tensors, *awaited()], [dtype for dtype, _ in results], stateful=True)
+    outputs = tf.numpy_function(on_arrays, tensors, [dtype for dtype, _ in results], stateful=True)
     for output, (_, shape) in zip(outputs, results, strict=True):
         output.set_shape(shape)
     return list(outputs)

@@ -135,6 +135,36 @@ def case_several_collectives_in_a_function_keep_their_order():
         assert (three.numpy(), x.numpy()) == (dp.size() - 1, total + 10 * dp.size())
 
 
+def case_calls_of_a_function_keep_their_order():
+    """And so do those of its gradient. Nothing else ties them to one another, and some have to wait on some ranks."""
+    weights = tf.Variable(tf.eye(100))
+
+    @tf.function
+    def summed(x):
+        return dp.allreduce(x @ weights, dp.Sum, name="one")
+
+    def late(x):
+        for _ in range(50):
+            x = tf.tanh(x @ x)
+        return x * 0
+
+    @tf.function
+    def series(x):
+        found, target = [], 0.0
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            for number in range(1, 5):
+                waits = number % 2 == dp.rank() % 2
+                found.append(summed(number * x + (late(x) if waits else 0.0)))
+                target += number * tf.reduce_sum(found[-1])
+        return found, tape.gradient(target, x)
+
+    for _ in range(5):
+        found, gradient = series(tf.ones([100, 100]))
+        assert [float(each[0, 0]) for each in found] == [number * dp.size() for number in range(1, 5)]
+        assert np.all(gradient.numpy() == dp.size() * sum(number**2 for number in range(1, 5))), gradient
+
+
 def case_rows_are_gathered_whatever_their_numbers():
     for dtype in (*DTYPES, tf.bool, tf.uint8, tf.complex64):
         for call in (dp.allgather, tf.function(dp.allgather)):

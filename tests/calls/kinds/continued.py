@@ -164,6 +164,39 @@ def what_is_between_two_models_is_used_as_well():
         yield [*things, kept], loss
 
 
+@kind(sample=True)
+def function_that_calls_a_model_and_is_called_several_times():
+    """Its exchanges are those of each call; of an attack by gradients, too, which is a loop of such calls."""
+    models = chain()
+    first, second, third = models.models
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 8], tf.float64)])
+    def forward(x):
+        return first(x, training=True)
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 8], tf.float64)] * 2)
+    def attacked(x, y):
+        found = x
+        for _ in range(2):
+            with tf.GradientTape() as tape:
+                tape.watch(found)
+                loss = square(third(second(first(found))), y)
+            found += 0.1 * tf.sign(tape.gradient(loss, found))
+        return found
+
+    def step(x, y):
+        changed = attacked(x, y)
+        with tf.GradientTape() as tape:
+            one, two, three = forward(x), forward(y), forward(x * y)
+            loss = square(third(one), y) + tf.reduce_mean(tf.abs(two - 2 * x))
+            loss += square(second(three) * one, x) + square(third(forward(changed)), y)
+        models.apply(tape.gradient(loss, models.weights))
+        return loss
+
+    yield from models.steps(step)
+    yield from models.steps(step, signature=False)
+
+
 @kind
 def models_in_branches_and_loops():
     """What one has given before enters another inside."""
