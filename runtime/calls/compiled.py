@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import sys
+import types
 from typing import Any
 
 import tensorflow as tf
@@ -34,8 +35,7 @@ def watch_functions() -> None:
                 vars(self)[_STATELESS] = True
             return original(self, *arguments, **options)
         if guard.now() is not None and not tf.config.functions_run_eagerly():
-            internal = tf.__internal__.autograph  # into the function, whose operations are seen one by one
-            return internal.tf_convert(self._python_function, internal.control_status_ctx())(*arguments, **options)
+            return _entered(self)(*arguments, **options)
         if tf.config.functions_run_eagerly():
             here.compiled(_STATELESS in vars(self))
             return original(self, *arguments, **options)
@@ -50,6 +50,20 @@ def watch_functions() -> None:
         return original(found, *arguments, **options)
 
     function.__call__ = called
+
+
+def _entered(function: Any) -> Any:
+    """The Python of a `tf.function`, whose operations are seen one by one; of a method with its object, to which
+    TensorFlow has tied it by a decorator that AutoGraph takes off."""
+    from tensorflow.python.util import tf_decorator
+
+    python = function._python_function
+    plain = tf_decorator.unwrap(python)[1]
+    instance = getattr(getattr(plain, "__self__", None), "target", None)
+    if instance is not None:
+        python = types.MethodType(plain.__func__, instance)
+    internal = tf.__internal__.autograph
+    return internal.tf_convert(python, internal.control_status_ctx()) if function._autograph else python
 
 
 def _keeps_no_state() -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from ..collective import is_recording
-from ..foundation import Min
+from ..foundation import Min, TfdpError, call_site
 from ..framework import unrecorded
 from ..job import current, mix
 from ..transports import Label
@@ -19,7 +19,7 @@ from . import carried, forward_mode, gathering, nets, own_sources, pfor, report,
 from .examples import is_tensor, kind_of
 from .guard import Code, guarded
 from .kept import Kept
-from .look import Call, Found, is_possible, look
+from .look import Call, Found, LeftBehindError, is_possible, look
 from .own_sight import Own
 from .rows import Split, divided, every, length, own, shared
 
@@ -145,7 +145,10 @@ def _looked_at(callee: Callee, given: _Given) -> Found | None:
         kept = callee.kept()
         if not is_possible(kept):
             return None
-        found = known[kind] = _agreed(_look(callee, given, kept), callee)
+        try:
+            found = known[kind] = _agreed(_look(callee, given, kept), callee)
+        except LeftBehindError as error:
+            raise TfdpError(f"{callee.name}, called at {call_site()}, or a layer in it, {error}") from error
         if found.captures and not found.reason:
             report.captures(callee.name)
     return found

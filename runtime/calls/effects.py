@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import random
 import re
 import types
 import weakref
@@ -16,15 +17,15 @@ import tensorflow as tf
 
 from ..foundation import is_users
 from ..keras import PACKAGES
-from .names import Contents, Numbers, Restored, of_attributes, of_class, of_function, of_generator, of_globals
-from .reach import GENERATORS, NAMESPACES, is_of_users, named, reached
+from .names import Contents, Numbers, Restored, of_attributes, of_class, of_function, of_globals
+from .reach import GENERATORS, NAMESPACES, closed_over, instructions, is_of_users, named, reached
 
 _FRAMEWORKS = ("_thread", "numpy", "tensorflow", "tfdp", *PACKAGES)
 # Of Python's own modules those in which nothing can be changed, or whose state a look puts back.
 _STATELESS = frozenset(
     """
     _operator abc builtins collections contextlib copy dataclasses enum functools inspect itertools math numbers
-    operator random re string types typing typing_extensions warnings weakref
+    operator re string types typing typing_extensions warnings weakref
     """.split()  # noqa: SIM905 - a list of words
 )
 _REACHING = frozenset(("__import__", "eval", "exec", "globals", "input", "locals", "next", "open", "vars"))
@@ -50,6 +51,9 @@ _PLAIN = (
     types.WrapperDescriptorType,
     weakref.ReferenceType,
 )
+_DRAWS = "draws numbers in Python, as a look at it would, too"
+_DRAWING = ("random", "numpy.random", "numpy.random.mtrand")
+_BETWEEN = ("CACHE", "EXTENDED_ARG", "PRECALL", "PUSH_NULL")
 _WRAPPERS = (classmethod, functools.partial, property, staticmethod, types.MethodType)
 
 
@@ -77,7 +81,7 @@ def _known(thing: Any, seen: set[int]) -> Sequence[Restored] | str:
             [Numbers(thing)] if thing.dtype != object else "uses an array of objects, which a look at it might change"
         )
     if isinstance(thing, GENERATORS):
-        return [of_generator(thing)]
+        return _DRAWS
     if isinstance(thing, types.ModuleType):
         return _of_module(thing)
     if hasattr(thing, "__code__"):
@@ -116,17 +120,37 @@ def _is_of_python(cls: type) -> bool:
 def _of_module(module: types.ModuleType) -> Sequence[Restored] | str:
     if is_of_users(module):
         return [of_globals(vars(module))]
+    if module in (random, np.random):
+        return _DRAWS
     return [] if _is_foreign(module.__name__) else f"uses the module {module.__name__}, which may keep a state"
 
 
 def _of_function(function: Any, seen: set[int]) -> Sequence[Restored] | str:
     if not is_users(function.__code__.co_filename):
         module = str(function.__globals__.get("__name__"))  # not what a wrapper says it is
+        if module in _DRAWING:
+            return _DRAWS
         return [] if _is_foreign(module) else f"calls {function.__name__} of {module}, which may keep a state"
+    if _may_draw(function):
+        return _DRAWS
     reaching = sorted(_REACHING & named(function.__code__))
     if reaching:
         return f"calls {reaching[0]}, which a look at it might make a difference to"
     return list(of_function(function, seen))
+
+
+def _may_draw(function: Any) -> bool:
+    """Whether it asks for `random` of what is NumPy, or may be."""
+    of: Any = None  # what was loaded last
+    for each in instructions(function.__code__):
+        if each.opname in ("LOAD_ATTR", "LOAD_METHOD") and each.argval == "random" and (of is None or of is np):
+            return True
+        if each.opname == "IMPORT_NAME" and each.argval in _DRAWING:
+            return True
+        if each.opname not in _BETWEEN:
+            held = function.__globals__ if each.opname == "LOAD_GLOBAL" else closed_over(function)
+            of = held.get(each.argval) if each.opname in ("LOAD_GLOBAL", "LOAD_DEREF") else None
+    return False
 
 
 def _of_class(cls: type) -> Sequence[Restored] | str:

@@ -14,7 +14,6 @@ from ..start import live_generators, live_variables
 from . import division, guard
 from .effects import of_code
 from .kept import Kept
-from .names import of_generators
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -68,4 +67,4 @@ def _owner(function: Any) -> Any:
 def _kept(function: Any) -> Kept:
     variables, generators = ([raw(each) for each in found] for found in (live_variables(), live_generators()))
     before, refused = of_code(function)
-    return Kept(variables, [*variables, *generators], [*before, *of_generators()], generators, refused)
+    return Kept(variables, [*variables, *generators], before, generators, refused)

@@ -128,6 +128,22 @@ def watch_graphs() -> None:
         return control(self, control_inputs)
 
     graph.capture, graph.control_dependencies = captured, controlled
+    _watch_outputs()
+
+
+def _watch_outputs() -> None:
+    """What a function gives is asked for as well, where nothing in it takes that: so it is with gradients."""
+    from tensorflow.python.eager.polymorphic_function import atomic_function
+
+    original = atomic_function.from_func_graph
+
+    @functools.wraps(original)
+    def from_func_graph(name: Any, graph: Any, *arguments: Any, **options: Any) -> Any:
+        for each in graph.outputs:
+            _ask(each)
+        return original(name, graph, *arguments, **options)
+
+    atomic_function.from_func_graph = from_func_graph
 
 
 def _ask(tensor: Any) -> None:

@@ -250,6 +250,8 @@ def drawn(draw: Draw) -> Any:
     with guard.paused():
         found = _eagerly(here, draw, entries or [], guard.eager) if guard.eager and draw.has_state else here.drawn(draw)
         found = found if sizes.are_fixed(entries) else _hidden(found)
+        if entries:
+            found.set_shape([None, *(each if isinstance(each, int) else None for each in entries[1:])])
     if isinstance(first, Count):
         guard.mark(found, first.times)
     return found

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from .names import Drawing, Restored, put_back
+from .names import Restored, put_back
 
 
 class Kept(NamedTuple):
-    """What a look may change, and puts back: variables, attributes, generators; and which variables a call may write.
+    """What a look may change, and puts back: variables, attributes of objects; and which variables a call may write.
 
     needed: variables that must have values for it. Those that a `tf.function` makes get them after its first trace.
     refused: why no look can be taken, or "".
@@ -25,15 +25,17 @@ class Kept(NamedTuple):
     refused: str = ""
 
 
-def has_drawn(kept: Kept) -> bool:
-    """Whether numbers have been drawn in Python since."""
-    return any(isinstance(each, Drawing) and each.has_drawn() for each in kept.before)
-
-
 @contextlib.contextmanager
 def as_before(kept: Kept) -> Iterator[list[Any]]:
-    """Written variables, attributes and generators are put back; handles of what was written go into the list it
-    gives."""
+    """Written variables and attributes are put back; handles of what was written go into the list it gives.
+
+    And TensorFlow's eager generator, which has no public state. Python's and NumPy's may be drawn from by other threads
+    in the meantime, which read data; no code that a look runs does so.
+    """
+    from tensorflow.python.eager import context
+
+    drawn = getattr(context.context(), "_rng", None)  # there is none before a seed is set
+    state = None if drawn is None else drawn.getstate()
     values = {id(each.handle): (each, tf.identity(tf.convert_to_tensor(each))) for each in kept.variables}
     eagerly = tf.config.functions_run_eagerly()
     tf.config.run_functions_eagerly(True)
@@ -46,3 +48,5 @@ def as_before(kept: Kept) -> Iterator[list[Any]]:
             if handle in values:
                 values[handle][0].assign(values[handle][1])
         put_back(kept.before)
+        if drawn is not None:
+            drawn.setstate(state)

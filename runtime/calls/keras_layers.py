@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import importlib
 import sys
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -21,7 +22,7 @@ from .effects import of_code
 from .examples import kind_of
 from .kept import Kept
 from .keras_losses import hook_losses
-from .names import of_generators, of_objects
+from .names import of_objects
 from .sight import Moments
 
 _hooked: set[str] = set()
@@ -52,15 +53,20 @@ def _hook_calls(layer: Any) -> None:
     # With the name of Keras' module, from which AutoGraph knows that it is not to be compiled.
     @functools.wraps(original)
     def called(self: Any, *arguments: Any, **options: Any) -> Any:
-        if sight.now() is not None:
+        here = sight.now()
+        if here is not None:
+            if not getattr(self, "built", True):
+                here.refuse(f"makes the variables of {_name(self)}")
             if guard.now() is None or own_code.other_code(self):
                 return original(self, *arguments, **options)
             call, structure = functools.partial(original, self), (arguments, options)
             nested = functools.partial(_nested, self, call, structure)
             return guard.of_layer(nested, lambda: call(*arguments, **options), structure)
-        if not getattr(self, "built", False):  # it makes its variables, and may not know its sizes before
+        if not _is_built(self):  # it makes its variables, and may not know its sizes before
             with sight.undivided():
-                return original(self, *arguments, **options)
+                results = original(self, *arguments, **options)
+            _left_unbuilt[self] = _unbuilt(self)
+            return results
         if not division.is_due():
             return original(self, *arguments, **options)
         code = own_code.code(self)
@@ -83,6 +89,20 @@ def _hook_calls(layer: Any) -> None:
         return add_loss(self, *arguments, **options)
 
     owner.__call__, layer.add_loss = called, added
+
+
+# Layers with those of their parts that their last whole call has not come to.
+_left_unbuilt: weakref.WeakKeyDictionary[Any, frozenset[int]] = weakref.WeakKeyDictionary()
+
+
+def _is_built(layer: Any) -> bool:
+    """Whether it has made its variables, and so have those of its parts that its calls come to, as far as one has
+    shown."""
+    return bool(getattr(layer, "built", False)) and _unbuilt(layer) <= _left_unbuilt.get(layer, frozenset())
+
+
+def _unbuilt(layer: Any) -> frozenset[int]:
+    return frozenset(id(each) for each in layer._flatten_layers() if not getattr(each, "built", True))
 
 
 def _is_atom(given: Any, layer: Any) -> bool:
@@ -111,7 +131,7 @@ def _kept(layer: Any, *, is_other: bool) -> Kept:
     normalizing = (each for each in objects if any(cls.__name__ in _NORMALIZING for cls in type(each).__mro__))
     writable += [raw(variable) for each in normalizing for variable in each.non_trainable_variables]
     beside, refused = of_code(*own_code.held(layer)) if is_other else ([], "")
-    return Kept(needed, list(variables.values()), [*of_objects(objects), *beside, *of_generators()], writable, refused)
+    return Kept(needed, list(variables.values()), [*of_objects(objects), *beside], writable, refused)
 
 
 _NORMALIZING = ("BatchNormalization", "BatchNormalizationBase")

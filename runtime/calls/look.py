@@ -21,7 +21,7 @@ from ..job import current
 from . import examples
 from .entropy import unspent
 from .guard import Code
-from .kept import Kept, as_before, has_drawn
+from .kept import Kept, as_before
 from .look_sights import Again, Part, Whole, pattern
 from .names import put_back
 from .observed import Observer, observed, refuse_recorded
@@ -38,9 +38,13 @@ _CANCELLED = 3e-6  # of what is computed with; times the limit, some units in th
 _LEAST = 1e-2  # of the largest gradient: what is smaller has the rounding of that
 _PLAIN = (bool, int, float, str, bytes, tuple)
 _LEFT = (
-    "a layer or function leaves a tensor in a list, a global or the like when it is called, from where a look at it "
-    "cannot take it back. Give the tensor back as a result, or keep it in an attribute of the layer"
+    "leaves a tensor in a list, a global or the like when it is called, from where a look at it cannot take it back. "
+    "Give the tensor back as a result, or keep it in an attribute of the layer"
 )
+
+
+class LeftBehindError(TfdpError):
+    """A look has left a tensor where the script may come to it."""
 
 
 class Found(NamedTuple):
@@ -147,8 +151,6 @@ def _looked(asked: _Asked, unknown: int) -> tuple[Found, Trial | None]:
     outside: list[Any] = []
     with _looking(), unspent(), tf.init_scope(), unrecorded(), as_before(kept) as handles:
         trial = code and tried(code, call, structure, by_rows, eagerly=eagerly, writable=kept.writable)
-        if trial is not None and eagerly and has_drawn(kept):
-            raise Undivided("draws numbers in Python, by which it may do otherwise in its next call")
         put_back(kept.before)
         first, *others = examples.of(structure, by_rows, unknown)
         rounding = Rounding()
@@ -248,7 +250,7 @@ class _Look:
         if any(id(each) not in held for each in self.observer.left()):
             put_back(self._kept.before)
             if any(id(each) not in held for each in self.observer.left()):
-                raise TfdpError(_LEFT)
+                raise LeftBehindError(_LEFT)
             raise Undivided("leaves a tensor in an attribute, a list or the like")
         return results, self._changed()
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import copy
 import functools
-import random
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
@@ -146,74 +144,6 @@ class Numbers:
         """It has again the numbers that it had."""
         if self.changed():
             self._array[...] = self._before
-
-
-class Drawing:
-    """A generator of random numbers, of which a look may draw."""
-
-    are_scripts = False
-
-    def __init__(self, read: Callable[[], Any], write: Callable[[Any], None]) -> None:
-        """`read` gives its state, `write` takes one."""
-        self._read, self._write = read, write
-        self._before = copy.deepcopy(read())
-
-    def changed(self) -> dict[str, Any]:
-        """Nothing: that it has drawn is no name's new value."""
-        return {}
-
-    def has_drawn(self) -> bool:
-        """Whether it would draw other numbers than before."""
-        return not _is_equal(self._before, self._read())
-
-    def put_back(self) -> None:
-        """It draws again what it would have drawn."""
-        if self.has_drawn():
-            self._write(copy.deepcopy(self._before))
-
-
-def of_generator(found: Any) -> Drawing:
-    """A generator of Python's or NumPy's."""
-    if isinstance(found, random.Random):
-        return Drawing(found.getstate, found.setstate)
-    if isinstance(found, np.random.RandomState):
-        return Drawing(found.get_state, found.set_state)
-    bits = found.bit_generator
-    return Drawing(lambda: bits.state, functools.partial(setattr, bits, "state"))
-
-
-def of_generators() -> list[Drawing]:
-    """Those that Python's and NumPy's functions draw from, and by which TensorFlow seeds what it draws eagerly."""
-    from tensorflow.python.eager import context
-
-    drawn = getattr(context.context(), "_rng", None)  # nothing public; there is none before a seed is set
-    eager = [] if drawn is None else [Eagerly(drawn.getstate, drawn.setstate)]
-    return [
-        Drawing(random.getstate, random.setstate),
-        Drawing(np.random.get_state, np.random.set_state),
-        *eager,
-    ]
-
-
-class Eagerly(Drawing):
-    """TensorFlow's own: what it draws is each worker's rows of the whole draw."""
-
-    def has_drawn(self) -> bool:
-        """Python has not been given its numbers."""
-        return False
-
-    def put_back(self) -> None:
-        """It draws again what it would have drawn."""
-        self._write(copy.deepcopy(self._before))
-
-
-def _is_equal(one: Any, other: Any) -> bool:
-    """Whether two states of a generator are the same: numbers and arrays in dictionaries and tuples."""
-    if isinstance(one, dict):
-        return one.keys() == other.keys() and all(_is_equal(one[key], other[key]) for key in one)
-    if isinstance(one, tuple):
-        return len(one) == len(other) and all(map(_is_equal, one, other))
-    return bool(np.all(one == other))
 
 
 def _writer(held: dict[str, Any]) -> Callable[[str, Any], None]:

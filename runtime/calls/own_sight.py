@@ -49,7 +49,7 @@ class Own:
             if size % self._split.own:
                 self.refuse(f"makes {size} rows of {self._split.own}")
             return size // self._split.own
-        return size // self._split.own
+        return size // tf.maximum(self._split.own, 1)  # a batch may have no rows
 
     def normalised(self, values: Tensor, weights: Tensor | None, axes: list[int], *, live: bool) -> Moments:
         """In one exchange: those of each worker's rows, combined by the formula of Chan, Golub and LeVeque (1979).

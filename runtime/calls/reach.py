@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dis
 import functools
 import itertools
 import random
@@ -22,7 +23,7 @@ GENERATORS = (np.random.Generator, np.random.RandomState, random.Random)
 
 def reached(*things: Any) -> Iterator[Any]:
     """Functions and objects, and all that they can come to, each once. Of large containers some, of frameworks' objects
-    nothing."""
+    nothing. What makes objects of a class is come to where the class is named, and not by what is made already."""
     waiting, seen = list(things), set()
     while waiting:
         thing = waiting.pop()
@@ -30,7 +31,9 @@ def reached(*things: Any) -> Iterator[Any]:
             continue
         seen.add(id(thing))
         yield thing
-        waiting += _beside(thing)
+        found = _beside(thing)
+        waiting += found
+        waiting += [each for cls in found if cls is not type(thing) for each in _initializers(cls)]
 
 
 def is_of_users(thing: Any) -> bool:
@@ -77,13 +80,20 @@ def _beside(thing: Any) -> list[Any]:
 
 def public(cls: type) -> dict[str, Any]:
     """What a class of the script's own holds, methods included."""
-    kept = ("__call__", "__init__")
-    return {name: each for name, each in vars(cls).items() if not name.startswith("__") or name in kept}
+    return {name: each for name, each in vars(cls).items() if not name.startswith("__") or name == "__call__"}
+
+
+def _initializers(thing: Any) -> list[Any]:
+    """What makes objects of a class of the script's own."""
+    if not isinstance(thing, type) or not is_of_users(thing):
+        return []
+    return [vars(cls)["__init__"] for cls in thing.__mro__ if is_of_users(cls) and "__init__" in vars(cls)]
 
 
 def _of_function(function: Any, code: CodeType) -> list[Any]:
     names = named(code)
-    held = [function.__globals__[name] for name in names if name in function.__globals__]
+    asked = {each.argval for each in instructions(code) if each.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+    held = [function.__globals__[name] for name in asked if name in function.__globals__]
     modules = [each for each in held if isinstance(each, ModuleType) and is_of_users(each)]
     held += [vars(each)[name] for each in modules for name in names if name in vars(each)]
     defaults = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
@@ -92,13 +102,21 @@ def _of_function(function: Any, code: CodeType) -> list[Any]:
 
 def named(code: CodeType) -> set[str]:
     """All names of globals and attributes in a function's code, and in that of functions within."""
-    names: set[str] = set()
-    codes = [code]
-    while codes:
-        each = codes.pop()
-        names.update(each.co_names)
-        codes += [inner for inner in each.co_consts if isinstance(inner, CodeType)]
-    return names
+    return {name for each in _codes(code) for name in each.co_names}
+
+
+def instructions(code: CodeType) -> Iterator[dis.Instruction]:
+    """What a function does, and functions within, step by step."""
+    for each in _codes(code):
+        yield from dis.get_instructions(each)
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    waiting = [code]
+    while waiting:
+        each = waiting.pop()
+        yield each
+        waiting += [inner for inner in each.co_consts if isinstance(inner, CodeType)]
 
 
 def closed_over(function: Any) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from .errors import (
     TopologyError,
     TransportError,
 )
+from .gist import gist
 from .gpus import pin
 from .ops import Average, Max, Min, Product, ReduceOp, Sum
 from .places import Ordinals, say_once
@@ -45,6 +46,7 @@ __all__ = [
     "TopologyError",
     "TransportError",
     "call_site",
+    "gist",
     "is_generated",
     "is_users",
     "pin",

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from ..foundation import gist
 from . import startup
 
 _OWN = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
@@ -26,8 +27,6 @@ _CHAINED = (
 )
 _RAISED = re.compile(rb"[A-Za-z_][\w.<>]*(?:: .*)?")
 _NODE = re.compile(rb"\t \[\[.*\]\].*")
-# How a line of a TensorFlow error begins that tells of a Python error inside a graph.
-_NAMED = re.compile(rb"\w+(?:Error|Aborted|Exception|Interrupt|Timeout): ")
 _MODULE = re.compile(rb"^(?:\w+\.)+(?=\w)")
 _INSTALLED = re.compile(r"/(?:site|dist)-packages/([\w.-]+)")
 _PYTHON = re.compile(r"/lib(?:64)?/python3\.\d+/|^<frozen ")
@@ -122,12 +121,13 @@ def folded(lines: Sequence[bytes]) -> list[bytes]:
 
 
 def raised(lines: Sequence[bytes]) -> str:
-    """Kind and message of the exception of a traceback, in one line; of one that TensorFlow has wrapped, its own."""
-    said = [line for line in _outer(last(lines)[1:]) if line and not line.startswith(b" ")]
-    if not said:
+    """Kind and message of the exception of a traceback, in one line; of one that a library has wrapped, its own."""
+    said = _outer(last(lines)[1:])
+    begin = next((at for at, line in enumerate(said) if line and not line.startswith(b" ")), None)
+    if begin is None:
         return ""
-    wrapped = next((line for line in said[1:] if _NAMED.match(line)), said[0])
-    return _MODULE.sub(b"", wrapped).decode("utf-8", "replace")[:_TEXT]
+    text = b"\n".join([_MODULE.sub(b"", said[begin]), *said[begin + 1 :]])
+    return gist(text.decode("utf-8", "replace"))[:_TEXT]
 
 
 def last(lines: Sequence[bytes]) -> Sequence[bytes]:

@@ -1,20 +1,17 @@
 """How a rank ends that fails, or that another rank's failure ends: with words, and at once for the others."""
 
 import os
-import re
 import signal
 import sys
 import threading
 from traceback import format_exception_only
 from types import FrameType, TracebackType
 
-from ..foundation import JobAborted, is_users, site_of
+from ..foundation import JobAborted, gist, is_users, site_of
 from .client import SocketStore
 
 _TEXT = 300
 _WHOLE_TEXT = 2**20
-# How a line of a TensorFlow error begins that tells of a Python error inside a graph.
-_NAMED = re.compile(r"\w+(Error|Aborted|Exception|Timeout): ")
 
 
 def speak_at_the_end(store: SocketStore, rank: int) -> None:
@@ -58,10 +55,8 @@ class _LastWords:
 
 
 def _said(kind: type[BaseException], error: BaseException) -> str:
-    """Kind and text of an error in one line; of one that TensorFlow has wrapped, its own."""
-    first, *more = str(error).splitlines() or [""]
-    wrapped = next((line for line in more if _NAMED.match(line)), None)
-    return (wrapped or f"{kind.__name__}: {first}")[:_TEXT]
+    """Kind and text of an error in one line; of one that a library has wrapped, its own."""
+    return gist(f"{kind.__name__}: {error}")[:_TEXT]
 
 
 def _raised_at(traceback: TracebackType | None) -> str:

@@ -198,6 +198,48 @@ def function_that_calls_a_model_and_is_called_several_times():
 
 
 @kind
+def functions_one_after_the_other_under_an_eager_tape():
+    """The gradient of one is what a function gives, and nothing in that function takes it."""
+    models = chain()
+    first, second, third = models.models
+    body, head = tf.function(lambda x: second(first(x, training=True), training=True)), tf.function(third)
+
+    def step(x, y):
+        with tf.GradientTape() as tape:
+            loss = square(head(body(x)), y)
+        models.apply(tape.gradient(loss, models.weights))
+        return loss
+
+    x, y = examples(30, 8, 8)
+    for count in (8, 7, 8):
+        loss = step(*some(count, x, y))
+        yield [*models.models, models.optimizer], loss
+
+
+@kind(sample=True)
+def models_of_rows_that_are_chosen_and_may_be_none():
+    models = chain()
+    first, second, third = models.models
+
+    def step(x, y):
+        with tf.GradientTape() as tape:
+            chosen = x[:, 0] > 0.5
+            some_x, some_y = tf.boolean_mask(x, chosen), tf.boolean_mask(y, chosen)
+            difference = second(first(some_x), training=True) - some_y
+            count = tf.cast(tf.shape(some_x)[0], x.dtype)
+            loss = tf.reduce_sum(difference**2) / tf.maximum(count, 1.0) + square(third(first(x)), y)
+        models.apply(tape.gradient(loss, models.weights))
+        return loss
+
+    x, y = examples(30, 8, 8)
+    step = tf.function(step, input_signature=[tf.TensorSpec([None, 8], tf.float64)] * 2)
+    for number in (0.0, 2.0, -2.0):
+        rows, wanted = some(8, x, y)
+        loss = step(rows + number * tf.one_hot(0, 8, dtype=tf.float64), wanted)
+        yield [*models.models, models.optimizer], loss
+
+
+@kind
 def models_in_branches_and_loops():
     """What one has given before enters another inside."""
     models = chain()

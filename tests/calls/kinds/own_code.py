@@ -73,7 +73,7 @@ class Own(L.Layer):
     def __init__(self, does):
         super().__init__()
         self.does, self.share, self.calls, self.kept = does, 0.0, 0, []
-        self.generator = np.random.default_rng(5)
+        self.generator = np.random.default_rng(5) if does is noisy_by_a_generator else None
         self.dense = L.Dense(6)
 
     def build(self, shape):
@@ -175,15 +175,15 @@ def scaled_by_the_largest_of_the_batch_where_it_is_large():
 class Parts:
     """What a function of raw variables names."""
 
-    def __init__(self):
+    def __init__(self, does):
         numbers = np.random.RandomState(0)
         self.first, self.second = tf.Variable(numbers.randn(6, 6)), tf.Variable(numbers.randn(6, 1))
         self.share, self.calls, self.kept, self.dense = 0.0, 0, [], tf.identity
-        self.generator, self.scale = np.random.default_rng(5), 1.0
+        self.generator, self.scale = np.random.default_rng(5) if does is noisy_by_a_generator else None, 1.0
 
 
 def through_a_function(does, graph=False):
-    parts = Parts()
+    parts = Parts(does)
 
     def net(rows):
         return does(tf.nn.relu(tf.matmul(rows, parts.first)), parts) @ parts.second
@@ -335,6 +335,87 @@ def blocks_left_out_by_chance():
         gradients = tape.gradient(loss, model.trainable_variables)
         optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
         yield [model, optimizer, *(each.generator.state for each in blocks)], loss
+
+
+class Compiled(L.Layer):
+    """What it does is in a method that is a function of TensorFlow's."""
+
+    def __init__(self):
+        super().__init__()
+        self.dense = L.Dense(6, "tanh")
+
+    def build(self, shape):
+        self.dense.build(shape)
+
+    @tf.function
+    def core(self, x, centred):
+        h = self.dense(x)
+        return h - tf.reduce_mean(h, 0) if centred else h
+
+    def call(self, x, centred=False):
+        return x + self.core(x, centred)
+
+
+@kind(divided="partly")
+def methods_that_are_functions():
+    layer, last, optimizer = Compiled(), L.Dense(1), keras.optimizers.SGD(0.1)
+    layer.build((None, 6))
+    last.build((None, 6))
+
+    def step(rows, wanted, centred):
+        return descend(optimizer, [layer, last], lambda: square(last(layer(layer(rows), centred=centred)), wanted))
+
+    compiled = tf.function(step)
+    for number in range(6):
+        loss = (compiled if number > 2 else step)(*some(8, X, Y), number % 3 > 0)
+        yield [layer, last, optimizer], loss
+
+
+class BuiltEarly(keras.Model):
+    """It says that it is built, and its layers make their variables when it is called."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.last, self.unused = L.Dense(6, "tanh"), L.Dense(1), L.Dense(2)
+
+    def build(self, shape):
+        del shape
+        self.built = True
+
+    def call(self, x):
+        h = self.first(x)
+        return self.last(h - tf.reduce_mean(h, 0))
+
+
+@kind(divided="partly")
+def layers_that_are_built_by_the_first_call():
+    for graph in (False, True):
+        model, optimizer = BuiltEarly(), keras.optimizers.SGD(0.1)
+        model.build((None, 6))
+
+        def step(rows, wanted, model=model):
+            with tf.GradientTape() as tape:
+                loss = square(model(rows, training=True), wanted)
+            weights = model.first.weights + model.last.weights
+            for weight, gradient in zip(weights, tape.gradient(loss, weights), strict=True):
+                weight.assign_sub(0.1 * gradient)
+            return loss
+
+        step = tf.function(step) if graph else step
+        for _ in range(3):
+            loss = step(*some(8, X, Y))
+            yield [model.first, model.last, optimizer], loss
+
+
+def several_draws_for_a_row(x, layer):
+    del layer
+    rows = tf.shape(x)[0]
+    return x + tf.reshape(tf.random.normal([2 * rows, 3], dtype=x.dtype), [-1, 6]) / 10
+
+
+@kind
+def draws_of_several_rows_for_each():
+    yield from through_a_layer(several_draws_for_a_row, graph=True)
 
 
 class Gated(L.Layer):

@@ -125,7 +125,7 @@ def saturated_softmax_outside_of_the_call():
     yield from saturated(lambda y: sparse(LABELS, tf.nn.softmax(y)), None, as_it_is)
 
 
-@kind
+@kind(divided=False)
 def saturated_softmax_over_another_axis():
     """Behind a transposition of the logits' op in graphs."""
 

@@ -212,7 +212,7 @@ def lambda_layers():
     yield from trained(net, *examples(), count=9)
 
 
-@kind
+@kind(divided="partly")
 def rows_moved_into_time_and_back():
     """Axis 0 of what an inner layer sees is that of time."""
 
