@@ -214,12 +214,11 @@ def _divided(callee: Callee, given: _Given, found: Found) -> Any:
     report.divided(name)
     # What it gives as it was given, or twice, is one tensor in one process, too.
     known = {id(inside): each for inside, each in zip(leaves, given.leaves, strict=True) if is_tensor(each)}
-    several = len({id(each) for each, factor in zip(flat, found.factors, strict=True) if factor}) > 1
+    several = len({id(each) for each in flat}) > 1
     for each, factor in zip(flat, found.factors, strict=True):
-        if factor and id(each) not in known:
-            known[id(each)] = _leaving(each, split.times(factor), name, several=several)
-    leaving = [known[id(each)] if factor else each for each, factor in zip(flat, found.factors, strict=True)]
-    return tf.nest.pack_sequence_as(results, leaving)
+        if id(each) not in known:
+            known[id(each)] = _leaving(each, factor, split, name, several=several)
+    return tf.nest.pack_sequence_as(results, [known[id(each)] for each in flat])
 
 
 def _entering(leaf: Any, by_rows: bool, split: Split, name: str) -> Any:
@@ -230,9 +229,13 @@ def _entering(leaf: Any, by_rows: bool, split: Split, name: str) -> Any:
     return leaf
 
 
-def _leaving(leaf: Any, split: Split, name: str, *, several: bool) -> Any:
-    whole = carried.moved(leaf, lambda each: every(each, split, name))
-    return own_sources.mark(whole, leaf, split, name) if several else whole
+def _leaving(leaf: Any, factor: int, split: Split, name: str, *, several: bool) -> Any:
+    """What is given of a result; several: whether there are others, which may follow from it."""
+    if not factor:
+        return own_sources.mark_shared(leaf, name) if several and is_tensor(leaf) else leaf
+    rows = split.times(factor)
+    whole = carried.moved(leaf, lambda each: every(each, rows, name))
+    return own_sources.mark(whole, leaf, rows, name) if several else whole
 
 
 def _rows(given: _Given, name: str) -> Any:

@@ -11,10 +11,21 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from .rows import Split, own_gradient
+from .rows import Split, mean, own_gradient
 
 Tensor = Any
 _MARK = "_tfdp_own_source"  # of a whole tensor
+
+
+class _Shared(NamedTuple):
+    """What no rows are in, and each worker's rows may follow from."""
+
+    rows: Tensor
+    name: str
+
+    def whole(self, gradient: Tensor) -> Tensor:
+        """The gradient by it, of which each worker counts what its own rows do with it."""
+        return mean(tf.convert_to_tensor(gradient), self.name)
 
 
 class _Source(NamedTuple):
@@ -33,6 +44,12 @@ def mark(whole: Tensor, rows: Tensor, split: Split, name: str) -> Tensor:
     """`whole`, with what it is gathered of."""
     setattr(whole, _MARK, _Source(rows, split, name))
     return whole
+
+
+def mark_shared(tensor: Tensor, name: str) -> Tensor:
+    """A tensor that a divided call gives as it is."""
+    setattr(tensor, _MARK, _Shared(tensor, name))
+    return tensor
 
 
 def taken(take: Callable[..., Any], sources: Sequence[Any], unconnected: tf.UnconnectedGradients) -> list[Any]:

@@ -303,6 +303,39 @@ def gradient_by_a_result_that_another_follows_from():
         yield [net, optimizer], taken(*some(count, x, y), unconnected)
 
 
+class Codes(L.Layer):
+    """It gives what rows are made with besides the rows, and twice."""
+
+    def build(self, shape):
+        self.table = self.add_weight(shape=(int(shape[-1]), 4), initializer="glorot_uniform", name="table")
+
+    def call(self, x):
+        codes = tf.tanh(tf.convert_to_tensor(self.table))
+        return {"codes": codes, "again": codes, "rows": x @ codes}
+
+
+@kind(sample=True)
+def gradient_by_a_result_without_rows_that_rows_follow_from():
+    x, y = examples()
+    layer, last, optimizer = Codes(), L.Dense(1), keras.optimizers.SGD(0.1)
+    layer.build((None, 8))
+    last.build((None, 4))
+
+    @tf.function(reduce_retracing=True)
+    def step(rows, wanted):
+        def loss():
+            with tf.GradientTape() as inner:
+                found = layer(rows)
+                score = tf.reduce_mean(found["rows"] ** 2) + tf.reduce_mean(found["again"] ** 2)
+            by_codes = inner.gradient(score, found["codes"])
+            return square(last(found["rows"]), wanted) + tf.reduce_sum(tf.nn.softmax(by_codes, 0) ** 2)
+
+        return descend(optimizer, [layer, last], loss)
+
+    for count in (9, 8, 9):
+        yield [layer, last, optimizer], step(*some(count, x, y))
+
+
 @kind
 def hessian_by_two_gradients():
     """A product with the Hessian, by the weights, for conjugate gradients."""
