@@ -141,13 +141,15 @@ def _of_function(function: Any, seen: set[int]) -> Sequence[Restored] | str:
 
 def _may_draw(function: Any) -> bool:
     """Whether it asks for `random` of what is NumPy, or may be."""
-    of: Any = None  # what was loaded last
+    of: Any = None  # what was loaded last, where it is known
     for each in instructions(function.__code__):
-        if each.opname in ("LOAD_ATTR", "LOAD_METHOD") and each.argval == "random" and (of is None or of is np):
-            return True
         if each.opname == "IMPORT_NAME" and each.argval in _DRAWING:
             return True
-        if each.opname not in _BETWEEN:
+        if each.opname in ("LOAD_ATTR", "LOAD_METHOD"):
+            if each.argval == "random" and (of is None or of is np):
+                return True
+            of = getattr(of, each.argval, None) if isinstance(of, types.ModuleType) else None
+        elif each.opname not in _BETWEEN:
             held = function.__globals__ if each.opname == "LOAD_GLOBAL" else closed_over(function)
             of = held.get(each.argval) if each.opname in ("LOAD_GLOBAL", "LOAD_DEREF") else None
     return False

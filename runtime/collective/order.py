@@ -24,16 +24,12 @@ _CALLS = {
 }
 
 
+@functools.cache
 def keep_in_order() -> None:
-    """From now on all exchanges that are built into graphs are kept in order. TensorFlow has nothing public for it.
-
-    Once is enough: what has been kept so does no harm to another job.
-    """
-    if not hasattr(keep_in_order, _INSIDE):
-        setattr(keep_in_order, _INSIDE, True)
-        _chain_operations()
-        _keep_functions_apart()
-        _take_turns()
+    """From now on all exchanges that are built into graphs are kept in order. TensorFlow has nothing public for it."""
+    _chain_operations()
+    _keep_functions_apart()
+    _take_turns()
 
 
 def _chain_operations() -> None:

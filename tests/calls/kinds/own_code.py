@@ -145,6 +145,16 @@ def noise_of_a_generator_in_an_attribute():
     yield from through_a_layer(noisy_by_a_generator)
 
 
+def noisy_by_numpy(x, layer):
+    del layer
+    return x + tf.constant(np.random.normal(size=6)) * tf.random.uniform([], dtype=x.dtype)
+
+
+@kind(divided="partly")
+def noise_of_numpys_own_generator():
+    yield from through_a_layer(noisy_by_numpy)
+
+
 @kind(divided="partly")
 def factor_that_counts_calls():
     yield from through_a_layer(numbered)
