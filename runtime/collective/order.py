@@ -70,7 +70,7 @@ def _keep_functions_apart() -> None:
     @functools.wraps(original)
     def from_func_graph(name: Any, graph: Any, attrs: Any, *arguments: Any, **options: Any) -> Any:
         if getattr(graph, _INSIDE, False):
-            attrs = {**attrs, "_noinline": attr_value_pb2.AttrValue(b=True)}
+            attrs = {**(attrs or {}), "_noinline": attr_value_pb2.AttrValue(b=True)}
         return original(name, graph, attrs, *arguments, **options)
 
     atomic_function.from_func_graph = from_func_graph
