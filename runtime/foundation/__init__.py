@@ -16,12 +16,12 @@ from .errors import (
     TopologyError,
     TransportError,
 )
-from .gist import gist
 from .gpus import pin
 from .ops import Average, Max, Min, Product, ReduceOp, Sum
 from .places import Ordinals, say_once
 from .sites import call_site, is_generated, is_users, site_of
 from .topology import SOLO, Topology
+from .wording import gist
 
 __all__ = [
     "SOLO",
