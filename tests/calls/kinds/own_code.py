@@ -1,10 +1,5 @@
 """Code of the script's own that does by the numbers, the length, the step or a flag what one look would not show."""
 
-import collections
-import functools
-import itertools
-import random
-
 import numpy as np
 import tensorflow as tf
 
@@ -311,112 +306,6 @@ def function_that_reads_the_text_of_rows_later():
     yield from through_a_function(scaled_by_the_text_of_rows)
 
 
-class LeftOut(L.Layer):
-    """A block that is left out by chance, as Python says; else noise of a generator of its own is in it."""
-
-    def __init__(self, share):
-        super().__init__()
-        self.dense, self.share = L.Dense(6), share
-        self.generator = tf.random.Generator.from_seed(7)
-
-    def build(self, shape):
-        self.dense.build(shape)
-
-    def call(self, x, training=None):
-        if training and random.random() < self.share:
-            return x
-        h = self.dense(x)
-        if training:
-            h *= 1 + 0.1 * self.generator.normal(tf.shape(h), dtype=h.dtype)
-        return x + h
-
-
-@kind(divided="partly", sample=True)
-def blocks_left_out_by_chance():
-    blocks = [LeftOut(0.3), LeftOut(0.5)]
-    model, optimizer = keras.Sequential([L.Dense(6), *blocks, L.Dense(1)]), keras.optimizers.SGD(0.1)
-    model(X[:2])
-    optimizer.build(model.trainable_variables)
-    for _ in range(6):
-        rows, wanted = some(8, X, Y)
-        with tf.GradientTape() as tape:
-            loss = square(model(rows, training=True), wanted)
-            loss += sum(tf.reduce_sum(tf.convert_to_tensor(each) * 0) for each in model.trainable_variables)
-        gradients = tape.gradient(loss, model.trainable_variables)
-        optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
-        yield [model, optimizer, *(each.generator.state for each in blocks)], loss
-
-
-class Compiled(L.Layer):
-    """What it does is in a method that is a function of TensorFlow's."""
-
-    def __init__(self):
-        super().__init__()
-        self.dense = L.Dense(6, "tanh")
-
-    def build(self, shape):
-        self.dense.build(shape)
-
-    @tf.function
-    def core(self, x, centred):
-        h = self.dense(x)
-        return h - tf.reduce_mean(h, 0) if centred else h
-
-    def call(self, x, centred=False):
-        return x + self.core(x, centred)
-
-
-@kind(divided="partly")
-def methods_that_are_functions():
-    layer, last, optimizer = Compiled(), L.Dense(1), keras.optimizers.SGD(0.1)
-    layer.build((None, 6))
-    last.build((None, 6))
-
-    def step(rows, wanted, centred):
-        return descend(optimizer, [layer, last], lambda: square(last(layer(layer(rows), centred=centred)), wanted))
-
-    compiled = tf.function(step)
-    for number in range(6):
-        loss = (compiled if number > 2 else step)(*some(8, X, Y), number % 3 > 0)
-        yield [layer, last, optimizer], loss
-
-
-class BuiltEarly(keras.Model):
-    """It says that it is built, and its layers make their variables when it is called."""
-
-    def __init__(self):
-        super().__init__()
-        self.first, self.last, self.unused = L.Dense(6, "tanh"), L.Dense(1), L.Dense(2)
-
-    def build(self, shape):
-        del shape
-        self.built = True
-
-    def call(self, x):
-        h = self.first(x)
-        return self.last(h - tf.reduce_mean(h, 0))
-
-
-@kind(divided="partly")
-def layers_that_are_built_by_the_first_call():
-    for graph in (False, True):
-        model, optimizer = BuiltEarly(), keras.optimizers.SGD(0.1)
-        model.build((None, 6))
-
-        def step(rows, wanted, model=model):
-            with tf.GradientTape() as tape:
-                loss = square(model(rows, training=True), wanted)
-            weights = model.first.weights + model.last.weights
-            for weight, gradient in zip(weights, tape.gradient(loss, weights), strict=True):
-                weight.assign_sub(0.1 * gradient)
-            return loss
-
-        step = tf.function(step) if graph else step
-        for _ in range(3):
-            loss = step(*some(8, X, Y))
-            yield [model.first, model.last, optimizer], loss
-
-
 def several_draws_for_a_row(x, layer):
     del layer
     rows = tf.shape(x)[0]
@@ -426,38 +315,6 @@ def several_draws_for_a_row(x, layer):
 @kind
 def draws_of_several_rows_for_each():
     yield from through_a_layer(several_draws_for_a_row, graph=True)
-
-
-class Gated(L.Layer):
-    """Adds what goes through a layer that mixes rows, times a gate that is closed at first and no gradient opens."""
-
-    def __init__(self):
-        super().__init__()
-        self.dense, self.mixing = L.Dense(6), L.Softmax(axis=0)
-
-    def build(self, shape):
-        del shape
-        self.gate = self.add_weight(shape=(), initializer="zeros", trainable=False, name="gate")
-
-    def call(self, x):
-        x = self.dense(x)
-        return x + tf.convert_to_tensor(self.gate) * tf.stop_gradient(self.mixing(x))
-
-
-@kind(divided="partly", sample=True)
-def layer_that_mixes_rows_by_a_gate():
-    layer = Gated()
-    model, optimizer = keras.Sequential([L.Dense(6, "tanh"), layer, L.Dense(1)]), keras.optimizers.Adam(0.01)
-    model(X[:2])
-    optimizer.build(model.trainable_variables)
-
-    @tf.function
-    def step(rows, wanted):
-        return descend(optimizer, [model], lambda: square(model(rows, training=True), wanted))
-
-    for number in range(3):
-        layer.gate.assign(float(number))
-        yield [model, optimizer], step(*some(8, X, Y))
 
 
 def attended(x, layer):
@@ -478,60 +335,3 @@ def attention_of_raw_operations():
     yield from through_a_layer(attended, graph=True)
     yield from through_a_function(attended)
     yield from through_a_function(attended, graph=True)
-
-
-class OfClass(Own):
-    count, numbers, last = 0, itertools.count(1), collections.deque([1.0], maxlen=2)
-
-
-def counted_by_the_class(x, layer):
-    type(layer).count += 1
-    return x * (1 + type(layer).count % 3)
-
-
-def numbered_by_an_iterator(x, layer):
-    return x * layer.numbers.__next__()
-
-
-def by_the_number_before(x, layer):
-    layer.last.append(layer.last[-1] + 1)
-    return x * layer.last[0]
-
-
-@kind(divided="partly", sample=True)
-def layer_that_changes_what_its_class_holds():
-    """A look would count, take and add once more than the script does."""
-    for does in (counted_by_the_class, numbered_by_an_iterator, by_the_number_before):
-        yield from through_a_layer(does, of=OfClass)
-        yield from through_a_layer(does, of=OfClass, graph=True)
-
-
-class Counted(Own):
-    count = 0
-
-
-@kind(sample=True)
-def layer_that_counts_in_its_class():
-    yield from through_a_layer(counted_by_the_class, of=Counted, graph=True)
-
-
-def with_a_count(function):
-    """A decorator whose wrapper has a state of its own."""
-    count = 0
-
-    @functools.wraps(function)
-    def called(self, x):
-        nonlocal count
-        count += 1
-        return function(self, x) * (1 + count % 3)
-
-    return called
-
-
-class Decorated(Own):
-    call = with_a_count(Own.call)
-
-
-@kind(sample=True)
-def layer_whose_call_is_counted_by_a_decorator():
-    yield from through_a_layer(lambda x, _: tf.tanh(x), of=Decorated, graph=True)
