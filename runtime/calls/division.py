@@ -21,7 +21,7 @@ from .guard import Code, guarded
 from .kept import Kept
 from .look import Call, Found, LeftBehindError, is_possible, look
 from .own_sight import Own
-from .rows import Split, divided, every, length, own, shared
+from .rows import Split, divided, every, length, mean, own, own_gradient, shared
 
 
 class Callee(NamedTuple):
@@ -232,10 +232,11 @@ def _entering(leaf: Any, by_rows: bool, split: Split, name: str) -> Any:
 def _leaving(leaf: Any, factor: int, split: Split, name: str, *, several: bool) -> Any:
     """What is given of a result; several: whether there are others, which may follow from it."""
     if not factor:
-        return own_sources.mark_shared(leaf, name) if several and is_tensor(leaf) else leaf
+        shares = several and is_tensor(leaf)
+        return own_sources.mark(leaf, leaf, lambda gradient: mean(gradient, name)) if shares else leaf
     rows = split.times(factor)
     whole = carried.moved(leaf, lambda each: every(each, rows, name))
-    return own_sources.mark(whole, leaf, rows, name) if several else whole
+    return own_sources.mark(whole, leaf, lambda gradient: own_gradient(gradient, rows, name)) if several else whole
 
 
 def _rows(given: _Given, name: str) -> Any:

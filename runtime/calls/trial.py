@@ -41,11 +41,13 @@ class Trial(LookSight):
 
     def executes(self, kind: str, inputs: Sequence[Any]) -> None:
         """What does more than to compute would do so when the call is looked at; what is written can be put back."""
+        if "PyFunc" in kind or not (only_reads(kind) or self._may_write(inputs)):
+            self.refuse(f"keeps a state, or does more than to compute (operation {kind})")
+
+    def _may_write(self, inputs: Sequence[Any]) -> bool:
         captured = {id(inside): id(outside) for outside, inside in tf.compat.v1.get_default_graph().captures}
         handles = [captured.get(id(each), id(each)) for each in inputs if each.dtype == tf.resource]
-        may = only_reads(kind) or (bool(handles) and self._writable.issuperset(handles))
-        if not may or "PyFunc" in kind:
-            self.refuse(f"keeps a state, or does more than to compute (operation {kind})")
+        return bool(handles) and self._writable.issuperset(handles)
 
     def meets(self, nested: Nested) -> None:
         """To be looked at by itself."""

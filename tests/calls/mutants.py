@@ -184,15 +184,15 @@ MUTANTS = (
     Mutant(
         "gradients by what is gathered alone",
         "own_sources.py",
-        "gradients[index] if by_rows is None else source.whole(by_rows)",
+        "gradients[index] if by_inside is None else source.whole(tf.convert_to_tensor(by_inside))",
         "gradients[index]",
         ("gradient_by_a_result_that_another_follows_from",),
     ),
     Mutant(
-        "a result given twice is two",
+        "a result that was given is another one",
         "division.py",
-        "if factor and id(each) not in known:",
-        "if factor:",
+        "if id(each) not in known:",
+        "if True:",
         ("gradient_by_a_result_that_another_follows_from",),
     ),
     Mutant(
