@@ -59,6 +59,7 @@ for x in data:
         loss = tf.reduce_mean(weight * tf.cast(x, tf.float32))
     gradient = dp.DistributedGradientTape(tape).gradient(loss, weight)
 print("end", flush=True)
+dp.barrier()  # the first that ends as failed has the others stopped
 """
 )
 
