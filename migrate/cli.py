@@ -100,7 +100,7 @@ def migrate(
         raise click.UsageError("--backup keeps the originals of files that are rewritten in place: leave it out", ctx)
     if style != "text" and not (show_diff or check_only):
         raise click.UsageError(f"--format {style} is for --diff and --check", ctx)
-    if contradiction := contradicted(shard, batch, lr_scale, warmup_steps):
+    if contradiction := contradicted(batch, lr_scale, warmup_steps):
         raise click.UsageError(contradiction, ctx)
     options = MigrateOptions(
         batch, show_diff, check_only, output, partial, style, lr_scale, warmup_steps, backup, shard

@@ -15,12 +15,8 @@ _BY_PYTHON = ("-m", "-c")  # `-m package.module` stands where a script may
 _ATTACHED = re.compile(r"-n(\d+)")
 
 
-def contradicted(shard: str, batch: str | None, lr_scale: str, warmup_steps: int) -> str:
+def contradicted(batch: str | None, lr_scale: str, warmup_steps: int) -> str:
     """What is wrong with the options of a migration together, in words; empty where nothing is."""
-    if shard == "calls" and batch == "per-worker":
-        return "--shard calls keeps the script's batch: leave --batch per-worker out"
-    if shard == "calls" and (lr_scale != "linear" or warmup_steps):
-        return "--lr-scale and --warmup-steps are for --shard input: sharded calls keep all rates"
     if batch == "global" and (lr_scale != "linear" or warmup_steps):
         return "--lr-scale and --warmup-steps are for --batch per-worker: global keeps all rates"
     if lr_scale == "none" and warmup_steps:

@@ -15,7 +15,7 @@ from ..rules._base import LINEAR, Batch, Context, Insert, Outcome, Refuse, Road,
 from . import beside, files, imports, nesting, sequence
 from .applying import EngineError, changed
 from .facts import Script
-from .facts.program import Program, SourceFile
+from .facts.program import Problem, Program, SourceFile
 from .facts.training import Elsewhere
 
 # A file without any of these trains nothing that tfdp knows, whatever it imports: its facts are not worth computing.
@@ -58,8 +58,9 @@ class Finding:
 class Migration:
     """What became of one file; with a refusal nothing is changed, unless a part was asked for.
 
-    road: the one on which the script is migrated, or refused; None where it does not train. not_input: where the input
-    was to be sharded if possible, the first reason why it is not. advice: what else the command could say.
+    road: the one on which the script is migrated, or refused; None where it does not train. batch: the mode. not_input:
+    where the input was to be sharded if possible, the first reason why it is not. keeps: where each step was to get the
+    batches of all workers if possible, why it does not.
     """
 
     path: str
@@ -68,8 +69,9 @@ class Migration:
     findings: tuple[Finding, ...]
     trains: bool = False
     road: Road | None = None
+    batch: Batch = "global"
     not_input: Finding | None = None
-    advice: str = ""
+    keeps: Finding | None = None
 
     @property
     def changed(self) -> bool:
@@ -93,13 +95,18 @@ class _Asked:
 
     @property
     def scales(self) -> bool:
-        """Whether it asks for what sharded calls have not: a batch for each worker, scaled rates."""
+        """Whether it asks for what a batch for each worker brings."""
         return self.batch == "per-worker" or self.scaling != LINEAR
+
+    def mode(self, script: Script, road: Road) -> Batch:
+        """The batch mode on one road: where none is asked for, a batch for each worker if the script is understood."""
+        if self.batch is not None or road == "input" or self.scales:
+            return self.batch or "per-worker"
+        return "per-worker" if script.unwidened is None else "global"
 
     def plan(self, script: Script, road: Road) -> Plan:
         """The plan on one road."""
-        batch = self.batch or "per-worker" if road == "input" else "global"
-        return in_order(make_plan(script, batch, RULES, self.partial, self.scaling, road))
+        return in_order(make_plan(script, self.mode(script, road), RULES, self.partial, self.scaling, road))
 
 
 def migrate(  # noqa: PLR0917 - options, each with a default
@@ -112,8 +119,8 @@ def migrate(  # noqa: PLR0917 - options, each with a default
 ) -> Migration:
     """Migrate one file's bytes; with `partial` also where something is refused, which a `TODO(tfdp)` comment then says.
 
-    batch: None is `per-worker` where the input is sharded; sharded calls keep the script's own. shard: what is sharded;
-    with `auto` the input, where that is refused the calls, unless `batch` or `scaling` asks for what these have not.
+    batch: None is `per-worker` where batch, learning rate and steps are understood, else the script's own. shard: what
+    is sharded; with `auto` the input of what keeps within the vocabulary and is not refused, else the calls.
 
     Raises files.UnreadableSource for what is no Python source, EngineError for a defect of tfdp.
     """
@@ -133,30 +140,41 @@ def migrate(  # noqa: PLR0917 - options, each with a default
 def _migrated(unchanged: Migration, text: files.Text, script: Script, asked: _Asked) -> Migration:
     """The migration of a script that trains."""
     found = replace(unchanged, trains=True)
-    plan = None
-    if asked.shard == "calls" or (asked.shard == "auto" and script.shards_calls):
-        return _carried_out(found, text, script, asked.plan(script, "calls"))
-    plan = asked.plan(script, "input")
-    if not plan.refused or asked.shard == "input" or script.calls("init"):
-        return _carried_out(found, text, script, plan)
+    first = None
+    if asked.shard == "input" or (asked.shard == "auto" and not script.shards_calls):
+        first = _outside(script) if asked.shard == "auto" else None
+        if first is None:
+            plan = asked.plan(script, "input")
+            if not plan.refused or asked.shard == "input" or script.calls("init"):
+                return _carried_out(found, text, script, plan)
+            first = next(f for f in plan.findings if f.refusal)
     calls = asked.plan(script, "calls")
-    if asked.scales and not calls.refused:
-        return replace(_carried_out(found, text, script, plan), advice=_KEEPS)
-    if asked.scales or (asked.partial and calls.refused):
-        return _carried_out(found, text, script, plan)
-    first = next(f for f in plan.findings if f.refusal)
-    return replace(_carried_out(found, text, script, calls), not_input=first)
+    if asked.partial and calls.refused and first is not None:
+        return _carried_out(found, text, script, asked.plan(script, "input"))
+    keeps = script.unwidened if calls.context.batch == "global" and not (asked.batch or script.calls("init")) else None
+    found = replace(found, not_input=first, keeps=None if keeps is None else _finding(script, keeps))
+    return _carried_out(found, text, script, calls)
 
 
-_KEEPS = (
-    "sharded calls would do, but they keep the script's batch and learning rate: leave --batch per-worker, --lr-scale "
-    "and --warmup-steps out"
-)
+def _outside(script: Script) -> Finding | None:
+    """Why the input is not to be sharded, whatever the rules understand: the first thing outside their vocabulary.
+
+    None also where it is sharded already, and where there is no call that could be sharded instead.
+    """
+    if script.calls("init") or not script.on_calls.divides:
+        return None
+    outside = script.outside_vocabulary
+    return None if outside is None else _finding(script, outside)
+
+
+def _finding(script: Script, problem: Problem) -> Finding:
+    return Finding(problem.code, *script.position(problem.node), problem.reason, True, problem.next_step)
 
 
 def _carried_out(found: Migration, text: files.Text, script: Script, plan: Plan) -> Migration:
     """What becomes of a file by a plan."""
-    found = replace(found, findings=plan.findings, road=plan.context.road)
+    context = plan.context
+    found = replace(found, findings=plan.findings, road=context.road, batch=context.batch)
     if (plan.refused and not plan.partial) or not (plan.outcomes or plan.refusals):
         return found
     after = files.encode(text, apply(script, plan))

@@ -128,7 +128,7 @@ def _migrate(item: Input, name: str, options: MigrateOptions) -> Outcome:
 
 def _outcome(migration: Migration, verdict: Verdict) -> Outcome:
     """What became of the file, by the road that was taken."""
-    road = Road(migration.road or "", migration.not_input, migration.advice)
+    road = Road(migration.road or "", migration.batch == "per-worker", migration.not_input, migration.keeps)
     return Outcome(migration.path, verdict, migration.findings, road=road)
 
 

@@ -56,7 +56,7 @@ class VerifyOptions:
 
     def contradiction(self) -> str:
         """What is wrong with the options together, in words; empty where nothing is."""
-        if contradiction := contradicted(self.shard, self.batch, self.lr_scale, self.warmup_steps):
+        if contradiction := contradicted(self.batch, self.lr_scale, self.warmup_steps):
             return contradiction
         if self.show_reference and (self.as_json or self.html or self.png):
             return "--show-reference runs nothing, so there is nothing to report with --json, --html or --png"

@@ -56,6 +56,14 @@ class Context:
         return self.script.entry if self.road == "input" else self.script.on_calls.entry
 
     @property
+    def widens(self) -> bool:
+        """Whether each step gets the batches of all workers, and learning rates and numbers of steps follow."""
+        script = self.script
+        if self.batch == "global":
+            return False
+        return not script.migrated if self.road == "input" else not (script.calls("init") or script.unwidened)
+
+    @property
     def start(self) -> Place:
         """Where the workers are started."""
         return self.entry.start if self.early is None else self.entry.imports

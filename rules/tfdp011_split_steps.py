@@ -38,16 +38,16 @@ import libcst as cst
 
 from ..migrate import build
 from ..migrate.facts.counting import StepBound, divided
-from ._base import INPUT_ONLY, Context, Edit, Outcome, SetArg
+from ._base import EVERY_ROAD, Context, Edit, Outcome, SetArg
 
-ROADS = INPUT_ONLY
+ROADS = EVERY_ROAD
 
 
 def outcomes(context: Context) -> Iterator[Outcome]:
-    if context.batch == "global" or context.script.migrated:
+    if not context.widens:
         return
 
-    switches = context.script.switches(context.batch)
+    switches = context.script.switches(context.batch, context.road)
     for call in context.script.steps.takes:
         change = _divided(context.dp, switches.keywords(call))
         yield SetArg(call, "count", change, "divide the number of steps by the workers", position=0)

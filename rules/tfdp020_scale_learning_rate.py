@@ -35,15 +35,15 @@ import libcst as cst
 from ..migrate import build
 from ..migrate.catalogue import Kind
 from ..migrate.facts.rates import Rate
-from ._base import INPUT_ONLY, LINEAR, Context, Edit, Outcome, Refuse, SetArg
+from ._base import EVERY_ROAD, LINEAR, Context, Edit, Outcome, Refuse, SetArg
 
-ROADS = INPUT_ONLY
+ROADS = EVERY_ROAD
 
 _REASON = "scale the learning rate by the workers"
 
 
 def outcomes(context: Context) -> Iterator[Outcome]:
-    if context.batch == "global" or context.script.migrated:
+    if not context.widens:
         return
     if context.scaling != LINEAR:
         yield from _unscalable(context)
@@ -51,13 +51,16 @@ def outcomes(context: Context) -> Iterator[Outcome]:
         return
     for value in context.script.rate_changes.scale:
         yield Edit(value, called(context, "scale_lr"), "scale the rate that is assigned here")
-    averaged = {u.given.value for u in context.script.fitted.averaging.updates if u.given.keyword is None}
+    updates = context.script.fitted.averaging.updates if context.road == "input" else ()
+    averaged = {u.given.value for u in updates if u.given.keyword is None}
     for rate in context.script.rates:
         if rate.scaled or context.script.keeps(rate):
             continue
-        if rate.omitted or (rate.hidden and rate.place in averaged):
+        if (rate.omitted and context.road == "input") or (rate.hidden and rate.place in averaged):
             continue  # written out, or scaled, where it is averaged (TFDP031)
-        if rate.hidden:
+        if rate.omitted:
+            yield SetArg(rate.call, rate.keyword, _by_name(context, rate), _REASON, rate.position)
+        elif rate.hidden:
             yield Edit(rate.place, called(context, "scale_optimizer"), _REASON)
         elif rate.factor is not None:
             yield Edit(rate.factor, called(context, "scale_lr"), _REASON)
@@ -93,6 +96,12 @@ def called(context: Context, function: str) -> Callable[[cst.BaseExpression], cs
     if context.scaling.warmup_steps:
         keywords["warmup_steps"] = str(context.scaling.warmup_steps)
     return lambda value: build.call(f"{context.dp}.{function}", value, **keywords)
+
+
+def _by_name(context: Context, rate: Rate) -> Callable[[cst.BaseExpression | None], cst.BaseExpression]:
+    """The optimizer that Keras takes where none is given."""
+    scaled = called(context, "scale_optimizer")
+    return lambda _: scaled(cst.parse_expression(rate.default))
 
 
 def _scaled(context: Context, rate: Rate) -> Callable[[cst.BaseExpression | None], cst.BaseExpression]:

@@ -16,6 +16,8 @@ from .steps import Steps
 from .training import Elsewhere
 from .training_file import TrainingFile
 from .untaught import escaped, untaught
+from .vocabulary import first_outside
+from .widening import unwidened
 
 _OTHER_SYSTEMS = frozenset({"TFDP070", "TFDP075"})
 
@@ -48,16 +50,27 @@ class Script(TrainingFile):
         return own_numbers(self)
 
     @cached_property
+    def outside_vocabulary(self) -> Problem | None:
+        """The first thing for which the input is not sharded unless that is asked for; None where there is none."""
+        return first_outside(self.program.entry)
+
+    @cached_property
+    def unwidened(self) -> Problem | None:
+        """Why a step may not be given the batches of all workers, with the rate and steps for it: None where it may."""
+        return unwidened(self, self.steps, self.problems("per-worker"))
+
+    @cached_property
     def trains(self) -> bool:
         """Whether the file trains anything, by means understood here or not."""
         return bool(self.trained or self.fitted.calls or untaught(self) or escaped(self))
 
-    def switches(self, batch: str, reference: bool = False) -> Switches:
+    def switches(self, batch: str, road: str = "input", reference: bool = False) -> Switches:
         """The parameters by which functions that make training data and others are told to change the former alone.
 
-        For what a migration changes in the data in a batch mode, or what its reference does.
+        For what a migration changes in the data in a batch mode, or what its reference does; on sharded calls only the
+        batch and the number of steps.
         """
-        changed: list[cst.CSTNode] = [d.node for d in self.shard_points]
+        changed: list[cst.CSTNode] = [d.node for d in self.shard_points] if road == "input" else [*self.batches]
         if not self.migrated:
             changed += self.batches if (batch == "global") != reference else ()
             changed += () if reference else self.shard_plan.common_batches

@@ -38,10 +38,8 @@ def _road(outcome: Outcome, file: str) -> Iterator[str]:
     road = outcome.road
     if road.on_calls and outcome.verdict is not Verdict.REFUSED:
         yield _command("notice", road.on_calls, file=file, title="tfdp")
-    if (first := road.not_input) is not None:
-        yield _command("notice", road.reason, file=file, line=first.line, col=first.column, title=first.code)
-    if road.advice:
-        yield _command("notice", road.advice, file=file, title="tfdp")
+    for found, reason in road.reasons:
+        yield _command("notice", reason, file=file, line=found.line, col=found.column, title=found.code)
 
 
 def _log(outcome: Outcome) -> Iterator[str]:

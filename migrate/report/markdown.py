@@ -52,10 +52,8 @@ def _road(outcome: Outcome) -> Iterator[str]:
     road = outcome.road
     if road.on_calls and outcome.verdict is not Verdict.REFUSED:
         yield from (_escaped(road.on_calls), "")
-    if road.not_input is not None:
-        yield from (f"line {road.not_input.line}: {_escaped(road.reason)}", "")
-    if road.advice:
-        yield from (_escaped(road.advice), "")
+    for finding, reason in road.reasons:
+        yield from (f"line {finding.line}: {_escaped(reason)}", "")
 
 
 def _code(path: str) -> str:

@@ -52,30 +52,30 @@ class Failure:
 class Road:
     """How a file is made data-parallel, and why not otherwise.
 
-    `taken` is empty for a file that does not train; `not_input` the first reason why its input is not sharded, where
-    that was tried; `advice` what else the command could say.
+    `taken` is empty for a file that does not train; `not_input` the first reason why its input is not sharded, and
+    `keeps` why a step does not get the batches of all workers, where that was tried; `widened`: it gets them.
     """
 
     taken: Literal["", "input", "calls"] = ""
+    widened: bool = False
     not_input: Finding | None = None
-    advice: str = ""
+    keeps: Finding | None = None
 
     @property
     def on_calls(self) -> str:
         """What is said of sharded calls; empty on another road."""
-        return _CALLS if self.taken == "calls" else ""
+        return f"{_CALLS} ({_WIDENED if self.widened else _KEPT})" if self.taken == "calls" else ""
 
     @property
-    def reason(self) -> str:
-        """Why the input is not sharded; empty where that was not tried, or is done."""
-        first = self.not_input
-        return f"not sharded input: {first.message} ({first.code})" if first is not None else ""
+    def reasons(self) -> tuple[tuple[Finding, str], ...]:
+        """Why the input is not sharded, and why the batch is kept, each at its place; none where that was not tried."""
+        found = (("not sharded input", self.not_input), ("the script's batch is kept", self.keeps))
+        return tuple((why, f"{what}: {why.message} ({why.code})") for what, why in found if why is not None)
 
 
-_CALLS = (
-    "sharded calls: every worker runs the whole script, and its own rows of each model call (batch and learning rate "
-    "stay the script's own)"
-)
+_CALLS = "sharded calls: every worker runs the whole script, and its own rows of each model call"
+_KEPT = "batch and learning rate stay the script's own"
+_WIDENED = "batch and learning rate are N times the script's own, for N workers"
 
 
 @dataclass(frozen=True)

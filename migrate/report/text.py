@@ -49,10 +49,8 @@ def _road(path: str, outcome: Outcome) -> Iterator[str]:
     road = outcome.road
     if road.on_calls and outcome.verdict is not Verdict.REFUSED:
         yield f"{_bold(path)}: {road.on_calls}"
-    if road.not_input is not None:
-        yield f"{_bold(f'{path}:{road.not_input.line}')}: {printable(road.reason)}"
-    if road.advice:
-        yield f"{_bold(path)}: {road.advice}"
+    for finding, reason in road.reasons:
+        yield f"{_bold(f'{path}:{finding.line}')}: {printable(reason)}"
 
 
 def _failure(path: str, failure: Failure) -> str:

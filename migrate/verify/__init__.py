@@ -44,7 +44,7 @@ def prove(
     lr_scale, warmup_steps: as in `tfdp migrate`. keep_randomness: neutralise nothing; then nothing is proved.
     float64: run freely in float64, where the script allows it, and compare the variables after each step.
     args: the script's own arguments. timeout: seconds for each of the two runs. batch, shard: as in `tfdp migrate`.
-    Where the migrated script shards calls, the reference is the original.
+    Where the migrated script shards calls and keeps the batch, the reference is the original.
 
     Raises:
         CouldNotRun: the tool refuses the script, or the reference fails, updates nothing or ends too early.
@@ -53,10 +53,11 @@ def prove(
     source = Path(path).read_bytes()
     scaling = Scaling(lr_scale, warmup_steps)
     after = texts.migrated(str(path), source, batch, scaling, shard).after if migrated is None else migrated
-    calls = texts.road_of(after) == "calls"
-    mode: Batch = "global" if calls else batch or "per-worker"
+    road = texts.road_of(after) or "input"
+    calls = road == "calls"
+    mode = texts.mode_of(road, batch, after)
     if reference is None:
-        reference = source if calls else texts.reference(str(path), source, np, mode, scaling)
+        reference = texts.reference_of(road, str(path), source, np, mode, scaling)
     options: dict[str, Any] = {"batch": mode, "seed": seed, "args": args, "timeout": timeout}
     options |= {"keep_randomness": keep_randomness, "float64": float64, "calls": calls}
     with record(path, np, steps, reference=reference, original=source, **options) as recording:

@@ -329,8 +329,9 @@ def record(
     script's own. timeout: seconds for each run, the reference's and every migrated one. watch: told a few times a
     second which run is under way, and how many steps it has done. original: run where the reference fails, to tell
     whether the script fails by itself. keep_randomness: neutralise nothing, so that nothing can be concluded. float64:
-    run freely in float64, and compare the variables after each step. calls: the migrated runs shard calls:
-    `reference` is the original as it is, nothing is neutralised, and all processes draw by the same entropy.
+    run freely in float64, and compare the variables after each step. calls: the migrated runs shard calls: nothing is
+    neutralised, and all processes draw by the same entropy; `reference` is the original as it is, or with the batches
+    of all workers what is migrated of it, in one process that stands for them.
 
     Raises:
         CouldNotRun: the reference fails, or ends before `steps` updates.
@@ -354,6 +355,7 @@ def record(
             args=tuple(args),
             permuted=False,
             calls=calls,
+            stands_for=np if calls and batch == "per-worker" else 1,
         )
         recording = Recording(folder, spec, np, batch, timeout=timeout, watch=watch, original=original)
         recording.make()

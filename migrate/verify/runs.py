@@ -89,6 +89,7 @@ def _environment(inherited: Mapping[str, str], temporary: Path, spec: Spec) -> d
     defaults = {"TF_CPP_MIN_LOG_LEVEL": "2", "MPLBACKEND": "Agg", "TFDP_TRANSPORT": "shared_memory"}
     if spec.calls:  # as the launcher gives it to all workers of a job
         defaults["PYTHONHASHSEED"] = str(spec.seed % 2**32)
+        kept["TFDP_STANDS_FOR"] = str(spec.stands_for)
     stall = inherited.get("TFDP_STALL_SECONDS", STALL_SECONDS)
     return {**defaults, **clean, **kept, "TFDP_STALL_SECONDS": stall, "TMPDIR": str(temporary)}
 

@@ -12,8 +12,9 @@ from ..engine import Migration, migrate
 from ..originals import Original
 from .recording import Batch, CouldNotRun
 
-# How a migrated script says that its batch is the job's, not one worker's.
+# How a script whose input is sharded says that its batch is the job's, and one whose calls are that it is not.
 _GLOBAL = (b"local_batch_size(", b"even_batch_size(")
+_WIDENED = (b"global_batch_size(", b"scale_lr(", b"scale_optimizer(", b"local_steps(")
 _ITSELF = "none was found: compared with the script itself in one process, in which the runtime changes nothing"
 
 
@@ -56,13 +57,12 @@ def of_original(
     if road is None:
         migration = migrated(path, source, batch, scaling, shard)
         road = migration.road or "input"
-        mode = _mode(road, batch)
-        text = _reference(road, path, source, size, mode, scaling)
-        return Texts(path, path, source, migration.after, text, road=road, batch=mode)
-    mode = _mode(road, batch, source)
-    if (known := _found(path, source, None if road == "calls" else mode, scaling, road)) is not None:
+        text = reference_of(road, path, source, size, migration.batch, scaling)
+        return Texts(path, path, source, migration.after, text, road=road, batch=migration.batch)
+    mode = mode_of(road, batch, source)
+    if (known := _found(path, source, mode, scaling, road)) is not None:
         found, same = known
-        text = _reference(road, found.name, found.source, size, mode, scaling)
+        text = reference_of(road, found.name, found.source, size, mode, scaling)
         return Texts(path, path, found.source, source, text, found.name, not same, road, mode)
     if road == "calls":
         _readable(path, source)
@@ -71,7 +71,7 @@ def of_original(
     return Texts(path, path, source, after, reference(path, source, size, mode, scaling), batch=mode)
 
 
-def _found(path: str, source: bytes, batch: Batch | None, scaling: Scaling, road: Road) -> tuple[Original, bool] | None:
+def _found(path: str, source: bytes, batch: Batch, scaling: Scaling, road: Road) -> tuple[Original, bool] | None:
     """The original of a migrated script, and whether the tool makes that script of it."""
     first = None
     for candidate in originals.candidates(path):
@@ -100,8 +100,8 @@ def of_both(path: str, original: str, size: int, batch: Batch | None = None, sca
         text = "does not import tfdp.runtime, so it is not migrated: leave --against out, and it is migrated in memory"
         raise CouldNotRun(f"{path}: {text}")
     _readable(path, after)
-    mode = _mode(road, batch, after)
-    alone = _reference(road, original, source, size, mode, scaling)
+    mode = mode_of(road, batch, after)
+    alone = reference_of(road, original, source, size, mode, scaling)
     return Texts(path, original, source, after, alone, road=road, batch=mode)
 
 
@@ -118,12 +118,13 @@ def mode(path: str) -> Batch:
         text = Path(path).read_bytes()
     except OSError:
         return "per-worker"  # who reads it next says what is wrong with it
-    return _mode(road_of(text) or "input", None, text)
+    return mode_of(road_of(text) or "input", None, text)
 
 
-def _mode(road: Road, asked: Batch | None, text: bytes = b"") -> Batch:
+def mode_of(road: Road, asked: Batch | None, text: bytes) -> Batch:
+    """The batch mode of a text that is, or is to be, migrated on a road; what is asked for is believed."""
     if road == "calls":
-        return "global"  # the script's own
+        return asked or ("per-worker" if any(name in text for name in _WIDENED) else "global")
     made = originals.imports_runtime(text) and any(name in text for name in _GLOBAL)
     return asked or ("global" if made else "per-worker")
 
@@ -146,18 +147,25 @@ def migrated(
             if one.refusal:
                 lines.append(f"{path}:{one.line}:{one.column}: {one.code} {one.message}")
                 lines += [f"    next step: {one.next_step}"] if one.next_step else []
-        raise CouldNotRun("\n".join([*lines, *filter(None, [migration.advice])]))
+        raise CouldNotRun("\n".join(lines))
     return migration
 
 
-def _reference(  # noqa: PLR0917
+def reference_of(  # noqa: PLR0917
     road: Road, path: str, source: bytes, size: int, batch: Batch, scaling: Scaling
 ) -> bytes:
-    """That of sharded calls is the original, as it is."""
+    """The reference of an original script. Of sharded calls it is that script, as it is; with the batches of all
+    workers what the tool makes of it, whose functions give one process the batch of as many as it stands for.
+
+    Raises:
+        CouldNotRun: there is none.
+    """
     if road == "input":
         return reference(path, source, size, batch, scaling)
     _readable(path, source)
-    return source
+    if batch == "global" or originals.imports_runtime(source):
+        return source
+    return migrated(path, source, batch, scaling, road).after
 
 
 def reference(path: str, source: bytes, size: int, batch: Batch, scaling: Scaling = LINEAR) -> bytes:

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from ..foundation import TfdpError, Topology, call_site, say_once
 from ..framework import as_written
-from ..job import current
+from ..job import current, widened_by
 from .datasets import even, whole_number
 from .order import Log
 from .rows import digest, leaves, length, mapped, sliced
@@ -108,7 +108,7 @@ def global_batch_size(batch_size: Any, *, only_if: bool = True) -> Any:
     Raises:
         TypeError: it is not an integer.
     """
-    size = current().topology.size
+    size = widened_by()
     if size == 1 or not only_if:
         return batch_size
     return batch_size * size if tf.is_tensor(batch_size) else whole_number("the batch size", batch_size) * size

@@ -10,7 +10,7 @@ import tensorflow as tf
 from .. import collective as collectives
 from ..foundation import Max, Topology, call_site, say_once
 from ..framework import as_written
-from ..job import current
+from ..job import current, widened_by
 from .array_shares import sharded_arrays
 from .file_shares import records_of, sharded_files
 from .loops import watched_dataset
@@ -267,7 +267,7 @@ def local_steps(steps: Any, *, down: bool = False, only_if: bool = True) -> Any:
     if not only_if:
         return steps
     half = 0 if down else 1
-    size = current().topology.size
+    size = widened_by()
     if tf.is_tensor(steps):
         if not steps.dtype.is_integer:
             raise TypeError(f"the number of steps at {call_site()} is a tensor of {steps.dtype.name}: use tf.cast")

@@ -7,6 +7,7 @@ from .membership import (
     DEFAULT_STALL_SECONDS,
     REPORT,
     STALL,
+    STANDS_FOR,
     Job,
     Options,
     cross_rank,
@@ -21,6 +22,7 @@ from .membership import (
     shards_calls,
     shutdown,
     size,
+    widened_by,
 )
 from .root import on_root, report, root_first, root_path
 from .seeds import common_seed, mix, rank_seed, seed_by_rank, set_random_seed, shuffle_seed, stream_mask
@@ -29,6 +31,7 @@ __all__ = [
     "DEFAULT_STALL_SECONDS",
     "REPORT",
     "STALL",
+    "STANDS_FOR",
     "Job",
     "Options",
     "common_seed",
@@ -55,4 +58,5 @@ __all__ = [
     "shutdown",
     "size",
     "stream_mask",
+    "widened_by",
 ]

@@ -18,6 +18,7 @@ from .writers import watch_writers
 
 STALL = "TFDP_STALL_SECONDS"
 REPORT = "TFDP_REPORT"  # set where rank 0 is to say at its end what sharded calls have divided
+STANDS_FOR = "TFDP_STANDS_FOR"  # set in the one process of a proof whose batches are those of so many workers
 DEFAULT_STALL_SECONDS = 600.0
 
 
@@ -108,6 +109,12 @@ def is_initialized() -> bool:
 def shards_calls() -> bool:
     """Whether every worker runs the whole script and its own rows of model calls (`dp.init(shard_calls=True)`)."""
     return is_initialized() and _process.options.shard_calls
+
+
+def widened_by() -> int:
+    """How many workers' batches a step covers: N, also in the one process of a proof that stands for N of them."""
+    size = current().topology.size
+    return size if size > 1 else max(1, int(os.environ.get(STANDS_FOR, "1")))
 
 
 def current() -> Job:

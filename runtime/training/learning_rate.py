@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from ..foundation import call_site
 from ..framework import as_written
-from ..job import current
+from ..job import widened_by
 from ..keras import optimizer_of
 from . import schedules
 
@@ -78,7 +78,7 @@ def local_schedule(schedule: Any) -> Any:
     base = schedules.base_of(type(schedule))
     if base is None:
         raise TypeError(f"local_schedule at {call_site()} needs a Keras LearningRateSchedule, not {schedule!r}")
-    size = current().topology.size
+    size = widened_by()
     return schedule if size == 1 else schedules.local(base, schedule, size)
 
 
@@ -108,7 +108,7 @@ def scale_optimizer(optimizer: Any, scale: Scale = "linear", warmup_steps: int =
             f"the optimizer at {call_site()} is {optimizer!r}, whose learning rate is {rate!r}: a number is needed. "
             "Give a schedule to the optimizer where it is made, as learning_rate=dp.scale_lr(schedule)"
         )
-    if current().topology.size > 1 and config.get("decay"):
+    if widened_by() > 1 and config.get("decay"):
         raise TypeError(
             f"the optimizer at {call_site()} has decay={config['decay']!r}, by which its rate falls at each step, and "
             "steps are fewer here: give it a learning-rate schedule instead"
@@ -119,7 +119,7 @@ def scale_optimizer(optimizer: Any, scale: Scale = "linear", warmup_steps: int =
 
 
 def _factor(scale: str, warmup_steps: int) -> float:
-    size = current().topology.size
+    size = widened_by()
     factors = {"linear": size, "sqrt": math.sqrt(size), "none": 1}
     if scale not in factors:
         raise ValueError(f"scale={scale!r} at {call_site()}: it is one of {', '.join(factors)}")

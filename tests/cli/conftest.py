@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from tfdp.migrate.cli import main
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "scripts"
-SCRIPTS = [FIXTURES / name / "before.py" for name in ("dtensor_mlp", "smddp_mnist")]
+SCRIPTS = [FIXTURES / name / "before.py" for name in ("smddp_mnist", "dtensor_mlp")]
 COMMAND = [sys.executable, "-m", "tfdp.migrate"]
 
 # Distributed by another system, which is recognised and turned down on every road.

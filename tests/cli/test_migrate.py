@@ -26,7 +26,7 @@ def test_in_place_once_and_never_again(tfdp, tmp_path: Path, original: bytes) ->
     migrated = path.read_bytes()
     assert (first.code, first.out) == (0, b"")
     assert "train.py: migrated\n1 file migrated\n" in first.err
-    assert b"dp.init()" in migrated
+    assert b"dp.init(" in migrated
     assert stat.S_IMODE(path.stat().st_mode) == 0o755
     second = tfdp("migrate", "train.py")
     assert (second.code, second.out, second.err) == (0, b"", "unchanged: migrated already\n")

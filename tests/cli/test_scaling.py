@@ -61,8 +61,16 @@ def test_an_optimizer_made_by_name(script: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "parts", "reason"),
     [
-        (["--warmup-steps", "9"], {"after": "optimizer.learning_rate = 0.01"}, "assigns nothing to a schedule"),
-        (["--warmup-steps", "9"], {"after": "optimizer.learning_rate *= 0.5"}, "assigns nothing to a schedule"),
+        (
+            ["--shard", "input", "--warmup-steps", "9"],
+            {"after": "optimizer.learning_rate = 0.01"},
+            "assigns nothing to a schedule",
+        ),
+        (
+            ["--shard", "input", "--warmup-steps", "9"],
+            {"after": "optimizer.learning_rate *= 0.5"},
+            "assigns nothing to a schedule",
+        ),
         (["--lr-scale", "sqrt"], {"kind": "sum"}, "the loss is a sum over the batch"),
         (["--lr-scale", "none"], {"kind": "sum"}, "the loss is a sum over the batch"),
     ],

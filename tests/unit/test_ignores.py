@@ -2,7 +2,7 @@
 
 import pytest
 
-from tfdp.migrate.engine import migrate
+from tfdp.migrate import engine
 
 SCRIPT = """\
 import tensorflow as tf
@@ -18,6 +18,10 @@ for x, y in dataset:
     grads = tape.gradient(loss, model.trainable_variables){tape}
     optimizer.apply_gradients(zip(grads, model.trainable_variables))
 """
+
+
+def migrate(path: str, text: bytes) -> engine.Migration:
+    return engine.migrate(path, text, shard="input")
 
 
 def source(**comments: str) -> bytes:
@@ -59,7 +63,7 @@ def test_another_code_is_not_ignored() -> None:
 
 
 def test_an_ignored_refusal_lets_the_file_be_written() -> None:
-    refused = migrate("train.py", source(reduction="reduce_max"), shard="input")
+    refused = migrate("train.py", source(reduction="reduce_max"))
     assert [f.code for f in refused.findings] == ["TFDP090"]
     line = source().decode().splitlines()[refused.findings[0].line - 1]
     ignoring = source(reduction="reduce_max").replace(

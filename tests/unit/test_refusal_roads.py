@@ -20,6 +20,7 @@ class Ground(Enum):
     """Why a place is refused; whether that counts where every worker runs the whole script, on whole batches."""
 
     DATA = (False, "where records are sharded: nothing is, each worker reads all data")
+    WORDS = (False, "words of which it is not listed what they mean for a share: the whole batch is there")
     ROWS = (False, "what mixes rows, or gives them weights: the whole batch is there; a layer that mixes runs whole")
     LOSS = (False, "what a loss is over the batch: it is computed of the whole batch")
     BATCH = (False, "what stands for the batch or its size: it stays what it is")
@@ -27,6 +28,7 @@ class Ground(Enum):
     STEPS = (False, "what counts steps: there are as many as in one process")
     DECISION = (False, "decisions by a worker's examples: all workers have the same, and the same losses")
     DRIFT = (False, "variables that get a worker's own values: they are the same; the run time compares variables")
+    WIDENED = (True, "only where the batches of all workers are insisted on: else the script's own is kept")
     DRAWS = (False, "draws that have to differ, or not to: all are the job's, and the same on every worker")
     OPTIMIZER = (False, "which optimizer averages: gradients are averaged where a tape gives them")
     TAPE = (False, "which tape is averaged, where its gradients go: every tape gives averaged gradients")
@@ -49,6 +51,9 @@ class Ground(Enum):
 
 
 SOURCES = {
+    "rules.tfdp015_widen_batch.outcomes": Ground.WIDENED,
+    "widening._others": Ground.WIDENED,
+    "vocabulary.statements.first_outside": Ground.WORDS,
     "batches.array_batches.ArrayBatches.problems": Ground.DATA,
     "batches.array_batches.ArrayBatches._shared": Ground.DATA,
     "batches.array_batches.ArrayBatches._without_training": Ground.DATA,
@@ -177,6 +182,9 @@ SOURCES = {
 OF_CALLS = {
     "TFDP001",
     "TFDP002",
+    "TFDP011",
+    "TFDP015",
+    "TFDP020",
     "TFDP032",
     "TFDP050",
     "TFDP051",

@@ -28,10 +28,18 @@ _STEP = """\
         loss = tf.reduce_mean(model(x) ** 2){more}
     optimizer.apply_gradients(zip(tape.gradient(loss, model.trainable_variables), model.trainable_variables))
 """
-UNDERSTOOD = _HEAD + "for x in tf.data.Dataset.from_tensor_slices(tf.ones([64, 3])).batch(8):\n" + _STEP.format(more="")
+_LISTED = (
+    _HEAD.replace("import time\n", "")
+    + """\
+loss_of = tf.keras.losses.MeanSquaredError()
+data = tf.data.Dataset.from_tensor_slices((tf.ones([64, 3]), tf.ones([64, 1]))).batch(8)
+"""
+)
+_LISTED_STEP = _STEP.format(more="").replace("tf.reduce_mean(model(x) ** 2)", "loss_of(y, model(x))")
+UNDERSTOOD = _LISTED + "for x, y in data:\n" + _LISTED_STEP
+TWICE = UNDERSTOOD + "for x, y in data:\n    print(loss_of(y, model(x)))\n"
 ALONG = _HEAD + "while True:\n    x = next(source)\n" + _STEP.format(more="")
 NEITHER = ALONG.replace("loss = tf", "loss = time.time() * tf")
-KEEPS = "leave --batch per-worker, --lr-scale and --warmup-steps out"
 
 
 def migrated(source: str, **options: object) -> engine.Migration:
@@ -41,7 +49,7 @@ def migrated(source: str, **options: object) -> engine.Migration:
 def test_the_input_is_sharded_where_it_can_be() -> None:
     for options in ({}, {"shard": "auto"}, {"shard": "input"}, {"batch": "per-worker"}, {"batch": "global"}):
         found = migrated(UNDERSTOOD, **options)
-        assert (found.road, found.not_input, found.advice, found.refused) == ("input", None, "", False)
+        assert (found.road, found.not_input, found.keeps, found.refused) == ("input", None, None, False)
         assert b"dp.init()" in found.after
     assert b"dp.scale_lr(0.1)" in migrated(UNDERSTOOD).after
 
@@ -51,9 +59,14 @@ def test_else_the_calls_are_and_the_first_reason_is_kept() -> None:
         found = migrated(ALONG, **options)
         assert (found.road, found.refused) == ("calls", False)
         assert found.not_input is not None
-        assert (found.not_input.code, found.not_input.line) == ("TFDP010", 6)
+        assert found.not_input.line == 7
+        assert found.not_input.message == "`source` is not in the vocabulary of sharded input"
         assert b"dp.init(shard_calls=True)" in found.after
         assert b"scale_lr" not in found.after
+    twice = migrated(TWICE)  # all its words are known, but not that it trains on what it measures
+    assert (twice.road, twice.refused) == ("calls", False)
+    assert twice.not_input is not None
+    assert (twice.not_input.code, "vocabulary" in twice.not_input.message) == ("TFDP010", False)
     asked = migrated(UNDERSTOOD, shard="calls")
     assert (asked.road, asked.not_input) == ("calls", None)
 
@@ -67,14 +80,57 @@ def test_what_both_roads_refuse_is_refused_for_the_reasons_of_the_last() -> None
     assert {f.code for f in migrated(ALONG, shard="input").findings} == {"TFDP010"}
 
 
+SQUARED = UNDERSTOOD.replace("loss_of(y, model(x))", "tf.reduce_mean((model(x) - y) ** 2)")
+
+
 @pytest.mark.parametrize(
-    "asked", [{"batch": "per-worker"}, {"scaling": Scaling("sqrt")}, {"scaling": Scaling("linear", 5)}]
+    ("asked", "rate"),
+    [
+        ({}, "dp.scale_lr(0.1)"),
+        ({"batch": "per-worker"}, "dp.scale_lr(0.1)"),
+        ({"scaling": Scaling("sqrt")}, 'dp.scale_lr(0.1, scale="sqrt")'),
+        ({"scaling": Scaling("linear", 5)}, "dp.scale_lr(0.1, warmup_steps=5)"),
+        ({"scaling": Scaling("none")}, "SGD(0.1)"),
+    ],
 )
-def test_a_batch_for_each_worker_and_scaled_rates_are_not_had_with_sharded_calls(asked: dict[str, object]) -> None:
-    found = migrated(ALONG, **asked)
-    assert (found.road, found.refused, found.not_input) == ("input", True, None)
-    assert KEEPS in found.advice
-    assert not migrated(NEITHER, **asked).advice
+def test_sharded_calls_get_the_batches_of_all_workers_where_that_is_understood(
+    asked: dict[str, object], rate: str
+) -> None:
+    found = migrated(SQUARED, **asked)
+    assert (found.road, found.batch, found.keeps, found.refused) == ("calls", "per-worker", None, False)
+    assert ".batch(dp.global_batch_size(8))" in found.after.decode()
+    assert rate in found.after.decode()
+    kept = migrated(SQUARED, batch="global")
+    assert (kept.road, kept.batch, kept.keeps) == ("calls", "global", None)
+    assert b".batch(8)" in kept.after
+    assert b"SGD(0.1)" in kept.after
+
+
+UNKNOWN = {
+    "source": (ALONG, "TFDP010", 6),
+    "rate that is read": (SQUARED + "    print(optimizer.learning_rate)\n", "TFDP020", 11),
+    "rate in its settings": (SQUARED + "print(optimizer.get_config())\n", "TFDP020", 11),
+    "rate of a log": (SQUARED + "rate = {}\nprint(rate['lr'])\n", "TFDP020", 12),
+    "rate that is changed": (SQUARED + "    optimizer.learning_rate = 0.01\n", "TFDP020", 11),
+    "end by something": ("from watch import stop\n" + SQUARED + "    if stop():\n        break\n", "TFDP011", 13),
+    "batches": (SQUARED.replace(".batch(8)", ".batch(8).apply(own)"), "TFDP010", 6),
+}
+
+
+@pytest.mark.parametrize("unknown", UNKNOWN)
+def test_else_they_keep_the_scripts_batch_and_say_so_or_refuse_what_is_asked(unknown: str) -> None:
+    source, code, line = UNKNOWN[unknown]
+    found = migrated(source)
+    assert (found.road, found.batch, found.refused) == ("calls", "global", False)
+    assert found.keeps is not None
+    assert (found.keeps.code, found.keeps.line) == (code, line)
+    assert b"global_batch_size" not in found.after
+    assert b"scale_lr" not in found.after
+    assert migrated(source, batch="global").keeps is None
+    for asked in ({"batch": "per-worker"}, {"scaling": Scaling("sqrt")}):
+        insisted = migrated(source, shard="calls", **asked)
+        assert [f.code for f in insisted.findings if f.refusal] == ["TFDP015"]
+        assert not insisted.changed
 
 
 def test_a_migrated_script_is_left_on_its_road() -> None:
@@ -98,9 +154,9 @@ def test_a_part_is_migrated_on_the_first_road_unless_the_second_is_whole() -> No
 
 def test_every_rule_says_its_roads() -> None:
     by_roads = {roads: {r.code for r in RULES if r.roads == roads} for roads in (INPUT_ONLY, CALLS_ONLY, EVERY_ROAD)}
-    assert by_roads[CALLS_ONLY] == {"TFDP032", "TFDP054", "TFDP080"}
-    assert {"TFDP010", "TFDP020", "TFDP030", "TFDP040", "TFDP053", "TFDP090"} <= by_roads[INPUT_ONLY]
-    assert {"TFDP001", "TFDP002", "TFDP050", "TFDP051", "TFDP070"} <= by_roads[EVERY_ROAD]
+    assert by_roads[CALLS_ONLY] == {"TFDP015", "TFDP032", "TFDP054", "TFDP080"}
+    assert {"TFDP010", "TFDP030", "TFDP040", "TFDP053", "TFDP090"} <= by_roads[INPUT_ONLY]
+    assert {"TFDP001", "TFDP002", "TFDP011", "TFDP020", "TFDP050", "TFDP051", "TFDP070"} <= by_roads[EVERY_ROAD]
     assert sum(map(len, by_roads.values())) == len(RULES)
 
 
@@ -113,29 +169,26 @@ def test_each_report_says_the_road_and_why_not_the_other(tmp_path: Path) -> None
     said = [click.unstyle(line) for line in text.lines(outcome)]
     assert any(f"train.py: {calls} (batch and learning rate stay the script's own)" in line for line in said)
     assert any(
-        line.startswith("train.py:6: not sharded input: cannot tell") and line.endswith("(TFDP010)") for line in said
+        line.startswith("train.py:7: not sharded input: `source`") and line.endswith("(TFDP010)") for line in said
     )
     page, log = markdown.render(outcome).decode(), github.render(outcome).decode()
     assert f"\n{calls}" in page
-    assert "\nline 6: not sharded input: " in page
+    assert "\nline 7: not sharded input: " in page
+    assert "\nline 6: the script's batch is kept: cannot tell" in page
     assert f"::notice file=train.py,title=tfdp::{calls}" in log
-    assert "::notice file=train.py,line=6,col=1,title=TFDP010::not sharded input: " in log
+    assert "::notice file=train.py,line=7,col=14,title=TFDP010::not sharded input: " in log
     path.write_text(NEITHER)
     refused = replace(migrate_file(Input(str(path), named=True), MigrateOptions()), path="train.py")
     said = [click.unstyle(line) for line in text.lines(refused)]
     assert not any(calls in line for line in said)
-    assert any(line.startswith("train.py:6: not sharded input: ") for line in said)
-    path.write_text(ALONG)
-    advised = migrate_file(Input(str(path), named=True), MigrateOptions(batch="per-worker"))
-    assert any(KEEPS in line for line in text.lines(advised))
+    assert any(line.startswith("train.py:7: not sharded input: ") for line in said)
 
 
 def test_options_that_contradict_one_another() -> None:
-    assert contradicted("calls", "per-worker", "linear", 0).startswith("--shard calls keeps the script's batch")
-    assert contradicted("calls", None, "sqrt", 0).startswith("--lr-scale and --warmup-steps are for --shard input")
-    assert contradicted("auto", "global", "linear", 3).startswith("--lr-scale and --warmup-steps are for --batch")
-    assert not contradicted("calls", "global", "linear", 0)
-    assert not contradicted("auto", None, "none", 0)
+    assert contradicted("global", "linear", 3).startswith("--lr-scale and --warmup-steps are for --batch")
+    assert contradicted(None, "none", 3).startswith("--warmup-steps needs a factor to rise to")
+    assert not contradicted("global", "linear", 0)
+    assert not contradicted(None, "none", 0)
 
 
 def test_what_trains_in_a_file_beside_it_goes_by_calls(tmp_path: Path) -> None:
@@ -157,7 +210,7 @@ def test_what_trains_in_a_file_beside_it_goes_by_calls(tmp_path: Path) -> None:
     trains = found(run.format("trainer.train(batches)"))
     assert (trains.road, b"dp.init(shard_calls=True)" in trains.after) == ("calls", True)
     assert trains.not_input is not None
-    assert "this trains in another file (steps.py:" in trains.not_input.message
+    assert "`from package.steps import Trainer`" in trains.not_input.message
     assert not found(run.format("")).trains
     library = engine.migrate(str(helper), helper.read_bytes())
     assert [f.code for f in library.findings] == ["TFDP001"]

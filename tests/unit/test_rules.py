@@ -38,7 +38,8 @@ def mode(source: str) -> str:
 def migrated(path: Path, source: bytes) -> engine.Migration:
     first = source.partition(b"\n")[0].decode()
     if first.startswith("# shard: "):
-        return engine.migrate(path.name, source, shard=first.removeprefix("# shard: "))
+        shard, _, batch = first.removeprefix("# shard: ").partition(" ")
+        return engine.migrate(path.name, source, batch or None, shard=shard)
     return engine.migrate(path.name, source, mode(first), shard="input")
 
 

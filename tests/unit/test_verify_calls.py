@@ -58,10 +58,10 @@ def test_the_road_is_told_from_the_text() -> None:
 def test_the_reference_of_sharded_calls_is_the_original_as_it_is(tmp_path: Path) -> None:
     path = tmp_path / "train.py"
     path.write_bytes(CONTRASTIVE)
-    fresh = texts.of_original(str(path), 2)
+    fresh = texts.of_original(str(path), 2, "global")
     assert (fresh.road, fresh.batch, fresh.reference, fresh.found) == ("calls", "global", CONTRASTIVE, "")
     assert b"dp.init(shard_calls=True)" in fresh.migrated
-    assert texts.of_original(str(path), 2, shard="calls").migrated == fresh.migrated
+    assert texts.of_original(str(path), 2, "global", shard="calls").migrated == fresh.migrated
     # Migrated, without its original, with it, and with it named.
     path.write_bytes(fresh.migrated)
     alone = texts.of_original(str(path), 2)
@@ -76,13 +76,37 @@ def test_the_reference_of_sharded_calls_is_the_original_as_it_is(tmp_path: Path)
 
 
 def test_an_original_that_input_can_be_sharded_of_is_found_too(tmp_path: Path) -> None:
-    plain = CONTRASTIVE.replace(b"tf.nn.relu(1.0 - found @ tf.transpose(found))", b"found ** 2")
+    plain = (
+        b"import tensorflow as tf\n\nmodel = tf.keras.Sequential([tf.keras.layers.Dense(1)])\n"
+        b'model.compile("sgd", "mse")\nmodel.fit(tf.ones([64, 3]), tf.ones([64, 1]), batch_size=16)\n'
+    )
     path, kept = tmp_path / "train.py", tmp_path / "train.py.orig"
     path.write_bytes(migrate(str(path), plain, shard="calls").after)
     kept.write_bytes(plain)
     assert texts.of_original(str(kept), 2).road == "input"
     found = texts.of_original(str(path), 2)
     assert (found.road, found.found, found.differs) == ("calls", str(kept), False)
+
+
+def test_the_reference_of_widened_calls_is_what_the_tool_makes_of_the_original(tmp_path: Path) -> None:
+    plain = CONTRASTIVE.replace(b"tf.nn.relu(1.0 - found @ tf.transpose(found))", b"found ** 2")
+    path = tmp_path / "train.py"
+    path.write_bytes(plain)
+    fresh = texts.of_original(str(path), 2)
+    assert (fresh.road, fresh.batch, fresh.reference) == ("calls", "per-worker", fresh.migrated)
+    assert b".batch(dp.global_batch_size(" in fresh.migrated
+    asked = texts.of_original(str(path), 2, "global")
+    assert (asked.road, asked.batch, asked.reference) == ("calls", "global", plain)
+    # Migrated and then changed by hand: what the tool makes of the original is the reference.
+    changed = fresh.migrated.replace(b"scale_lr(", b"scale_lr(2 * ")
+    path.write_bytes(changed)
+    alone = texts.of_original(str(path), 2)
+    assert (alone.batch, alone.reference, texts.mode(str(path))) == ("per-worker", changed, "per-worker")
+    kept = Path(originals.backup_of(str(path)))
+    kept.write_bytes(plain)
+    found = texts.of_original(str(path), 2)
+    assert (found.batch, found.differs, found.reference) == ("per-worker", True, fresh.migrated)
+    assert texts.of_both(str(path), str(kept), 2).reference == fresh.migrated
 
 
 def test_each_rank_computes_the_loss_of_the_reference(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from .known_branches import Frames, frame_of, meant, reached
 from .listed import Listed
 from .literals import axes, ints, is_none, is_off, number, plain, text
 from .modules import Program, SourceFile
-from .names import Names
+from .names import Names, fold
 from .networks import LAYERS, holds_weights, is_network
 from .origins import Origins
 from .pace import Later, StepNumbers
@@ -78,6 +78,7 @@ __all__ = [
     "controls",
     "entered",
     "exits_before",
+    "fold",
     "frame_of",
     "from_before",
     "holds_weights",

@@ -50,6 +50,12 @@ class SharedRun:
     def _divided(self) -> frozenset[cst.CSTNode]:
         return self.training.of_models.union(self.functions.calls)
 
+    @property
+    def divides(self) -> bool:
+        """Whether there is a call that may be divided: of Keras, of such a function, or in another file."""
+        mine = self.training.of_layers or self.functions.calls
+        return bool(mine or self._script.fitted.calls or self._script.elsewhere)
+
     @cached_property
     def _same(self) -> SameData:
         return SameData(self._origins, self._script.datasets)

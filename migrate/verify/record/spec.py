@@ -18,7 +18,8 @@ class Spec:
     is the reference once more, with the rows of each batch in another order: one process, which is given the state of
     `reference` before each step. short: batches after which each
     pass over the data ends, None: where it ends in life. calls: calls are sharded: nothing computes otherwise
-    than in life, and all processes draw by one entropy.
+    than in life, and all processes draw by one entropy. stands_for: so many workers' batches are one step of the
+    reference, by the runtime's own functions.
     """
 
     path: str
@@ -36,6 +37,7 @@ class Spec:
     fitting: bool
     short: int | None
     calls: bool = False
+    stands_for: int = 1
 
     @property
     def migrated(self) -> bool:

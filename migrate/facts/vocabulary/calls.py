@@ -1,0 +1,172 @@
+"""The value of a call, where the function, its arguments and their names are in the vocabulary."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+
+import libcst as cst
+
+from .expressions import Expressions
+from .kinds import DATA, Bindings, Box, Function, Instance, Kind, Owner, Value, join, kind, leaves
+from .words import METHODS, OF_ELEMENTS, SAME, Word, known
+
+_PUTS = ("append", "extend")
+_OTHER_AXES = frozenset({"-1", "1", "2", "3"})
+_DRAWS = ("numpy.random", "random.", "time.", "datetime.")
+
+
+class Calls(Expressions):
+    """Reads calls of libraries, of methods, and of the file's own functions and classes."""
+
+    @abstractmethod
+    def run(self, function: Function, args: Sequence[Value], named: Mapping[str, Value], at: cst.CSTNode) -> Value:
+        """What a function of the file gives back."""
+
+    def call(self, node: cst.Call, names: Bindings) -> Value:
+        if any(a.star for a in node.args):
+            self.outside(node)
+        api = self.named(node.func, names)
+        if api is not None:
+            return self._library(node, api, names)
+        if isinstance(node.func, cst.Attribute):
+            return self._method(node, node.func, names)
+        return self._object(node, self.value(node.func, names), names)
+
+    def _args(self, node: cst.Call, names: Bindings) -> tuple[list[Value], dict[str, Value]]:
+        values = [(a.keyword, self.value(a.value, names)) for a in node.args]
+        return [v for k, v in values if k is None], {k.value: v for k, v in values if k is not None}
+
+    def _library(self, node: cst.Call, api: str, names: Bindings) -> Value:
+        args, named = self._args(node, names)
+        kinds = [kind(a) for a in args]
+        if (SAME.match(api) or OF_ELEMENTS.search(api)) and args:
+            rest = {*kinds[1:], *map(kind, named.values())}
+            allowed = {Kind.ELEMENT, Kind.ROWS, *(DATA if SAME.match(api) else ())}
+            return kinds[0] if kinds[0] in allowed and rest <= DATA else self.outside(node)
+        if api == "builtins.zip" and kinds == [Kind.GRADIENTS, Kind.VARIABLES] and not named:
+            return Kind.UPDATES
+        if api == "builtins.sum" and kinds == [Kind.PENALTIES] and not named:
+            return Kind.LOSS
+        if api in {"builtins.enumerate", "builtins.zip"}:
+            return self._paired(node, api, args, named)
+        if self.in_graph and api.startswith(_DRAWS):
+            self.outside(node)
+        word = known(api)
+        if word is None:
+            self.outside(node)
+        if word.gives in {Kind.MODEL, Kind.ROWS}:
+            self._axis(node)
+        return self._given(node, word, args, named)
+
+    def _paired(self, node: cst.Call, api: str, args: list[Value], named: Mapping[str, Value]) -> Value:
+        """A list of pairs, by what one of them is."""
+        found = [self.element(node, a) for a in args]
+        if named.keys() - {"start"}:
+            self.outside(node)
+        box = Box()
+        box.put((Kind.WHOLE, *found[:1]) if api == "builtins.enumerate" else tuple(found))
+        return box
+
+    def element(self, node: cst.CSTNode, value: Value) -> Value:
+        """What a loop over a value gives at each turn."""
+        if isinstance(value, Box):
+            return value.content if value.content is not None else Kind.WHOLE
+        if isinstance(value, tuple) and value:
+            found = value[0]
+            for each in value[1:]:
+                found = join(found, each)
+            return found
+        of = kind(value)
+        if of is Kind.DATASET:
+            return Kind.ROWS
+        return of if of in {Kind.WHOLE, Kind.MODEL, Kind.OWN} else self.outside(node)
+
+    def _given(self, node: cst.Call, word: Word, args: Sequence[Value], named: Mapping[str, Value]) -> Value:
+        if len(args) > word.positions or named.keys() - word.keywords:
+            self.outside(node)
+        kinds = {k for each in (*args, *named.values()) for k in map(kind, leaves(each))}
+        if not kinds <= word.takes:
+            self.outside(node)
+        own = word.gives is Kind.WHOLE and not kinds <= DATA
+        return Kind.OWN if own else word.gives
+
+    def _axis(self, node: cst.Call) -> None:
+        """An axis that a layer is told is written out, and not the one of the batch: with two axes, -2 is that."""
+        for arg in node.args:
+            named = arg.keyword is not None and arg.keyword.value == "axis"
+            if named and self._file.code(arg.value) not in _OTHER_AXES:
+                self.outside(node)
+
+    def _method(self, node: cst.Call, func: cst.Attribute, names: Bindings) -> Value:
+        name = func.attr.value
+        above = self.named(func.value.func, names) if isinstance(func.value, cst.Call) else None
+        if name == "__init__" and above == "builtins.super":
+            args, named = self._args(node, names)
+            return Kind.NOTHING if set(map(kind, [*args, *named.values()])) <= DATA else self.outside(node)
+        value = self.value(func.value, names)
+        if isinstance(value, Instance) and name in value.attributes:
+            return self._object(node, value.attributes[name], names)
+        if isinstance(value, Box) and name in _PUTS and len(node.args) == 1 and not self.in_graph:
+            given = self._args(node, names)[0][0]
+            value.put(given if name == "append" else self.element(node, given))
+            return Kind.NOTHING
+        of = kind(value)
+        if of is Kind.DATASET and name == "map":
+            return self._mapped(node, names)
+        word = METHODS.get((Kind.WHOLE if of is Kind.NUMBER else of, name))
+        if word is None:
+            self.outside(node)
+        if of is Kind.MODEL and isinstance(value, Instance):
+            self._called(node, value, [Kind.ROWS], {})
+        return self._given(node, word, *self._args(node, names))
+
+    def _mapped(self, node: cst.Call, names: Bindings) -> Value:
+        """A dataset whose elements a pure function changes, each from itself."""
+        args, named = self._args(node, names)
+        if len(args) != 1 or named.keys() - {"num_parallel_calls"} or not isinstance(args[0], Function):
+            self.outside(node)
+        params = args[0].node.params.params
+        before, self.in_graph = self.in_graph, True
+        given = self.run(args[0], [Kind.ELEMENT] * len(params), {}, node)
+        self.in_graph = before
+        return Kind.DATASET if {kind(v) for v in leaves(given)} <= {Kind.ELEMENT, Kind.NUMBER} else self.outside(node)
+
+    def _object(self, node: cst.Call, value: Value, names: Bindings) -> Value:
+        """The call of what is no name of a library."""
+        args, named = self._args(node, names)
+        if isinstance(value, Function):
+            return self.run(value, args, named, node)
+        if isinstance(value, Owner):
+            return self._made(node, value, args, named)
+        if isinstance(value, Instance):
+            return self._called(node, value, args, named)
+        of, kinds = kind(value), [kind(a) for a in args]
+        training = named.pop("training", None)
+        if (training is not None and kind(training) not in DATA) or named:
+            self.outside(node)
+        if of is Kind.MODEL and len(args) == 1 and kinds[0] in {Kind.ROWS, *DATA}:
+            return Kind.ROWS if kinds[0] is Kind.ROWS else Kind.OWN
+        if of is Kind.LOSS_OBJECT and kinds == [Kind.ROWS, Kind.ROWS]:
+            return Kind.LOSS
+        if of is Kind.METRIC and kinds and set(kinds) <= {Kind.ROWS, Kind.LOSS}:
+            return Kind.NOTHING
+        return self.outside(node)
+
+    def _made(self, node: cst.Call, owner: Owner, args: Sequence[Value], named: Mapping[str, Value]) -> Value:
+        """An object of a class of the file."""
+        found = Instance(owner)
+        if "__init__" in owner.methods:
+            self.run(owner.methods["__init__"], [found, *args], named, node)
+        elif args or named:
+            self.outside(node)
+        return found
+
+    def _called(self, node: cst.Call, model: Instance, args: Sequence[Value], named: Mapping[str, Value]) -> Value:
+        """What a model of the file makes of a batch."""
+        call = model.owner.methods.get("call")
+        if call is None or [kind(a) for a in args] != [Kind.ROWS] or named.keys() - {"training"}:
+            self.outside(node)
+        takes = {p.name.value for p in call.node.params.params}
+        given = self.run(call, [model, *args], {k: v for k, v in named.items() if k in takes}, node)
+        return Kind.ROWS if kind(given) is Kind.ROWS else self.outside(call.node)

@@ -1,0 +1,253 @@
+"""The value of an expression, where all its words are in the vocabulary."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import NoReturn
+
+import libcst as cst
+
+from ..program import SourceFile, fold
+from .kinds import DATA, SHOWN, Bindings, Box, Function, Instance, Kind, Named, Value, join, kind
+from .words import ATTRIBUTES, CONSTANTS, LOSS_FUNCTIONS, known
+
+
+class OutsideError(Exception):
+    """Something that is not in the vocabulary: where, and what."""
+
+    def __init__(self, node: cst.CSTNode, what: str) -> None:
+        super().__init__(what)
+        self.node, self.what = node, what
+
+
+class Expressions(ABC):
+    """Reads expressions. `names` are those that hold where an expression stands."""
+
+    def __init__(self, file: SourceFile) -> None:
+        self._file = file
+        self.in_graph = False
+
+    @abstractmethod
+    def call(self, node: cst.Call, names: Bindings) -> Value:
+        """What a call gives."""
+
+    @abstractmethod
+    def element(self, node: cst.CSTNode, value: Value) -> Value:
+        """What a loop over a value gives at each turn."""
+
+    @abstractmethod
+    def bind(self, target: cst.BaseExpression, value: Value, names: Bindings) -> None:
+        """Gives the names of a target a value."""
+
+    def outside(self, node: cst.CSTNode, what: str = "") -> NoReturn:
+        """Raises OutsideError with the text of a node, or with other words."""
+        bare = node.with_changes(lpar=[], rpar=[]) if isinstance(node, cst.BaseExpression) else node
+        text = " ".join(self._file.code(bare).split())
+        raise OutsideError(node, what or f"`{text if len(text) <= 60 else text[:57] + '...'}`")
+
+    def value(self, node: cst.BaseExpression, names: Bindings) -> Value:
+        """What an expression is. Raises OutsideError."""
+        read = _READERS.get(type(node))
+        if read is None:
+            self.outside(node)
+        found: Value = getattr(self, read)(node, names)
+        return found
+
+    # --- parts --------------------------------------------------------------------------------------------------------
+
+    def _text(self, node: cst.FormattedString, names: Bindings) -> Value:
+        parts = [p for p in node.parts if isinstance(p, cst.FormattedStringExpression)]
+        kinds = [kind(self.value(p.expression, names)) for p in parts]
+        for part in parts:
+            for inner in part.format_spec or ():
+                if isinstance(inner, cst.FormattedStringExpression):
+                    self.whole(inner.expression, names)
+        if not set(kinds) <= SHOWN:
+            self.outside(node)
+        return Kind.WHOLE if set(kinds) <= DATA else Kind.OWN
+
+    def _tuple(self, node: cst.Tuple, names: Bindings) -> Value:
+        return tuple(self._element(e, names) for e in node.elements)
+
+    def _list(self, node: cst.List | cst.Set, names: Bindings) -> Value:
+        box = Box()
+        for element in node.elements:
+            box.put(self._element(element, names))
+        return box
+
+    def _element(self, element: cst.BaseElement, names: Bindings) -> Value:
+        return self.outside(element) if isinstance(element, cst.StarredElement) else self.value(element.value, names)
+
+    def _table(self, node: cst.Dict, names: Bindings) -> Value:
+        box = Box()
+        for element in node.elements:
+            if not isinstance(element, cst.DictElement):
+                self.outside(element)
+            self.whole(element.key, names)
+            box.put(self.value(element.value, names))
+        return box
+
+    def _name(self, node: cst.Name, names: Bindings) -> Value:
+        found = names.get(node.value)
+        if found is None:
+            return self._constant(node, f"builtins.{node.value}")
+        if found is Kind.MIXED:
+            self.outside(node, f"`{node.value}`, which may be one thing or another")
+        return self._constant(node, found.api) if isinstance(found, Named) else found
+
+    def _constant(self, node: cst.CSTNode, api: str) -> Value:
+        """The value of a library's name that is not called."""
+        if CONSTANTS.match(api):
+            return Kind.WHOLE
+        if api == "builtins.None":
+            return Kind.NOTHING
+        if LOSS_FUNCTIONS.match(api):
+            return Kind.LOSS_FUNCTION
+        word = known(api)
+        return Kind.ACTIVATION if word is not None and word.activates else self.outside(node)
+
+    def named(self, node: cst.CSTNode, names: Bindings) -> str | None:
+        """The full name of a library's function, class or module."""
+        if isinstance(node, cst.Attribute):
+            base = self.named(node.value, names)
+            return fold(f"{base}.{node.attr.value}") if base is not None else None
+        if not isinstance(node, cst.Name):
+            return None
+        found = names.get(node.value)
+        if found is None:
+            return f"builtins.{node.value}"
+        return found.api if isinstance(found, Named) else None
+
+    def _attribute(self, node: cst.Attribute, names: Bindings) -> Value:
+        api = self.named(node, names)
+        if api is not None:
+            return self._constant(node, api)
+        value, name = self.value(node.value, names), node.attr.value
+        if isinstance(value, Instance) and name in value.attributes:
+            return value.attributes[name]
+        of = kind(value)
+        if of is Kind.SETTINGS:
+            return Kind.WHOLE
+        given = ATTRIBUTES.get((Kind.WHOLE if of is Kind.NUMBER else of, name))
+        return given if given is not None else self.outside(node)
+
+    def _subscript(self, node: cst.Subscript, names: Bindings) -> Value:
+        value = self.value(node.value, names)
+        for element in node.slice:
+            part = element.slice
+            bounds = (part.lower, part.upper, part.step) if isinstance(part, cst.Slice) else (part.value,)  # type: ignore[attr-defined]
+            for bound in bounds:
+                if bound is not None:
+                    self.whole(bound, names)
+        if isinstance(value, Box) and value.content is not None:
+            return value.content
+        if kind(value) is Kind.MODEL and not isinstance(value, Instance | tuple):
+            return Kind.MODEL
+        if isinstance(value, tuple):
+            found = set(map(kind, value))
+            return next(iter(found)) if len(found) == 1 else self.outside(node)
+        return kind(value) if kind(value) in {Kind.WHOLE, Kind.OWN} else self.outside(node)
+
+    def whole(self, node: cst.BaseExpression, names: Bindings) -> None:
+        """Raises OutsideError where an expression is not alike on all workers."""
+        if kind(self.value(node, names)) not in DATA:
+            self.outside(node)
+
+    # --- operators ----------------------------------------------------------------------------------------------------
+
+    def _binary(self, node: cst.BinaryOperation, names: Bindings) -> Value:
+        return self.combined(node, self.value(node.left, names), node.operator, self.value(node.right, names))
+
+    def combined(self, node: cst.CSTNode, left: Value, operator: cst.CSTNode, right: Value) -> Value:
+        """What an operator makes of two values."""
+        one, other = kind(left), kind(right)
+        if Kind.NOTHING in (one, other):
+            self.outside(node)
+        if isinstance(left, Box) and isinstance(right, Box):
+            return left.unite(right) if isinstance(operator, cst.Add | cst.AddAssign) else self.outside(node)
+        if {one, other} <= DATA:
+            return Kind.NUMBER if one is other is Kind.NUMBER else Kind.WHOLE
+        spelled = type(operator).__name__.removesuffix("Assign")
+        if {one, other} <= DATA | {Kind.LOSS} and (spelled in {"Add", "Subtract"} or _scales(one, spelled, other)):
+            return Kind.LOSS
+        if {one, other} <= DATA | {Kind.OWN}:
+            return Kind.OWN
+        if {one, other} == {Kind.ELEMENT, Kind.NUMBER} and spelled in {"Add", "Subtract", "Multiply", "Divide"}:
+            return Kind.ELEMENT
+        return self.outside(node)
+
+    def _unary(self, node: cst.UnaryOperation, names: Bindings) -> Value:
+        found = kind(self.value(node.expression, names))
+        return found if found in {Kind.NUMBER, Kind.WHOLE, Kind.OWN} else self.outside(node)
+
+    def _compared(self, node: cst.Comparison, names: Bindings) -> Value:
+        return self._known(node, [node.left, *(each.comparator for each in node.comparisons)], names)
+
+    def _both(self, node: cst.BooleanOperation, names: Bindings) -> Value:
+        return self._known(node, [node.left, node.right], names)
+
+    def _known(self, node: cst.CSTNode, parts: Iterable[cst.BaseExpression], names: Bindings) -> Value:
+        """Something alike on all workers, or a worker's own, as all its parts are the one or some the other."""
+        kinds = {kind(self.value(part, names)) for part in parts}
+        if not kinds <= SHOWN:
+            self.outside(node)
+        return Kind.WHOLE if kinds <= DATA else Kind.OWN
+
+    def _either(self, node: cst.IfExp, names: Bindings) -> Value:
+        self.whole(node.test, names)
+        return join(self.value(node.body, names), self.value(node.orelse, names))
+
+    def _listed(self, node: cst.ListComp | cst.GeneratorExp, names: Bindings) -> Value:
+        """A list of what is made of each element of another."""
+        inner, turn = Bindings(names), node.for_in
+        if turn.inner_for_in is not None or turn.asynchronous is not None:
+            self.outside(node)
+        self.bind(turn.target, self.element(turn.iter, self.value(turn.iter, names)), inner)
+        for condition in turn.ifs:
+            self.whole(condition.test, inner)
+        box = Box()
+        box.put(self.value(node.elt, inner))
+        return box
+
+    def _function(self, node: cst.Lambda, names: Bindings) -> Value:
+        return Function(node, names)
+
+    def _number(self, _: cst.CSTNode, __: Bindings) -> Value:
+        return Kind.NUMBER
+
+    def _written(self, _: cst.CSTNode, __: Bindings) -> Value:
+        return Kind.WHOLE
+
+
+def _scales(one: Kind, spelled: str, other: Kind) -> bool:
+    """Whether an operator scales a loss by what is alike on all workers."""
+    if spelled == "Divide":
+        return one is Kind.LOSS and other in DATA
+    return spelled == "Multiply" and (one in DATA) != (other in DATA)
+
+
+_READERS: dict[type[cst.CSTNode], str] = {
+    cst.Integer: "_number",
+    cst.Float: "_number",
+    cst.Ellipsis: "_written",
+    cst.SimpleString: "_written",
+    cst.ConcatenatedString: "_written",
+    cst.FormattedString: "_text",
+    cst.Tuple: "_tuple",
+    cst.List: "_list",
+    cst.Set: "_list",
+    cst.Dict: "_table",
+    cst.Name: "_name",
+    cst.Attribute: "_attribute",
+    cst.Subscript: "_subscript",
+    cst.BinaryOperation: "_binary",
+    cst.UnaryOperation: "_unary",
+    cst.Comparison: "_compared",
+    cst.BooleanOperation: "_both",
+    cst.IfExp: "_either",
+    cst.Lambda: "_function",
+    cst.ListComp: "_listed",
+    cst.GeneratorExp: "_listed",
+    cst.Call: "call",
+}

@@ -1,0 +1,192 @@
+"""What a value of a training script is, as far as sharding its input asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import reduce
+from typing import TypeAlias
+
+import libcst as cst
+
+
+class Kind(Enum):
+    """The kinds of the vocabulary; each value is the words by which a message names it."""
+
+    NUMBER = "a number"  # written in the text
+    WHOLE = "a value that is alike on all workers"  # also settings, texts, arrays of all examples
+    OWN = "a worker's own value"  # which may be shown, put into lists and averaged, and no more
+    ROWS = "a batch"  # or what a layer makes of one, an example in each row
+    ELEMENT = "an element of a dataset"
+    LOSS = "a loss"  # a mean over the rows of a batch, with its penalties
+    PENALTIES = "the penalties of a model"
+    MODEL = "a model or layer"
+    LOSS_OBJECT = "a loss of Keras"
+    LOSS_FUNCTION = "a loss function of Keras"
+    ACTIVATION = "an activation function"
+    METRIC = "a metric"
+    OPTIMIZER = "an optimizer"
+    CALLBACK = "a callback"
+    CHECKPOINT = "a checkpoint"
+    DATASET = "a dataset"
+    TAPE = "a tape"
+    VARIABLES = "the variables of a model"
+    GRADIENTS = "gradients"
+    UPDATES = "gradients with their variables"
+    PARSER = "a parser of arguments"
+    SETTINGS = "the arguments of the command"
+    NOTHING = "nothing"
+    MIXED = "values of several kinds"
+
+
+DATA = frozenset({Kind.NUMBER, Kind.WHOLE, Kind.NOTHING})
+"""What is alike on all workers."""
+
+SHOWN = DATA | {Kind.OWN, Kind.LOSS}
+"""What may be shown, put into lists and averaged."""
+
+
+@dataclass(frozen=True)
+class Named:
+    """A module, function or class of a library."""
+
+    api: str
+
+
+@dataclass(eq=False)
+class Box:
+    """A list or table: what its elements are, whatever their places. One object under all its names."""
+
+    _contents: list[Value] = field(default_factory=list)
+    _same: Box | None = None
+
+    def _root(self) -> Box:
+        box = self
+        while box._same is not None:
+            box = box._same
+        return box
+
+    @property
+    def contents(self) -> tuple[Value, ...]:
+        """All that its elements are."""
+        return tuple(self._root()._contents)
+
+    @property
+    def content(self) -> Value | None:
+        """What any one of its elements is; None where it is empty."""
+        found = self.contents
+        return reduce(join, found) if found else None
+
+    def put(self, value: Value) -> None:
+        """One more element."""
+        root = self._root()
+        if value not in root._contents:
+            root._contents.append(value)
+
+    def unite(self, other: Box) -> Box:
+        """This one, where a name may stand for either: what is put into one of them may then be in the other."""
+        one, two = self._root(), other._root()
+        if one is not two:
+            given, two._contents, two._same = two._contents, [], one
+            for value in given:
+                one.put(value)
+        return self
+
+
+@dataclass(eq=False)
+class Bindings:
+    """The names of a module, function or class, in those around it."""
+
+    around: Bindings | None = None
+    values: dict[str, Value] = field(default_factory=dict)
+
+    def get(self, name: str) -> Value | None:
+        """What a name stands for; None where it has no value here."""
+        if name in self.values or self.around is None:
+            return self.values.get(name)
+        return self.around.get(name)
+
+    def copy(self) -> dict[str, Value]:
+        """The values at this moment."""
+        return dict(self.values)
+
+    def merge(self, other: Mapping[str, Value]) -> None:
+        """What the names may be where one of two ways was taken; a name bound on one of them is what it is there."""
+        for name, value in other.items():
+            own = self.values.get(name)
+            self.values[name] = value if own is None else join(own, value)
+
+
+@dataclass(eq=False)
+class Function:
+    """A function of the file, and the names around it. `compiled`: it runs in a graph."""
+
+    node: cst.FunctionDef | cst.Lambda
+    names: Bindings
+    compiled: bool = False
+
+
+@dataclass(eq=False)
+class Owner:
+    """A model or layer class of the file."""
+
+    node: cst.ClassDef
+    methods: Mapping[str, Function]
+
+
+@dataclass(eq=False)
+class Instance:
+    """An object of such a class, with its attributes."""
+
+    owner: Owner
+    attributes: dict[str, Value] = field(default_factory=dict)
+
+
+Value: TypeAlias = "Kind | Named | Box | Function | Owner | Instance | tuple[Value, ...]"
+
+
+def leaves(value: Value) -> Iterator[Value]:
+    """The values of which a tuple or list is made; the value itself where it is neither."""
+    if isinstance(value, tuple):
+        for each in value:
+            yield from leaves(each)
+    elif isinstance(value, Box):
+        for each in value.contents:
+            yield from leaves(each)
+    else:
+        yield value
+
+
+def kind(value: Value) -> Kind:
+    """The one kind of a value with all that it holds."""
+    found = {_kind(leaf) for leaf in leaves(value)}
+    return _together(found) if found else Kind.WHOLE
+
+
+def _kind(value: Value) -> Kind:
+    if isinstance(value, Kind):
+        return value
+    return Kind.MODEL if isinstance(value, Instance) else Kind.MIXED
+
+
+def _together(kinds: Iterable[Kind]) -> Kind:
+    found = set(kinds)
+    if len(found) == 1:
+        return found.pop()
+    if found <= DATA:
+        return Kind.WHOLE
+    return Kind.OWN if found <= SHOWN else Kind.MIXED
+
+
+def join(one: Value, other: Value) -> Value:
+    """What is one of two values."""
+    if one is other or one == other:
+        return one
+    if isinstance(one, tuple) and isinstance(other, tuple) and len(one) == len(other):
+        return tuple(join(a, b) for a, b in zip(one, other, strict=True))
+    if isinstance(one, Box) and isinstance(other, Box):
+        return one.unite(other)
+    if isinstance(one, Box | tuple | Kind) and isinstance(other, Box | tuple | Kind):
+        return _together({kind(one), kind(other)})
+    return Kind.MIXED

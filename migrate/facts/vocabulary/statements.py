@@ -1,0 +1,309 @@
+"""What the statements of a script do to its names, where all of them are in the vocabulary."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import libcst as cst
+
+from ..program import Problem, SourceFile, fold
+from .calls import Calls
+from .expressions import OutsideError
+from .kinds import DATA, Bindings, Box, Function, Instance, Kind, Named, Owner, Value, join, kind
+from .words import MODULES, SETS
+
+_TURNS = 4  # a value has become what it will be: none has more kinds than that on its way
+_DEPTH = 12  # functions that call one another; real scripts stay below five
+_CALLS = 400  # of functions of the file, by which a script may be read
+_BASES = ("keras.Model", "keras.layers.Layer", "keras.Layer")
+_METHODS = ("__init__", "call")
+
+
+class Reader(Calls):
+    """Reads a script from its first statement to its last, with the functions that it calls."""
+
+    def __init__(self, file: SourceFile) -> None:
+        super().__init__(file)
+        self._open: list[cst.CSTNode] = []
+        self._calls = 0
+        self._returned: list[list[Value]] = []  # what the functions being read give back
+
+    def script(self) -> None:
+        """Raises OutsideError at the first thing that is not in the vocabulary."""
+        self._body(self._file.module.body, Bindings())
+
+    # --- functions ----------------------------------------------------------------------------------------------------
+
+    def run(self, function: Function, args: Sequence[Value], named: Mapping[str, Value], at: cst.CSTNode) -> Value:
+        """What a function of the file gives back, whose parameters are these."""
+        self._calls += 1
+        node = function.node
+        if node in self._open or len(self._open) > _DEPTH or self._calls > _CALLS:
+            self.outside(at)
+        names = Bindings(function.names, self._bound(function, args, named, at))
+        self._open.append(node)
+        self._returned.append([])
+        before, self.in_graph = self.in_graph, self.in_graph or function.compiled
+        try:
+            if isinstance(node, cst.Lambda):
+                return self.value(node.body, names)
+            self._body(node.body.body, names)
+            given = self._returned[-1]
+        finally:
+            self._open.pop()
+            self._returned.pop()
+            self.in_graph = before
+        found = given[0] if given else Kind.NOTHING
+        for other in given[1:]:
+            found = join(found, other)
+        return found
+
+    def _bound(
+        self, function: Function, args: Sequence[Value], named: Mapping[str, Value], at: cst.CSTNode
+    ) -> dict[str, Value]:
+        given, params = function.node.params, function.node.params.params
+        if given.star_arg is not cst.MaybeSentinel.DEFAULT and not isinstance(given.star_arg, cst.ParamStar):
+            self.outside(at)
+        if given.star_kwarg is not None or given.posonly_params or len(args) > len(params):
+            self.outside(at)
+        bound = {p.name.value: a for p, a in zip(params, args, strict=False)}
+        if bound.keys() & named.keys():
+            self.outside(at)
+        bound.update(named)
+        every = [*params, *given.kwonly_params]
+        if bound.keys() - {p.name.value for p in every}:
+            self.outside(at)
+        for param in every:
+            if param.name.value not in bound:
+                bound[param.name.value] = self._default(param, function.names, at)
+        return bound
+
+    def _default(self, param: cst.Param, names: Bindings, at: cst.CSTNode) -> Value:
+        if param.default is None:
+            self.outside(at)
+        found = self.value(param.default, names)
+        return found if kind(found) in DATA and not isinstance(found, Box) else self.outside(param.default)
+
+    # --- statements ---------------------------------------------------------------------------------------------------
+
+    def _body(self, statements: Iterable[cst.CSTNode], names: Bindings) -> None:
+        for statement in statements:
+            if isinstance(statement, cst.SimpleStatementLine | cst.SimpleStatementSuite):
+                self._body(statement.body, names)
+                continue
+            read = _STATEMENTS.get(type(statement))
+            if read is None:
+                self.outside(statement, f"`{_first_word(statement)}`")
+            read(self, statement, names)
+
+    def _nothing(self, _: cst.CSTNode, __: Bindings) -> None:
+        """`pass`, `break` and `continue`: what decides on them is alike on all workers."""
+
+    def _import(self, node: cst.Import, names: Bindings) -> None:
+        for alias in node.names:
+            full = _dotted(alias.name)
+            if not MODULES.match(fold(full)):
+                self.outside(node, f"`import {full}`")
+            if alias.asname is not None and isinstance(alias.asname.name, cst.Name):
+                names.values[alias.asname.name.value] = Named(fold(full))
+            else:
+                first = full.partition(".")[0]
+                names.values[first] = Named(fold(first))
+
+    def _import_from(self, node: cst.ImportFrom, names: Bindings) -> None:
+        module = _dotted(node.module) if node.module is not None and not node.relative else ""
+        if not module or isinstance(node.names, cst.ImportStar) or not MODULES.match(fold(module)):
+            self.outside(node)
+        for alias in node.names:
+            full = f"{module}.{_dotted(alias.name)}"
+            given = alias.asname.name if alias.asname is not None else alias.name
+            if isinstance(given, cst.Name):
+                names.values[given.value] = Named(fold(full))
+
+    def _expression(self, node: cst.Expr, names: Bindings) -> None:
+        self.value(node.value, names)
+
+    def _assign(self, node: cst.Assign, names: Bindings) -> None:
+        api = self.named(node.value, names) if isinstance(node.value, cst.Attribute | cst.Name) else None
+        value: Value = Named(api) if api is not None and api != "builtins.None" else self.value(node.value, names)
+        if isinstance(value, Named) and value.api.startswith("builtins."):
+            value = self.value(node.value, names)
+        for target in node.targets:
+            self.bind(target.target, value, names)
+
+    def _annotated(self, node: cst.AnnAssign, names: Bindings) -> None:
+        if node.value is not None:
+            self.bind(node.target, self.value(node.value, names), names)
+
+    def _changed(self, node: cst.AugAssign, names: Bindings) -> None:
+        old, given = self.value(node.target, names), self.value(node.value, names)
+        if isinstance(old, Box) and not isinstance(given, Box):
+            self.outside(node)
+        self.bind(node.target, self.combined(node, old, node.operator, given), names)
+
+    def bind(self, target: cst.BaseExpression, value: Value, names: Bindings) -> None:
+        """Gives the names of a target a value."""
+        if isinstance(target, cst.Name):
+            names.values[target.value] = value
+        elif isinstance(target, cst.Tuple | cst.List):
+            self._unpack(target, value, names)
+        elif isinstance(target, cst.Subscript):
+            held = self.value(target.value, names)
+            self.value(target, names)
+            if not (kind(held) is Kind.WHOLE and kind(value) in DATA):
+                self.outside(target)
+        elif isinstance(target, cst.Attribute):
+            self._store(target, value, names)
+        else:
+            self.outside(target)
+
+    def _unpack(self, target: cst.Tuple | cst.List, value: Value, names: Bindings) -> None:
+        if any(isinstance(e, cst.StarredElement) for e in target.elements):
+            self.outside(target)
+        if isinstance(value, tuple):
+            if len(value) != len(target.elements):
+                self.outside(target)
+            parts = list(value)
+        elif isinstance(value, Box) or kind(value) in {Kind.WHOLE, Kind.ROWS, Kind.OWN, Kind.ELEMENT}:
+            parts = [self.element(target, value) if isinstance(value, Box) else value] * len(target.elements)
+        else:
+            self.outside(target)
+        for element, part in zip(target.elements, parts, strict=True):
+            self.bind(element.value, part, names)
+
+    def _store(self, target: cst.Attribute, value: Value, names: Bindings) -> None:
+        held, name = self.value(target.value, names), target.attr.value
+        if name in SETS and kind(held) is Kind.MODEL and kind(value) in DATA:
+            return
+        inside = self._open[-1] if self._open else None
+        making = isinstance(inside, cst.FunctionDef) and inside.name.value == "__init__"
+        if not (making and isinstance(held, Instance) and kind(value) in DATA | {Kind.MODEL, Kind.ACTIVATION}):
+            self.outside(target)
+        held.attributes[name] = value
+
+    def _return(self, node: cst.Return, names: Bindings) -> None:
+        if self._returned:
+            self._returned[-1].append(self.value(node.value, names) if node.value is not None else Kind.NOTHING)
+
+    def _define(self, node: cst.FunctionDef, names: Bindings) -> None:
+        if node.asynchronous is not None:
+            self.outside(node)
+        compiled = self._compiled(node, names)
+        names.values[node.name.value] = Function(node, names, compiled)
+
+    def _compiled(self, node: cst.FunctionDef, names: Bindings) -> bool:
+        """Whether a function is a `tf.function`; other decorators are not known."""
+        for decorator in node.decorators:
+            inner = decorator.decorator
+            given = inner.args if isinstance(inner, cst.Call) else ()
+            func = inner.func if isinstance(inner, cst.Call) else inner
+            if self.named(func, names) != "tensorflow.function" or given:
+                self.outside(decorator)
+        return bool(node.decorators)
+
+    def _class(self, node: cst.ClassDef, names: Bindings) -> None:
+        bases = [self.named(b.value, names) for b in node.bases]
+        if len(bases) != 1 or bases[0] not in _BASES or node.keywords or node.decorators:
+            self.outside(node, f"`class {node.name.value}`")
+        methods = {}
+        for part in node.body.body:
+            if isinstance(part, cst.FunctionDef) and part.name.value in _METHODS and part.asynchronous is None:
+                methods[part.name.value] = Function(part, names, self._compiled(part, names))
+            elif not _is_text(part):
+                self.outside(part, f"`class {node.name.value}`")
+        names.values[node.name.value] = Owner(node, methods)
+
+    # --- ways ---------------------------------------------------------------------------------------------------------
+
+    def _if(self, node: cst.If, names: Bindings) -> None:
+        if kind(self.value(node.test, names)) not in DATA:
+            self.outside(node.test, f"a decision on `{self._file.code(node.test)}`")
+        before = names.copy()
+        self._body(node.body.body, names)
+        if isinstance(node.orelse, cst.If):
+            taken, names.values = names.values, before
+            self._if(node.orelse, names)
+            names.merge(taken)
+        elif isinstance(node.orelse, cst.Else):
+            taken, names.values = names.values, before
+            self._body(node.orelse.body.body, names)
+            names.merge(taken)
+        else:
+            names.merge(before)
+
+    def _for(self, node: cst.For, names: Bindings) -> None:
+        if node.asynchronous is not None or node.orelse is not None:
+            self.outside(node, "`for`")
+        for _ in range(_TURNS):
+            before = names.copy()
+            over = self.value(node.iter, names)
+            self.bind(node.target, self.element(node.iter, over), names)
+            self._body(node.body.body, names)
+            names.merge(before)
+
+    def _while(self, node: cst.While, names: Bindings) -> None:
+        if node.orelse is not None:
+            self.outside(node, "`while`")
+        for _ in range(_TURNS):
+            before = names.copy()
+            if kind(self.value(node.test, names)) not in DATA:
+                self.outside(node.test, f"a decision on `{self._file.code(node.test)}`")
+            self._body(node.body.body, names)
+            names.merge(before)
+
+    def _with(self, node: cst.With, names: Bindings) -> None:
+        if node.asynchronous is not None or len(node.items) != 1 or node.items[0].asname is None:
+            self.outside(node.items[0])
+        value = self.value(node.items[0].item, names)
+        if kind(value) is not Kind.TAPE:
+            self.outside(node.items[0])
+        self.bind(node.items[0].asname.name, value, names)
+        self._body(node.body.body, names)
+
+
+def _dotted(node: cst.BaseExpression) -> str:
+    if isinstance(node, cst.Attribute):
+        return f"{_dotted(node.value)}.{node.attr.value}"
+    return cst.ensure_type(node, cst.Name).value
+
+
+def _is_text(node: cst.CSTNode) -> bool:
+    """A docstring, or `pass`."""
+    if not isinstance(node, cst.SimpleStatementLine):
+        return False
+    texts = (cst.SimpleString, cst.ConcatenatedString)
+    return all(isinstance(p, cst.Pass) or (isinstance(p, cst.Expr) and isinstance(p.value, texts)) for p in node.body)
+
+
+def _first_word(node: cst.CSTNode) -> str:
+    return {cst.Try: "try", cst.Del: "del", cst.Assert: "assert"}.get(type(node), type(node).__name__.lower())
+
+
+_STATEMENTS: dict[type[cst.CSTNode], Callable[..., None]] = {
+    cst.Pass: Reader._nothing,
+    cst.Break: Reader._nothing,
+    cst.Continue: Reader._nothing,
+    cst.Import: Reader._import,
+    cst.ImportFrom: Reader._import_from,
+    cst.Expr: Reader._expression,
+    cst.Assign: Reader._assign,
+    cst.AnnAssign: Reader._annotated,
+    cst.AugAssign: Reader._changed,
+    cst.Return: Reader._return,
+    cst.FunctionDef: Reader._define,
+    cst.ClassDef: Reader._class,
+    cst.If: Reader._if,
+    cst.For: Reader._for,
+    cst.While: Reader._while,
+    cst.With: Reader._with,
+}
+
+
+def first_outside(file: SourceFile) -> Problem | None:
+    """The first thing of a script that is not in the vocabulary; None where all of it is."""
+    try:
+        Reader(file).script()
+    except OutsideError as found:
+        reason = f"{found.what} is not in the vocabulary of sharded input"
+        return Problem("TFDP010", found.node, reason, "")
+    return None

@@ -1,0 +1,255 @@
+"""The closed vocabulary: every function, method, attribute and setting of a script whose input is sharded.
+
+What is not listed is not accepted. A name stands here because a step is faster where its input is sharded, never so
+that one script more is accepted: the other road takes every script.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from .kinds import DATA, SHOWN, Kind
+
+_ROWS = frozenset({Kind.ROWS})
+_ANY = frozenset(Kind) - {Kind.MIXED}
+_LAYER_ARGUMENTS = DATA | {Kind.MODEL, Kind.ACTIVATION}
+_COMPILED = DATA | {Kind.OPTIMIZER, Kind.LOSS_OBJECT, Kind.LOSS_FUNCTION, Kind.METRIC}
+
+
+@dataclass(frozen=True)
+class Word:
+    """What a function or method takes, and gives; where that is WHOLE, of a worker's own values their OWN.
+
+    keywords: the arguments that may be named; positions: how many may stand without a name; activates: whether a layer
+    may be given it as its activation.
+    """
+
+    takes: frozenset[Kind]
+    gives: Kind
+    keywords: frozenset[str] = frozenset()
+    positions: int = 9
+    activates: bool = False
+
+
+def _set(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+def _either(names: str) -> str:
+    return f"({'|'.join(names.split())})"
+
+
+# --- names and settings -----------------------------------------------------------------------------------------------
+
+_BUILTINS = "abs bool float int len max min range reversed round slice sorted str sum tuple"
+_CLOCKS = r"(time\.(time|perf_counter|monotonic|process_time|strftime)|datetime\.datetime\.(now|today))"
+_PATHS = r"(os\.path\.(join|dirname|abspath|basename|realpath|expanduser)|os\.(environ\.get|getenv)|pathlib\.Path)"
+_NUMPY = r"numpy\.(?!(save\w*|memmap|seterr\w*|fromfile|lib|ctypeslib|f2py|testing|_?core|nditer|errstate)(\.|$))[\w.]+"
+_NUMPY_SETTINGS = (
+    "axis dtype keepdims shape size low high seed endpoint num loc scale copy ord allow_pickle replace p order mode "
+    "constant_values pad_width ddof indexing retstep decimals initial"
+)
+_GPUS = r"tensorflow\.config\.(experimental\.)?(list_physical_devices|set_memory_growth|set_visible_devices)"
+_ONE_HOT = r"keras\.(utils\.(to_categorical|normalize|pad_sequences)|preprocessing\.sequence\.pad_sequences)"
+
+_LAYERS = (
+    "Dense Conv1D Conv2D Conv3D Conv2DTranspose SeparableConv2D DepthwiseConv2D MaxPool2D MaxPooling1D MaxPooling2D "
+    "MaxPooling3D AveragePooling1D AveragePooling2D GlobalMaxPooling1D GlobalMaxPooling2D GlobalAveragePooling1D "
+    "GlobalAveragePooling2D Flatten Reshape Permute RepeatVector Dropout SpatialDropout1D SpatialDropout2D Embedding "
+    "LSTM GRU SimpleRNN LSTMCell GRUCell Activation ReLU LeakyReLU PReLU ELU ZeroPadding1D ZeroPadding2D UpSampling1D "
+    "UpSampling2D Cropping2D Rescaling MultiHeadAttention Bidirectional TimeDistributed InputLayer"
+)
+_OF_AXES = "BatchNormalization LayerNormalization Softmax Concatenate"
+_MERGES = "Add Subtract Multiply Average Maximum Minimum"
+_LAYER_SETTINGS = (
+    "units filters kernel_size strides padding activation input_shape input_dim name dtype use_bias dilation_rate "
+    "kernel_initializer bias_initializer kernel_regularizer bias_regularizer kernel_constraint pool_size size rate "
+    "momentum epsilon center scale output_dim embeddings_initializer embeddings_regularizer input_length groups seed "
+    "return_sequences recurrent_activation recurrent_initializer recurrent_dropout dropout depth_multiplier offset "
+    "data_format target_shape dims n negative_slope alpha num_heads key_dim axis layer merge_mode trainable unroll "
+    "depthwise_initializer pointwise_initializer gamma_initializer beta_initializer interpolation"
+)
+_PRETRAINED = "include_top weights input_shape input_tensor pooling classes classifier_activation alpha name"
+_WEIGHTS = "l1 l2 l mean stddev seed value minval maxval gain scale mode distribution"
+_ACTIVATIONS = "relu relu6 leaky_relu elu selu gelu silu swish sigmoid tanh softplus softsign softmax"
+
+_LOSSES = (
+    "BinaryCrossentropy CategoricalCrossentropy SparseCategoricalCrossentropy MeanSquaredError MeanAbsoluteError "
+    "MeanSquaredLogarithmicError MeanAbsolutePercentageError Huber LogCosh Hinge SquaredHinge CategoricalHinge Poisson "
+    "KLDivergence"
+)
+_METRICS = (
+    "Mean Accuracy BinaryAccuracy CategoricalAccuracy SparseCategoricalAccuracy SparseTopKCategoricalAccuracy "
+    "TopKCategoricalAccuracy MeanSquaredError MeanAbsoluteError BinaryCrossentropy CategoricalCrossentropy "
+    "SparseCategoricalCrossentropy"
+)
+_OPTIMIZERS = "SGD Adam AdamW RMSprop Adagrad Adadelta Adamax Nadam Ftrl"
+_OPTIMIZER_SETTINGS = (
+    "learning_rate momentum nesterov beta_1 beta_2 epsilon rho amsgrad weight_decay centered initial_accumulator_value"
+)
+_SCHEDULES = "ExponentialDecay CosineDecay PiecewiseConstantDecay PolynomialDecay InverseTimeDecay"
+_SCHEDULE_SETTINGS = (
+    "initial_learning_rate decay_steps decay_rate staircase alpha boundaries values end_learning_rate power name"
+)
+_CALLBACKS = "EarlyStopping ModelCheckpoint ReduceLROnPlateau CSVLogger TensorBoard TerminateOnNaN History"
+_CALLBACK_SETTINGS = (
+    "monitor patience restore_best_weights min_delta mode verbose filepath save_best_only save_weights_only factor "
+    "min_lr cooldown filename append separator log_dir baseline start_from_epoch"
+)
+_FIT = (
+    "x y batch_size epochs verbose callbacks validation_split validation_data shuffle class_weight sample_weight "
+    "steps_per_epoch validation_steps validation_batch_size validation_freq initial_epoch"
+)
+_STAGES = "shuffle batch prefetch cache repeat take skip"
+_STAGE_SETTINGS = "buffer_size seed batch_size drop_remainder count num_parallel_calls reshuffle_each_iteration"
+_WHOLE_METHODS = (
+    "astype reshape mean std min max sum copy flatten ravel transpose tolist format join split lower upper strip "
+    "replace keys values items index startswith endswith numpy round squeeze argmax resolve normal uniform integers "
+    "randint random rand randn permutation shuffle standard_normal choice zfill cumsum dot clip any all repeat"
+)
+_WHOLE_ATTRIBUTES = "shape ndim size dtype T parent name stem"
+_OWN_METHODS = "numpy mean item tolist total_seconds strftime"
+_OPTION = "type default help choices required nargs action dest metavar"
+
+
+# --- functions --------------------------------------------------------------------------------------------------------
+
+
+def _word(
+    names: str, takes: frozenset[Kind], gives: Kind, keywords: str = "", positions: int = 9
+) -> tuple[re.Pattern[str], Word]:
+    return re.compile(rf"(?:{names})$"), Word(takes, gives, _set(keywords), positions)
+
+
+FUNCTIONS: tuple[tuple[re.Pattern[str], Word], ...] = (
+    # What is alike on all workers.
+    _word(_NUMPY, SHOWN, Kind.WHOLE, _NUMPY_SETTINGS),
+    _word(r"math\.\w+", SHOWN, Kind.WHOLE),
+    _word(rf"builtins\.{_either(_BUILTINS)}", SHOWN, Kind.WHOLE, "key reverse start default ndigits"),
+    _word(r"builtins\.print", _ANY, Kind.NOTHING, "end sep flush"),
+    _word(_CLOCKS, DATA, Kind.OWN),
+    _word(_PATHS, DATA, Kind.WHOLE),
+    _word(r"os\.makedirs", DATA, Kind.NOTHING, "exist_ok mode name"),
+    _word(r"argparse\.ArgumentParser", DATA, Kind.PARSER, "description prog epilog"),
+    _word(r"random\.seed|tensorflow\.random\.set_seed|keras\.utils\.set_random_seed", DATA, Kind.NOTHING, "seed a"),
+    _word(r"keras\.backend\.(set_floatx|clear_session)", DATA, Kind.NOTHING),
+    _word(r"keras\.datasets\.\w+\.load_data", DATA, Kind.WHOLE, "path num_words maxlen seed test_split label_mode"),
+    _word(_ONE_HOT, DATA, Kind.WHOLE, "num_classes maxlen dtype padding truncating value axis order"),
+    _word(r"tensorflow\.(constant|convert_to_tensor|zeros|ones|range|linspace)", DATA, Kind.WHOLE, "dtype shape"),
+    _word(_GPUS, DATA, Kind.WHOLE),
+    # Data and models.
+    _word(r"tensorflow\.data\.Dataset\.from_tensor_slices", DATA, Kind.DATASET, "tensors"),
+    _word(r"keras\.(layers\.)?Input", DATA, Kind.ROWS, "shape name dtype"),
+    _word(rf"keras\.layers\.{_either(_LAYERS)}", _LAYER_ARGUMENTS, Kind.MODEL, _LAYER_SETTINGS),
+    _word(rf"keras\.layers\.{_either(_OF_AXES)}", DATA, Kind.MODEL, _LAYER_SETTINGS, positions=0),
+    _word(rf"keras\.layers\.{_either(_MERGES)}", DATA, Kind.MODEL, "name", positions=0),
+    _word(rf"keras\.layers\.{_either(_MERGES.lower())}", _ROWS, Kind.ROWS, "name", positions=1),
+    _word(r"keras\.layers\.concatenate", _ROWS, Kind.ROWS, "name axis", positions=1),
+    _word(r"keras\.Sequential", DATA | {Kind.MODEL, Kind.ROWS}, Kind.MODEL, "layers name"),
+    _word(r"keras\.Model", DATA | _ROWS, Kind.MODEL, "inputs outputs name"),
+    _word(r"keras\.applications\.(\w+\.)?[A-Z]\w+", DATA | _ROWS, Kind.MODEL, _PRETRAINED),
+    _word(r"keras\.(regularizers|initializers)\.\w+", DATA, Kind.WHOLE, _WEIGHTS),
+    # Training.
+    _word(rf"keras\.losses\.{_either(_LOSSES)}", DATA, Kind.LOSS_OBJECT, "from_logits label_smoothing name delta", 0),
+    _word(rf"keras\.metrics\.{_either(_METRICS)}", DATA, Kind.METRIC, "name dtype threshold k from_logits"),
+    _word(rf"keras\.optimizers\.{_either(_OPTIMIZERS)}", DATA, Kind.OPTIMIZER, _OPTIMIZER_SETTINGS, positions=1),
+    _word(rf"keras\.optimizers\.schedules\.{_either(_SCHEDULES)}", DATA, Kind.WHOLE, _SCHEDULE_SETTINGS),
+    _word(rf"keras\.callbacks\.{_either(_CALLBACKS)}", DATA, Kind.CALLBACK, _CALLBACK_SETTINGS),
+    _word(r"tensorflow\.GradientTape", frozenset(), Kind.TAPE),
+    _word(r"tensorflow\.add_n", frozenset({Kind.PENALTIES}), Kind.LOSS, positions=1),
+    _word(
+        r"tensorflow\.train\.Checkpoint",
+        frozenset({Kind.MODEL, Kind.OPTIMIZER}),
+        Kind.CHECKPOINT,
+        "model optimizer net",
+        positions=0,
+    ),
+    (
+        re.compile(rf"(tensorflow\.nn|keras\.activations|keras\.ops)\.{_either(_ACTIVATIONS)}$"),
+        Word(_ROWS, Kind.ROWS, _set("name"), positions=1, activates=True),
+    ),
+)
+"""Functions and classes by their full names; the first that fits is meant."""
+
+
+def known(api: str) -> Word | None:
+    """What is known of a function or class; None where it is not in the vocabulary."""
+    return next((word for names, word in FUNCTIONS if names.match(api)), None)
+
+
+LOSS_FUNCTIONS = re.compile(r"keras\.losses\.([a-z]\w+|MSE|MAE|MAPE|MSLE|KLD)$")
+"""Loss functions, which `compile` takes."""
+
+CONSTANTS = re.compile(
+    r"((tensorflow|numpy)\.((float|int|uint|bfloat|complex)\d*|bool_?|string|newaxis)|(numpy|math)\.(pi|e|inf|nan)"
+    r"|tensorflow\.data\.(experimental\.)?AUTOTUNE|builtins\.(int|float|str|bool|True|False|__name__|__file__|__doc__)"
+    r"|sys\.argv|(tensorflow|numpy|keras)\.__version__|tensorflow\.version\.VERSION)$"
+)
+"""Names that are no functions where they stand: types, numbers, texts."""
+
+SAME = re.compile(r"tensorflow\.cast$")
+"""Give what they are given, in another type."""
+
+OF_ELEMENTS = re.compile(
+    r"tensorflow\.(one_hot|image\.(resize|convert_image_dtype|rgb_to_grayscale|grayscale_to_rgb))$"
+)
+"""Change an element of a dataset, or the rows of a batch, each from itself; all other arguments are alike on all."""
+
+MODULES = re.compile(
+    r"(tensorflow|keras|numpy|math|time|datetime|os|sys|pathlib|argparse|random|typing|__future__)(\.|$)"
+)
+"""What may be imported."""
+
+
+# --- methods and attributes -------------------------------------------------------------------------------------------
+
+METHODS: dict[tuple[Kind, str], Word] = {
+    **{(Kind.WHOLE, name): Word(SHOWN, Kind.WHOLE, _set(_NUMPY_SETTINGS)) for name in _WHOLE_METHODS.split()},
+    **{(Kind.OWN, name): Word(SHOWN, Kind.OWN) for name in _OWN_METHODS.split()},
+    **{(Kind.DATASET, name): Word(DATA, Kind.DATASET, _set(_STAGE_SETTINGS)) for name in _STAGES.split()},
+    (Kind.LOSS, "numpy"): Word(frozenset(), Kind.OWN),
+    (Kind.PARSER, "add_argument"): Word(DATA, Kind.NOTHING, _set(_OPTION)),
+    (Kind.PARSER, "parse_args"): Word(frozenset(), Kind.SETTINGS),
+    (Kind.CHECKPOINT, "save"): Word(DATA, Kind.NOTHING, _set("file_prefix")),
+    (Kind.MODEL, "compile"): Word(
+        _COMPILED, Kind.NOTHING, _set("optimizer loss metrics loss_weights steps_per_execution")
+    ),
+    (Kind.MODEL, "fit"): Word(DATA | {Kind.DATASET, Kind.CALLBACK}, Kind.OWN, _set(_FIT), positions=2),
+    (Kind.MODEL, "evaluate"): Word(
+        DATA | {Kind.DATASET}, Kind.OWN, _set("x y batch_size verbose steps sample_weight return_dict"), positions=2
+    ),
+    (Kind.MODEL, "predict"): Word(DATA | {Kind.DATASET}, Kind.OWN, _set("x batch_size verbose steps"), positions=1),
+    (Kind.MODEL, "summary"): Word(DATA, Kind.NOTHING),
+    (Kind.MODEL, "build"): Word(DATA, Kind.NOTHING, _set("input_shape")),
+    (Kind.MODEL, "add"): Word(frozenset({Kind.MODEL, Kind.ROWS}), Kind.NOTHING, positions=1),
+    (Kind.MODEL, "get_layer"): Word(DATA, Kind.MODEL, _set("name index")),
+    (Kind.MODEL, "save"): Word(DATA, Kind.NOTHING),
+    (Kind.MODEL, "save_weights"): Word(DATA, Kind.NOTHING),
+    (Kind.MODEL, "count_params"): Word(frozenset(), Kind.WHOLE),
+    (Kind.TAPE, "gradient"): Word(frozenset({Kind.LOSS, Kind.VARIABLES}), Kind.GRADIENTS, positions=2),
+    (Kind.OPTIMIZER, "apply_gradients"): Word(frozenset({Kind.UPDATES}), Kind.NOTHING, positions=1),
+    (Kind.METRIC, "update_state"): Word(frozenset({Kind.ROWS, Kind.LOSS}), Kind.NOTHING, positions=2),
+    (Kind.METRIC, "result"): Word(frozenset(), Kind.OWN),
+    (Kind.METRIC, "reset_state"): Word(frozenset(), Kind.NOTHING),
+    (Kind.METRIC, "reset_states"): Word(frozenset(), Kind.NOTHING),
+}
+"""Methods by the kind of their object."""
+
+ATTRIBUTES: dict[tuple[Kind, str], Kind] = {
+    **{(Kind.WHOLE, name): Kind.WHOLE for name in _WHOLE_ATTRIBUTES.split()},
+    (Kind.OWN, "history"): Kind.OWN,
+    (Kind.OWN, "epoch"): Kind.OWN,
+    (Kind.MODEL, "trainable_variables"): Kind.VARIABLES,
+    (Kind.MODEL, "trainable_weights"): Kind.VARIABLES,
+    (Kind.MODEL, "losses"): Kind.PENALTIES,
+    (Kind.MODEL, "layers"): Kind.MODEL,
+    (Kind.MODEL, "input"): Kind.ROWS,
+    (Kind.MODEL, "output"): Kind.ROWS,
+    (Kind.MODEL, "name"): Kind.WHOLE,
+    (Kind.MODEL, "trainable"): Kind.WHOLE,
+}
+"""Attributes by the kind of their object; those of the command's arguments are all alike on all workers."""
+
+SETS = frozenset({"trainable"})
+"""Attributes of models that may be set, to what is alike on all workers."""

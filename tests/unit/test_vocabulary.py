@@ -1,0 +1,277 @@
+"""What is in the vocabulary of sharded input, and that the known ways to be wrong in silence are not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tfdp.migrate import engine
+from tfdp.migrate.facts import read
+
+ROOT = Path(__file__).parents[2]
+TAPE = """\
+import os
+import numpy as np
+import tensorflow as tf
+from tensorflow.keras import layers
+
+rng = np.random.default_rng(0)
+x = rng.normal(size=(64, 3)).astype("float32")
+y = (x[:, :1] > 0).astype("float32")
+noisy = x + 0.1
+data = tf.data.Dataset.from_tensor_slices((x, y)){stages}.batch(8)
+model = tf.keras.Sequential([tf.keras.Input((3,)), layers.Dense(4, activation=tf.nn.relu), layers.Dense(1)])
+loss_of = tf.keras.losses.MeanSquaredError()
+optimizer = tf.keras.optimizers.SGD(0.1)
+mean = tf.keras.metrics.Mean()
+losses, count = [], 0
+{before}
+
+@tf.function
+def step(a, b):
+    with tf.GradientTape() as tape:
+        loss = {loss}
+    gradients = tape.gradient(loss, model.trainable_variables)
+    optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+    {after}
+    return loss
+
+
+for epoch in range(3):
+    for number, (a, b) in enumerate(data):
+        loss = step({args})
+        losses.append(float(loss))
+        {each}
+    print(f"epoch {{epoch}}: {{np.mean(losses):.3f}}")
+    {epoch}
+model.save("model.keras")
+"""
+FIT = """\
+import argparse
+import numpy as np
+from tensorflow import keras
+
+{before}
+parser = argparse.ArgumentParser()
+parser.add_argument("--units", type=int, default=8)
+args = parser.parse_args()
+(x, y), (x_test, y_test) = keras.datasets.mnist.load_data()
+x, x_test = x / 255.0, x_test / 255.0
+
+
+def build(units):
+    inputs = keras.Input((28, 28))
+    flat = keras.layers.Flatten()(inputs)
+    hidden = keras.layers.Dense(units, activation="relu")(flat)
+    {layer}
+    return keras.Model(inputs, keras.layers.Dense(10)(hidden))
+
+
+def main():
+    model = build(args.units)
+    {made}
+    model.compile("adam", loss={loss}, metrics={metrics})
+    history = model.fit({data}, batch_size=32, epochs=2, {options})
+    print(history.history["loss"][-1], model.evaluate(x_test, y_test))
+    {after}
+
+
+if __name__ == "__main__":
+    main()
+"""
+_TAPE = {
+    "stages": ".shuffle(64)",
+    "before": "",
+    "loss": "loss_of(b, model(a, training=True))",
+    "after": "mean.update_state(loss)",
+    "args": "a, b",
+    "each": "pass",
+    "epoch": "mean.reset_state()",
+}
+_FIT = {
+    "before": "",
+    "layer": "hidden = keras.layers.Dropout(0.1)(hidden)",
+    "made": "model.summary()",
+    "loss": "keras.losses.SparseCategoricalCrossentropy(from_logits=True)",
+    "metrics": '["accuracy", keras.metrics.SparseTopKCategoricalAccuracy(k=3)]',
+    "data": "x, y",
+    "options": "validation_split=0.1",
+    "after": 'model.save("model.keras")',
+}
+
+
+def tape(**parts: str) -> str:
+    return TAPE.format(**{**_TAPE, **{k: v.replace("\n", "\n    ") for k, v in parts.items()}})
+
+
+def fit(**parts: str) -> str:
+    return FIT.format(**{**_FIT, **parts})
+
+
+def outside(source: str) -> str:
+    found = read(source).outside_vocabulary
+    return "" if found is None else found.reason.removesuffix(" is not in the vocabulary of sharded input")
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {},
+        {"loss": "loss_of(b, model(a)) + 0.1 * sum(model.losses)"},
+        {"loss": "2.0 * loss_of(tf.cast(b, tf.float32), model(a)) / len(x)"},
+        {"stages": ".map(lambda p, q: (tf.cast(p, tf.float32) / 255.0, q))"},
+        {"each": "count += 1\n    if count % 10 == 0:\n        print(count, float(loss))"},
+        {"epoch": "for a, b in data:\n    mean(loss_of(b, model(a)))\nprint(mean.result().numpy())"},
+        {"before": "weight = 0.5 if os.environ.get('HALF') else 1.0", "loss": "weight * loss_of(b, model(a))"},
+    ],
+)
+def test_loops_within_the_vocabulary(parts: dict[str, str]) -> None:
+    assert outside(tape(**parts)) == ""
+    assert engine.migrate("train.py", tape().encode()).road == "input"
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {},
+        {"loss": "'mse'", "metrics": "['mae']", "options": "verbose=2, callbacks=[keras.callbacks.EarlyStopping()]"},
+        {"made": "for layer in model.layers[:-1]:\n        layer.trainable = False"},
+        {"layer": "hidden = keras.layers.concatenate([hidden, flat])"},
+        {"before": "order = [int(i) for i in np.random.permutation(10)]"},
+    ],
+)
+def test_fits_within_the_vocabulary(parts: dict[str, str]) -> None:
+    assert outside(fit(**parts)) == ""
+    assert engine.migrate("train.py", fit().encode()).road == "input"
+
+
+@pytest.mark.parametrize(
+    ("parts", "said"),
+    [
+        # Shapes that broadcast, totals, and what a batch has of its own.
+        ({"loss": "tf.reduce_mean((b - model(a)) ** 2)"}, "`b - model(a)`"),
+        ({"loss": "tf.reduce_mean(tf.keras.losses.mse(b, model(a)))"}, "`tf.keras.losses.mse(b, model(a))`"),
+        ({"loss": "loss_of(b[:, 0], model(a))"}, "`b[:, 0]`"),
+        ({"loss": "loss_of(b, model(a)) / a.shape[0]"}, "`a.shape`"),
+        ({"loss": "loss_of(b, model(a + tf.random.normal([8, 3])))"}, "`tf.random.normal([8, 3])`"),
+        ({"loss": "loss_of(b, model(a + tf.random.stateless_normal([8, 3], [1, 2])))"}, "stateless_normal"),
+        ({"loss": "loss_of(b, model(noisy[:8] + a))"}, "`noisy[:8] + a`"),
+        ({"loss": "loss_of(b, tf.nn.softmax(model(a), axis=0))"}, "axis=0"),
+        # What one step leaves to the next.
+        ({"loss": "loss_of(b, model(a)) * losses[-1]"}, "`loss_of(b, model(a)) * losses[-1]`"),
+        ({"loss": "loss_of(b, model(a)) * mean.result()"}, "mean.result()"),
+        ({"loss": "loss_of(b, model(a)) * mean(1.0)"}, "`mean(1.0)`"),
+        ({"each": "count = float(loss)\n    if count > 1: pass"}, "a decision on `count > 1`"),
+        ({"each": "while losses[-1] > 1:\n        break"}, "a decision on `losses[-1] > 1`"),
+        ({"each": "optimizer.learning_rate.assign(0.1)"}, "`optimizer.learning_rate`"),
+        ({"each": "optimizer.learning_rate = float(loss)"}, "`optimizer.learning_rate`"),
+        ({"each": "x[0] = float(loss)"}, "`x[0]`"),
+        ({"each": "os.environ['LAST'] = str(float(loss))"}, "`os.environ`"),
+        ({"each": "setattr(model, 'last', loss)"}, "`setattr(model, 'last', loss)`"),
+        ({"each": "rng = np.random.default_rng(int(float(loss) * 1e6))\n    x += rng.normal(size=3)"}, "`rng.normal("),
+        ({"each": "both = [x, losses]\n    both[0].append(1)"}, "both"),
+        ({"before": "seen = losses = []", "epoch": "if seen[-1] > 1: pass"}, "a decision on `seen[-1] > 1`"),
+        ({"each": "try:\n        count = 1 / int(float(loss))\n    except ZeroDivisionError:\n        pass"}, "`try`"),
+        ({"each": "next(iter(data))"}, "`iter(data)`"),
+        # What stands between the records and the step, or is changed from out of sight.
+        ({"stages": ".map(lambda p, q: (p + tf.random.normal([3]), q))"}, "`tf.random.normal([3])`"),
+        ({"stages": ".map(lambda p, q: (p + np.random.rand(), q))"}, "`np.random.rand()`"),
+        ({"stages": ".map(lambda p, q: (p + noisy[0], q))"}, "`p + noisy[0]`"),
+        ({"stages": ".map(lambda p, q: (losses.append(1), q))"}, "`losses.append(1)`"),
+        ({"stages": ".filter(lambda p, q: True)"}, "filter"),
+        ({"before": "tf.keras.layers.Dense.call = None"}, "`tf.keras.layers.Dense`"),
+        ({"each": "model.call = step"}, "`model.call`"),
+        ({"before": "import sys; sys.setprofile(len)"}, "`len`"),
+        ({"before": "import sys; sys.settrace(None)"}, "`sys.settrace(None)`"),
+        ({"before": "import helper"}, "`import helper`"),
+        ({"before": "from os import *"}, "`from os import *`"),
+        ({"before": "again = lambda n: again(n)\n\nagain(1)".replace("\n\n", "; ")}, "`again(n)`"),
+        ({"before": "class Own(list):\n    pass"}, "`class Own`"),
+        ({"before": "class Own(layers.Layer):\n    def __iter__(self):\n        pass"}, "`class Own`"),
+        ({"before": "del count"}, "`del`"),
+        ({"before": "exec('x = 1')"}, "`exec('x = 1')`"),
+        ({"args": "*[a, b]"}, "`step(*[a, b])`"),
+        ({"after": "model.trainable_variables[0].assign_add(loss)"}, "`model.trainable_variables[0]`"),
+        ({"after": "losses.append(loss)"}, "`losses.append(loss)`"),
+    ],
+)
+def test_loops_outside_it(parts: dict[str, str], said: str) -> None:
+    assert said in outside(tape(**parts)), outside(tape(**parts))
+    found = engine.migrate("train.py", tape(**parts).encode())
+    assert found.road == "calls"
+    assert found.not_input is not None
+    assert said in found.not_input.message
+
+
+@pytest.mark.parametrize(
+    ("parts", "said"),
+    [
+        ({"before": "def loss_of(a, b):\n    return a\n", "loss": "loss_of"}, "`model.compile("),
+        ({"metrics": "[lambda a, b: a]"}, "`model.compile("),
+        ({"metrics": "[keras.metrics.AUC()]"}, "`keras.metrics.AUC()`"),
+        ({"layer": "hidden = keras.layers.Lambda(lambda t: t - t[0])(hidden)"}, "keras.layers.Lambda("),
+        ({"layer": "hidden = keras.layers.LayerNormalization(axis=0)(hidden)"}, "axis=0"),
+        ({"layer": "hidden = keras.layers.LayerNormalization(axis=-2)(hidden)"}, "axis=-2"),
+        ({"layer": "hidden = keras.layers.Softmax(0)(hidden)"}, "keras.layers.Softmax(0)"),
+        ({"layer": "hidden = keras.layers.concatenate([hidden, hidden], axis=args.units)"}, "axis=args.units"),
+        ({"layer": "hidden = hidden - hidden[0]"}, "`hidden[0]`"),
+        ({"layer": "hidden = hidden + flat"}, "`hidden + flat`"),
+        ({"layer": "hidden = keras.layers.Dense(3, activity_regularizer='l2')(hidden)"}, "activity_regularizer"),
+        ({"data": "batches(), steps_per_epoch=3", "before": "def batches():\n    yield x, y\n"}, "`yield x, y`"),
+        ({"options": "callbacks=[keras.callbacks.LambdaCallback(print)]"}, "`print`"),
+        ({"after": "if history.history['loss'][-1] > 1:\n        model.fit(x, y)"}, "a decision on"),
+        ({"after": "model.fit(x, model.predict(x))"}, "`model.fit(x, model.predict(x))`"),
+    ],
+)
+def test_fits_outside_it(parts: dict[str, str], said: str) -> None:
+    assert said in outside(fit(**parts)), outside(fit(**parts))
+    assert engine.migrate("train.py", fit(**parts).encode()).road == "calls"
+
+
+MODEL = """\
+import tensorflow as tf
+
+class Net(tf.keras.Model):
+    \"\"\"Two layers.\"\"\"
+
+    def __init__(self, units):
+        super().__init__()
+        self.parts = [tf.keras.layers.Dense(units) for _ in range(2)]
+        self.scale = 2.0
+
+    @tf.function
+    def call(self, inputs, training=False):
+        for part in self.parts:
+            inputs = tf.nn.relu(part(inputs))
+        return {given}
+
+net = Net(4)
+net.compile("sgd", "mse")
+net.fit(tf.ones([8, 3]), tf.ones([8, 4]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("inputs", ""),
+        ("inputs * self.scale", "`inputs * self.scale`"),
+        ("inputs - tf.reduce_mean(inputs, 0)", "`tf.reduce_mean(inputs, 0)`"),
+        ("self.scale", "def call(self"),
+    ],
+)
+def test_a_model_of_the_file(given: str, said: str) -> None:
+    assert said in outside(MODEL.format(given=given))
+    assert bool(said) == bool(outside(MODEL.format(given=given)))
+
+
+def test_the_examples_are_within_it() -> None:
+    for path in (ROOT / "migrate" / "examples").glob("*.py"):
+        assert outside(path.read_text()) == "", path.name
+
+
+def test_a_text_without_end_is_read_in_time() -> None:
+    grown = "f0 = lambda n: n; " + "".join(f"f{i} = lambda n: f{i - 1}(n) + f{i - 1}(n); " for i in range(1, 12))
+    assert outside(tape(before=grown + "count = f3(1)")) == ""
+    assert "f0(n)" in outside(tape(before=grown + "count = f11(1)"))
