@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import click
 
-from .command_line import PROCESSES, Processes, ScriptCommand, contradicted
+from .command_line import PROCESSES, Batches, Processes, ScriptCommand, contradicted
 from .console import Console
 
 
@@ -39,14 +39,16 @@ def main() -> None:
     default="auto",
     show_default=True,
     help="input: each worker trains on its share of the records. calls: every worker runs the whole script, and its "
-    "own rows of each model call. auto: input, and calls where that is refused.",
+    "own rows of each model call. auto: input of scripts that keep within its vocabulary, else calls.",
 )
 @click.option(
     "--batch",
-    type=click.Choice(["per-worker", "global"]),
-    help="per-worker: each worker reads batches of the script's size and the learning rate is scaled. "
-    "global: the script's batch is split over the workers.  [default: per-worker where the input is sharded, else the "
-    "script's own]",
+    type=Batches(),
+    default="auto",
+    show_default=True,
+    help="per-worker: a step of N workers covers N of the script's batches, at N times its learning rate. "
+    "global: the workers share the script's batch. auto: per-worker where batch, rate and steps are understood, "
+    "else global.",
 )
 @click.option(
     "--lr-scale",
@@ -170,8 +172,9 @@ def run(ctx: click.Context, /, np: int, independent: bool, command: tuple[str, .
 )
 @click.option(
     "--batch",
-    type=click.Choice(["per-worker", "global"]),
-    help="As in tfdp migrate.  [default: per-worker, or what SCRIPT was migrated for]",
+    type=Batches(),
+    default="auto",
+    help="As in tfdp migrate.  [default: auto, or what SCRIPT was migrated for]",
 )
 @click.option("--shard", type=click.Choice(["auto", "input", "calls"]), default="auto", help="As in tfdp migrate.")
 @click.option("--lr-scale", type=click.Choice(["linear", "sqrt", "none"]), default="linear", help="As in tfdp migrate.")

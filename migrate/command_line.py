@@ -24,6 +24,18 @@ def contradicted(batch: str | None, lr_scale: str, warmup_steps: int) -> str:
     return ""
 
 
+class Batches(click.Choice[str]):
+    """A batch mode; None for `auto`."""
+
+    def __init__(self) -> None:
+        super().__init__(["auto", "per-worker", "global"])
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The mode."""
+        chosen = super().convert(value, param, ctx)
+        return None if chosen == "auto" else chosen
+
+
 class Processes(click.IntRange):
     """A number of processes, or `auto`: as many as there are GPUs."""
 

@@ -14,6 +14,7 @@ from ..foundation import TfdpError, call_site, say_once
 from ..gradients import exchanges
 from ..job import current, is_initialized, shards_calls
 from ..keras import PACKAGES, is_averaged
+from .loss_rows import watch_losses
 from .row_independence import watch_calls
 
 _LOOKS = frozenset({"get_attr_skipset", "_walk_saveable"})
@@ -37,6 +38,7 @@ def watch_keras(row_check: bool) -> None:
         cls.make_train_function = _watched_method(vars(cls)["make_train_function"])
         if row_check:
             watch_calls(model)
+            watch_losses(sys.modules[f"{package}.losses"])
 
 
 def made_to_be_looked_at() -> bool:

@@ -8,7 +8,7 @@ import pytest
 USAGE = {
     "no path": (["migrate"], "Missing argument 'PATH...'"),
     "unknown option": (["migrate", "--dif", "a.py"], "--diff"),
-    "unknown batch mode": (["migrate", "--batch", "both", "a.py"], "'both' is not one of 'per-worker', 'global'"),
+    "unknown batch mode": (["migrate", "--batch", "both", "a.py"], "'both' is not one of 'auto', 'per-worker'"),
     "output for two": (["migrate", "-o", "c.py", "a.py", "b.py"], "-o c.py takes the result of one input"),
     "output for a directory": (["migrate", "-o", "c.py", "."], "-o c.py takes the result of one input"),
     "output and check": (["migrate", "-o", "c.py", "--check", "a.py"], "--diff and --check never do"),

@@ -127,3 +127,52 @@ def case_statistics_that_only_predictions_read_are_rank_0s():
     code = model.layers[2].code.numpy()
     assert (dp.allgather(tf.constant(code[None])).numpy() == code).all()
     assert code.any()
+
+
+PAIRED = {
+    "labels with an axis between": ("mse", (1, 2), (2,)),
+    "outputs with an axis between": ("mae", (2,), (1, 2)),
+    "outputs without an axis, summed over it": ("kl_divergence", (), ()),
+    "labels of one axis more": (keras.losses.MeanSquaredError(), (1, 1), ()),
+}
+SEPARATE = {
+    "one shape": ("mse", (2,), (2,)),
+    "one number": ("mse", (), (1,)),
+    "the other way round": ("mae", (1,), ()),
+    "one for all": ("mse", (1,), (3,)),
+    "classes": (keras.losses.SparseCategoricalCrossentropy(from_logits=True), (), (3,)),
+    "classes in a row": (keras.losses.SparseCategoricalCrossentropy(from_logits=True), (1,), (3,)),
+    "classes of parts": (keras.losses.SparseCategoricalCrossentropy(from_logits=True), (4,), (4, 3)),
+    "directions": ("cosine_similarity", (3,), (3,)),
+}
+
+
+def with_a_loss_of(loss, of_labels, of_outputs, by_fit):
+    outputs = keras.layers.Dense(int(np.prod(of_outputs, dtype=int)), activation="softmax")
+    model = keras.Sequential([keras.Input((5,)), outputs, keras.layers.Reshape(of_outputs)])
+    x, y = data()[0], np.ones((32, *of_labels), "float32")
+    optimizer = keras.optimizers.SGD(0.1)
+    if by_fit:
+        model.compile(dp.DistributedOptimizer(optimizer), loss)
+        model.fit(x, y, batch_size=8, verbose=0, callbacks=dp.fit_callbacks())
+        return
+    with tf.GradientTape() as tape:
+        value = loss(y, model(x))
+    gradients = dp.DistributedGradientTape(tape).gradient(value, model.trainable_variables)
+    optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+
+
+def case_a_loss_that_puts_examples_together_is_refused():
+    for name, (loss, of_labels, of_outputs) in PAIRED.items():
+        with pytest.raises(Exception, match="puts the examples of a batch together") as caught:
+            with_a_loss_of(loss, of_labels, of_outputs, by_fit=True)
+        assert "cases_training_rows.py" in str(caught.value), name
+    with pytest.raises(Exception, match=r"of labels \(B, 1, 1\) and outputs \(B\)"):
+        with_a_loss_of(keras.losses.MeanSquaredError(), (1, 1), (), by_fit=False)
+
+
+def case_a_loss_of_each_example_is_trained():
+    for by_fit in (True, False):
+        for loss, of_labels, of_outputs in SEPARATE.values():
+            if by_fit or isinstance(loss, keras.losses.Loss):
+                with_a_loss_of(loss, of_labels, of_outputs, by_fit)

@@ -109,7 +109,7 @@ STEPS = 6
 
 def migrated(text: str, *changes: tuple[str, str]) -> bytes:
     """What the tool makes of a script, after changes of places that occur once."""
-    migration = migrate("train.py", text.encode(), shard="calls")
+    migration = migrate("train.py", text.encode(), "global", shard="calls")
     assert not migration.refused, migration.findings
     return changed(migration.after.decode(), changes).encode()
 
@@ -159,12 +159,31 @@ def test_where_nothing_can_be_divided_nothing_is_said(tmp_path: Path) -> None:
         prove(path, 2, migrated=migrated(PAIRED))
 
 
+@pytest.mark.sample
+def test_the_batches_of_all_workers_are_proved_and_what_leaves_one_out_is_not(tmp_path: Path) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(MIXED)
+    migration = migrate("train.py", MIXED.encode(), shard="calls")
+    assert migration.batch == "per-worker"
+    text = migration.after.decode()
+    with record(path, 2, None, reference=migration.after, batch="per-worker", calls=True) as recording:
+        proof = recording.prove(migration.after)
+        assert proof.proved, str(proof)
+        assert (proof.batch, len(proof.points)) == ("per-worker", 3)
+        for whole, left in (("dp.scale_lr(0.01)", "0.01"), ("dp.global_batch_size(7)", "7")):
+            failed = recording.prove(changed(text, [(whole, left)]).encode())
+            assert not failed.proved, left
+
+
+@pytest.mark.parametrize("batch", ["global", "per-worker"])
 @pytest.mark.parametrize("name", sorted(each.parent.name for each in FIXTURES.glob("*/after_global.py")))
-def test_scripts_whose_input_can_be_sharded_are_proved_too(name: str) -> None:
+def test_scripts_whose_input_can_be_sharded_are_proved_too(name: str, batch: str) -> None:
     path = FIXTURES / name / "before.py"
-    migration = migrate(str(path), path.read_bytes(), shard="calls")
+    migration = migrate(str(path), path.read_bytes(), "global" if batch == "global" else None, shard="calls")
     if migration.refused:
         pytest.skip(f"refused: {migration.findings[0].message}")
+    if migration.batch != batch:
+        pytest.skip(f"keeps its batch: {migration.keeps}")
     proof = prove(path, 2 + len(name) % 2, STEPS, migrated=migration.after)
     assert proof.proved, str(proof)
 

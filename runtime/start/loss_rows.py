@@ -1,0 +1,96 @@
+"""Is a loss of Keras' the mean, or the sum, of what its rows give? One that puts examples together is not.
+
+That is seldom the loss's own doing: labels of shape (B, 1, 2) beside outputs of shape (B, 2) are broadcast to every
+pair of examples, and an output of shape (B,) has the batch for its last axis. At its first call under a tape, for each
+pair of shapes, a loss is taken over made-up rows, as a whole and in two halves.
+"""
+
+import functools
+import weakref
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from ..collective import is_recording
+from ..foundation import TfdpError, call_site
+from ..job import current, is_initialized, shards_calls
+
+_ROWS = 6
+_UNKNOWN_AXIS = 4  # elements of an axis whose length is not known
+_LIMIT = 1e-4  # of the largest value; rounding of half precisions is left out: the rows are float32
+
+_seen: weakref.WeakKeyDictionary[Any, set[Any]] = weakref.WeakKeyDictionary()
+
+
+def watch_losses(losses: Any) -> None:
+    """Look at every loss of a Keras' `losses.Loss` class that a tape records."""
+    cls = losses.Loss
+    original = cls.__call__
+
+    @functools.wraps(original)
+    def called(self: Any, y_true: Any, y_pred: Any, *arguments: Any, **options: Any) -> Any:
+        if is_initialized() and current().topology.size > 1 and not shards_calls() and is_recording():
+            _look(original, self, y_true, y_pred)
+        return original(self, y_true, y_pred, *arguments, **options)
+
+    cls.__call__ = called
+
+
+def _look(call: Any, loss: Any, y_true: Any, y_pred: Any) -> None:
+    """Look at a loss, once for each pair of shapes.
+
+    Raises:
+        TfdpError: it puts examples together.
+    """
+    if not all(hasattr(each, "shape") and hasattr(each, "dtype") for each in (y_true, y_pred)):
+        return  # a structure of several outputs, each of which has a loss of its own
+    shapes = tuple(tuple(tf.TensorShape(each.shape)[1:]) for each in (y_true, y_pred))
+    seen = _seen.setdefault(loss, set())
+    if shapes in seen:
+        return
+    seen.add(shapes)
+    with tf.init_scope():  # outside the function that is traced, and unseen by tapes
+        try:
+            separate = _is_of_rows(call, loss, *_made(shapes))
+        except (ValueError, TypeError, tf.errors.OpError):
+            separate = len(shapes[0]) == len(shapes[1]) > 0
+    if not separate:
+        raise TfdpError(_message(loss, *shapes))
+
+
+def _made(shapes: tuple[Any, ...]) -> tuple[Any, Any]:
+    """Labels and outputs of these shapes: probabilities, or where outputs have one axis more the numbers of classes."""
+    of_labels, of_outputs = ([_UNKNOWN_AXIS if each is None else each for each in shape] for shape in shapes)
+    random = np.random.RandomState(_ROWS)
+    outputs = random.uniform(0.1, 0.9, [_ROWS, *of_outputs]).astype("float32")
+    labels = random.uniform(0.1, 0.9, [_ROWS, *of_labels]).astype("float32")
+    return labels, outputs
+
+
+def _is_of_rows(call: Any, loss: Any, labels: Any, outputs: Any) -> bool:
+    half = _ROWS // 2
+    whole, again, first, last = (
+        np.asarray(call(loss, tf.constant(labels[rows]), tf.constant(outputs[rows])), "float64")
+        for rows in (slice(None), slice(None), slice(None, half), slice(half, None))
+    )
+    if not np.array_equal(whole, again):
+        return True  # it draws: there is no telling
+    if whole.ndim:
+        together = np.concatenate([first, last]) if first.ndim == last.ndim == whole.ndim else np.zeros(0)
+    else:
+        together = first + last if getattr(loss, "reduction", None) == "sum" else (first + last) / 2
+    if whole.shape != together.shape:
+        return False
+    return bool((np.abs(whole - together) <= _LIMIT * np.abs(whole).max(initial=0.0)).all())
+
+
+def _message(loss: Any, of_labels: tuple[Any, ...], of_outputs: tuple[Any, ...]) -> str:
+    labels, outputs = (f"({', '.join(['B', *map(str, shape)])})" for shape in (of_labels, of_outputs))
+    name = getattr(loss, "name", type(loss).__name__)
+    return (
+        f"the loss {name!r} at {call_site()}, of labels {labels} and outputs {outputs}, where B is the batch, is not "
+        "the mean of what its examples give: it puts the examples of a batch together, and each rank has only its own. "
+        "Give labels and outputs one shape, with an axis behind that of the batch, or migrate the script with --shard "
+        "calls, where every rank has the whole batch"
+    )
