@@ -74,6 +74,20 @@ def test_what_is_given_comes_back():
     assert dp.broadcast_state("not even looked at") is None
 
 
+def test_one_process_that_stands_for_three_has_their_batch_rate_and_steps(monkeypatch):
+    monkeypatch.setenv("TFDP_STANDS_FOR", "3")
+    assert dp.global_batch_size(8) == 24
+    assert dp.global_batch_size(8, only_if=False) == 8
+    assert dp.scale_lr(0.5) == 1.5
+    assert dp.scale_lr(4.0, scale="sqrt") == 4.0 * 3**0.5
+    assert (dp.local_steps(9), dp.local_steps(9, only_if=False)) == (3, 9)
+    assert float(dp.scale_optimizer(tf.keras.optimizers.SGD(0.5)).learning_rate) == 1.5
+    schedule = tf.keras.optimizers.schedules.PolynomialDecay(1.0, 30, 0.0)
+    assert float(dp.local_schedule(schedule)(5)) == 0.5
+    assert dp.size() == 1
+    assert dp.local_batch_size(8) == 8
+
+
 def test_variables_start_as_they_would():
     dp.init()
     tf.random.set_seed(3)
