@@ -152,6 +152,34 @@ def test_a_part_is_migrated_on_the_first_road_unless_the_second_is_whole() -> No
     assert (found.road, found.refused, b"TODO(tfdp): TFDP010" in found.after) == ("input", True, True)
 
 
+PLAIN = """\
+import tensorflow as tf
+{imported}
+w = tf.Variable(tf.zeros([3, 1]))
+optimizer = tf.keras.optimizers.SGD(0.1)
+for x in tf.data.Dataset.from_tensor_slices(tf.ones([64, 3])).batch(8):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(({made} @ w) ** 2)
+    optimizer.apply_gradients([(tape.gradient(loss, w), w)])
+"""
+
+
+@pytest.mark.parametrize(
+    ("imported", "made", "road"),
+    [
+        ("", "x", "input"),
+        ("import matplotlib.pyplot as plt", "x", "input"),
+        ("from models import features", "features(x)", "calls"),
+        ("from .models import features", "features(x)", "calls"),
+        ("from models import *", "features(x)", "calls"),
+        ("features = tf.keras.layers.Dense(3)", "features(x)", "calls"),
+    ],
+)
+def test_where_no_call_could_be_shared_the_rules_decide_about_the_input(imported: str, made: str, road: str) -> None:
+    found = migrated(PLAIN.format(imported=imported, made=made))
+    assert (found.road, found.refused) == (road, False)
+
+
 def test_every_rule_says_its_roads() -> None:
     by_roads = {roads: {r.code for r in RULES if r.roads == roads} for roads in (INPUT_ONLY, CALLS_ONLY, EVERY_ROAD)}
     assert by_roads[CALLS_ONLY] == {"TFDP015", "TFDP032", "TFDP054", "TFDP080"}

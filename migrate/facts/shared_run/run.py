@@ -52,9 +52,9 @@ class SharedRun:
 
     @property
     def divides(self) -> bool:
-        """Whether there is a call that may be divided: of Keras, of such a function, or in another file."""
+        """Whether there may be a call that is divided: of Keras, of such a function, or in another file."""
         mine = self.training.of_layers or self.functions.calls
-        return bool(mine or self._script.fitted.calls or self._script.elsewhere)
+        return bool(mine or self._script.fitted.calls or self.training.may_be_elsewhere)
 
     @cached_property
     def _same(self) -> SameData:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from functools import cached_property
 
 import libcst as cst
@@ -16,6 +17,13 @@ _TRAINS = (*_GRADIENTS, *UPDATES, *FITS, "minimize", "train_on_batch", "train_st
 _ASKS = ("evaluate", "evaluate_generator", "predict", "predict_generator", "predict_on_batch", "test_on_batch", "call")
 
 
+_WITHOUT_MODELS = sys.stdlib_module_names | {
+    *("tensorflow", "keras", "tf_keras", "numpy", "scipy", "pandas", "matplotlib", "seaborn", "sklearn", "PIL", "cv2"),
+    *("tqdm", "skimage", "h5py", "wandb", "absl", "tensorflow_datasets", "gym", "gymnasium", "tfdp"),
+}
+"""Libraries that hold no model or layer but by the names of Keras, which are seen where they are called."""
+
+
 class TrainingCalls:
     """Answers for the calls of a file."""
 
@@ -28,6 +36,20 @@ class TrainingCalls:
         known = [g.call for g in self._script.gradients] + [f.call for f in self._script.fitted.by_keras]
         named = (c for c in self._index.methods(*_TRAINS) if self._may_train(c))
         return tuple(dict.fromkeys([*known, *named, *self._script.elsewhere]))
+
+    @property
+    def may_be_elsewhere(self) -> bool:
+        """Whether the script imports what may hold models or layers: all but libraries known to hold none."""
+        for node in self._index.order:
+            if isinstance(node, cst.Import):
+                modules = [_dotted(alias.name) for alias in node.names]
+            elif isinstance(node, cst.ImportFrom):
+                modules = [_dotted(node.module) if node.module is not None and not node.relative else "."]
+            else:
+                continue
+            if any(module.partition(".")[0] not in _WITHOUT_MODELS for module in modules):
+                return True
+        return False
 
     def _may_train(self, call: cst.Call) -> bool:
         if self._origins.called(call) or self._origins.function(call.func) is not None:
@@ -54,6 +76,11 @@ class TrainingCalls:
         if self._origins.names.api(func) or self._origins.function(func) is not None:
             return False
         return any(_is_network(self._origins, o.node, keras) for o in self._origins.of(func) if not o.path)
+
+
+def _dotted(node: cst.CSTNode) -> str:
+    """`a.b` of an import; only its root is asked for."""
+    return _dotted(node.value) if isinstance(node, cst.Attribute) else cst.ensure_type(node, cst.Name).value
 
 
 def is_module(origins: Origins, owner: cst.ClassDef) -> bool:
