@@ -9,7 +9,7 @@ import libcst as cst
 
 from .expressions import Expressions
 from .kinds import DATA, Bindings, Box, Function, Instance, Kind, Owner, Value, join, kind, leaves
-from .words import METHODS, OF_ELEMENTS, SAME, Word, known
+from .words import MEANS, METHODS, OF_ELEMENTS, SAME, Word, known
 
 _PUTS = ("append", "extend")
 _OTHER_AXES = frozenset({"-1", "1", "2", "3"})
@@ -40,7 +40,7 @@ class Calls(Expressions):
     def _library(self, node: cst.Call, api: str, names: Bindings) -> Value:
         args, named = self._args(node, names)
         kinds = [kind(a) for a in args]
-        if (SAME.match(api) or OF_ELEMENTS.search(api)) and args:
+        if (SAME.match(api) or OF_ELEMENTS.match(api)) and args:
             rest = {*kinds[1:], *map(kind, named.values())}
             allowed = {Kind.ELEMENT, Kind.ROWS, *(DATA if SAME.match(api) else ())}
             return kinds[0] if kinds[0] in allowed and rest <= DATA else self.outside(node)
@@ -89,6 +89,8 @@ class Calls(Expressions):
         if not kinds <= word.takes:
             self.outside(node)
         own = word.gives is Kind.WHOLE and not kinds <= DATA
+        if own and Kind.WHOLE in map(kind, args):
+            self.outside(node)  # an array of all workers may be what is filled: `np.add(x, loss, x)`
         return Kind.OWN if own else word.gives
 
     def _axis(self, node: cst.Call) -> None:
@@ -117,9 +119,21 @@ class Calls(Expressions):
         word = METHODS.get((Kind.WHOLE if of is Kind.NUMBER else of, name))
         if word is None:
             self.outside(node)
+        if of is Kind.MODEL and name == "compile":
+            self._measured(node, names)
         if of is Kind.MODEL and isinstance(value, Instance):
             self._called(node, value, [Kind.ROWS], {})
         return self._given(node, word, *self._args(node, names))
+
+    def _measured(self, node: cst.Call, names: Bindings) -> None:
+        """Metrics that `compile` is given: objects, or names of means over the rows."""
+        given = next((a.value for a in node.args if a.keyword is not None and a.keyword.value == "metrics"), None)
+        for element in given.elements if isinstance(given, cst.List | cst.Tuple) else ():
+            text = element.value.evaluated_value if isinstance(element.value, cst.SimpleString) else None
+            if text not in MEANS and kind(self.value(element.value, names)) is not Kind.METRIC:
+                self.outside(node, f"`{self._file.code(element.value)}` as a metric")
+        if given is not None and not isinstance(given, cst.List | cst.Tuple):
+            self.outside(given)
 
     def _mapped(self, node: cst.Call, names: Bindings) -> Value:
         """A dataset whose elements a pure function changes, each from itself."""

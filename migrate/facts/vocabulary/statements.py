@@ -137,9 +137,11 @@ class Reader(Calls):
 
     def _changed(self, node: cst.AugAssign, names: Bindings) -> None:
         old, given = self.value(node.target, names), self.value(node.value, names)
-        if isinstance(old, Box) and not isinstance(given, Box):
-            self.outside(node)
-        self.bind(node.target, self.combined(node, old, node.operator, given), names)
+        found = self.combined(node, old, node.operator, given)
+        whole = kind(old) is Kind.WHOLE and not isinstance(old, Box)
+        if (isinstance(old, Box) and not isinstance(given, Box)) or (whole and kind(found) is not Kind.WHOLE):
+            self.outside(node)  # `x += loss` changes an array in place, under all its names
+        self.bind(node.target, found, names)
 
     def bind(self, target: cst.BaseExpression, value: Value, names: Bindings) -> None:
         """Gives the names of a target a value."""

@@ -58,7 +58,7 @@ _LAYERS = (
     "MaxPooling3D AveragePooling1D AveragePooling2D GlobalMaxPooling1D GlobalMaxPooling2D GlobalAveragePooling1D "
     "GlobalAveragePooling2D Flatten Reshape Permute RepeatVector Dropout SpatialDropout1D SpatialDropout2D Embedding "
     "LSTM GRU SimpleRNN LSTMCell GRUCell Activation ReLU LeakyReLU PReLU ELU ZeroPadding1D ZeroPadding2D UpSampling1D "
-    "UpSampling2D Cropping2D Rescaling MultiHeadAttention Bidirectional TimeDistributed InputLayer"
+    "UpSampling2D Cropping2D Rescaling Bidirectional TimeDistributed InputLayer"
 )
 _OF_AXES = "BatchNormalization LayerNormalization Softmax Concatenate"
 _MERGES = "Add Subtract Multiply Average Maximum Minimum"
@@ -67,7 +67,7 @@ _LAYER_SETTINGS = (
     "kernel_initializer bias_initializer kernel_regularizer bias_regularizer kernel_constraint pool_size size rate "
     "momentum epsilon center scale output_dim embeddings_initializer embeddings_regularizer input_length groups seed "
     "return_sequences recurrent_activation recurrent_initializer recurrent_dropout dropout depth_multiplier offset "
-    "data_format target_shape dims n negative_slope alpha num_heads key_dim axis layer merge_mode trainable unroll "
+    "data_format target_shape dims n negative_slope alpha axis layer merge_mode trainable unroll "
     "depthwise_initializer pointwise_initializer gamma_initializer beta_initializer interpolation"
 )
 _PRETRAINED = "include_top weights input_shape input_tensor pooling classes classifier_activation alpha name"
@@ -104,7 +104,7 @@ _FIT = (
 _STAGES = "shuffle batch prefetch cache repeat take skip"
 _STAGE_SETTINGS = "buffer_size seed batch_size drop_remainder count num_parallel_calls reshuffle_each_iteration"
 _WHOLE_METHODS = (
-    "astype reshape mean std min max sum copy flatten ravel transpose tolist format join split lower upper strip "
+    "astype reshape mean std min max sum copy flatten ravel transpose tolist join split lower upper strip "
     "replace keys values items index startswith endswith numpy round squeeze argmax resolve normal uniform integers "
     "randint random rand randn permutation shuffle standard_normal choice zfill cumsum dot clip any all repeat"
 )
@@ -141,7 +141,7 @@ FUNCTIONS: tuple[tuple[re.Pattern[str], Word], ...] = (
     # Data and models.
     _word(r"tensorflow\.data\.Dataset\.from_tensor_slices", DATA, Kind.DATASET, "tensors"),
     _word(r"keras\.(layers\.)?Input", DATA, Kind.ROWS, "shape name dtype"),
-    _word(rf"keras\.layers\.{_either(_LAYERS)}", _LAYER_ARGUMENTS, Kind.MODEL, _LAYER_SETTINGS),
+    _word(rf"keras\.layers\.{_either(_LAYERS)}", _LAYER_ARGUMENTS, Kind.MODEL, _LAYER_SETTINGS, positions=4),
     _word(rf"keras\.layers\.{_either(_OF_AXES)}", DATA, Kind.MODEL, _LAYER_SETTINGS, positions=0),
     _word(rf"keras\.layers\.{_either(_MERGES)}", DATA, Kind.MODEL, "name", positions=0),
     _word(rf"keras\.layers\.{_either(_MERGES.lower())}", _ROWS, Kind.ROWS, "name", positions=1),
@@ -152,7 +152,7 @@ FUNCTIONS: tuple[tuple[re.Pattern[str], Word], ...] = (
     _word(r"keras\.(regularizers|initializers)\.\w+", DATA, Kind.WHOLE, _WEIGHTS),
     # Training.
     _word(rf"keras\.losses\.{_either(_LOSSES)}", DATA, Kind.LOSS_OBJECT, "from_logits label_smoothing name delta", 0),
-    _word(rf"keras\.metrics\.{_either(_METRICS)}", DATA, Kind.METRIC, "name dtype threshold k from_logits"),
+    _word(rf"keras\.metrics\.{_either(_METRICS)}", DATA, Kind.METRIC, "name dtype threshold k from_logits", 1),
     _word(rf"keras\.optimizers\.{_either(_OPTIMIZERS)}", DATA, Kind.OPTIMIZER, _OPTIMIZER_SETTINGS, positions=1),
     _word(rf"keras\.optimizers\.schedules\.{_either(_SCHEDULES)}", DATA, Kind.WHOLE, _SCHEDULE_SETTINGS),
     _word(rf"keras\.callbacks\.{_either(_CALLBACKS)}", DATA, Kind.CALLBACK, _CALLBACK_SETTINGS),
@@ -177,6 +177,12 @@ def known(api: str) -> Word | None:
     """What is known of a function or class; None where it is not in the vocabulary."""
     return next((word for names, word in FUNCTIONS if names.match(api)), None)
 
+
+MEANS = _set(
+    "accuracy acc mae mse mean_squared_error mean_absolute_error binary_accuracy categorical_accuracy "
+    "sparse_categorical_accuracy binary_crossentropy categorical_crossentropy sparse_categorical_crossentropy"
+)
+"""Names of metrics that are means over the rows."""
 
 LOSS_FUNCTIONS = re.compile(r"keras\.losses\.([a-z]\w+|MSE|MAE|MAPE|MSLE|KLD)$")
 """Loss functions, which `compile` takes."""
@@ -205,7 +211,8 @@ MODULES = re.compile(
 # --- methods and attributes -------------------------------------------------------------------------------------------
 
 METHODS: dict[tuple[Kind, str], Word] = {
-    **{(Kind.WHOLE, name): Word(SHOWN, Kind.WHOLE, _set(_NUMPY_SETTINGS)) for name in _WHOLE_METHODS.split()},
+    **{(Kind.WHOLE, name): Word(DATA, Kind.WHOLE, _set(_NUMPY_SETTINGS)) for name in _WHOLE_METHODS.split()},
+    (Kind.WHOLE, "format"): Word(SHOWN, Kind.WHOLE),
     **{(Kind.OWN, name): Word(SHOWN, Kind.OWN) for name in _OWN_METHODS.split()},
     **{(Kind.DATASET, name): Word(DATA, Kind.DATASET, _set(_STAGE_SETTINGS)) for name in _STAGES.split()},
     (Kind.LOSS, "numpy"): Word(frozenset(), Kind.OWN),
@@ -213,7 +220,7 @@ METHODS: dict[tuple[Kind, str], Word] = {
     (Kind.PARSER, "parse_args"): Word(frozenset(), Kind.SETTINGS),
     (Kind.CHECKPOINT, "save"): Word(DATA, Kind.NOTHING, _set("file_prefix")),
     (Kind.MODEL, "compile"): Word(
-        _COMPILED, Kind.NOTHING, _set("optimizer loss metrics loss_weights steps_per_execution")
+        _COMPILED, Kind.NOTHING, _set("optimizer loss metrics loss_weights steps_per_execution"), positions=2
     ),
     (Kind.MODEL, "fit"): Word(DATA | {Kind.DATASET, Kind.CALLBACK}, Kind.OWN, _set(_FIT), positions=2),
     (Kind.MODEL, "evaluate"): Word(
