@@ -100,7 +100,8 @@ class _Asked:
 
     def mode(self, script: Script, road: Road) -> Batch:
         """The batch mode on one road: where none is asked for, a batch for each worker if the script is understood."""
-        if self.batch is not None or road == "input" or self.scales:
+        asked = self.batch is not None or self.scales or (road == "input" and self.shard == "input")
+        if asked or script.calls("init"):
             return self.batch or "per-worker"
         return "per-worker" if script.unwidened is None else "global"
 
@@ -139,21 +140,18 @@ def migrate(  # noqa: PLR0917 - options, each with a default
 
 def _migrated(unchanged: Migration, text: files.Text, script: Script, asked: _Asked) -> Migration:
     """The migration of a script that trains."""
-    found = replace(unchanged, trains=True)
-    first = None
+    found, first = replace(unchanged, trains=True), None
     if asked.shard == "input" or (asked.shard == "auto" and not script.shards_calls):
         first = _outside(script) if asked.shard == "auto" else None
         if first is None:
             plan = asked.plan(script, "input")
             if not plan.refused or asked.shard == "input" or script.calls("init"):
-                return _carried_out(found, text, script, plan)
+                return _carried_out(found, text, plan, asked)
             first = next(f for f in plan.findings if f.refusal)
     calls = asked.plan(script, "calls")
     if asked.partial and calls.refused and first is not None:
-        return _carried_out(found, text, script, asked.plan(script, "input"))
-    keeps = script.unwidened if calls.context.batch == "global" and not (asked.batch or script.calls("init")) else None
-    found = replace(found, not_input=first, keeps=None if keeps is None else _finding(script, keeps))
-    return _carried_out(found, text, script, calls)
+        return _carried_out(found, text, asked.plan(script, "input"), asked)
+    return _carried_out(replace(found, not_input=first), text, calls, asked)
 
 
 def _outside(script: Script) -> Finding | None:
@@ -171,10 +169,12 @@ def _finding(script: Script, problem: Problem) -> Finding:
     return Finding(problem.code, *script.position(problem.node), problem.reason, True, problem.next_step)
 
 
-def _carried_out(found: Migration, text: files.Text, script: Script, plan: Plan) -> Migration:
+def _carried_out(found: Migration, text: files.Text, plan: Plan, asked: _Asked) -> Migration:
     """What becomes of a file by a plan."""
-    context = plan.context
+    context, script = plan.context, plan.context.script
     found = replace(found, findings=plan.findings, road=context.road, batch=context.batch)
+    if context.batch == "global" and asked.batch is None and script.unwidened is not None:
+        found = replace(found, keeps=_finding(script, script.unwidened))
     if (plan.refused and not plan.partial) or not (plan.outcomes or plan.refusals):
         return found
     after = files.encode(text, apply(script, plan))

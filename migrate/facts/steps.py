@@ -49,13 +49,22 @@ class Steps:
         return tuple(f.call for f in self._takes if isinstance(f, StepCount))
 
     @cached_property
+    def _ends(self) -> tuple[StepBound | Problem, ...]:
+        return () if self._file.migrated else StepBounds(self._origins, self._datasets, self._file.loops).find()
+
+    @cached_property
+    def _agreed(self) -> frozenset[cst.CSTNode]:
+        """Where training ends on all workers at once."""
+        return frozenset(e for loop in self._file.loops for e in self._file.agreement.equal_ends(loop))
+
+    @property
     def _bounds(self) -> tuple[StepBound | Problem, ...]:
-        file = self._file
-        found = StepBounds(self._origins, self._datasets, file.loops)
-        if file.migrated:
-            return ()
-        agreed = {e for loop in file.loops for e in file.agreement.equal_ends(loop)}
-        return tuple(f for f in found.find() if type(f) is not Problem or f.node not in agreed)
+        return tuple(f for f in self._ends if type(f) is not Problem or f.node not in self._agreed)
+
+    @property
+    def other_ends(self) -> tuple[Problem, ...]:
+        """Where training ends on all workers at once, by no number of steps that is known: it may be one."""
+        return tuple(f for f in self._ends if type(f) is Problem and f.node in self._agreed)
 
     @cached_property
     def bounds(self) -> tuple[StepBound, ...]:

@@ -38,6 +38,9 @@ def _others(script: TrainingFile, steps: Steps) -> Iterator[Problem]:
     trained = [*(g.call for g in script.trained), *(f.call for f in script.fitted.calls)]
     if not sized and trained:
         yield Problem("TFDP010", trained[0], "nothing here says how large a batch is", _KEEP)
+    for end in steps.other_ends:
+        reason = "training may end here by the number of steps, and what it is with larger batches is not known"
+        yield Problem("TFDP011", end.node, reason, _KEEP)
     shares = [share for own in steps.own_schedules for share in own.shares]
     for counted in (*shares, *(decay.call for decay in steps.decays)):
         reason = "this counts the steps of the larger batch already, or falls by each of them"

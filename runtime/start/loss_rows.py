@@ -7,6 +7,7 @@ pair of shapes, a loss is taken over made-up rows, as a whole and in two halves.
 
 import functools
 import weakref
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -29,49 +30,47 @@ def watch_losses(losses: Any) -> None:
     original = cls.__call__
 
     @functools.wraps(original)
-    def called(self: Any, y_true: Any, y_pred: Any, *arguments: Any, **options: Any) -> Any:
+    def called(self: Any, y_true: Any, y_pred: Any, sample_weight: Any = None, **options: Any) -> Any:
         if is_initialized() and current().topology.size > 1 and not shards_calls() and is_recording():
-            _look(original, self, y_true, y_pred)
-        return original(self, y_true, y_pred, *arguments, **options)
+            _look(original, self, y_true, y_pred, sample_weight)
+        return original(self, y_true, y_pred, sample_weight, **options)
 
     cls.__call__ = called
 
 
-def _look(call: Any, loss: Any, y_true: Any, y_pred: Any) -> None:
-    """Look at a loss, once for each pair of shapes.
+def _look(call: Any, loss: Any, *given: Any) -> None:
+    """Look at a loss of labels, outputs and weights, once for each of their shapes.
 
     Raises:
         TfdpError: it puts examples together.
     """
-    if not all(hasattr(each, "shape") and hasattr(each, "dtype") for each in (y_true, y_pred)):
+    given = given if getattr(given[2], "shape", None) is not None else given[:2]  # of a number there is nothing to say
+    if not all(hasattr(each, "shape") and hasattr(each, "dtype") for each in given):
         return  # a structure of several outputs, each of which has a loss of its own
-    shapes = tuple(tuple(tf.TensorShape(each.shape)[1:]) for each in (y_true, y_pred))
+    shapes = tuple(tuple(tf.TensorShape(each.shape)[1:]) for each in given if tf.TensorShape(each.shape).rank)
     seen = _seen.setdefault(loss, set())
-    if shapes in seen:
+    if shapes in seen or len(shapes) < 2:
         return
     seen.add(shapes)
     with tf.init_scope():  # outside the function that is traced, and unseen by tapes
         try:
-            separate = _is_of_rows(call, loss, *_made(shapes))
+            separate = _is_of_rows(call, loss, [_made(shape, number) for number, shape in enumerate(shapes)])
         except (ValueError, TypeError, tf.errors.OpError):
             separate = len(shapes[0]) == len(shapes[1]) > 0
     if not separate:
         raise TfdpError(_message(loss, *shapes))
 
 
-def _made(shapes: tuple[Any, ...]) -> tuple[Any, Any]:
-    """Labels and outputs of these shapes: probabilities, or where outputs have one axis more the numbers of classes."""
-    of_labels, of_outputs = ([_UNKNOWN_AXIS if each is None else each for each in shape] for shape in shapes)
-    random = np.random.RandomState(_ROWS)
-    outputs = random.uniform(0.1, 0.9, [_ROWS, *of_outputs]).astype("float32")
-    labels = random.uniform(0.1, 0.9, [_ROWS, *of_labels]).astype("float32")
-    return labels, outputs
+def _made(shape: tuple[int | None, ...], number: int) -> Any:
+    """Rows of this shape, of numbers that may be probabilities."""
+    size = [_ROWS, *(_UNKNOWN_AXIS if each is None else each for each in shape)]
+    return np.random.RandomState(number).uniform(0.1, 0.9, size).astype("float32")
 
 
-def _is_of_rows(call: Any, loss: Any, labels: Any, outputs: Any) -> bool:
+def _is_of_rows(call: Any, loss: Any, made: Sequence[Any]) -> bool:
     half = _ROWS // 2
     whole, again, first, last = (
-        np.asarray(call(loss, tf.constant(labels[rows]), tf.constant(outputs[rows])), "float64")
+        np.asarray(call(loss, *(tf.constant(each[rows]) for each in made)), "float64")
         for rows in (slice(None), slice(None), slice(None, half), slice(half, None))
     )
     if not np.array_equal(whole, again):
@@ -85,8 +84,9 @@ def _is_of_rows(call: Any, loss: Any, labels: Any, outputs: Any) -> bool:
     return bool((np.abs(whole - together) <= _LIMIT * np.abs(whole).max(initial=0.0)).all())
 
 
-def _message(loss: Any, of_labels: tuple[Any, ...], of_outputs: tuple[Any, ...]) -> str:
-    labels, outputs = (f"({', '.join(['B', *map(str, shape)])})" for shape in (of_labels, of_outputs))
+def _message(loss: Any, *shapes: tuple[Any, ...]) -> str:
+    labels, outputs, *weights = (f"({', '.join(['B', *map(str, shape)])})" for shape in shapes)
+    outputs += f" and weights {weights[0]}" if weights else ""
     name = getattr(loss, "name", type(loss).__name__)
     return (
         f"the loss {name!r} at {call_site()}, of labels {labels} and outputs {outputs}, where B is the batch, is not "

@@ -147,14 +147,14 @@ SEPARATE = {
 }
 
 
-def with_a_loss_of(loss, of_labels, of_outputs, by_fit):
+def with_a_loss_of(loss, of_labels, of_outputs, by_fit, weights=None):
     outputs = keras.layers.Dense(int(np.prod(of_outputs, dtype=int)), activation="softmax")
     model = keras.Sequential([keras.Input((5,)), outputs, keras.layers.Reshape(of_outputs)])
     x, y = data()[0], np.ones((32, *of_labels), "float32")
     optimizer = keras.optimizers.SGD(0.1)
     if by_fit:
         model.compile(dp.DistributedOptimizer(optimizer), loss)
-        model.fit(x, y, batch_size=8, verbose=0, callbacks=dp.fit_callbacks())
+        model.fit(x, y, sample_weight=weights, batch_size=8, verbose=0, callbacks=dp.fit_callbacks())
         return
     with tf.GradientTape() as tape:
         value = loss(y, model(x))
@@ -169,6 +169,13 @@ def case_a_loss_that_puts_examples_together_is_refused():
         assert "cases_training_rows.py" in str(caught.value), name
     with pytest.raises(Exception, match=r"of labels \(B, 1, 1\) and outputs \(B\)"):
         with_a_loss_of(keras.losses.MeanSquaredError(), (1, 1), (), by_fit=False)
+
+
+def case_weights_that_are_broadcast_to_other_examples_are_refused():
+    with pytest.raises(Exception, match=r"outputs \(B, 2\) and weights \(B, 1, 1\), where B is the batch") as caught:
+        with_a_loss_of("mse", (2,), (2,), by_fit=True, weights=np.ones((32, 1, 1), "float32"))
+    assert "puts the examples of a batch together" in str(caught.value)
+    with_a_loss_of("mse", (2,), (2,), by_fit=True, weights=np.ones(32, "float32"))
 
 
 def case_a_loss_of_each_example_is_trained():

@@ -220,6 +220,8 @@ def test_loops_outside_it(parts: dict[str, str], said: str) -> None:
         ({"layer": "hidden = keras.layers.Lambda(lambda t: t - t[0])(hidden)"}, "keras.layers.Lambda("),
         ({"layer": "hidden = keras.layers.LayerNormalization(axis=0)(hidden)"}, "axis=0"),
         ({"layer": "hidden = keras.layers.LayerNormalization(axis=-2)(hidden)"}, "axis=-2"),
+        ({"layer": "hidden = keras.layers.BatchNormalization()(hidden)"}, "keras.layers.BatchNormalization()"),
+        ({"layer": "hidden = keras.applications.ResNet50()(hidden)"}, "keras.applications.ResNet50()"),
         ({"layer": "hidden = keras.layers.Softmax(0)(hidden)"}, "keras.layers.Softmax(0)"),
         ({"layer": "hidden = keras.layers.concatenate([hidden, hidden], axis=args.units)"}, "axis=args.units"),
         ({"layer": "hidden = hidden - hidden[0]"}, "`hidden[0]`"),

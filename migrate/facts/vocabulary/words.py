@@ -60,17 +60,16 @@ _LAYERS = (
     "LSTM GRU SimpleRNN LSTMCell GRUCell Activation ReLU LeakyReLU PReLU ELU ZeroPadding1D ZeroPadding2D UpSampling1D "
     "UpSampling2D Cropping2D Rescaling Bidirectional TimeDistributed InputLayer"
 )
-_OF_AXES = "BatchNormalization LayerNormalization Softmax Concatenate"
+_OF_AXES = "LayerNormalization Softmax Concatenate"
 _MERGES = "Add Subtract Multiply Average Maximum Minimum"
 _LAYER_SETTINGS = (
     "units filters kernel_size strides padding activation input_shape input_dim name dtype use_bias dilation_rate "
     "kernel_initializer bias_initializer kernel_regularizer bias_regularizer kernel_constraint pool_size size rate "
-    "momentum epsilon center scale output_dim embeddings_initializer embeddings_regularizer input_length groups seed "
+    "epsilon center scale output_dim embeddings_initializer embeddings_regularizer input_length groups seed "
     "return_sequences recurrent_activation recurrent_initializer recurrent_dropout dropout depth_multiplier offset "
     "data_format target_shape dims n negative_slope alpha axis layer merge_mode trainable unroll "
     "depthwise_initializer pointwise_initializer gamma_initializer beta_initializer interpolation"
 )
-_PRETRAINED = "include_top weights input_shape input_tensor pooling classes classifier_activation alpha name"
 _WEIGHTS = "l1 l2 l mean stddev seed value minval maxval gain scale mode distribution"
 _ACTIVATIONS = "relu relu6 leaky_relu elu selu gelu silu swish sigmoid tanh softplus softsign softmax"
 
@@ -148,7 +147,6 @@ FUNCTIONS: tuple[tuple[re.Pattern[str], Word], ...] = (
     _word(r"keras\.layers\.concatenate", _ROWS, Kind.ROWS, "name axis", positions=1),
     _word(r"keras\.Sequential", DATA | {Kind.MODEL, Kind.ROWS}, Kind.MODEL, "layers name"),
     _word(r"keras\.Model", DATA | _ROWS, Kind.MODEL, "inputs outputs name"),
-    _word(r"keras\.applications\.(\w+\.)?[A-Z]\w+", DATA | _ROWS, Kind.MODEL, _PRETRAINED),
     _word(r"keras\.(regularizers|initializers)\.\w+", DATA, Kind.WHOLE, _WEIGHTS),
     # Training.
     _word(rf"keras\.losses\.{_either(_LOSSES)}", DATA, Kind.LOSS_OBJECT, "from_logits label_smoothing name delta", 0),
