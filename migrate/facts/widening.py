@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 import libcst as cst
 
 from .apis import RATES
-from .program import Problem, argument, literal_key, parses_arguments
+from .program import Later, Problem, StepNumbers, argument, literal_key, nodes, parses_arguments
 from .steps import Steps
 from .training_file import TrainingFile
 
@@ -38,6 +38,9 @@ def _others(script: TrainingFile, steps: Steps) -> Iterator[Problem]:
     trained = [*(g.call for g in script.trained), *(f.call for f in script.fitted.calls)]
     if not sized and trained:
         yield Problem("TFDP010", trained[0], "nothing here says how large a batch is", _KEEP)
+    for asked in _by_step(script, steps):
+        reason = "what is done here depends on the number of the step, of which there are fewer with larger batches"
+        yield Problem("TFDP011", asked, reason, _KEEP)
     for end in steps.other_ends:
         reason = "training may end here by the number of steps, and what it is with larger batches is not known"
         yield Problem("TFDP011", end.node, reason, _KEEP)
@@ -48,6 +51,43 @@ def _others(script: TrainingFile, steps: Steps) -> Iterator[Problem]:
     for node in (*script.rate_changes.places, *_read_back(script)):
         reason = "a learning rate is read, or changed while the script trains: the script's own, or that of all workers"
         yield Problem("TFDP020", node, reason, _KEEP)
+
+
+def _by_step(script: TrainingFile, steps: Steps) -> Iterator[cst.CSTNode]:
+    """Questions in a step whose answer may be another one at a later step, but those after which something is shown,
+    and those by a number of steps that is divided."""
+    pace = StepNumbers(script.origins, [loop.loop for loop in script.loops])
+    shown = frozenset(effect.call for effect in script.written.effects)
+    divided = {bound.node for bound in steps.bounds}
+    for node in script.index.order:
+        if not isinstance(node, cst.If | cst.IfExp | cst.While) or Later.COUNT not in pace.of(node.test):
+            continue
+        if pace.in_step(node) and divided.isdisjoint(nodes(node.test)) and not _shows(script, node, shown):
+            yield node.test
+
+
+def _shows(script: TrainingFile, node: cst.If | cst.IfExp | cst.While, shown: frozenset[cst.CSTNode]) -> bool:
+    """Whether all that hangs on a question is what the script says or writes."""
+    if isinstance(node, cst.IfExp):
+        return any(above in shown for above in script.index.ancestors(node))
+    ways = [node.body] if node.orelse is None else [node.body, node.orelse]
+    return all(_is_shown(script, part, shown) for way in ways for part in _statements(way))
+
+
+def _is_shown(script: TrainingFile, part: cst.CSTNode, shown: frozenset[cst.CSTNode]) -> bool:
+    if isinstance(part, cst.If):
+        return _shows(script, part, shown)
+    return isinstance(part, cst.Pass) or (isinstance(part, cst.Expr) and part.value in shown)
+
+
+def _statements(way: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """The statements of one way; of an `elif` itself."""
+    if isinstance(way, cst.If):
+        yield way
+        return
+    body = way.body if isinstance(way, cst.IndentedBlock | cst.SimpleStatementSuite) else way.body.body  # type: ignore[attr-defined]
+    for statement in body:
+        yield from statement.body if isinstance(statement, cst.SimpleStatementLine) else [statement]
 
 
 def _read_back(script: TrainingFile) -> Iterator[cst.CSTNode]:

@@ -245,7 +245,7 @@ def even(batch_size: int) -> int:
         divisors = ", ".join(str(number) for number in range(1, value + 1) if value % number == 0)
         raise ValueError(
             f"the batch size {value} at {call_site()} cannot be divided over {size} ranks: run as many ranks as "
-            f"divide it ({divisors}), or choose a multiple of {size}"
+            f"divide it ({divisors}), choose a multiple of {size}, or migrate the script with --shard calls"
         )
     return value
 

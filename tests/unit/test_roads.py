@@ -100,6 +100,10 @@ def test_sharded_calls_get_the_batches_of_all_workers_where_that_is_understood(
     assert (found.road, found.batch, found.keeps, found.refused) == ("calls", "per-worker", None, False)
     assert ".batch(dp.global_batch_size(8))" in found.after.decode()
     assert rate in found.after.decode()
+    shown = SQUARED.replace(
+        "for x, y in data:", "for step, (x, y) in enumerate(data):\n    if step % 9 == 0: print(step)"
+    )
+    assert migrated(shown, **asked).batch == "per-worker"
     kept = migrated(SQUARED, batch="global")
     assert (kept.road, kept.batch, kept.keeps) == ("calls", "global", None)
     assert b".batch(8)" in kept.after
@@ -113,6 +117,16 @@ UNKNOWN = {
     "rate of a log": (SQUARED + "rate = {}\nprint(rate['lr'])\n", "TFDP020", 12),
     "rate that is changed": (SQUARED + "    optimizer.learning_rate = 0.01\n", "TFDP020", 11),
     "end by something": ("from watch import stop\n" + SQUARED + "    if stop():\n        break\n", "TFDP011", 13),
+    "end by a list": (
+        "done = []\n" + SQUARED + "    done.append(1)\n    if len(done) == 3:\n        break\n",
+        "TFDP011",
+        14,
+    ),
+    "at a step": (
+        SQUARED.replace("for x, y in data:", "for step, (x, y) in enumerate(data):\n    if step == 3: model = model"),
+        "TFDP011",
+        8,
+    ),
     "batches": (SQUARED.replace(".batch(8)", ".batch(8).apply(own)"), "TFDP010", 6),
 }
 
