@@ -18,6 +18,7 @@ from .order import check_same_source, checked
 
 # TensorFlow ships no types.
 Dataset = Any
+_FAR = 0.02  # of a number of steps: so far may what they are divided into be from it, and nothing is said
 
 
 @as_written
@@ -261,6 +262,8 @@ def local_steps(steps: Any, *, down: bool = False, only_if: bool = True) -> Any:
             many wherever the whole had `steps`.
         only_if: False returns it as it is: for functions that make training data and others.
 
+    A number that is far from a multiple of N is said once.
+
     Raises:
         TypeError: it is none of these.
     """
@@ -281,7 +284,13 @@ def local_steps(steps: Any, *, down: bool = False, only_if: bool = True) -> Any:
     value = whole_number("the number of steps", steps)
     if size == 1 or value <= 0:
         return steps
-    return max(1, (2 * value + half * size) // (2 * size))
+    found = max(1, (2 * value + half * size) // (2 * size))
+    if abs(found * size - value) > _FAR * value and current().topology.rank == 0:
+        say_once(
+            f"{value} steps at {call_site()} are {found} of {size} workers each, as many as {found * size}: where that "
+            f"matters choose a multiple of {size}, or --batch global"
+        )
+    return found
 
 
 def whole_number(what: str, value: Any) -> int:

@@ -35,11 +35,13 @@ class _Thread(threading.local):
 
 
 class _Look(NamedTuple):
-    """What has been seen of a model: how often it was tried, the message if it mixes rows, and what it reads."""
+    """What has been seen of a model: how often it was tried, the message if it mixes rows, what it reads, and of which
+    layers it was made."""
 
     tries: int = 0
     mixes: str = ""
     read: frozenset[int] | None = None  # by `id` of the handle: what its result when it is trained is made from
+    layers: tuple[int, ...] = ()
 
 
 _thread = _Thread()
@@ -88,7 +90,9 @@ def reads(model: Any, variable: Variable) -> bool:
 
 def look(model: Any, arguments: Sequence[Any], options: dict[str, Any]) -> None:
     """Look at the model, unless that has been done or cannot be done with what it is called on."""
-    seen = _looks.get(model, _Look())
+    seen, layers = _looks.get(model, _Look()), _layers_of(model)
+    if seen.layers != layers:  # one was added or taken away
+        seen = _Look(layers=layers)
     if seen.tries >= _TRIES or not getattr(model, "built", False):
         return
     given = tf.nest.flatten((arguments, options))
@@ -101,7 +105,15 @@ def look(model: Any, arguments: Sequence[Any], options: dict[str, Any]) -> None:
     except Exception:  # whatever the model does not take: then there is no answer
         mixes = None
     tries = seen.tries + 1 if mixes is None else _TRIES
-    _looks[model] = _Look(tries, _message(model, mixes) if mixes else "", forms.read or seen.read)
+    _looks[model] = _Look(tries, _message(model, mixes) if mixes else seen.mixes, forms.read or seen.read, layers)
+
+
+def _layers_of(model: Any) -> tuple[int, ...]:
+    """What tells a model's layers from others, those of its models included."""
+    found: list[int] = []
+    for layer in getattr(model, "layers", ()):
+        found += [id(layer), *_layers_of(layer)]
+    return tuple(found)
 
 
 def _are_batches(given: Sequence[Any]) -> bool:

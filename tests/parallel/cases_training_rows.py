@@ -129,6 +129,16 @@ def case_statistics_that_only_predictions_read_are_rank_0s():
     assert code.any()
 
 
+def case_a_model_is_looked_at_again_when_layers_are_added():
+    model = keras.Sequential([keras.Input((5,)), keras.layers.Dense(1)])
+    fitted(model)
+    outer = keras.Sequential([keras.Input((5,)), model])
+    fitted(outer)
+    model.add(keras.layers.Reshape(()))
+    model.add(keras.layers.Softmax())
+    refused(lambda: fitted(model))
+
+
 PAIRED = {
     "labels with an axis between": ("mse", (1, 2), (2,)),
     "outputs with an axis between": ("mae", (2,), (1, 2)),
