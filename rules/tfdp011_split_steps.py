@@ -3,12 +3,12 @@
 What it does
     With the `per-worker` batch mode, `dataset.batch(…).take(k)` becomes `.take(dp.local_steps(k))`, and so do the
     numbers in `range(k)`, `while step < k` and `if step >= k: break` of loops that take one batch at a time (of a
-    dataset, or drawn at random out of arrays), `steps_per_epoch` of `fit`, and the
-    step-counting arguments of learning-rate schedules (`decay_steps` and the like). A schedule of the script's own
-    class becomes `dp.local_schedule(…)`, which calls it with N times the step. A number in proportion to the length of
-    the sharded dataset (`len(dataset) * 10`) is divided already: it stays, and is multiplied for an own schedule. What
-    a loop over a dataset adds up and the script divides by a number of steps (`total / steps`) is divided by
-    `dp.local_steps(steps)`. With `--batch global` all stay.
+    dataset, or drawn at random out of arrays), `steps_per_epoch` of `fit`, and the step-counting arguments of
+    learning-rate schedules (`decay_steps` and the like: not rounded, but for `boundaries`). A schedule of the
+    script's own class becomes `dp.local_schedule(…)`, which calls it with N times the step. A number in proportion
+    to the length of the sharded dataset (`len(dataset) * 10`) is divided already: it stays, and is multiplied for
+    an own schedule. What a loop over a dataset adds up and the script divides by a number of steps (`total /
+    steps`) is divided by `dp.local_steps(steps)`. With `--batch global` all stay.
 
 Why
     One step of N workers covers N batches: the same number of steps would train N times as long, and a schedule
@@ -37,7 +37,7 @@ from collections.abc import Callable, Iterator
 import libcst as cst
 
 from ..migrate import build
-from ..migrate.facts.counting import StepBound, divided
+from ..migrate.facts.counting import WHOLE, StepBound, divided
 from ._base import EVERY_ROAD, Context, Edit, Outcome, SetArg
 
 ROADS = EVERY_ROAD
@@ -59,7 +59,7 @@ def outcomes(context: Context) -> Iterator[Outcome]:
     for bound in context.script.steps.bounds:
         yield Edit(bound.node, _bound(context.dp, bound), "divide the number of steps by the workers")
     for steps in context.script.steps.of_schedules:
-        change = _divided(context.dp, {})
+        change = _divided(context.dp, {} if steps.keyword in WHOLE else {"whole": "False"})
         yield SetArg(
             steps.call, steps.keyword, change, "divide the schedule's steps by the workers", position=steps.position
         )

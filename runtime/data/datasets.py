@@ -252,7 +252,7 @@ def even(batch_size: int) -> int:
 
 
 @as_written
-def local_steps(steps: Any, *, down: bool = False, only_if: bool = True) -> Any:
+def local_steps(steps: Any, *, down: bool = False, whole: bool = True, only_if: bool = True) -> Any:
     """How many steps over N times the batch cover what `steps` steps covered: `steps / N`, rounded half up, at least 1.
 
     Args:
@@ -260,6 +260,7 @@ def local_steps(steps: Any, *, down: bool = False, only_if: bool = True) -> Any:
             or tuple, each. A float, as schedules take for a number of steps, is divided and not rounded.
         down: round down, for a loop that takes its batches from data that may end: the share of a rank then has as
             many wherever the whole had `steps`.
+        whole: False gives `steps / N` as it is, a float where N does not divide it: for schedules, which take one.
         only_if: False returns it as it is: for functions that make training data and others.
 
     A number that is far from a multiple of N is said once.
@@ -276,6 +277,8 @@ def local_steps(steps: Any, *, down: bool = False, only_if: bool = True) -> Any:
             raise TypeError(f"the number of steps at {call_site()} is a tensor of {steps.dtype.name}: use tf.cast")
         if size == 1:
             return steps
+        if not whole:
+            return steps / size
         return tf.where(steps > 0, tf.maximum((2 * steps + half * size) // (2 * size), 1), steps)
     if isinstance(steps, (list, tuple)):
         return [local_steps(each) for each in steps]
@@ -284,6 +287,8 @@ def local_steps(steps: Any, *, down: bool = False, only_if: bool = True) -> Any:
     value = whole_number("the number of steps", steps)
     if size == 1 or value <= 0:
         return steps
+    if not whole and value % size:
+        return value / size
     found = max(1, (2 * value + half * size) // (2 * size))
     if abs(found * size - value) > _FAR * value and current().topology.rank == 0:
         say_once(

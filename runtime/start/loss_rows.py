@@ -47,6 +47,12 @@ def _look(call: Any, loss: Any, *given: Any) -> None:
     given = given if getattr(given[2], "shape", None) is not None else given[:2]  # of a number there is nothing to say
     if not all(hasattr(each, "shape") and hasattr(each, "dtype") for each in given):
         return  # a structure of several outputs, each of which has a loss of its own
+    if any(tf.TensorShape(each.shape).rank is None for each in given):
+        raise TfdpError(
+            f"the loss {_name(loss)!r} at {call_site()} has labels or outputs of which the number of axes is not known "
+            "here, and with it whether they put the examples of a batch together: train on labels of one shape, or "
+            "migrate the script with --shard calls"
+        )
     shapes = tuple(tuple(tf.TensorShape(each.shape)[1:]) for each in given if tf.TensorShape(each.shape).rank)
     seen = _seen.setdefault(loss, set())
     if shapes in seen or len(shapes) < 2:
@@ -87,10 +93,13 @@ def _is_of_rows(call: Any, loss: Any, made: Sequence[Any]) -> bool:
 def _message(loss: Any, *shapes: tuple[Any, ...]) -> str:
     labels, outputs, *weights = (f"({', '.join(['B', *map(str, shape)])})" for shape in shapes)
     outputs += f" and weights {weights[0]}" if weights else ""
-    name = getattr(loss, "name", type(loss).__name__)
     return (
-        f"the loss {name!r} at {call_site()}, of labels {labels} and outputs {outputs}, where B is the batch, is not "
-        "the mean of what its examples give: it puts the examples of a batch together, and each rank has only its own. "
-        "Give labels and outputs one shape, with an axis behind that of the batch, or migrate the script with --shard "
-        "calls, where every rank has the whole batch"
+        f"the loss {_name(loss)!r} at {call_site()}, of labels {labels} and outputs {outputs}, where B is the batch, "
+        "is not the mean of what its examples give: it puts the examples of a batch together, and each rank has only "
+        "its own. Give labels and outputs one shape, with an axis behind that of the batch, or migrate the script with "
+        "--shard calls, where every rank has the whole batch"
     )
+
+
+def _name(loss: Any) -> str:
+    return str(getattr(loss, "name", type(loss).__name__))

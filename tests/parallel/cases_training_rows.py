@@ -181,6 +181,20 @@ def case_a_loss_that_puts_examples_together_is_refused():
         with_a_loss_of(keras.losses.MeanSquaredError(), (1, 1), (), by_fit=False)
 
 
+def case_labels_of_an_unknown_number_of_axes_are_refused():
+    model = keras.Sequential([keras.Input((5,)), keras.layers.Dense(1)])
+    loss = keras.losses.MeanSquaredError()
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 5]), tf.TensorSpec(None)])
+    def step(x, y):
+        with tf.GradientTape() as tape:
+            value = loss(y, model(x))
+        return dp.DistributedGradientTape(tape).gradient(value, model.trainable_variables)
+
+    with pytest.raises(Exception, match="the number of axes is not known here"):
+        step(*map(tf.constant, data()))
+
+
 def case_weights_that_are_broadcast_to_other_examples_are_refused():
     with pytest.raises(Exception, match=r"outputs \(B, 2\) and weights \(B, 1, 1\), where B is the batch") as caught:
         with_a_loss_of("mse", (2,), (2,), by_fit=True, weights=np.ones((32, 1, 1), "float32"))

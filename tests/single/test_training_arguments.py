@@ -30,6 +30,8 @@ def test_local_steps_of_a_list_and_of_a_float(be_rank):
     assert dp.local_steps([100, 10]) == [25, 3]
     assert dp.local_steps((100.0, 0.0)) == [25.0, 0.0]
     assert dp.local_steps(10.0) == 2.5
+    assert [dp.local_steps(n, whole=False) for n in (100, 10, 1, 0)] == [25, 2.5, 0.25, 0]
+    assert float(dp.local_steps(tf.constant(10), whole=False)) == 2.5
     with pytest.raises(TypeError, match="an integer is needed"):
         dp.local_steps([10, "20"])
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from .bounds import StepBound, StepBounds, Uncounted, divided
-from .counts import PerStep, StepCount, StepCounts
+from .counts import WHOLE, PerStep, StepCount, StepCounts
 from .fit_calls import around, run_by_keras, shown, steps_of, uncertain
 from .means import DecidedMeans, StepMeans
 from .schedules import OwnSchedule, Schedules
 
 __all__ = [
+    "WHOLE",
     "DecidedMeans",
     "OwnSchedule",
     "PerStep",

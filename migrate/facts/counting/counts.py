@@ -41,6 +41,10 @@ class Extent(Enum):
     UNKNOWN = "not certain"
 
 
+WHOLE = frozenset({"boundaries"})
+"""Arguments of schedules that Keras takes for whole numbers of steps."""
+
+
 @dataclass(frozen=True)
 class StepCount:
     """An argument that counts optimizer steps; `down` where a part of one must not be rounded up."""

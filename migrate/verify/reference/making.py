@@ -12,7 +12,7 @@ import libcst as cst
 
 from ....rules._base import LINEAR, Batch, Context, Edit, Insert, Outcome, Parameter, Rule, Scaling, SetArg
 from ... import build, engine, files, nesting
-from ...facts.counting import StepBound, divided
+from ...facts.counting import WHOLE, StepBound, divided
 from ...facts.data import Switches
 from ...facts.script import Script
 from . import fit as reference_fit
@@ -59,13 +59,15 @@ def tfdp_length(records):
     return records - records % {size}
 '''
 _STEPS = '''\
-def tfdp_steps(count, only_if=True, down=False):
+def tfdp_steps(count, only_if=True, down=False, whole=True):
     """A number of steps that covers the same examples with {size} times the batch; of a list, each."""
     if isinstance(count, (list, tuple)):
         return [tfdp_steps(each, only_if) for each in count]
     if not only_if or count <= 0:
         return count
-    return count / {size} if isinstance(count, float) else max(1, int(count / {size} + (0.0 if down else 0.5)))
+    if isinstance(count, float) or not whole:
+        return count / {size}
+    return max(1, int(count / {size} + (0.0 if down else 0.5)))
 '''
 
 
@@ -179,7 +181,7 @@ def _per_worker(context: Context, size: int, switches: Switches) -> Iterator[Out
     for node in arrays.steps:
         yield Edit(node, build.calling("tfdp_steps"), "the divided number of steps")
     for steps in script.steps.of_schedules:
-        change = build.calling("tfdp_steps")
+        change = build.calling("tfdp_steps", **({} if steps.keyword in WHOLE else {"whole": "False"}))
         yield SetArg(steps.call, steps.keyword, change, "the divided number of steps", steps.position)
 
 
