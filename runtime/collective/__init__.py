@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .decisions import agree, average_value, metric_result
-from .global_batch import global_mean, global_sum, is_recording
+from .global_batch import global_mean, global_sum, is_recording, times_asked
 from .operations import (
     allgather,
     allreduce,
@@ -34,4 +34,5 @@ __all__ = [
     "keep_in_order",
     "metric_result",
     "reducible",
+    "times_asked",
 ]

@@ -1,5 +1,6 @@
 """Sums and means over the global batch, of which a loss is made that is no mean over its examples."""
 
+import threading
 from typing import Any
 
 import tensorflow as tf
@@ -53,7 +54,22 @@ def global_mean(value: Any, name: str | None = None) -> Tensor:
     return _over_ranks(given, Average, name)
 
 
+class _Thread(threading.local):
+    """How often this thread has asked for a sum or mean over the global batch."""
+
+    asked = 0
+
+
+_thread = _Thread()
+
+
+def times_asked() -> int:
+    """How often `global_sum` and `global_mean` have been called in this thread."""
+    return _thread.asked
+
+
 def _over_ranks(value: Any, op: ReduceOp, name: str | None) -> Tensor:
+    _thread.asked += 1
     return allreduce(value, op, name) if is_recording() else reducible(value)
 
 

@@ -61,7 +61,7 @@ def test_what_another_file_batches_is_sharded_in_one_order(tmp_path: Path) -> No
     path = tmp_path / "train.py"
     path.write_text(ELSEWHERE + STEP)
     (tmp_path / "records.py").write_text(RECORDS)
-    migrated = engine.migrate(str(path), path.read_bytes()).after.decode()
+    migrated = engine.migrate(str(path), path.read_bytes(), shard="input").after.decode()
     proof = prove(path, np=2, steps=10, migrated=migrated.encode())
     assert proof.proved, proof
     own_orders = "".join(line for line in migrated.splitlines(keepends=True) if "dp.common_seed" not in line)
@@ -76,5 +76,5 @@ def test_what_its_maker_batches_is_sharded_by_batches_or_rows(
 ) -> None:
     path = tmp_path / "train.py"
     path.write_text(WINDOWS + STEP)
-    proof = prove(path, np=2, steps=4, batch=batch)
+    proof = prove(path, np=2, steps=4, batch=batch, shard="input")
     assert proof.proved, proof

@@ -52,7 +52,7 @@ for epoch in range(3):
 def test_the_same_draws_are_shared_out(tmp_path: Path) -> None:
     path = tmp_path / "train.py"
     path.write_text(SCRIPT)
-    migrated = engine.migrate(str(path), SCRIPT.encode()).after.decode()
+    migrated = engine.migrate(str(path), SCRIPT.encode(), shard="input").after.decode()
     with record(path, 2, 6, reference=reference(str(path), SCRIPT.encode(), 2, "per-worker")) as recording:
         proof = recording.prove(migrated.encode())
         assert proof.proved, proof

@@ -42,11 +42,11 @@ for epoch in range(3):
 def test_both_are_proved_and_one_forgotten_is_not(tmp_path: Path) -> None:
     path = tmp_path / "train.py"
     path.write_text(SCRIPT)
-    proof = prove(path, np=2, steps=3)
+    proof = prove(path, np=2, steps=3, shard="input")
     assert proof.proved, proof
     from tfdp.migrate import engine
 
-    migrated = engine.migrate(str(path), SCRIPT.encode()).after.decode()
+    migrated = engine.migrate(str(path), SCRIPT.encode(), shard="input").after.decode()
     wrapped = "dp.DistributedGradientTape(dt)"
     assert wrapped in migrated
     forgotten = prove(path, np=2, steps=3, migrated=migrated.replace(wrapped, "dt").encode())
@@ -111,12 +111,12 @@ def test_each_update_of_a_critic_in_a_train_step_is_a_step(tmp_path: Path) -> No
     """TensorFlow's optimizer of graphs once dropped the record of the critic's, from the reference alone."""
     path = tmp_path / "train.py"
     path.write_text(WGAN)
-    proof = prove(path, np=2, steps=6)
+    proof = prove(path, np=2, steps=6, shard="input")
     assert proof.proved, proof
     assert sum(row.gradient is not None for row in proof.table) == 6
     from tfdp.migrate import engine
 
-    migrated = engine.migrate(str(path), WGAN.encode()).after.decode()
+    migrated = engine.migrate(str(path), WGAN.encode(), shard="input").after.decode()
     scaled = "dp.scale_lr(2e-4)"
     assert scaled in migrated
     slower = prove(path, np=2, steps=2, migrated=migrated.replace(scaled, "2e-4").encode())

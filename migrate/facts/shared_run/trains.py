@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import sys
 from functools import cached_property
 
@@ -9,7 +10,7 @@ import libcst as cst
 
 from ...catalogue import UPDATES, Kind
 from ..apis import FITS
-from ..program import LAYERS, Origins, is_network, method, receiver
+from ..program import LAYERS, Origins, entered, is_network, method, nodes, receiver
 from ..training_file import TrainingFile
 
 _GRADIENTS = ("gradient", "jacobian", "batch_jacobian")
@@ -19,7 +20,7 @@ _ASKS = ("evaluate", "evaluate_generator", "predict", "predict_generator", "pred
 
 _WITHOUT_MODELS = sys.stdlib_module_names | {
     *("tensorflow", "keras", "tf_keras", "numpy", "scipy", "pandas", "matplotlib", "seaborn", "sklearn", "PIL", "cv2"),
-    *("tqdm", "skimage", "h5py", "wandb", "absl", "tensorflow_datasets", "gym", "gymnasium", "tfdp"),
+    *("tqdm", "skimage", "h5py", "wandb", "absl", "tensorflow_datasets", "gym", "gymnasium", "tfdp", "builtins"),
 }
 """Libraries that hold no model or layer but by the names of Keras, which are seen where they are called."""
 
@@ -37,19 +38,21 @@ class TrainingCalls:
         named = (c for c in self._index.methods(*_TRAINS) if self._may_train(c))
         return tuple(dict.fromkeys([*known, *named, *self._script.elsewhere]))
 
-    @property
+    @cached_property
     def may_be_elsewhere(self) -> bool:
-        """Whether the script imports what may hold models or layers: all but libraries known to hold none."""
-        for node in self._index.order:
-            if isinstance(node, cst.Import):
-                modules = [_dotted(alias.name) for alias in node.names]
-            elif isinstance(node, cst.ImportFrom):
-                modules = [_dotted(node.module) if node.module is not None and not node.relative else "."]
-            else:
-                continue
-            if any(module.partition(".")[0] not in _WITHOUT_MODELS for module in modules):
-                return True
-        return False
+        """Whether what a tape records comes to something of a module that may hold models or layers."""
+        tapes = [n for n in self._index.order if isinstance(n, cst.With) and any(map(self._is_tape, n.items))]
+        inside = (n for part in entered(self._origins, tapes) for n in nodes(part))
+        return any(isinstance(n, cst.Call) and self._comes_from_elsewhere(n.func) for n in inside)
+
+    def _is_tape(self, item: cst.WithItem) -> bool:
+        return Kind.TAPE in self._origins.kinds(item.item)
+
+    def _comes_from_elsewhere(self, func: cst.BaseExpression) -> bool:
+        made = [func, *(o.node.func for o in self._origins.of(func) if isinstance(o.node, cst.Call))]
+        held = [node.value for node in made if isinstance(node, cst.Attribute)]
+        named = [self._origins.names.api(node) for node in (*made, *held)]
+        return any(name is not None and _may_hold_models(name) for name in named)
 
     def _may_train(self, call: cst.Call) -> bool:
         if self._origins.called(call) or self._origins.function(call.func) is not None:
@@ -78,9 +81,9 @@ class TrainingCalls:
         return any(_is_network(self._origins, o.node, keras) for o in self._origins.of(func) if not o.path)
 
 
-def _dotted(node: cst.CSTNode) -> str:
-    """`a.b` of an import; only its root is asked for."""
-    return _dotted(node.value) if isinstance(node, cst.Attribute) else cst.ensure_type(node, cst.Name).value
+def _may_hold_models(api: str) -> bool:
+    root, _, name = api.partition(".")
+    return root not in _WITHOUT_MODELS or (root == "builtins" and not hasattr(builtins, name))
 
 
 def is_module(origins: Origins, owner: cst.ClassDef) -> bool:
