@@ -32,6 +32,18 @@ def test_an_exact_script_is_proved(number: int, tmp_path: Path) -> None:
     case = _migrated(number)
     script = tmp_path / "generated.py"
     script.write_text(case.text)
-    command = [sys.executable, "-m", "tfdp.migrate", "verify", "--batch", case.mode, "--steps", "4", str(script)]
+    command = [
+        sys.executable,
+        "-m",
+        "tfdp.migrate",
+        "verify",
+        "--shard",
+        "input",
+        "--batch",
+        case.mode,
+        "--steps",
+        "4",
+        str(script),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False, timeout=500)
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}\n{case.text}"

@@ -49,7 +49,7 @@ MEAN = "loss = -own - tf.reduce_mean(critic(real)) + tf.add_n(critic.losses)"
 
 @pytest.fixture(scope="module")
 def text() -> str:
-    migration = migrate("train.py", SCRIPT.encode())
+    migration = migrate("train.py", SCRIPT.encode(), shard="input")
     assert not migration.refused, migration.findings
     return migration.after.decode()
 
