@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from .modules import Program, SourceFile
-from .spelling import last_name, literal_key, method, namespace, stored_by
+from .spelling import dotted, last_name, literal_key, method, namespace, stored_by
 
 Scope = cst.Module | cst.FunctionDef | cst.ClassDef | cst.Lambda
 Exit = cst.Return | cst.Break | cst.Continue
@@ -183,18 +183,19 @@ class Index(_Nodes):
 
     def visit_Import(self, node: cst.Import) -> None:
         for alias in node.names:
-            dotted = _dotted(alias.name)
+            full = dotted(alias.name)
             if alias.asname is not None and isinstance(alias.asname.name, cst.Name):
-                self._define(alias.asname.name.value, "import", node, node, api=dotted)
+                self._define(alias.asname.name.value, "import", node, node, api=full)
             else:
-                self._define(dotted.split(".")[0], "import", node, node, api=dotted.split(".")[0])
+                first = full.partition(".")[0]
+                self._define(first, "import", node, node, api=first)
 
     def visit_ImportFrom(self, node: cst.ImportFrom) -> None:
-        module = "." * len(node.relative) + (_dotted(node.module) if node.module is not None else "")
+        module = "." * len(node.relative) + (dotted(node.module) if node.module is not None else "")
         if isinstance(node.names, cst.ImportStar):
             return
         for alias in node.names:
-            name = _dotted(alias.name)
+            name = dotted(alias.name)
             bound = alias.asname.name.value if alias.asname and isinstance(alias.asname.name, cst.Name) else name
             self._define(bound, "import", node, node, api=f"{module}.{name}")
 
@@ -388,10 +389,3 @@ class Index(_Nodes):
             if isinstance(scope, cst.Module):
                 return scope, []
             first, scope = False, self.scope_of(scope)
-
-
-def _dotted(node: cst.BaseExpression) -> str:
-    if isinstance(node, cst.Attribute):
-        return f"{_dotted(node.value)}.{node.attr.value}"
-    assert isinstance(node, cst.Name)
-    return node.value

@@ -31,6 +31,14 @@ def last_name(node: cst.CSTNode) -> str | None:
     return node.value if isinstance(node, cst.Name) else None
 
 
+def dotted(node: cst.BaseExpression) -> str:
+    """`a.b.c` of an import."""
+    if isinstance(node, cst.Attribute):
+        return f"{dotted(node.value)}.{node.attr.value}"
+    assert isinstance(node, cst.Name)
+    return node.value
+
+
 def method(node: cst.CSTNode) -> str:
     """`f` of the call `a.b.f(…)`; nothing of any other node."""
     return node.func.attr.value if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) else ""

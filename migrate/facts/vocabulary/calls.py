@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from functools import reduce
 
 import libcst as cst
 
@@ -73,10 +74,7 @@ class Calls(Expressions):
         if isinstance(value, Box):
             return value.content if value.content is not None else Kind.WHOLE
         if isinstance(value, tuple) and value:
-            found = value[0]
-            for each in value[1:]:
-                found = join(found, each)
-            return found
+            return reduce(join, value)
         of = kind(value)
         if of is Kind.DATASET:
             return Kind.ROWS

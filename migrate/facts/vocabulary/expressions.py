@@ -58,14 +58,12 @@ class Expressions(ABC):
 
     def _text(self, node: cst.FormattedString, names: Bindings) -> Value:
         parts = [p for p in node.parts if isinstance(p, cst.FormattedStringExpression)]
-        kinds = [kind(self.value(p.expression, names)) for p in parts]
+        found = self._known(node, [p.expression for p in parts], names)
         for part in parts:
             for inner in part.format_spec or ():
                 if isinstance(inner, cst.FormattedStringExpression):
                     self.whole(inner.expression, names)
-        if not set(kinds) <= SHOWN:
-            self.outside(node)
-        return Kind.WHOLE if set(kinds) <= DATA else Kind.OWN
+        return found
 
     def _tuple(self, node: cst.Tuple, names: Bindings) -> Value:
         return tuple(self._element(e, names) for e in node.elements)

@@ -12,7 +12,7 @@ import libcst as cst
 
 
 class Kind(Enum):
-    """The kinds of the vocabulary; each value is the words by which a message names it."""
+    """The kinds of the vocabulary; each value says what is meant."""
 
     NUMBER = "a number"  # written in the text
     WHOLE = "a value that is alike on all workers"  # also settings, texts, arrays of all examples

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import libcst as cst
 
-from ..program import Problem, SourceFile, fold
+from ..program import Problem, SourceFile, dotted, fold
 from .calls import Calls
 from .expressions import OutsideError
 from .kinds import DATA, Bindings, Box, Function, Instance, Kind, Named, Owner, Value, join, kind
@@ -101,7 +101,7 @@ class Reader(Calls):
 
     def _import(self, node: cst.Import, names: Bindings) -> None:
         for alias in node.names:
-            full = _dotted(alias.name)
+            full = dotted(alias.name)
             if not MODULES.match(fold(full)):
                 self.outside(node, f"`import {full}`")
             if alias.asname is not None and isinstance(alias.asname.name, cst.Name):
@@ -111,11 +111,11 @@ class Reader(Calls):
                 names.values[first] = Named(fold(first))
 
     def _import_from(self, node: cst.ImportFrom, names: Bindings) -> None:
-        module = _dotted(node.module) if node.module is not None and not node.relative else ""
+        module = dotted(node.module) if node.module is not None and not node.relative else ""
         if not module or isinstance(node.names, cst.ImportStar) or not MODULES.match(fold(module)):
             self.outside(node)
         for alias in node.names:
-            full = f"{module}.{_dotted(alias.name)}"
+            full = f"{module}.{dotted(alias.name)}"
             given = alias.asname.name if alias.asname is not None else alias.name
             if isinstance(given, cst.Name):
                 names.values[given.value] = Named(fold(full))
@@ -125,9 +125,7 @@ class Reader(Calls):
 
     def _assign(self, node: cst.Assign, names: Bindings) -> None:
         api = self.named(node.value, names) if isinstance(node.value, cst.Attribute | cst.Name) else None
-        value: Value = Named(api) if api is not None and api != "builtins.None" else self.value(node.value, names)
-        if isinstance(value, Named) and value.api.startswith("builtins."):
-            value = self.value(node.value, names)
+        value = self.value(node.value, names) if api is None or api.startswith("builtins.") else Named(api)
         for target in node.targets:
             self.bind(target.target, value, names)
 
@@ -217,21 +215,18 @@ class Reader(Calls):
 
     # --- ways ---------------------------------------------------------------------------------------------------------
 
+    def _decided(self, test: cst.BaseExpression, names: Bindings) -> None:
+        if kind(self.value(test, names)) not in DATA:
+            self.outside(test, f"a decision on `{self._file.code(test)}`")
+
     def _if(self, node: cst.If, names: Bindings) -> None:
-        if kind(self.value(node.test, names)) not in DATA:
-            self.outside(node.test, f"a decision on `{self._file.code(node.test)}`")
-        before = names.copy()
+        self._decided(node.test, names)
+        other = names.copy()
         self._body(node.body.body, names)
-        if isinstance(node.orelse, cst.If):
-            taken, names.values = names.values, before
-            self._if(node.orelse, names)
-            names.merge(taken)
-        elif isinstance(node.orelse, cst.Else):
-            taken, names.values = names.values, before
-            self._body(node.orelse.body.body, names)
-            names.merge(taken)
-        else:
-            names.merge(before)
+        if node.orelse is not None:
+            other, names.values = names.values, other
+            self._body([node.orelse] if isinstance(node.orelse, cst.If) else node.orelse.body.body, names)
+        names.merge(other)
 
     def _for(self, node: cst.For, names: Bindings) -> None:
         if node.asynchronous is not None or node.orelse is not None:
@@ -248,8 +243,7 @@ class Reader(Calls):
             self.outside(node, "`while`")
         for _ in range(_TURNS):
             before = names.copy()
-            if kind(self.value(node.test, names)) not in DATA:
-                self.outside(node.test, f"a decision on `{self._file.code(node.test)}`")
+            self._decided(node.test, names)
             self._body(node.body.body, names)
             names.merge(before)
 
@@ -261,12 +255,6 @@ class Reader(Calls):
             self.outside(node.items[0])
         self.bind(node.items[0].asname.name, value, names)
         self._body(node.body.body, names)
-
-
-def _dotted(node: cst.BaseExpression) -> str:
-    if isinstance(node, cst.Attribute):
-        return f"{_dotted(node.value)}.{node.attr.value}"
-    return cst.ensure_type(node, cst.Name).value
 
 
 def _is_text(node: cst.CSTNode) -> bool:
