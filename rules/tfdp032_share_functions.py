@@ -1,13 +1,13 @@
 """Share the calls of functions of variables over the workers.
 
 What it does
-    For sharded calls: where a loss is computed by a function of the script's own that reads variables, or by a
-    `tf.Module` of its own, and no Keras layer is called in it, the function is put into `dp.by_rows(…)`. When it is
-    first called it is looked at: where all its operations keep rows apart, each worker computes its own rows, and all
-    are gathered; else it is called whole.
+    For sharded calls: where a loss is computed by a function of the script's own that reads variables, and no layer,
+    model or `tf.Module` is called in it, the function is put into `dp.by_rows(…)`. When it is first called it is looked
+    at: where all its operations keep rows apart, each worker computes its own rows, and all are gathered; else it is
+    called whole.
 
 Why
-    The calls of Keras' layers and models are seen as they are made; a plain function looks like any other.
+    The calls of layers, models and modules are seen as they are made; a plain function looks like any other.
 
 Example
     prediction = network(images)

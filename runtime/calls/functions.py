@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import types
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import tensorflow as tf
 
 from ..framework import raw, transparent
 from ..job import shards_calls, size
+from ..keras import is_keras
 from ..start import live_generators, live_variables
 from . import division, guard
 from .effects import of_code
 from .kept import Kept
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+_OWN = ("tensorflow", "tfdp")  # whose modules no script calls
 
 
 def by_rows(function: _F) -> _F:
@@ -36,20 +39,56 @@ def by_rows(function: _F) -> _F:
     @transparent
     @functools.wraps(function)
     def called(*arguments: Any, **options: Any) -> Any:
-        owner = _owner(function)
-        callee = division.Callee(
-            functools.partial(_as_written, function),
-            owner,
-            name,
-            functools.partial(_kept, function),
-            is_atom=False,
-            state=id(getattr(function, "__self__", 0)),
-            code=guard.Code(owner, (function,)),
-        )
-        return division.called(callee, arguments, options)
+        return division.called(_callee(function, _owner(function), name), arguments, options)
 
     found: _F = called  # type: ignore[assignment]
     return found
+
+
+def hook_modules() -> None:
+    """Divides the calls of all `tf.Module`s that are no Keras layers, of classes there are and classes yet to be made,
+    as `by_rows` would."""
+
+    def made(cls: type[Any], /, **options: Any) -> None:
+        super(tf.Module, cls).__init_subclass__(**options)
+        _hook(cls)
+
+    tf.Module.__init_subclass__ = classmethod(made)
+    for each in _below(tf.Module):
+        _hook(each)
+
+
+def _below(owner: type[Any]) -> Iterator[type[Any]]:
+    for each in type.__subclasses__(owner):
+        yield each
+        yield from _below(each)
+
+
+def _hook(owner: type[Any]) -> None:
+    """A call that is a `tf.function` is left: it is saved by what it is."""
+    original = vars(owner).get("__call__")
+    if not isinstance(original, types.FunctionType) or is_keras(owner) or owner.__module__.split(".")[0] in _OWN:
+        return
+
+    @transparent
+    @functools.wraps(original)
+    def called(self: Any, *arguments: Any, **options: Any) -> Any:
+        function = types.MethodType(original, self)
+        return division.called(_callee(function, original, owner.__qualname__), arguments, options)
+
+    setattr(owner, "__call__", called)  # noqa: B010 - mypy takes no assignment to a method
+
+
+def _callee(function: Any, owner: Any, name: str) -> division.Callee:
+    return division.Callee(
+        functools.partial(_as_written, function),
+        owner,
+        name,
+        functools.partial(_kept, function),
+        is_atom=False,
+        state=id(getattr(function, "__self__", 0)),
+        code=guard.Code(owner, (function,)),
+    )
 
 
 def _as_written(function: Any, *arguments: Any, **options: Any) -> Any:

@@ -13,6 +13,7 @@ from .compiled import watch_custom_gradients, watch_functions
 from .draws import watch_draws
 from .entropy import common_entropy
 from .forward_mode import watch_forward_mode
+from .functions import hook_modules
 from .gathering import watch_graphs
 from .keras_layers import hook_layers
 from .pfor import watch_pfor
@@ -33,5 +34,6 @@ def install() -> None:
     watch_forward_mode()
     average_gradients()
     hook_layers()
+    hook_modules()
     if os.environ.get(REPORT) and current().topology.rank == 0:
         atexit.register(lambda: print("\n".join(said()), file=sys.stderr, flush=True))

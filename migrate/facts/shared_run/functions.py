@@ -1,4 +1,4 @@
-"""Calls of functions of raw variables, and of modules that are no Keras layers, that a loss is computed from."""
+"""Calls of functions of raw variables that a loss is computed from."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import libcst as cst
 from ...catalogue import Kind
 from ..program import argument, backward, entered, nodes, reaching, within_itself
 from ..training_file import TrainingFile
-from .trains import TrainingCalls, is_module
+from .trains import TrainingCalls
 
 _REDUCES = frozenset({Kind.MEAN, Kind.SUM, Kind.REGULARIZER})
 Body = cst.FunctionDef | cst.Lambda
@@ -34,17 +34,11 @@ class RowFunctions:
         """Whether a call runs a function of the file that reads variables and comes to no Keras layer."""
         if not call.args or any(a.star for a in call.args) or self._origins.called(call):
             return False
-        function = self._origins.function(call.func) or self._origins.lambda_of(call.func) or self._of_module(call)
+        function = self._origins.function(call.func) or self._origins.lambda_of(call.func)
         if function is None or function in self._index.generators or self._is_loss(function):
             return False
         inside = [n for part in entered(self._origins, [function]) for n in nodes(part)]
-        return self._training.of_layers.isdisjoint(inside) and self._reads(inside)
-
-    def _of_module(self, call: cst.Call) -> cst.FunctionDef | None:
-        """What runs at `module(x)`, of a class of the file's own."""
-        owner = self._origins.class_of(call.func)
-        is_own = owner is not None and is_module(self._origins, owner)
-        return self._origins.method(owner, "__call__") if owner is not None and is_own else None
+        return self._training.of_models.isdisjoint(inside) and self._reads(inside)
 
     def _is_loss(self, function: Body) -> bool:
         """Whether a function certainly gives one number for the batch."""

@@ -53,7 +53,7 @@ class SharedRun:
     @property
     def divides(self) -> bool:
         """Whether there may be a call that is divided: of Keras, of such a function, or in another file."""
-        mine = self.training.of_layers or self.functions.calls
+        mine = self.training.of_models or self.functions.calls
         return bool(mine or self._script.fitted.calls or self.training.may_be_elsewhere)
 
     @cached_property

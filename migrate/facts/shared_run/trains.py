@@ -66,19 +66,14 @@ class TrainingCalls:
 
     @cached_property
     def of_models(self) -> frozenset[cst.CSTNode]:
-        """Calls that compute a model or a layer: they may be divided, so that every rank has to make them."""
-        return self.of_layers.union(c for c in self._index.calls if self._is_model(c.func))
-
-    @cached_property
-    def of_layers(self) -> frozenset[cst.CSTNode]:
-        """Those of models and layers of Keras, which the runtime divides by itself."""
+        """Calls that compute a model or a layer, which the runtime divides: every rank has to make them."""
         asks = {c for c in self._index.methods(*_ASKS) if not self._origins.called(c)}
-        return frozenset(c for c in self._index.calls if c in asks or self._is_model(c.func, keras=True))
+        return frozenset(c for c in self._index.calls if c in asks or self._is_model(c.func))
 
-    def _is_model(self, func: cst.BaseExpression, keras: bool = False) -> bool:
+    def _is_model(self, func: cst.BaseExpression) -> bool:
         if self._origins.names.api(func) or self._origins.function(func) is not None:
             return False
-        return any(_is_network(self._origins, o.node, keras) for o in self._origins.of(func) if not o.path)
+        return any(_is_network(self._origins, o.node) for o in self._origins.of(func) if not o.path)
 
 
 def _may_hold_models(api: str) -> bool:
@@ -86,17 +81,12 @@ def _may_hold_models(api: str) -> bool:
     return root not in _WITHOUT_MODELS or (root == "builtins" and not hasattr(builtins, name))
 
 
-def is_module(origins: Origins, owner: cst.ClassDef) -> bool:
-    """Whether a class of the file is a `tf.Module`, and no layer or model of Keras."""
-    return origins.below(owner, "tensorflow.Module") and not origins.below(owner, "keras.")
-
-
-def _is_network(origins: Origins, made: cst.CSTNode, keras: bool) -> bool:
+def _is_network(origins: Origins, made: cst.CSTNode) -> bool:
     """Whether it is a model, or a layer, that may be called: an object, and not its class."""
     if isinstance(made, cst.ClassDef):
         return False
     owner = origins.constructed(made)
     if owner is not None:
-        return is_network(origins, owner) and not (keras and is_module(origins, owner))
+        return is_network(origins, owner)
     made_by = isinstance(made, cst.Call) and origins.called(made).startswith(LAYERS)
     return made_by or (isinstance(made, cst.Call) and origins.kind(made.func) is Kind.MODEL)

@@ -87,6 +87,24 @@ def module_of_tensorflow_with_dictionaries():
     yield from trained_by_hand(lambda rows: called({"x": rows}), module.trainable_variables, loss=loss)
 
 
+@kind(sample=True)
+def modules_of_tensorflow_by_themselves():
+    """Calls of a class that there was before the start, and of one that is made afterwards."""
+
+    class Twice(tf.Module):
+        def __init__(self):
+            super().__init__()
+            self.parts = [Module(), Module()]
+
+        def __call__(self, rows):
+            return tf.add_n([part({"x": rows}, scale=0.5)["out"] for part in self.parts])
+
+    first, twice = Module(), Twice()
+    weights = [*first.trainable_variables, *twice.trainable_variables]
+    yield from trained_by_hand(lambda rows: first({"x": rows})["out"] + twice(rows), weights, graph=True)
+    yield from trained_by_hand(lambda rows: first({"x": rows})["out"] - twice(rows), weights)
+
+
 @kind
 def function_of_several_batches():
     """Two batches of one length, and a table that is none."""
