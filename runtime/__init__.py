@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .calls import by_rows as by_rows
+    from .calls import matmul as matmul
     from .collective import agree as agree
     from .collective import allgather as allgather
     from .collective import allreduce as allreduce
@@ -79,7 +80,7 @@ if TYPE_CHECKING:
     from .training import scale_optimizer as scale_optimizer
 
 _ROOMS = {
-    "calls": ("by_rows",),
+    "calls": ("by_rows", "matmul"),
     "collective": (
         "agree",
         "allgather",

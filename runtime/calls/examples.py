@@ -76,8 +76,11 @@ def kind_of(leaf: Any, by_rows: bool) -> Any:
     """What a look holds for, of one of the arguments: not a number's value."""
     if is_tensor(leaf):
         return leaf.dtype, leaf.shape.rank, by_rows
+    if isinstance(leaf, tf.Variable):
+        return type(leaf), leaf.dtype, tuple(leaf.shape)
     # A number may be that of the step; one that is as good as a flag may not.
-    return leaf if leaf is None or leaf in (0, 1) or isinstance(leaf, str) else type(leaf)
+    flag = leaf is None or isinstance(leaf, str) or (isinstance(leaf, int | float) and leaf in (0, 1))
+    return leaf if flag else type(leaf)
 
 
 def _here(tensor: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 import types
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
@@ -43,6 +44,11 @@ def by_rows(function: _F) -> _F:
 
     found: _F = called  # type: ignore[assignment]
     return found
+
+
+def matmul(left: Any, right: Any) -> Any:
+    """`left @ right`, as `by_rows` would divide it."""
+    return by_rows(operator.matmul)(left, right)
 
 
 def hook_modules() -> None:

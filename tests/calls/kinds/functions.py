@@ -1,5 +1,7 @@
 """Raw variables and functions of them, which are no layers: wrapped in `by_rows`, or computed by all workers."""
 
+import operator
+
 import numpy as np
 import tensorflow as tf
 
@@ -116,6 +118,20 @@ def function_of_several_batches():
         return tf.reduce_sum((left @ first) * (right @ first) @ tf.transpose(table), 1, keepdims=True)
 
     yield from trained_by_hand(lambda rows: alike(rows, rows**2, table) + rows[:, :6] @ second, weights)
+
+
+@kind(sample=True)
+def products_of_which_the_functions_are_tensorflows():
+    """Variables are arguments: of two of one shape each has a gradient of its own."""
+    numbers = np.random.RandomState(0)
+    weights = [tf.Variable(numbers.randn(8, 8)), tf.Variable(numbers.randn(8, 8)), tf.Variable(numbers.randn(8, 1))]
+    product = by_rows(operator.matmul)
+
+    def net(rows):
+        return product(tf.tanh(product(by_rows(tf.matmul)(rows, weights[0]), weights[1])), weights[2])
+
+    yield from trained_by_hand(net, weights)
+    yield from trained_by_hand(net, weights, graph=True)
 
 
 @kind
