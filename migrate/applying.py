@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
@@ -230,7 +231,8 @@ def _todo(script: Script, refusals: Iterable[tuple[str, Refuse]]) -> dict[cst.CS
         statement = script.index.statement_of(refusal.node)
         while not hasattr(statement, "leading_lines") and not isinstance(statement, cst.Module):
             statement = script.index.parents[statement]
-        comment = f"# TODO(tfdp): {code} {refusal.reason}; {refusal.next_step}".replace("\n", " ")
+        reason = re.sub(r" \(line \d+\)", "", refusal.reason)  # it would be another one when the comment stands there
+        comment = f"# TODO(tfdp): {code} {reason}; {refusal.next_step}".replace("\n", " ")
         found.setdefault(statement, []).append(comment)
     return found
 

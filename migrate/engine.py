@@ -142,27 +142,22 @@ def _migrated(unchanged: Migration, text: files.Text, script: Script, asked: _As
     """The migration of a script that trains."""
     found, first = replace(unchanged, trains=True), None
     if asked.shard == "input" or (asked.shard == "auto" and not script.shards_calls):
-        first = _outside(script) if asked.shard == "auto" else None
-        if first is None:
-            plan = asked.plan(script, "input")
-            if not plan.refused or asked.shard == "input" or script.calls("init"):
-                return _carried_out(found, text, plan, asked)
-            first = next(f for f in plan.findings if f.refusal)
-    calls = asked.plan(script, "calls")
-    if asked.partial and calls.refused and first is not None:
-        return _carried_out(found, text, asked.plan(script, "input"), asked)
-    return _carried_out(replace(found, not_input=first), text, calls, asked)
+        outside = None if script.shards_calls else script.outside_vocabulary
+        plan = asked.plan(script, "input") if outside is None else None
+        first = _finding(script, outside) if outside is not None else _first_refusal(plan)
+        if plan is not None and (first is None or asked.shard == "input"):
+            return _carried_out(found, text, plan, asked)
+        if first is not None and (asked.shard == "input" or script.calls("init")):
+            again = (
+                "start again from the original script" if script.calls("init") else "use --shard calls or --shard auto"
+            )
+            first = replace(first, next_step=first.next_step or again)
+            return replace(found, road="input", batch=asked.batch or "per-worker", findings=(first,))
+    return _carried_out(replace(found, not_input=first), text, asked.plan(script, "calls"), asked)
 
 
-def _outside(script: Script) -> Finding | None:
-    """Why the input is not to be sharded, whatever the rules understand: the first thing outside their vocabulary.
-
-    None also where it is sharded already, and where there is no call that could be sharded instead.
-    """
-    if script.calls("init") or not script.on_calls.divides:
-        return None
-    outside = script.outside_vocabulary
-    return None if outside is None else _finding(script, outside)
+def _first_refusal(plan: Plan | None) -> Finding | None:
+    return None if plan is None else next((f for f in plan.findings if f.refusal), None)
 
 
 def _finding(script: Script, problem: Problem) -> Finding:

@@ -116,7 +116,8 @@ def _migrate(item: Input, name: str, options: MigrateOptions) -> Outcome:
         files.decode(name, before)
     scaling = Scaling(options.scale, options.warmup_steps)
     migration = engine.migrate(name, before, options.batch, options.partial, scaling, options.shard)
-    if migration.refused and not options.partial:
+    partly = options.partial and (migration.changed or b"TODO(tfdp)" in before)
+    if migration.refused and not partly:
         return _outcome(migration, Verdict.REFUSED)
     if options.writes:
         return _write(item, migration, options)

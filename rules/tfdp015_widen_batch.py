@@ -1,10 +1,9 @@
 """The batch of all workers, where each step computes the batches of N.
 
 What it does
-    With `--batch per-worker` on sharded calls, where every worker runs the whole script: the batch of the training data
-    becomes `dp.global_batch_size(…)`, in `.batch(…)`, in `fit`, in slices of arrays, and wherever a step uses its size
-    as a number. Learning rates are scaled (TFDP020) and numbers of steps divided (TFDP011), as on sharded input. With
-    `--batch global` all stay.
+    With `--batch per-worker` on sharded calls, where every worker runs the whole script: the batch of the training
+    data becomes `dp.global_batch_size(…)`, in `.batch(…)`, in `fit` and in slices of arrays. Learning rates are
+    scaled (TFDP020) and numbers of steps divided (TFDP011), as on sharded input. With `--batch global` all stay.
 
 Why
     N workers that share the script's own batch have few rows each. N times the batch keeps them as busy as one was, and
@@ -17,7 +16,8 @@ Example
 
 When it refuses
     Where what the batch, the learning rate or the number of steps is does not follow from the file, by the reasons of
-    TFDP010, TFDP011, TFDP014 and TFDP020; and where a learning rate is read, or changed while the script trains.
+    TFDP010, TFDP011 and TFDP020; where a learning rate is read, or changed while the script trains; where a loss is
+    not known to be a mean over the batch; and where a step uses the size of the batch as a number.
 """
 
 from __future__ import annotations
@@ -50,8 +50,7 @@ def outcomes(context: Context) -> Iterator[Outcome]:
         if fit.arrays:
             yield SetArg(fit.fit.call, "batch_size", lambda v: build.call(widened, batch_size_of(v)), _REASON, place)
     arrays = script.array_batches
-    sizes = [*script.batch_uses.sites, *(d.size for d in script.noise.draws if not d.at_hand)]
-    for node in dict.fromkeys([*sizes, *arrays.sizes, *arrays.divisors]):
+    for node in dict.fromkeys([*arrays.sizes, *arrays.divisors]):
         yield Edit(node, build.calling(widened), _REASON)
     for function in switches.functions:
         yield Parameter(function, switches.name, "False", "tell training data from others, whose batch stays")

@@ -1,14 +1,13 @@
 """Scale the learning rate by the number of workers.
 
 What it does
-    Wraps the rate where the optimizer is made: `Adam(dp.scale_lr(0.001))`. An omitted rate is written out.
-    An optimizer that is made by name, or from a configuration, becomes `dp.scale_optimizer(…)`. For an optimizer
-    written by hand the rate is the factor of its update that is an argument of its constructor, for an update written
-    out in the step, `w.assign_sub(rate * gradient)`, the factor that is a number. A rate that is assigned during
-    training is scaled there; one in proportion to the present rate (`optimizer.learning_rate * 0.5`) is scaled already
-    and stays, its floor does not. In the `global` batch mode all rates stay, and so they do where the loss is
-    a sum over the batch: the gradients of N workers are N times as large already. `--lr-scale sqrt` or `none` changes
-    the factor, `--warmup-steps K` lets it rise over the first K steps.
+    Wraps the rate where the optimizer is made: `Adam(dp.scale_lr(0.001))`. An omitted rate is written out. An
+    optimizer that is made by name, or from a configuration, becomes `dp.scale_optimizer(…)`. For an optimizer written
+    by hand the rate is the factor of its update that is an argument of its constructor, for an update written out in
+    the step, `w.assign_sub(rate * gradient)`, the factor that is a number. A rate that is assigned during training is
+    scaled there; one in proportion to the present rate (`optimizer.learning_rate * 0.5`) is scaled already and stays,
+    its floor does not. In the `global` batch mode all rates stay. `--lr-scale sqrt` or `none` changes the factor,
+    `--warmup-steps K` lets it rise over the first K steps.
 
 Why
     N workers take steps over N times as many examples; the linear scaling rule (Goyal et al. 2017) keeps the training
@@ -49,12 +48,10 @@ def outcomes(context: Context) -> Iterator[Outcome]:
         yield from _unscalable(context)
     if context.scaling.scale == "none":
         return
-    for value in context.script.rate_changes.scale:
-        yield Edit(value, called(context, "scale_lr"), "scale the rate that is assigned here")
     updates = context.script.fitted.averaging.updates if context.road == "input" else ()
     averaged = {u.given.value for u in updates if u.given.keyword is None}
     for rate in context.script.rates:
-        if rate.scaled or context.script.keeps(rate):
+        if rate.scaled:
             continue
         if (rate.omitted and context.road == "input") or (rate.hidden and rate.place in averaged):
             continue  # written out, or scaled, where it is averaged (TFDP031)
@@ -73,17 +70,11 @@ def _unscalable(context: Context) -> Iterator[Refuse]:
     script = context.script
     for rate in script.rates:
         place: cst.CSTNode = rate.place
-        if script.keeps(rate):
-            reason = "the loss is a sum over the batch: its gradients grow by the number of workers, by no other factor"
-            yield Refuse(place, reason, "divide the loss by the number of examples, or leave --lr-scale out")
-        elif (
-            context.scaling.warmup_steps
-            and not rate.hidden
-            and script.origins.kind(rate.call.func) is not Kind.OPTIMIZER
-        ):
+        own = not rate.hidden and script.origins.kind(rate.call.func) is not Kind.OPTIMIZER
+        if context.scaling.warmup_steps and own:
             reason = "--warmup-steps makes a schedule of the rate, which an update written by hand does not take"
             yield Refuse(place, reason, "use a Keras optimizer, or leave --warmup-steps out")
-    for place in script.rate_changes.places if context.scaling.warmup_steps else ():
+    for place in script.rate_changes if context.scaling.warmup_steps else ():
         reason = "--warmup-steps makes a schedule of the rate, and Keras assigns nothing to a schedule"
         yield Refuse(place, reason, "leave --warmup-steps out, or raise the rate here")
 

@@ -36,9 +36,4 @@ def outcomes(context: Context) -> Iterator[Outcome]:
     wrapper = f"{context.dp}.DistributedGradientTape"
     for gradient in (*context.script.trained, *context.script.fitted.averaging.taped):
         if not gradient.wrapped and not gradient.minimized and not gradient.fed:
-            if gradient in context.script.reductions.summed:
-                yield Edit(
-                    gradient.tape, build.calling(wrapper, op=f"{context.dp}.Sum"), "add up the gradients of all workers"
-                )
-            else:
-                yield Edit(gradient.tape, build.calling(wrapper), "average gradients over all workers")
+            yield Edit(gradient.tape, build.calling(wrapper), "average gradients over all workers")

@@ -40,13 +40,12 @@ _REASON = "average gradients over all workers"
 def outcomes(context: Context) -> Iterator[Outcome]:
     script = context.script
     scales = context.batch == "per-worker" and context.scaling.scale != "none" and not script.migrated
-    scaled = {r.place for r in script.rates if r.hidden and not script.keeps(r)} if scales else set()
+    scaled = {r.place for r in script.rates if r.hidden} if scales else set()
     for given in dict.fromkeys(u.given for u in script.fitted.averaging.updates):
         if given.done:
             continue
         if given.call is not None and given.keyword is not None:
-            summed = given in script.keras_reductions.summed
-            change = _averaged(context, given, scales and given.value is None and not summed)
+            change = _averaged(context, given, scales and given.value is None)
             yield SetArg(given.call, given.keyword, change, _REASON, given.position)
         elif given.value is not None:
             yield Edit(given.value, _averaged(context, given, given.value in scaled), _REASON)
@@ -56,7 +55,6 @@ def _averaged(context: Context, given: Given, scale: bool) -> Callable[[cst.Base
     def change(value: cst.BaseExpression | None) -> cst.BaseExpression:
         value = value or cst.parse_expression(given.default)
         value = called(context, "scale_optimizer")(value) if scale else value
-        added = {"op": f"{context.dp}.Sum"} if given in context.script.keras_reductions.summed else {}
-        return build.call(f"{context.dp}.DistributedOptimizer", value, **added)
+        return build.call(f"{context.dp}.DistributedOptimizer", value)
 
     return change

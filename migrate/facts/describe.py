@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import libcst as cst
 
-from .program import quoted, told
+from .program import quoted
 from .script import Script
 
 
@@ -27,11 +27,7 @@ def _lines(script: Script) -> Iterator[str]:
     if not script.trains:
         yield "not a training script: no gradient of a tape reaches an update, and no model is fitted"
         return
-    for gradient in script.gradients:
-        role = "averaged" if gradient.wrapped else "trained" if gradient.updates else "local"
-        yield f"gradient  {at(gradient.call)}: {text(gradient.call)} ({role})"
-        for update in gradient.updates:
-            yield f"  update  {at(update.call)}: {text(update.call)} ({update.kind})"
+    yield from _of_gradients(script, at, text)
     yield from _of_keras(script, at, text)
     for rate in script.rates:
         value = text(rate.value) if rate.value is not None else f"{rate.default} (default)"
@@ -52,16 +48,31 @@ def _lines(script: Script) -> Iterator[str]:
         yield f"loop      {at(head)}: {runs}"
         place, names = script.state(loop)
         yield f"  state   {at(place)}: {', '.join(names) if names else 'all variables'} before this"
-    for model in script.mixing.unsettled:
-        why = "".join(f"; {link}" for link in told(script.index, model.why))
-        shown = quoted(script.index, model.node)
-        yield f"row-wise  {at(model.node)}: {shown} unsettled: not known to keep examples apart{why}"
-    for effect in script.written.effects:
+    outside = script.outside_vocabulary
+    run = script if outside is None and not script.shards_calls else script.on_calls
+    for effect in run.written.effects:
         yield f"effect    {at(effect.call)}: {text(effect.call)} ({effect.kind.value})"
-    for problem in script.problems("per-worker"):
+    if isinstance(run, Script):
+        yield "road      sharded input: all its words are in the vocabulary"
+    else:
+        why = "asked for" if outside is None else f"{at(outside.node)}: {outside.reason}"
+        yield f"road      sharded calls ({why})"
+    if (kept := script.unwidened) is not None:
+        yield f"batch     the script's own: {at(kept.node)}: {kept.code} {kept.reason}"
+    for problem in run.problems("per-worker") if isinstance(run, Script) else run.problems:
         yield f"problem   {at(problem.node)}: {problem.code} {problem.headline or problem.reason}"
         for depth, because in enumerate(problem.because.links if problem.because is not None else (), 1):
             yield f"{'  ' * depth}because {at(because.node)}: {quoted(script.index, because.node)} {because.reason}"
+
+
+def _of_gradients(
+    script: Script, at: Callable[[cst.CSTNode], str], text: Callable[[cst.CSTNode | None], str]
+) -> Iterator[str]:
+    for gradient in script.gradients:
+        role = "averaged" if gradient.wrapped else "trained" if gradient.updates else "local"
+        yield f"gradient  {at(gradient.call)}: {text(gradient.call)} ({role})"
+        for update in gradient.updates:
+            yield f"  update  {at(update.call)}: {text(update.call)} ({update.kind})"
 
 
 def _of_keras(

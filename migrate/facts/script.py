@@ -10,7 +10,7 @@ import libcst as cst
 
 from .data import Switches
 from .program import Problem, Program, SourceFile
-from .refusals import OwnNumbers, own_numbers, refusals
+from .refusals import refusals
 from .shared_run import SharedRun
 from .steps import Steps
 from .training import Elsewhere
@@ -45,11 +45,6 @@ class Script(TrainingFile):
         return SharedRun(self)
 
     @cached_property
-    def own_numbers(self) -> OwnNumbers:
-        """What follows the number of a worker's own examples, with `--batch global`."""
-        return own_numbers(self)
-
-    @cached_property
     def outside_vocabulary(self) -> Problem | None:
         """The first thing for which the input is not sharded unless that is asked for; None where there is none."""
         return first_outside(self.program.entry)
@@ -73,7 +68,6 @@ class Script(TrainingFile):
         changed: list[cst.CSTNode] = [d.node for d in self.shard_points] if road == "input" else [*self.batches]
         if not self.migrated:
             changed += self.batches if (batch == "global") != reference else ()
-            changed += () if reference else self.shard_plan.common_batches
             changed += self.steps.takes if batch == "per-worker" else ()
         name = next(n for n in _switch_names() if n not in self.index.taken)
         return self.sharing.switches(self.chains, changed, name)
@@ -81,8 +75,7 @@ class Script(TrainingFile):
     def problems(self, batch: str) -> tuple[Problem, ...]:
         """Everything that keeps the script from being migrated in a batch mode, but what the author ignores."""
         if batch not in self._problems:
-            numbers = self.own_numbers if batch == "global" else OwnNumbers()
-            found = [p for p in refusals(self, self.steps, batch, numbers) if not self.ignored(p.code, p.node)]
+            found = [p for p in refusals(self, self.steps, batch) if not self.ignored(p.code, p.node)]
             others = [p for p in found if p.code in _OTHER_SYSTEMS]  # whose scripts have all else in their own way
             self._problems[batch] = tuple(others or found)
         return self._problems[batch]

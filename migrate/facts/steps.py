@@ -7,7 +7,6 @@ from functools import cached_property
 import libcst as cst
 
 from .counting import (
-    DecidedMeans,
     OwnSchedule,
     PerStep,
     Schedules,
@@ -75,7 +74,7 @@ class Steps:
     def _fits(self) -> tuple[StepCount | Problem, ...]:
         file = self._file
         calls = () if file.migrated else file.fitted.data
-        found = [steps_of(f, file.shard_points, self._numbers) for f in calls]
+        found = [steps_of(f, self._numbers) for f in calls]
         return tuple(f for f in found if f is not None)
 
     @property
@@ -91,13 +90,6 @@ class Steps:
         takes = [f.value for f in self._takes if isinstance(f, StepCount)]
         means = StepMeans(self._origins, self._numbers, [*takes, *(b.node for b in self.bounds)])
         return means.of(self._file.loops)
-
-    def of_decisions(self, batch: str) -> list[Problem]:
-        """Sums over a worker's own steps that decide something, and that are divided by something else."""
-        if self._file.migrated:
-            return []
-        decided = DecidedMeans(self._origins, self._numbers, self._file.loops)
-        return decided.problems(self._file.agreement.averages, self.of_means, batch)
 
     # --- what changes from step to step -------------------------------------------------------------------------------
 

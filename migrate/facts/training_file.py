@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import cached_property
 
 import libcst as cst
 
 from ..catalogue import Kind
-from .agreement import Agreement
+from .agreement import Agreement, Metrics
 from .batches import ArrayBatches, BatchSizes, ShardPlan, shard_plan
-from .counting import run_by_keras
-from .data import Chain, Datasets, ShardPoint, Sharing, draws_in, seed_place, seeds
-from .hazards import Drift, Mixing
+from .data import Chain, Datasets, ShardPoint, Sharing, seed_place, seeds
 from .keras import Fitted, KerasStepping, Xla
-from .losses import BatchUses, KerasLosses, KerasReductions, Losses, Noise, Reductions, SharedTotals
 from .outputs import Trains, Written
-from .program import Index, Names, Origins, Problem, Program, argument, backward, is_off, nodes
-from .rates import Changes, Rate, RateChanges, Rates
-from .sameness import Seeding, Seedings
+from .program import Index, Names, Origins, Problem, Program, argument, backward, is_off
+from .rates import Rate, RateChanges, Rates
+from .sameness import Sameness, Seeding, Seedings
 from .training import (
     Devices,
     Elsewhere,
@@ -139,30 +135,9 @@ class TrainingFile:
         return tuple(dict.fromkeys(call for c in self.chains for call in c.batches))
 
     @cached_property
-    def mixing(self) -> Mixing:
-        """What keeps the examples of a batch apart on their way to the loss, and what does not."""
-        batches = self.array_batches.rows
-        fitted = [value for f in self.fitted.data for _, value in f.arrays[:1]]
-        return Mixing(self.origins, self.datasets, self.chains, self.shard_points, batches=batches, arrays=fitted)
-
-    @cached_property
     def keras_stepping(self) -> KerasStepping:
         """What Keras' own training computes at each step."""
         return KerasStepping(self.origins, self.fitted.by_keras)
-
-    @cached_property
-    def drift(self) -> Drift:
-        """What is changed besides trained variables, and may differ by rank."""
-        running: set[cst.CSTNode] = {loop.loop for loop in self.loops}
-        running |= {f for call in self.reached if (f := self.index.enclosing_function(call)) is not None}
-        return Drift(
-            self.origins,
-            self.agreement.sameness,
-            running=running | self.keras_stepping.functions,
-            steps=[*(loop.loop for loop in self.loops), *(f.call for f in self.fitted.by_keras)],
-            read=self.sliced | self.keras_stepping.computed,
-            settled=self.rate_changes.places,
-        )
 
     @cached_property
     def cache_files(self) -> tuple[cst.Call, ...]:
@@ -182,27 +157,15 @@ class TrainingFile:
         """The learning rates of all trained optimizers."""
         return self._rates[0]
 
-    def keeps(self, rate: Rate) -> bool:
-        """Whether a rate stays what it is: the gradients of a sum grow with the batch themselves."""
-        return self.reductions.keeps(rate) or self.keras_reductions.keeps(rate)
-
     @cached_property
-    def rate_changes(self) -> Changes:
-        """What is assigned to learning rates while the script trains."""
-        found = RateChanges(self.origins, [loop.loop for loop in self.loops], self.agreement.sameness).found()
-        kept = [self.keeps(rate) for rate in self.rates]
-        if not found.scale or not any(kept):
-            return found
-        if all(kept):
-            return replace(found, scale=())
-        reason = "some optimizers' rates are scaled and some are not, and which of them this is, is not followed"
-        mixed = [Problem("TFDP020", node, reason, "reduce all losses in one way") for node in found.scale]
-        return replace(found, unscaled=(*found.unscaled, *mixed))
+    def rate_changes(self) -> tuple[cst.CSTNode, ...]:
+        """Where learning rates may be assigned while the script trains."""
+        return RateChanges(self.origins).places()
 
     @cached_property
     def rate_problems(self) -> tuple[Problem, ...]:
         """Learning rates that cannot be scaled."""
-        return (*self._rates[1], *(() if self.migrated else self.rate_changes.unscaled))
+        return self._rates[1]
 
     # --- the rest -----------------------------------------------------------------------------------------------------
 
@@ -215,7 +178,7 @@ class TrainingFile:
             Trains(self.loops, self.fitted.calls, self.fitted.by_keras, at_all=trains),
             certain=self.agreement.certain,
             may_agree=self.agreement.may_agree,
-            together=lambda: self.agreement.collectives,
+            together=lambda: frozenset(self.agreement.results),
         )
 
     @cached_property
@@ -226,17 +189,11 @@ class TrainingFile:
     @cached_property
     def agreement(self) -> Agreement:
         """What makes decisions equal on all ranks."""
-        sharded = {d.node for d in self.shard_points}
         fits = [f.call for f in self.fitted.calls]
-        return Agreement(self.origins, self.datasets, self.loops, self._loops, sharded, fits=fits)
-
-    @cached_property
-    def data_draws(self) -> tuple[cst.Call, ...]:
-        """Draws of TensorFlow's generators that the training data are made of."""
-        chains = [*self.chains, *(c for f in self.fitted.data for c in f.chains)]
-        made = [link.call for c in chains for link in c.links[:1] if link.call is not None]
-        arrays = [*self.array_batches.arrays, *(value for f in self.fitted.data for _, value in f.arrays)]
-        return draws_in(self.origins, [*made, *arrays])
+        same = Sameness(self.origins, self.datasets)
+        sharded = {d.node for d in self.shard_points}
+        metrics = Metrics(self.origins, self.datasets, self.loops, self._loops, sharded)
+        return Agreement(self.origins, self.loops, self._loops, fits=fits, sameness=same, metrics=metrics)
 
     @cached_property
     def starts(self) -> tuple[cst.CSTNode, ...]:
@@ -246,9 +203,8 @@ class TrainingFile:
 
     @cached_property
     def common_until_training(self) -> bool:
-        """Whether TensorFlow's seed has to stay common until training starts, and can: it draws the training data,
-        orders what fit is given, or may order them in another file."""
-        if self.data_draws or self.calls("seed_by_rank") or any(c.foreign for c in self.chains):
+        """Whether TensorFlow's seed has to stay common until training starts, and can: it orders what fit is given."""
+        if self.calls("seed_by_rank"):
             return True
         ordered = [call for point in self.shard_points for call in point.shuffles]
         if not self.fitted.calls or self.loops or not self.seeds or not ordered:
@@ -277,11 +233,6 @@ class TrainingFile:
         common = self.common_until_training
         given += [(c, argument(c, "seed", 0)) for c, kind in self.seeds if common or kind is Kind.SEED_ALL]
         return tuple((call, arg.value) for call, arg in given if arg is not None)
-
-    @property
-    def made_common(self) -> frozenset[cst.CSTNode]:
-        """Seeds of generators that the migration makes one on all workers."""
-        return frozenset(s.seed for s in self.seedings if s.seed is not None)
 
     @cached_property
     def unlike_seeds(self) -> tuple[Problem, ...]:
@@ -331,66 +282,10 @@ class TrainingFile:
         return reached(self.origins, self.loops)
 
     @cached_property
-    def noise(self) -> Noise:
-        """What NumPy draws for the examples of a training step."""
-        taken = {n for take in self.array_batches.takes for n in nodes(take.node)}
-        return Noise(self.origins, self._sizes, self.losses, self.reached, taken)
-
-    @cached_property
-    def keras_losses(self) -> KerasLosses:
-        """What the losses are over the batch that Keras computes for fitted models."""
-        origins = Origins(self.index, self.names)
-        calls = self.fitted.by_keras
-        return KerasLosses(origins, calls, lambda: Losses(origins, self._sizes, (), self.keras_losses.of_model))
-
-    @cached_property
-    def losses(self) -> Losses:
-        """What the losses are over the batch."""
-        origins = Origins(self.index, self.names, self.reached)
-        return Losses(origins, self.sizes_in(origins), self.array_batches.rows, self.keras_losses.of_model)
-
-    @cached_property
-    def _sizes(self) -> BatchSizes:
-        return self.sizes_in(self.origins)
-
-    def sizes_in(self, origins: Origins) -> BatchSizes:
-        """The places of the batch size, as `origins` follows values."""
+    def batch_sizes(self) -> BatchSizes:
+        """The places of the batch size."""
         chains = [*self.chains, *(c for f in self.fitted.data for c in f.chains)]
-        return BatchSizes(origins, chains, (*self.array_batches.sizes, *self.fitted.sizes))
-
-    @cached_property
-    def batch_uses(self) -> BatchUses:
-        """Where a training step uses the batch size as a number."""
-        divisors = self.reductions.losses.divisors | self.keras_reductions.losses.losses.divisors
-        used = self.sliced | run_by_keras(self.origins, self.fitted.by_keras) | self.keras_losses.made_of
-        used -= self.array_batches.counting
-        return BatchUses(self.origins, self._sizes, self.losses, used, divisors)
-
-    @cached_property
-    def reductions(self) -> Reductions:
-        """How the workers' gradients are put together."""
-        taped = [g for g in (*self.trained, *self.fitted.stepped) if not g.fed]
-        return Reductions(self.origins, self.losses, taped)
-
-    @cached_property
-    def shared_totals(self) -> SharedTotals:
-        """What of the losses is taken over all ranks."""
-        taped = [g for g in (*self.trained, *self.fitted.stepped) if not g.fed]
-        others = [g for g in self.gradients if g not in taped]
-        sameness = self.agreement.sameness
-        return SharedTotals(
-            self.origins,
-            self.reductions.losses,
-            self.keras_reductions.losses,
-            trained=taped,
-            others=others,
-            sameness=sameness,
-        )
-
-    @cached_property
-    def keras_reductions(self) -> KerasReductions:
-        """How the gradients that fitted models' optimizers take are put together."""
-        return KerasReductions(self.origins, self.fitted.averaging, self.keras_losses, self.reductions)
+        return BatchSizes(self.origins, chains, (*self.array_batches.sizes, *self.fitted.sizes))
 
     def position(self, node: cst.CSTNode) -> tuple[int, int]:
         """Line and column of a node, both from 1."""

@@ -7,8 +7,7 @@ import libcst as cst
 from ..catalogue import STRATEGY_PREFIXES, TF1_PREFIXES, UPDATES, VARIABLE_COLLECTIONS, Kind
 from .data import Chain
 from .other_training import other_training
-from .program import Problem, Unknown, argument, last_name, method, receiver, unfollowed
-from .sameness import local_decisions
+from .program import Problem, Unknown, last_name, method, receiver, unfollowed
 from .training import Gradient, Untaped, changes_its_sources
 from .training_file import TrainingFile
 
@@ -142,12 +141,6 @@ def unwrapped(script: TrainingFile) -> list[Problem]:
     return [Problem("TFDP030", g.call, reason, next_step) for g in found]
 
 
-def in_loops(script: TrainingFile) -> list[Problem]:
-    """Decisions inside training loops that could differ by rank."""
-    sameness = script.agreement.sameness
-    return [p for loop in script.loops for p in local_decisions(script.origins, loop, sameness)]
-
-
 def on_calls(script: TrainingFile) -> list[Problem]:
     """A script whose calls are shared already: its input stays whole."""
     if not script.shards_calls:
@@ -177,7 +170,7 @@ def _left_whole(script: TrainingFile, chain: Chain) -> bool:
 
 def seeded_orders(script: TrainingFile) -> list[Problem]:
     """TensorFlow mixes its global seed into a shuffle's own: one by rank undoes a common order before the sharding."""
-    if not script.seeds or (script.common_until_training and not script.data_draws):
+    if not script.seeds or script.common_until_training:
         return []
     reason = "this shuffle needs one order on all workers, but the script's global seed has to differ by worker"
     next_step = "shuffle records, after the stages that change their number, or remove the global seed"
@@ -186,17 +179,12 @@ def seeded_orders(script: TrainingFile) -> list[Problem]:
     ]
 
 
-def general(script: TrainingFile, batch: str) -> list[Problem]:
+def general(script: TrainingFile) -> list[Problem]:
     """Hazards of the whole file."""
     if not script.trained and not script.fitted.calls:
         return []
-    found = distributed(script)
-    found += [*script.devices.problems, *half_migrated(script)]
-    if not script.migrated:
-        found += [*script.rate_changes.differing, *seeded_orders(script)]
-        if batch == "global":
-            found += [*script.batch_uses.problems, *_whole_or_split(script)]
-    return found
+    found = [*distributed(script), *script.devices.problems, *half_migrated(script)]
+    return found if script.migrated else [*found, *seeded_orders(script)]
 
 
 def distributed(script: TrainingFile) -> list[Problem]:
@@ -210,17 +198,3 @@ def distributed(script: TrainingFile) -> list[Problem]:
         elif api.startswith(TF1_PREFIXES) and call not in script.devices.carried:
             found.append(Problem("TFDP075", call, f"{api} is TensorFlow 1 style, which is not migrated yet", _BY_HAND))
     return found
-
-
-def _whole_or_split(script: TrainingFile) -> list[Problem]:
-    """Numbers that stand for the batch where a function is used for training, which splits it, and for testing."""
-    sites = script.batch_uses.sites
-    if not any(loop.aside for loop in script.loops):
-        evaluated = script.index.attributes["evaluate"] or any(
-            argument(f.call, name) for f in script.fitted.calls for name in ("validation_data", "validation_split")
-        )
-        of_losses = script.keras_losses.made_of if evaluated else frozenset()
-        sites = tuple(s for s in sites if s in of_losses)
-    reason = "this stands for the batch, which the workers share where this is used for training, and not for testing"
-    next_step = "take the size from the batch, as tf.shape(batch)[0] gives it"
-    return [Problem("TFDP014", site, reason, next_step) for site in sites]

@@ -37,10 +37,8 @@ def main(count: int, seed: int, keep: str | None, only: str = "") -> None:
                 what, said = "crashed", (("", 0, traceback.format_exc()),)
             rows[name][what] += 1
             codes[name].update({code for code, *_ in said if code})
-            if kind is None or what in ("accepted", "untouched", "crashed"):
-                kept.append(
-                    {"kind": name, "mode": case.mode, "road": case.road, "what": what, "said": said, "text": case.text}
-                )
+            if kind is None or what in ("input", "untouched", "crashed"):
+                kept.append({"kind": name, "road": case.road, "what": what, "said": said, "text": case.text})
         number = KINDS[kind].number if kind else "-"
         print(
             f"| {number} | {name} | {sum(rows[name].values())} | {dict(rows[name])} | {dict(codes[name])} |", flush=True

@@ -200,11 +200,10 @@ for epoch in range(2):
 def test_what_one_loop_only_validates_on_is_for_every_rank(tmp_path: Path) -> None:
     path = tmp_path / "train.py"
     path.write_text(VALIDATES)
-    proof = prove(path, steps=8, shard="input")
+    proof = prove(path, steps=8)
     assert proof.proved, proof.reason
     assert proof.data is not None
     assert proof.data.outcome == "shared"
-    assert proof.data.examples == ((24, 24), (24, 24)), "the first loop: two epochs of 48 examples"
 
 
 def test_a_script_that_the_tool_refuses_cannot_be_proved(tmp_path: Path) -> None:

@@ -3,17 +3,14 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
 
 import pytest
 
 from tfdp.migrate.engine import migrate
 from tfdp.migrate.verify import Recording, record
-from tfdp.migrate.verify.reference import reference
 
 pytestmark = [pytest.mark.usefixtures("forking"), pytest.mark.xdist_group("coverage")]
 
-Mode = Literal["per-worker", "global"]
 DATA = """\
 import numpy as np
 import tensorflow as tf
@@ -45,19 +42,18 @@ model.fit(x, y, batch_size=8, epochs=10, verbose=0, callbacks=[halved])
 
 
 @contextmanager
-def recorded(folder: Path, source: str, mode: Mode, steps: int | None = None) -> Iterator[tuple[Recording, str]]:
+def recorded(folder: Path, source: str, steps: int | None = None) -> Iterator[tuple[Recording, str]]:
     path = folder / "train.py"
     path.write_text(source)
-    migration = migrate(str(path), source.encode(), mode, shard="input")
+    migration = migrate(str(path), source.encode(), "global")
     assert not migration.refused, migration.findings
-    made = reference(str(path), source.encode(), 2, mode)
-    with record(path, 2, steps, reference=made, batch=mode) as recording:
+    with record(path, 2, steps, reference=source.encode(), batch="global", calls=True) as recording:
         yield recording, migration.after.decode()
 
 
 @pytest.mark.sample
 def test_long_loops_end_early_in_both_runs(tmp_path: Path) -> None:
-    with recorded(tmp_path, LOOP, "global") as (recording, text):
+    with recorded(tmp_path, LOOP) as (recording, text):
         proof = recording.prove(text.encode())
         assert proof.proved, proof
         assert proof.coverage is not None
@@ -73,11 +69,11 @@ def test_long_loops_end_early_in_both_runs(tmp_path: Path) -> None:
 
 
 def test_long_epochs_of_fit_end_early_in_both_runs(tmp_path: Path) -> None:
-    with recorded(tmp_path, FIT, "per-worker") as (recording, text):
+    with recorded(tmp_path, FIT) as (recording, text):
         proof = recording.prove(text.encode())
         assert proof.proved, proof
         assert proof.coverage is not None
-        assert (proof.coverage.ends, proof.coverage.length, proof.coverage.total) == (1, 500, 5000)
+        assert (proof.coverage.ends, proof.coverage.length, proof.coverage.total) == (1, 1000, 10000)
         assert (proof.coverage.short, proof.steps) == (20, 21)
         assert any("XLA" in what for what in proof.neutralised)
         wrong = recording.prove(text.replace("rate * 0.5 if", "rate * 0.25 if").encode())
@@ -89,7 +85,7 @@ def test_long_epochs_of_fit_end_early_in_both_runs(tmp_path: Path) -> None:
 @pytest.mark.parametrize("steps", [None, 20])
 def test_short_epochs_are_gone_through(tmp_path: Path, steps: int | None) -> None:
     """Whoever asks for a number of updates gets these, and is told what they are."""
-    with recorded(tmp_path, LOOP.replace("16000", "480").replace("8000", "240"), "global", steps) as (recording, text):
+    with recorded(tmp_path, LOOP.replace("16000", "480").replace("8000", "240"), steps) as (recording, text):
         proof = recording.prove(text.encode())
         assert proof.proved, proof
         assert proof.coverage is not None
@@ -99,7 +95,7 @@ def test_short_epochs_are_gone_through(tmp_path: Path, steps: int | None) -> Non
 
 def test_a_script_is_covered_to_its_end(tmp_path: Path) -> None:
     few = LOOP.replace("16000", "48").replace("8000", "24").replace("range(9)", "range(2)")
-    with recorded(tmp_path, few, "global") as (recording, text):
+    with recorded(tmp_path, few) as (recording, text):
         proof = recording.prove(text.encode())
         assert proof.proved, proof
         assert proof.coverage is not None

@@ -4,10 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from handmade import changed
 
-from tfdp.migrate.engine import migrate
 from tfdp.migrate.verify import Recording, record
-from tfdp.migrate.verify.reference import reference
 
 pytestmark = [pytest.mark.usefixtures("forking"), pytest.mark.xdist_group("rounding")]
 
@@ -47,18 +46,34 @@ LOOP = "for real in data.take(dp.local_steps(60)):\n"
 MEAN = "loss = -own - tf.reduce_mean(critic(real)) + tf.add_n(critic.losses)"
 
 
+# The scripts for several workers, and for one process with the batch of all, by hand: it is not in the vocabulary.
+SHARED = (
+    ("import numpy as np\n", "import numpy as np\nimport tfdp.runtime as dp\n\ndp.init()\n"),
+    (
+        "tf.data.Dataset.from_tensor_slices(images).repeat()",
+        "dp.shard(tf.data.Dataset.from_tensor_slices(images).repeat())",
+    ),
+    ("RMSprop(1e-4), tf.keras.optimizers.RMSprop(1e-4)\n", "RMSprop(2e-4), tf.keras.optimizers.RMSprop(2e-4)\n"),
+    ("for real in data.take(60):\n", f"dp.broadcast_state(critic, generator)\n{LOOP}"),
+    ("= tape.gradient", "= dp.DistributedGradientTape(tape).gradient"),
+    ("= other.gradient", "= dp.DistributedGradientTape(other).gradient"),
+)
+WHOLE = (
+    ("BATCH = 16", "BATCH = 32"),
+    ("RMSprop(1e-4), tf.keras.optimizers.RMSprop(1e-4)\n", "RMSprop(2e-4), tf.keras.optimizers.RMSprop(2e-4)\n"),
+    ("data.take(60)", "data.take(30)"),
+)
+
+
 @pytest.fixture(scope="module")
 def text() -> str:
-    migration = migrate("train.py", SCRIPT.encode(), shard="input")
-    assert not migration.refused, migration.findings
-    return migration.after.decode()
+    return changed(SCRIPT, SHARED)
 
 
 def recorded(folder: Path, source: str) -> Iterator[Recording]:
     path = folder / "train.py"
     path.write_text(source)
-    made = reference(str(path), source.encode(), 2, "per-worker")
-    with record(path, 2, STEPS, reference=made) as recording:
+    with record(path, 2, STEPS, reference=changed(source, WHOLE).encode()) as recording:
         yield recording
 
 

@@ -1,11 +1,10 @@
-"""Every fixture script, migrated, is proved on 2 and 3 processes in both modes; every way to break it is noticed."""
+"""Every fixture script whose input is sharded is proved on 2 and 3 processes in both modes; every way to break it is
+noticed."""
 
-import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import cache, partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 from zlib import crc32
@@ -25,46 +24,35 @@ pytestmark = pytest.mark.usefixtures("forking")
 Mode: TypeAlias = Literal["per-worker", "global"]
 
 SCRIPTS = Path(__file__).parents[2] / "fixtures" / "scripts"
-NAMES = sorted(p.parent.name for p in SCRIPTS.glob("*/after_global.py"))
+NAMES = sorted(p.parent.name for p in SCRIPTS.glob("*/after.py") if "dp.init()" in p.read_text())
 STEPS = 8
 # The sample takes one of these for each script, in turn. Its mutants and variations are of references that run for it.
 CONFIGURATIONS: tuple[tuple[Mode, int], ...] = (("per-worker", 2), ("global", 3), ("per-worker", 3), ("global", 2))
 GLOBAL = "batch not divided"  # the one mutant that the other mode has more than this one
 SAMPLE = {
-    ("adversarial_training", "drop the shard"),
-    ("adversarial_training", "tapes not wrapped"),
-    ("adversarial_training", "other names in the module"),
-    ("adversarial_training", "sharded from a common order"),
-    ("class_trainer", "uneven tail unweighted"),
-    ("dcgan", "shard after an unseeded shuffle"),
-    ("dcgan", "drop the broadcast"),
-    ("dcgan", "forget tape 2 of 2"),
-    ("dcgan", "extra prints"),
-    ("dcgan", "gradients divided before they are added"),
-    ("raw_variables", "average divided again"),
-    ("raw_variables", "loss divided by the batch of all"),
-    ("raw_variables", "scale twice"),
-    ("raw_variables", "one rank skips a batch"),
-    ("raw_variables", "gradients averaged by hand"),
-    ("raw_variables", "rate times the number of ranks"),
-    ("vae", "batch not divided"),
-    ("wgan_gp", "clipped before the average"),
-    ("wgan_gp", "shard twice"),
-    ("wgan_gp", "sum for mean, or mean for sum"),
-    ("wgan_gp", "wrap a penalty's tape"),
-    ("wgan_gp", "mean as a sum over its size, backwards"),
-    ("wgan_gp", "other names in functions"),
-}
-# Scripts that need Keras 2, and those of which the sample has a sister.
-KERAS_2, ALIKE = {"fit_custom_minimize"}, {"fit_custom_minimize", "train_on_batch"}
-HIDDEN = {
-    # A gradient that is clipped to a norm afterwards does not show by which factor it was too small.
-    ("conv_autoencoder", "average divided again"): Cause.UPDATE,
-    # A step of the model's own is stopped when it is over.
-    ("fit_gan", "optimizers not averaged"): Cause.NOT_AVERAGED,
-    # Labels of one size meet images of another.
-    ("train_on_batch_gan", "batch not divided"): None,
-    ("train_on_batch_gan", "batch of one worker sharded"): None,
+    ("fit_folds", "extra prints"),
+    ("fit_folds", "rate times the number of ranks"),
+    ("fit_split", "optimizers not averaged"),
+    ("fit_weighted", "arrays in an order of each rank"),
+    ("smddp_mnist", "batch not divided"),
+    ("smddp_mnist", "drop the broadcast"),
+    ("smddp_mnist", "gradients averaged by hand"),
+    ("smddp_mnist", "one rank skips a batch"),
+    ("smddp_mnist", "other names in functions"),
+    ("two_models", "average divided again"),
+    ("two_models", "clipped before the average"),
+    ("two_models", "drop the shard"),
+    ("two_models", "forget tape 2 of 2"),
+    ("two_models", "gradients divided before they are added"),
+    ("two_models", "loss divided by the batch of all"),
+    ("two_models", "other names in the module"),
+    ("two_models", "scale twice"),
+    ("two_models", "shard after an unseeded shuffle"),
+    ("two_models", "shard twice"),
+    ("two_models", "sharded from a common order"),
+    ("two_models", "sum for mean, or mean for sum"),
+    ("two_models", "tapes not wrapped"),
+    ("two_models", "uneven tail unweighted"),
 }
 
 DATA = {Cause.NOT_SHARDED, Cause.ORDERS, Cause.SHARDED_TWICE}
@@ -87,7 +75,7 @@ def after(name: str, mode: Mode) -> str:
 
 
 def migrated(name: str, mode: Mode, text: str) -> str:
-    migration = migrate(str(SCRIPTS / name / "before.py"), text.encode(), mode, shard="input")
+    migration = migrate(str(SCRIPTS / name / "before.py"), text.encode(), mode)
     assert not migration.refused, migration.findings
     return migration.after.decode()
 
@@ -98,14 +86,8 @@ def parameter(case: Any, script: str, *words: str) -> Any:
 
 def marked(case: Any, script: str, name: str, sample: bool) -> Any:
     """A script's cases are run by one process: they share its recorded references."""
-    marks = [pytest.mark.xdist_group(script), *([pytest.mark.sample] if sample and script not in ALIKE else [])]
-    if script in KERAS_2:
-        marks.append(pytest.mark.skipif(keras_3(), reason="the optimizers of Keras 3 have no minimize()"))
+    marks = [pytest.mark.xdist_group(script), *([pytest.mark.sample] if sample else [])]
     return pytest.param(case, marks=marks, id=name)
-
-
-def keras_3() -> bool:
-    return version("keras") >= "3" and os.environ.get("TF_USE_LEGACY_KERAS") not in {"1", "True", "true"}
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -132,9 +114,7 @@ def test_trains_the_same_model(case: tuple[str, Mode, int], stack: ExitStack, no
     note("as migrated", proof)
     assert proof.proved, proof
     assert proof.data is not None
-    # Examples that are changed at random cannot be told apart; Keras 2 gives single batches pipelines of their own.
-    unfollowed = name == "early_stopping" or (name.startswith("train_on_batch") and not keras_3())
-    assert proof.data.outcome == ("unfollowed" if unfollowed else "shared"), proof.data
+    assert proof.data.outcome == "shared", proof.data
     assert proof.gradient > 0, "sums of floating-point numbers in two orders are never all equal: it saw nothing"
 
 
@@ -149,7 +129,7 @@ def broken(scripts: set[str], wanted: Callable[[str, str], bool]) -> Iterator[An
 def test_a_broken_script_is_not_proved(mutant: tuple[str, Mode, Mutant], stack: ExitStack, note) -> None:
     name, mode, made = mutant
     proof = recorded(name, mode, 2, stack).prove(made.text.encode())
-    cause = HIDDEN.get((name, made.name), made.cause)
+    cause = made.cause
     note(made.name, proof, cause)
     assert not proof.proved, proof
     if cause is None:
@@ -188,6 +168,8 @@ def harmless(scripts: set[str], wanted: Callable[[str, str], bool]) -> Iterator[
 
 def test_a_script_written_otherwise_is_proved(variation: tuple[str, str, str, bool], stack: ExitStack, note) -> None:
     name, kind, text, ready = variation
+    if not ready and migrate(str(SCRIPTS / name / "before.py"), text.encode()).road != "input":
+        pytest.skip("goes by sharded calls")
     text = text if ready else migrated(name, "per-worker", text)
     proof = recorded(name, "per-worker", 2, stack).prove(text.encode())
     note(kind, proof)

@@ -30,7 +30,7 @@ def batches(header, take):
     def texts(nodes):
         return [script.index.code(node) for node in nodes]
 
-    return [texts(t.node for t in found.open), texts(found.divisors), texts(found.steps), texts(found.lengths)]
+    return [texts(t.node for t in found.open), texts(found.divisors), texts(found.steps)]
 
 
 SLICES = "xb, yb = x[i:i + size], y[i:i + size]"
@@ -40,23 +40,23 @@ DRAWN = "k = np.random.randint(0, 100, {}); xb, yb = x[k], y[k]"
 
 
 @pytest.mark.parametrize(
-    ("header", "take", "divisors", "steps", "lengths"),
+    ("header", "take", "divisors", "steps"),
     [
-        ("i in range(0, len(x), size)", SLICES, ["size"], [], ["len(x)"]),
-        ("i in range(0, len(x) - size + 1, size)", SLICES, ["size", "size"], [], []),
-        ("n, i in enumerate(range(0, 1000, size))", SLICES, ["size"], [], ["1000"]),
-        ("i in range(0, 64, 32)", "xb, yb = x[i:i + 32], y[i:i + 32]", ["32"], [], ["64"]),
-        ("i in range(len(x) // size)", NUMBERED, ["size"], [], []),
-        ("i in range(1875)", NUMBERED, [], ["1875"], []),
-        ("i in range(1, len(x) // size + 1)", SHIFTED, ["size"], [], []),
-        ("i in range(500)", DRAWN.format("size"), [], ["500"], []),
-        ("i in range(len(x) // size * 3)", DRAWN.format("(size,)"), ["size"], [], []),
+        ("i in range(0, len(x), size)", SLICES, ["size"], []),
+        ("i in range(0, len(x) - size + 1, size)", SLICES, ["size", "size"], []),
+        ("n, i in enumerate(range(0, 1000, size))", SLICES, ["size"], []),
+        ("i in range(0, 64, 32)", "xb, yb = x[i:i + 32], y[i:i + 32]", ["32"], []),
+        ("i in range(len(x) // size)", NUMBERED, ["size"], []),
+        ("i in range(1875)", NUMBERED, [], ["1875"]),
+        ("i in range(1, len(x) // size + 1)", SHIFTED, ["size"], []),
+        ("i in range(500)", DRAWN.format("size"), [], ["500"]),
+        ("i in range(len(x) // size * 3)", DRAWN.format("(size,)"), ["size"], []),
     ],
 )  # fmt: skip
-def test_sizes_steps_and_lengths(header, take, divisors, steps, lengths):
+def test_sizes_and_steps(header, take, divisors, steps):
     found = batches(header, take)
     assert len(found[0]) == (1 if "k =" in take else 2)
-    assert found[1:] == [divisors, steps, lengths]
+    assert found[1:] == [divisors, steps]
 
 
 @pytest.mark.parametrize(

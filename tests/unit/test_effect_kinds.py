@@ -8,7 +8,6 @@ import pytest
 from tfdp.migrate import outputs
 from tfdp.migrate.facts import read
 from tfdp.migrate.facts.outputs import Writers
-from tfdp.migrate.facts.rates.values import Made, RateValues
 from tfdp.migrate.outputs import EffectKind
 
 _IMPORTS = """\
@@ -71,28 +70,3 @@ def test_every_kind_is_that_of_a_function_a_method_or_a_finding() -> None:
     methods = {kind for _, kind in outputs.METHODS.values()}
     found = {EffectKind.EVENTS, EffectKind.LATEST, EffectKind.FILES, EffectKind.RUN, EffectKind.READ_RUN}
     assert {*outputs.FUNCTIONS.values(), *methods, *outputs.PATH_METHODS.values(), *found} == set(EffectKind)
-
-
-@pytest.mark.parametrize(
-    ("value", "made", "scaled"),
-    [
-        ("0.1", Made.ABSOLUTE, ["0.1"]),
-        ("opt.learning_rate", Made.RELATIVE, []),
-        ("opt.learning_rate * 0.5", Made.RELATIVE, []),
-        ("0.5 * float(opt.lr.numpy())", Made.RELATIVE, []),
-        ("1 / opt.learning_rate", Made.UNKNOWN, []),
-        ("opt.learning_rate ** 2", Made.UNKNOWN, []),
-        ("max(opt.learning_rate * 0.5, 1e-6)", Made.RELATIVE, ["1e-6"]),
-        ("opt.learning_rate - 0.01", Made.RELATIVE, ["0.01"]),
-        ("half(opt.learning_rate)", Made.RELATIVE, []),
-        ("kept", Made.RELATIVE, []),
-        ("twice", Made.UNKNOWN, []),
-    ],
-)
-def test_what_a_rate_is_made_of(value: str, made: Made, scaled: list[str]) -> None:
-    before = "import tensorflow as tf\nopt = tf.keras.optimizers.SGD(0.1)\ndef half(rate):\n    return rate / 2\n"
-    before += "kept = opt.learning_rate * 0.9\nkept *= 0.5\ntwice = opt.lr\nfor i in range(3):\n    twice = twice * 2\n"
-    script = read(f"{before}{value}\n")
-    line = cst.ensure_type(script.program.entry.module.body[-1], cst.SimpleStatementLine)
-    found = RateValues(script.origins).of(cst.ensure_type(line.body[0], cst.Expr).value)
-    assert (found.made, [script.index.code(n) for n in found.scale]) == (made, scaled)

@@ -9,7 +9,7 @@ import pytest
 
 from tfdp.migrate.facts import read
 from tfdp.migrate.facts.keras import FitData
-from tfdp.migrate.verify.reference import reference
+from tfdp.migrate.verify.reference import NoReferenceError, reference
 
 HEAD = """\
 import numpy as np
@@ -20,7 +20,9 @@ import loader
 model = keras.Sequential([keras.layers.Dense(10)])
 model.compile(optimizer=keras.optimizers.SGD(0.1), loss="mse")
 """
-SCRIPTS = sorted((Path(__file__).parents[2] / "fixtures" / "scripts").glob("fit_*/before.py"))
+SCRIPTS = [
+    Path(__file__).parents[2] / "fixtures" / "scripts" / f"fit_{name}" for name in ("folds", "split", "weighted")
+]
 
 
 def only(source: str) -> FitData:
@@ -62,18 +64,25 @@ def test_what_is_given_as_arrays_is_whole_elsewhere() -> None:
 
 
 @pytest.mark.parametrize("batch", ["per-worker", "global"])
-@pytest.mark.parametrize("path", SCRIPTS, ids=lambda p: p.parent.name)
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda p: p.name)
 def test_references_are_python(path: Path, batch: str) -> None:
-    text = reference(str(path), path.read_bytes(), 3, batch).decode()
+    text = reference(str(path), (path / "before.py").read_bytes(), 3, batch).decode()
     ast.parse(text)
     assert "tfdp.runtime" not in text
 
 
+def test_a_script_outside_the_vocabulary_has_no_reference_on_sharded_input() -> None:
+    with pytest.raises(NoReferenceError, match="`import loader` is not in the vocabulary"):
+        reference("a.py", f"{HEAD}model.fit(x, y)\n".encode(), 2, "global")
+
+
 def test_the_reference_of_arrays_takes_the_global_batch() -> None:
-    source = HEAD + "model.fit(x, y, validation_split=0.1)\nmodel.fit(x, y, 8)\n"
+    source = (
+        HEAD.replace("import loader\n", "") + "model.fit(x, y, validation_split=0.1)\nmodel.fit(x, y, batch_size=8)\n"
+    )
     first, second = reference("a.py", source.encode(), 2, "per-worker").decode().splitlines()[-2:]
     assert "batch_size=32 * 2" in first
     assert "validation_data=(tfdp_held_out(x, 0.1), tfdp_held_out(y, 0.1))" in first
-    assert second == "model.fit(tfdp_even(x), tfdp_even(y), 8 * 2)"
+    assert second == "model.fit(tfdp_even(x), tfdp_even(y), batch_size=8 * 2)"
     unchanged = reference("a.py", source.encode(), 2, "global").decode().splitlines()[-1]
-    assert unchanged == "model.fit(tfdp_even(x), tfdp_even(y), 8)"
+    assert unchanged == "model.fit(tfdp_even(x), tfdp_even(y), batch_size=8)"

@@ -7,25 +7,26 @@ from tfdp.migrate import engine
 SCRIPT = """\
 import tensorflow as tf
 
-dataset = tf.data.Dataset.from_tensor_slices(load()).batch(
+dataset = tf.data.Dataset.from_tensor_slices(tf.keras.datasets.mnist.load_data()[0]).batch(
     32
 ){data}
 model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+loss_of = tf.keras.losses.MeanSquaredError()
 {above}optimizer = tf.keras.optimizers.SGD(0.1){rate}
 for x, y in dataset:
     with tf.GradientTape() as tape:
-        loss = tf.{reduction}(tf.square(model(x) - y))
+        loss = loss_of(y, model(x)){scale}
     grads = tape.gradient(loss, model.trainable_variables){tape}
     optimizer.apply_gradients(zip(grads, model.trainable_variables))
 """
 
 
 def migrate(path: str, text: bytes) -> engine.Migration:
-    return engine.migrate(path, text, shard="input")
+    return engine.migrate(path, text)
 
 
 def source(**comments: str) -> bytes:
-    parts = {"data": "", "above": "", "rate": "", "tape": "", "reduction": "reduce_mean", **comments}
+    parts = {"data": "", "above": "", "rate": "", "tape": "", "scale": "", **comments}
     return SCRIPT.format(**parts).encode()
 
 
@@ -63,13 +64,12 @@ def test_another_code_is_not_ignored() -> None:
 
 
 def test_an_ignored_refusal_lets_the_file_be_written() -> None:
-    refused = migrate("train.py", source(reduction="reduce_max"))
-    assert [f.code for f in refused.findings] == ["TFDP090"]
-    line = source().decode().splitlines()[refused.findings[0].line - 1]
-    ignoring = source(reduction="reduce_max").replace(
-        line.encode() + b"\n", line.encode() + b"  # tfdp: ignore[TFDP090]\n"
-    )
-    assert b"DistributedGradientTape" in migrate("train.py", ignoring).after
+    timed = b"import time\n" + source(scale=" * time.time()")
+    refused = migrate("train.py", timed)
+    assert [f.code for f in refused.findings] == ["TFDP080"]
+    line = timed.splitlines()[refused.findings[0].line - 1]
+    ignoring = timed.replace(line + b"\n", line + b"  # tfdp: ignore[TFDP080]\n")
+    assert b"dp.init(shard_calls=True)" in migrate("train.py", ignoring).after
 
 
 def test_a_comment_in_a_string_is_none() -> None:

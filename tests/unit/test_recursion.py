@@ -126,42 +126,13 @@ _CIRCLES = {
 @pytest.mark.parametrize("batch", ["per-worker", "global"])
 def test_a_question_that_comes_back_to_itself_is_answered(script: str, batch: engine.Batch) -> None:
     before = sys.getrecursionlimit()
-    engine.migrate("train.py", script.encode(), batch, shard="input")
+    engine.migrate("train.py", script.encode(), batch)
     assert sys.getrecursionlimit() == before
-
-
-# The value of this worker's examples comes through calls of the function to itself, wherever it is put.
-_LOCAL = {
-    "handed down": ("def f(v, n):\n    return v if n == 0 else f(v, n - 1)", "f(loss, 3)"),
-    "in another place each time": (
-        "def f(a, b, c, n):\n    return a if n == 0 else f(b, c, 0, n - 1)",
-        "f(0, 0, loss, 3)",
-    ),
-    "one of several": (
-        "def f(a, b, n):\n    if n == 0:\n        return 0, a\n    return f(b, 0, n - 1)",
-        "f(0, loss, 3)[1]",
-    ),
-    "through two functions": (
-        "def f(v, n):\n    return 0 if n == 0 else g(n, v)\n\ndef g(n, v):\n    return v if n == 1 else f(v, n - 1)",
-        "f(loss, 3)",
-    ),
-    "added on the way back": ("def f(n):\n    return 0 if n == 0 else f(n - 1) + loss", "f(3)"),
-}
-
-
-@pytest.mark.parametrize(("function", "value"), _LOCAL.values(), ids=_LOCAL.keys())
-def test_what_a_function_makes_of_a_workers_examples_is_never_taken_for_equal(function: str, value: str) -> None:
-    script = _tape(function, after=f"if {value} > 1:\n        break")
-    migration = engine.migrate("train.py", script.encode(), shard="input")
-    averaged = b"dp.average_value(" in migration.after
-    assert migration.refused or averaged
 
 
 def test_a_function_that_calls_itself_with_equal_values_gives_equal_ones() -> None:
     function = "def half(n):\n    return 1 if n < 2 else half(n // 2) + 1"
-    migration = engine.migrate(
-        "train.py", _tape(function, after="if epoch > half(9):\n        break").encode(), shard="input"
-    )
+    migration = engine.migrate("train.py", _tape(function, after="if epoch > half(9):\n        break").encode())
     assert not migration.refused
     assert migration.changed
 
@@ -176,7 +147,7 @@ def test_a_function_that_calls_itself_with_equal_values_gives_equal_ones() -> No
     ids=["summed", "counted up"],
 )
 def test_a_number_of_files_is_rank_0s(count: str) -> None:
-    migration = engine.migrate("train.py", _tape(count, after="if n > epoch:\n        break").encode(), shard="input")
+    migration = engine.migrate("train.py", _tape(count, after="if n > epoch:\n        break").encode())
     assert not migration.refused
     assert b"if dp.agree(n > epoch):" in migration.after
 
@@ -199,7 +170,7 @@ _ROOMY = pytest.mark.skipif(nesting.DEEPEST < 1000, reason="before Python 3.11, 
 @_ROOMY
 @pytest.mark.parametrize("before", _DEEP.values(), ids=_DEEP.keys())
 def test_deep_texts_are_migrated(before: str) -> None:
-    migration = engine.migrate("train.py", _tape(before, after="print(n)").encode(), shard="input")
+    migration = engine.migrate("train.py", _tape(before, after="print(n)").encode())
     assert not migration.refused
     assert before in migration.after.decode()
 
@@ -225,7 +196,7 @@ _TOO_DEEP = {
 @pytest.mark.parametrize(("before", "line", "reason"), _TOO_DEEP.values(), ids=_TOO_DEEP.keys())
 def test_what_is_nested_too_deeply_is_named_with_its_line(before: str, line: int, reason: str) -> None:
     with pytest.raises(UnreadableSource, match=reason) as caught:
-        engine.migrate("train.py", _tape(before).encode(), shard="input")
+        engine.migrate("train.py", _tape(before).encode())
     assert caught.value.line == line
 
 
@@ -234,11 +205,11 @@ def test_a_circle_that_is_not_foreseen_names_the_function(monkeypatch: pytest.Mo
         raise RecursionError
 
     monkeypatch.setattr(engine, "make_plan", endless)
-    found = attempt("train.py", lambda: engine.migrate("train.py", _tape("n = 1\n\n" + _COUNT).encode(), shard="input"))
+    found = attempt("train.py", lambda: engine.migrate("train.py", _tape("n = 1\n\n" + _COUNT).encode()))
     assert isinstance(found, Failure)
     assert (found.line, found.column) == (9, 1)
     assert "`count`, which calls itself" in found.reason
-    found = attempt("train.py", lambda: engine.migrate("train.py", _tape("n = 1").encode(), shard="input"))
+    found = attempt("train.py", lambda: engine.migrate("train.py", _tape("n = 1").encode()))
     assert isinstance(found, Failure)
     assert "comes to no end" in found.reason
     assert found.trace
@@ -246,7 +217,5 @@ def test_a_circle_that_is_not_foreseen_names_the_function(monkeypatch: pytest.Mo
 
 def test_the_deepest_text_that_is_taken_leaves_room() -> None:
     terms = nesting.DEEPEST - 20
-    migration = engine.migrate(
-        "train.py", _tape("n = " + " + ".join(["1"] * terms), after="print(n)").encode(), shard="input"
-    )
+    migration = engine.migrate("train.py", _tape("n = " + " + ".join(["1"] * terms), after="print(n)").encode())
     assert migration.changed

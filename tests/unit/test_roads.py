@@ -10,6 +10,7 @@ import pytest
 
 from tfdp.migrate import engine
 from tfdp.migrate.command_line import contradicted
+from tfdp.migrate.facts import read
 from tfdp.migrate.inputs import Input
 from tfdp.migrate.one_file import MigrateOptions, migrate_file
 from tfdp.migrate.report import github, markdown, text
@@ -63,6 +64,7 @@ def test_else_the_calls_are_and_the_first_reason_is_kept() -> None:
         assert found.not_input.message == "`source` is not in the vocabulary of sharded input"
         assert b"dp.init(shard_calls=True)" in found.after
         assert b"scale_lr" not in found.after
+    assert {f.code for f in migrated(ALONG, shard="input").findings} == {"TFDP010"}
     twice = migrated(TWICE)  # all its words are known, but not that it trains on what it measures
     assert (twice.road, twice.refused) == ("calls", False)
     assert twice.not_input is not None
@@ -160,44 +162,64 @@ def test_a_migrated_script_is_left_on_its_road() -> None:
         assert "start again from the original script" in other.findings[0].next_step
 
 
-def test_a_part_is_migrated_on_the_first_road_unless_the_second_is_whole() -> None:
+def test_a_migrated_script_that_has_left_the_vocabulary_is_refused() -> None:
+    changed = migrated(UNDERSTOOD).after + b"import secrets\n"
+    for options in ({}, {"shard": "input"}):
+        found = engine.migrate("train.py", changed, **options)  # type: ignore[arg-type]
+        assert [(f.code, f.refusal) for f in found.findings] == [("TFDP010", True)]
+        assert "`import secrets` is not in the vocabulary" in found.findings[0].message
+        assert not found.changed
+
+
+@pytest.mark.parametrize(
+    "addition",
+    ["    epochs = 2", "    model.fit(data)", "    train()", "    dp.barrier()\nelse:\n    print(1)"],
+)
+def test_rank_0_of_a_migrated_script_does_no_more_than_to_write(addition: str) -> None:
+    script = "def train():\n    for x, y in data:\n        print(model(x))\n" + migrated(UNDERSTOOD).after.decode()
+    assert read(f"{script}if dp.rank() == 0:\n    print(1)\n    model.save('m.keras')\n").outside_vocabulary is None
+    assert read(f"{script}if dp.rank() == 0:\n{addition}\n").outside_vocabulary is not None
+
+
+def test_a_part_is_migrated_on_sharded_calls() -> None:
     assert migrated(ALONG, partial=True).road == "calls"
     found = migrated(NEITHER, partial=True)
-    assert (found.road, found.refused, b"TODO(tfdp): TFDP010" in found.after) == ("input", True, True)
+    assert (found.road, found.refused, b"TODO(tfdp): TFDP080" in found.after) == ("calls", True, True)
 
 
 PLAIN = """\
 import tensorflow as tf
 {imported}
-w = tf.Variable(tf.zeros([3, 1]))
+w = tf.Variable(tf.zeros([3]))
 optimizer = tf.keras.optimizers.SGD(0.1)
 for x in tf.data.Dataset.from_tensor_slices(tf.ones([64, 3])).batch(8):
     with tf.GradientTape() as tape:
-        loss = tf.reduce_mean(({made} @ w) ** 2)
+        loss = tf.reduce_mean(({made} * w) ** 2)
     optimizer.apply_gradients([(tape.gradient(loss, w), w)])
 """
 
 
 @pytest.mark.parametrize(
-    ("imported", "made", "road"),
+    ("imported", "made", "shared"),
     [
-        ("", "x", "input"),
-        ("import matplotlib.pyplot as plt", "x", "input"),
-        ("from models import features", "features(x)", "calls"),
-        ("from .models import features", "features(x)", "calls"),
-        ("from models import *", "features(x)", "calls"),
-        ("features = tf.keras.layers.Dense(3)", "features(x)", "calls"),
+        ("", "x", False),
+        ("import matplotlib.pyplot as plt", "x", False),
+        ("from models import features", "features(x)", True),
+        ("from .models import features", "features(x)", True),
+        ("from models import *", "features(x)", True),
+        ("features = tf.keras.layers.Dense(3)", "features(x)", True),
     ],
 )
-def test_where_no_call_could_be_shared_the_rules_decide_about_the_input(imported: str, made: str, road: str) -> None:
+def test_where_no_call_could_be_shared_that_is_said(imported: str, made: str, shared: bool) -> None:
     found = migrated(PLAIN.format(imported=imported, made=made))
-    assert (found.road, found.refused) == (road, False)
+    assert (found.road, found.refused) == ("calls", not shared)
+    assert {f.code for f in found.findings if f.refusal} == (set() if shared else {"TFDP032"})
 
 
 def test_every_rule_says_its_roads() -> None:
     by_roads = {roads: {r.code for r in RULES if r.roads == roads} for roads in (INPUT_ONLY, CALLS_ONLY, EVERY_ROAD)}
     assert by_roads[CALLS_ONLY] == {"TFDP015", "TFDP032", "TFDP054", "TFDP080"}
-    assert {"TFDP010", "TFDP030", "TFDP040", "TFDP053", "TFDP090"} <= by_roads[INPUT_ONLY]
+    assert {"TFDP010", "TFDP030", "TFDP040", "TFDP053"} <= by_roads[INPUT_ONLY]
     assert {"TFDP001", "TFDP002", "TFDP011", "TFDP020", "TFDP050", "TFDP051", "TFDP070"} <= by_roads[EVERY_ROAD]
     assert sum(map(len, by_roads.values())) == len(RULES)
 
@@ -252,7 +274,7 @@ def test_what_trains_in_a_file_beside_it_goes_by_calls(tmp_path: Path) -> None:
     trains = found(run.format("trainer.train(batches)"))
     assert (trains.road, b"dp.init(shard_calls=True)" in trains.after) == ("calls", True)
     assert trains.not_input is not None
-    assert "this trains in another file (steps.py:" in trains.not_input.message
+    assert "`from package.steps import Trainer`" in trains.not_input.message
     assert not found(run.format("")).trains
     library = engine.migrate(str(helper), helper.read_bytes())
     assert [f.code for f in library.findings] == ["TFDP001"]

@@ -26,7 +26,7 @@ model.fit(x, y, batch_size=32, callbacks=[{callback}])
 
 def migrated(imports: str, before: str = "", **given: str) -> engine.Migration:
     parts = {"rate": "0.1", "callback": "", "after": "", **given}
-    return engine.migrate("train.py", _SCRIPT.format(imports=imports, before=before, **parts).encode(), shard="input")
+    return engine.migrate("train.py", _SCRIPT.format(imports=imports, before=before, **parts).encode())
 
 
 _GUARD = "if dp.rank() == 0:  # tfdp: one worker reports\n"
@@ -95,7 +95,7 @@ def test_one_run(imports: str, given: dict[str, str], becomes: str) -> None:
     migration = migrated(imports, **given)
     assert not migration.refused, migration.findings
     assert becomes in migration.after.decode()
-    again = engine.migrate("train.py", migration.after, shard="input")
+    again = engine.migrate("train.py", migration.after)
     assert again.after == migration.after
     assert not again.findings
 

@@ -179,6 +179,12 @@ def test_fits_within_the_vocabulary(parts: dict[str, str]) -> None:
         ({"before": "seen = losses = []", "epoch": "if seen[-1] > 1: pass"}, "a decision on `seen[-1] > 1`"),
         ({"each": "try:\n        count = 1 / int(float(loss))\n    except ZeroDivisionError:\n        pass"}, "`try`"),
         ({"each": "next(iter(data))"}, "`iter(data)`"),
+        # Rows of two datasets side by side, and what is no more of a batch that stays behind.
+        ({"each": "for p, q in data:\n        step(a, q)"}, "`data`"),
+        ({"each": "for p, q in zip(data, noisy):\n        step(p, q)"}, "`zip(data, noisy)`"),
+        ({"each": "for p, q in zip(data, data):\n        pass"}, "`zip(data, data)`"),
+        ({"epoch": "step(a, b)"}, "`a`, which may be one thing or another"),
+        ({"each": "{1, 2}"}, "`{1, 2}`"),
         # What stands between the records and the step, or is changed from out of sight.
         ({"stages": ".map(lambda p, q: (p + tf.random.normal([3]), q))"}, "`tf.random.normal([3])`"),
         ({"stages": ".map(lambda p, q: (p + np.random.rand(), q))"}, "`np.random.rand()`"),
@@ -213,6 +219,9 @@ def test_loops_outside_it(parts: dict[str, str], said: str) -> None:
     ("parts", "said"),
     [
         ({"before": "def loss_of(a, b):\n    return a\n", "loss": "loss_of"}, "`model.compile("),
+        ({"loss": "'dice'"}, "`'dice'`"),
+        ({"loss": "keras.losses.tversky"}, "`keras.losses.tversky`"),
+        ({"loss": "keras.losses.Dice()"}, "`keras.losses.Dice()`"),
         ({"metrics": "[lambda a, b: a]"}, "`lambda a, b: a` as a metric"),
         ({"metrics": "['accuracy', 'AUC']"}, "`'AUC'` as a metric"),
         ({"metrics": "args.units"}, "`args.units`"),

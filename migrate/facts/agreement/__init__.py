@@ -1,7 +1,8 @@
-"""The plan by which decisions become equal on all workers: what is averaged, summed, or asked of rank 0."""
+"""The plan by which decisions become equal on all workers, and metrics those of all examples."""
 
 from __future__ import annotations
 
+from .metrics import Metrics
 from .plan import Agreement
 
-__all__ = ["Agreement"]
+__all__ = ["Agreement", "Metrics"]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 
 import libcst as cst
 
-from ..apis import METRIC_COUNTS, METRIC_OF_VALUES, METRIC_RATIOS
+from ..apis import METRIC_COUNTS, METRIC_RATIOS
 from ..data import Datasets
 from ..program import ITER, Origins, method, receiver, within_itself
 from ..training import Loops, TrainingLoop
@@ -44,12 +44,9 @@ class Metrics:
         loops: tuple[TrainingLoop, ...],
         finder: Loops,
         sharded: Collection[cst.CSTNode],
-        *,
-        adds_up: Callable[[cst.BaseExpression], bool],
     ) -> None:
-        """adds_up: whether a value is one for each example, or a mean or sum of such."""
         self._origins, self._datasets, self._finder, self._sharded = origins, datasets, finder, sharded
-        self._index, self._loops, self._adds_up = origins.index, {loop.loop for loop in loops}, adds_up
+        self._index, self._loops = origins.index, {loop.loop for loop in loops}
 
     @within_itself(None)
     def result(self, call: cst.Call) -> Result | None:
@@ -62,12 +59,7 @@ class Metrics:
         which = seen.pop() if len(seen) == 1 else Seen.BOTH if seen else Seen.WHOLE
         names = {self._class(m) for m in made}
         exact = names <= METRIC_RATIOS or (names <= METRIC_RATIOS | METRIC_COUNTS and which is Seen.SHARDED)
-        exact = exact and (names.isdisjoint(METRIC_OF_VALUES) or all(map(self._is_exact, updates)))
         return Result(call, which, exact and which is not Seen.WHOLE and not self.in_graph(call))
-
-    def _is_exact(self, update: cst.Call) -> bool:
-        """Whether the mean of all workers' values is that of the values that one process has: a median is not."""
-        return all(self._adds_up(a.value) for a in update.args[:1])
 
     def in_graph(self, node: cst.CSTNode) -> bool:
         """Whether the node is in a function that TensorFlow compiles, itself or where it is called."""

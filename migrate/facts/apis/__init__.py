@@ -6,7 +6,6 @@ from .draws import *
 from .functions import *
 from .keras import *
 from .lengths import *
-from .losses import *
 from .machines import *
 from .methods import *
 from .metrics import *

@@ -22,10 +22,6 @@ NO_DATASETS = re.compile(r"(builtins|tensorflow|keras|numpy|tfdp|tqdm|os|pathlib
 TAKES_NO_RECORDS = frozenset({"builtins.len", "builtins.print", "builtins.iter", "builtins.type"})
 """Functions that take no records of a dataset by themselves."""
 
-DRAWS_IN_MAP = re.compile(
-    r"tensorflow\.(random\.|image\.(random_|stateless_random))|keras\.(layers\.(\w+\.)*Random|random\.)"
-)
-"""Change records at random."""
 
 SEED_PLACES = {
     "shuffle": ("seed", 1),
@@ -34,6 +30,3 @@ SEED_PLACES = {
     "make_csv_dataset": ("shuffle_seed", None),
 }
 """Shuffle, and take their seed by this keyword and at this position."""
-
-COUNTED_STAGES = frozenset({"batch", "padded_batch", "repeat", "skip", "take", "window"})
-"""Stages that are given a number of records."""

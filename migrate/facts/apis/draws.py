@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 DRAW_SIZES = {
     **dict.fromkeys(("random", "random_sample", "standard_normal"), 0),
     **dict.fromkeys(("choice", "exponential"), 1),
@@ -22,6 +20,3 @@ DEFINES_FLAG = tuple(f"absl.flags.DEFINE_{kind}" for kind in ("integer", "float"
 
 SEED_KEYWORDS = ("seed", "entropy", "a", "x", "random_state")
 """Under which a seed is given, where it is the first argument or given by keyword."""
-
-DRAWS_BY_SEED = re.compile(r"(tensorflow|keras)\.random\.(?!set_seed|Generator|experimental|stateless_)")
-"""Draw from TensorFlow's one generator, by its global seed."""

@@ -109,8 +109,6 @@ LISTS = re.compile(r"builtins\.(open|range|str)$")
 OF_LISTS = re.compile(r"builtins\.(enumerate|filter|list|map|reversed|set|sorted|tuple|zip)$|tqdm\.")
 """The elements of the lists that they are given."""
 
-FRAMEWORKS = ("tensorflow.", "keras.", "numpy.", "math.", "builtins.")
-"""Libraries that compute by what they are given alone."""
 
 HOLDS_GIVEN = re.compile(
     r"(collections|contextlib|copy|dataclasses|functools|itertools|operator|queue|threading|types|weakref)\."

@@ -17,8 +17,6 @@ EXAMPLES = ("x", "y", "sample_weight")
 FITS = ("fit", "fit_generator")
 """Methods that train a model on all its data."""
 
-INPUTS = frozenset({"keras.Input", "keras.layers.Input", "keras.layers.InputLayer"})
-"""What stands for the examples that a model is given."""
 
 CALLBACKS = "keras.callbacks."
 """How the names of callbacks begin."""
@@ -32,14 +30,10 @@ OF_FUNCTIONS = "keras.callbacks.LambdaCallback"
 EACH_STEP = re.compile(r"on_(train_)?batch_(begin|end)$")
 """Methods of callbacks that are called at each step."""
 
-EACH_EPOCH = re.compile(r"on_(epoch|train)_(begin|end)$")
-"""Those that are called at each epoch or once, with logs that are averaged over the workers."""
 
 RATES = frozenset({"learning_rate", "lr", "_learning_rate", "_lr"})
 """Attributes of optimizers that are their learning rate."""
 
-ENDS_FIT = "stop_training"
-"""The attribute of models that ends fit."""
 
 BESIDE_TRAINING = frozenset({"callbacks", "verbose", "validation_data", "initial_epoch"})
 """Arguments of `fit` that are shown, written, or brought into step."""

@@ -44,8 +44,6 @@ KERAS_COMPUTES = (*COMPUTES_EXAMPLES, ".Regularizer", "Cell")
 OF_CALLS = frozenset({"self", "training", "mask"})
 """Parameters of these methods that hold no examples."""
 
-KERAS_LOSS = frozenset({"compiled_loss", "compute_loss"})
-"""Keras' own loss, in a training step of a model."""
 
 CHANGES_OBJECT = (
     PUTS_IN
@@ -71,8 +69,6 @@ LISTS_ELEMENTS = frozenset(
 )
 """Give what a list, a table, a folder or a file holds."""
 
-KEEPS_FUNCTION = frozenset({"register_keras_serializable", "staticmethod", "classmethod", "do_not_convert"})
-"""Decorators that give back what they are given."""
 
 TAKES_OUT = frozenset(
     {

@@ -16,6 +16,3 @@ METRIC_RATIOS = frozenset(
 
 METRIC_COUNTS = frozenset("Sum TruePositives TrueNegatives FalsePositives FalseNegatives R2Score".split())  # noqa: SIM905
 """A sum over examples, which the result is not divided by the number of."""
-
-METRIC_OF_VALUES = frozenset({"Mean", "MeanTensor", "Sum"})
-"""Of the values that they are given, whatever these are."""

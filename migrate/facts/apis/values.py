@@ -56,11 +56,6 @@ CONTEXT_MAKERS = frozenset({"contextlib.contextmanager", "contextlib.asynccontex
 ENTERS_CONTEXT = frozenset({"enter_context", "push"})
 """Methods of an ExitStack: they enter what they are given, or ask it about an exception."""
 
-GIVES_NUMBERS = re.compile(
-    r"builtins\.(int|float|len|round|abs|sum|ord|bool|divmod)$|math\.|random\.(rand|uniform|gauss|random)"
-    r"|numpy\.(int|uint|float|arange|linspace|zeros|ones|argsort|argmax|argmin|flatnonzero|nonzero|random\.(?!choice))"
-)
-"""Give numbers, or arrays of them."""
 
 HASHES = "builtins.hash"
 """Of a text another number in each process."""
@@ -68,13 +63,6 @@ HASHES = "builtins.hash"
 MAKES_SET = frozenset({"builtins.set", "builtins.frozenset"})
 """Have their elements in the order of their hashes."""
 
-SETTLES_ORDER = frozenset(
-    {
-        *(f"builtins.{name}" for name in ("sorted", "len", "min", "max", "sum", "any", "all", "bool")),
-        *("numpy.unique", "numpy.sort", "collections.Counter"),
-    }
-)
-"""Give the same, whatever the order of what they are given."""
 
 TAKES_FUNCTION = re.compile(r"(builtins|functools|itertools|numpy|heapq|random|collections)\.")
 """Compute by the functions that they are given."""

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from .array_batches import ArrayBatches
 from .sharding import ShardPlan, shard_plan
-from .sizes import BatchSizes, is_part
+from .sizes import BatchSizes
 
-__all__ = ["ArrayBatches", "BatchSizes", "ShardPlan", "is_part", "shard_plan"]
+__all__ = ["ArrayBatches", "BatchSizes", "ShardPlan", "shard_plan"]

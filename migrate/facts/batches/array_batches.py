@@ -1,4 +1,4 @@
-"""What has to follow where a script takes its batches out of arrays: sizes, numbers of steps, lengths."""
+"""What has to follow where a script takes its batches out of arrays: sizes, numbers of steps."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from functools import cached_property
 
 import libcst as cst
 
-from ..apis import DRAWN
 from ..data import Take
-from ..program import Arithmetic, Definition, Origins, Polynomial, Problem, nodes, parts, reaching, within
+from ..program import Arithmetic, Definition, Origins, Polynomial, Problem, nodes, reaching, within
 from ..training import TrainingLoop
 
 
@@ -51,9 +50,7 @@ class ArrayBatches:
             size = self.origins.bind(call, function).get(take.size.name)
             if size is None or not any(a.value is size for a in call.args) or (generates and not self._consumed(call)):
                 return []
-            lifted.append(
-                replace(take, node=call, sizes=(size,), header=(), steps=(), lengths=(), array=None, each=generates)
-            )
+            lifted.append(replace(take, node=call, sizes=(size,), header=(), steps=(), array=None))
         return lifted
 
     def _consumed(self, call: cst.Call) -> bool:
@@ -87,11 +84,6 @@ class ArrayBatches:
         """The places, within the batches, that say how many rows they have."""
         return tuple(dict.fromkeys(n for t in self.open for n in t.sizes))
 
-    @property
-    def last_sizes(self) -> tuple[cst.BaseExpression, ...]:
-        """Of each batch, one of them."""
-        return tuple(dict.fromkeys(t.sizes[-1] for t in self.open if t.sizes))
-
     @cached_property
     def divisors(self) -> tuple[cst.BaseExpression, ...]:
         """The places in loops' ranges that are the batch size."""
@@ -102,21 +94,6 @@ class ArrayBatches:
     def steps(self) -> tuple[cst.BaseExpression, ...]:
         """Numbers of steps that the batch size has no part in."""
         return tuple(dict.fromkeys([*(n for t in self.open for n in t.steps), *self._drawn[0]]))
-
-    @cached_property
-    def lengths(self) -> tuple[cst.BaseExpression, ...]:
-        """Numbers of records up to which loops run."""
-        return tuple(dict.fromkeys(n for t in self.open for n in t.lengths))
-
-    @property
-    def counting(self) -> frozenset[cst.CSTNode]:
-        """All that says which rows a batch has: of it, the batch size is the one of all workers."""
-        return frozenset(n for each in (*self.sizes, *self.divisors, *self.steps, *self.lengths) for n in nodes(each))
-
-    @property
-    def arrays(self) -> tuple[cst.BaseExpression, ...]:
-        """What batches are taken from."""
-        return tuple(dict.fromkeys(a for loop in self.loops for a in loop.arrays))
 
     # --- draws --------------------------------------------------------------------------------------------------------
 
@@ -159,8 +136,8 @@ class ArrayBatches:
     # --- problems -----------------------------------------------------------------------------------------------------
 
     def problems(self, batch: str) -> list[Problem]:
-        """What keeps the batches from being sharded."""
-        found = [*self._shared(), *self._without_training(), *self._drawn_by_rank()]
+        """What keeps the batches from being larger ones."""
+        found = [*self._shared(), *self._without_training()]
         next_step = "take batches of whole examples, whose first axis is the batch's all the way to the model"
         for node in dict.fromkeys(n for loop in self.loops for n in loop.turned if self.open):
             reason = "here the rows taken out of an array become something else than the examples of a batch"
@@ -191,13 +168,3 @@ class ArrayBatches:
                 bound = (d for name in names for d in reaching(index, name))
                 if any(d.kind == "param" and d.scope is function for d in bound):
                     yield Problem("TFDP010", choice, reason, next_step)
-
-    def _drawn_by_rank(self) -> Iterable[Problem]:
-        """Draws of TensorFlow while training differ by rank: they must not choose the rows."""
-        reason = "TensorFlow draws here which examples come next, and its draws differ by worker"
-        next_step = "draw permutations and indices with NumPy, whose generator all workers share"
-        for loop in self.loops:
-            made = [n for take in loop.takes if not take.sharded for n in (take.node, *loop.arrays)]
-            drawn = [n for m in made for n in parts(self.origins, m) if DRAWN.match(self.origins.called(n))]
-            inside = [n for n in drawn if {loop.loop, *loop.outer}.intersection(self.origins.index.ancestors(n))]
-            yield from (Problem("TFDP012", node, reason, next_step) for node in inside)

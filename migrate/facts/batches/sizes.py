@@ -69,11 +69,6 @@ class BatchSizes:
         in_place = node in self.given  # `.batch(32)`: a number of its own, that nothing else reads
         return self._key(Origin(node)) in self._keys and not in_place
 
-    def stands(self, node: cst.CSTNode) -> bool:
-        """Whether the expression certainly is the size."""
-        found = self.keys(node)
-        return bool(found) and found <= self._keys
-
     def may_stand(self, node: cst.CSTNode) -> bool:
         """Whether the expression is the size on some ways through the file."""
         return bool(self.keys(node) & self._keys)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from .bounds import StepBound, StepBounds, Uncounted, divided
 from .counts import WHOLE, PerStep, StepCount, StepCounts
-from .fit_calls import around, run_by_keras, shown, steps_of, uncertain
-from .means import DecidedMeans, StepMeans
+from .fit_calls import around, shown, steps_of, uncertain
+from .means import StepMeans
 from .schedules import OwnSchedule, Schedules
 
 __all__ = [
     "WHOLE",
-    "DecidedMeans",
     "OwnSchedule",
     "PerStep",
     "Schedules",
@@ -22,7 +21,6 @@ __all__ = [
     "Uncounted",
     "around",
     "divided",
-    "run_by_keras",
     "shown",
     "steps_of",
     "uncertain",

@@ -79,10 +79,10 @@ class StepCounts:
         whether there are training loops besides."""
         self._origins, self._datasets = origins, datasets
         self._arrays = Arrays(origins, datasets)
-        self._sharded = {d.node: d.batches for d in shard_points}
+        self._sharded = {d.node for d in shard_points}
         fitted = tuple(fitted)
         # Where all data are sharded as fit is given them, nothing else in the file knows of the workers.
-        self._all_at_fit = bool(fitted) and set(self._sharded) <= {f.data for f in fitted} and not looped
+        self._all_at_fit = bool(fitted) and self._sharded <= {f.data for f in fitted} and not looped
         given = [v for f in fitted for v in (*(value for _, value in f.arrays), f.batches) if v is not None]
         self._whole = {o.node for value in given for o in origins.of(value)}
 
@@ -114,7 +114,7 @@ class StepCounts:
         calls = (n for n in parts(self._origins, node) if isinstance(n, cst.Call))
         sized = (data for call in calls if (data := self._sized(call)) is not None)
         chains = (chain for data in sized for chain in self._datasets.chains(data))
-        return any(self._sharded.keys() & set(c.nodes) and not self._shards_batches(c) for c in chains)
+        return any(self._sharded & set(c.nodes) and not self._shards_batches(c) for c in chains)
 
     def _sized(self, call: cst.Call) -> cst.BaseExpression | None:
         """`data` of `len(data)`, `data.cardinality()`, `tf.data.experimental.cardinality(data)`."""
@@ -210,26 +210,16 @@ class StepCounts:
         """A dataset's length follows the workers where its batches hold sharded records; an array's never does."""
         chains = self._datasets.chains(node)
         if chains:
-            return Extent.SHARE if all(self._shards_batches(c) for c in chains) else self._unsharded(chains)
+            return Extent.SHARE if all(self._shards_batches(c) for c in chains) else Extent.UNKNOWN
         fitted = {o.node for o in self._origins.of(node)}
         whole = self._arrays.is_array(node) or (bool(fitted) and fitted <= self._whole)
         whole = whole and self._arrays.independent(node)
         return Extent.WHOLE if whole else Extent.UNKNOWN
 
-    def _unsharded(self, chains: tuple[Chain, ...]) -> Extent:
-        """A dataset that `fit` is given, and that is sharded there only."""
-        fitted = any(self._sharded.values()) and not any(self._places(c) for c in chains)
-        return Extent.WHOLE if fitted else Extent.UNKNOWN
-
-    def _places(self, chain: Chain) -> list[tuple[int, bool]]:
-        return [(i, self._sharded[n]) for i, link in enumerate(chain.links) for n in link.nodes if n in self._sharded]
-
     def _shards_batches(self, chain: Chain) -> bool:
-        places = self._places(chain)
-        if len(places) != 1:
-            return False
-        place, of_batches = places[0]
-        return of_batches or any(link.call in chain.batches for link in chain.links[place:])
+        """Whether a dataset is sharded before it is batched."""
+        places = [i for i, link in enumerate(chain.links) for n in link.nodes if n in self._sharded]
+        return len(places) == 1 and any(link.call in chain.batches for link in chain.links[places[0] :])
 
     # --- attributes ---------------------------------------------------------------------------------------------------
 

@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterable
 import libcst as cst
 
 from ...catalogue import Kind
-from ..apis import FITS, KERAS_COMPUTES, RANKS
-from ..data import ShardPoint, drops_remainder
+from ..apis import FITS, RANKS
+from ..data import drops_remainder
 from ..keras import Fit, FitData
-from ..program import Origins, Problem, argument, backward, is_off, leading, method, nodes, number, receiver
+from ..program import Origins, Problem, argument, is_off, leading, method, nodes, number, receiver
 from .counts import StepCount, StepCounts
 
 # --- steps ------------------------------------------------------------------------------------------------------------
 
 
-def steps_of(fit: FitData, shard_points: Iterable[ShardPoint], counts: StepCounts) -> StepCount | Problem | None:
+def steps_of(fit: FitData, counts: StepCounts) -> StepCount | Problem | None:
     """`steps_per_epoch`, where it is to be divided; rounded down where the data end by themselves."""
     call = fit.fit.call
     found = counts.count(call, "steps_per_epoch", 12, "fit()")
@@ -25,9 +25,7 @@ def steps_of(fit: FitData, shard_points: Iterable[ShardPoint], counts: StepCount
     given = found.value
     if fit.arrays:
         return _unneeded(given, "the arrays' own length")
-    own = {n for chain in fit.chains for n in chain.nodes} | {fit.data}
-    by_batches = fit.batches is not None or any(d.batches for d in shard_points if d.node in own)
-    if by_batches or not fit.chains:
+    if fit.batches is not None or not fit.chains:
         return StepCount(call, found.keyword, found.position, given, down=True)
     endless = [chain.endless or any(link.stage == "repeat" for link in chain.links) for chain in fit.chains]
     if all(endless):
@@ -51,17 +49,6 @@ def uncertain(fits: Iterable[FitData], certain: Callable[[cst.CSTNode], bool]) -
     reason = "whether this model is fitted depends on something that may differ by worker"
     next_step = "fit it on every worker, or decide by something that all workers share, or by dp.agree(…)"
     return [Problem("TFDP031", f.fit.call, reason, next_step) for f in fits if not certain(f.fit.call)]
-
-
-def run_by_keras(origins: Origins, fits: Iterable[Fit]) -> frozenset[cst.CSTNode]:
-    """What makes the fitted models, and all that the file's own layers, models and losses are made of."""
-    fits = tuple(fits)
-    if not fits:
-        return frozenset()
-    losses = [a.value for f in fits for c in f.compiles for a in c.call.args]
-    bases = ((c, origins.names.api(b.value) or "") for c in origins.index.classes for b in c.bases)
-    own = [c for c, base in bases if base.startswith("keras.") and base.endswith(KERAS_COMPUTES)]
-    return backward(origins, [*(f.model for f in fits), *losses]) | {n for c in own for n in nodes(c.body)}
 
 
 # --- calls that show their progress -----------------------------------------------------------------------------------

@@ -5,11 +5,11 @@ from __future__ import annotations
 from .arrays import Arrays
 from .chains import Chain, draws, drops_remainder
 from .datasets import Datasets
-from .drawing import Draw, numpy_draw
+from .drawing import Draw
 from .misses import Sought
 from .next_batches import NextBatch, NextBatches, endless
-from .seeding import draws_in, seeds
-from .shard_points import ShardPoint, find_batch_shard_point, find_shard_point, of_lengths, of_padded
+from .seeding import seeds
+from .shard_points import ShardPoint, find_shard_point
 from .sharing import Sharing, Switches
 from .shuffles import seed_place, shuffles_of
 from .take import Missed, StepRows, Sureness, Take
@@ -32,14 +32,9 @@ __all__ = [
     "Take",
     "Takes",
     "draws",
-    "draws_in",
     "drops_remainder",
     "endless",
-    "find_batch_shard_point",
     "find_shard_point",
-    "numpy_draw",
-    "of_lengths",
-    "of_padded",
     "seed_place",
     "seeds",
     "shuffles_of",

@@ -83,12 +83,6 @@ class Chain:
         last = max((i for i, link in enumerate(self.links) if link.stage in BATCHING), default=len(self.links))
         return [(link, i >= last) for i, link in enumerate(self.links[1:], 1)]
 
-    @property
-    def mapped_over_batches(self) -> list[cst.BaseExpression]:
-        """What `.map(…)` is given after the batches are made."""
-        maps = [link.call for link, of_batches in self.stages if of_batches and link.stage == "map"]
-        return [call.args[0].value for call in maps if call.args]
-
 
 def drops_remainder(batching: cst.Call) -> bool:
     """Whether every batch of a call that makes them certainly has its full size."""

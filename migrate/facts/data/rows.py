@@ -112,7 +112,7 @@ class Rows:
         inside = self._divisors(args[1], take, way, (cst.Subtract, cst.Modulo, cst.FloorDivide, cst.Multiply))
         if inside is None or not step:
             return Unknown(args[1 if step else 2], _USED_OTHERWISE if step else _STEP)
-        return replace(take, header=(*step, *inside), lengths=() if inside else (args[1],))
+        return replace(take, header=(*step, *inside))
 
     def _by_number(self, take: Take, args: list[cst.BaseExpression], way: Way) -> Take | Unknown:
         stop = args[-1]

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import libcst as cst
 
 from ...catalogue import BATCHING, STAGES
-from ..program import Problem, argument, last_name
+from ..program import Problem, argument
 from .chains import Chain, Link, draws, drops_remainder
 
 IsNumber: TypeAlias = Callable[[cst.BaseExpression], bool]
@@ -19,16 +19,13 @@ IsNumber: TypeAlias = Callable[[cst.BaseExpression], bool]
 class ShardPoint:
     """Where the records of one chain are sharded over the ranks, and the shuffles that all ranks must then draw alike.
 
-    Those before sharding, for which there is an order check, and those of batches after it. With `batches` whole
-    batches are sharded there, and not records; with `rows` too the rows of each, which is one of all ranks.
+    Those before sharding, for which there is an order check, and those of batches after it.
     """
 
     node: cst.BaseExpression
     position: int
     shuffles: tuple[cst.Call, ...]
     order_check: bool
-    batches: bool = False
-    rows: bool = False
 
 
 def find_shard_point(chain: Chain, shared: frozenset[cst.BaseExpression], is_number: IsNumber) -> ShardPoint | Problem:
@@ -67,24 +64,10 @@ def find_shard_point(chain: Chain, shared: frozenset[cst.BaseExpression], is_num
     if not batched:
         reason = "the training dataset is never batched in this file, and tfdp shards records, not batches"
         return Problem("TFDP010", chain.source, reason, "make it of single records, and add .batch(…) to the dataset")
-    if (padded := padded_to_longest(chain, is_number)) is None:
+    if (padded := _padded_to_longest(chain, is_number)) is None:
         return _place(chain, position, shared)
-    return _shard_point_of_rows(chain, shared) if padded is chain.batches[-1] else of_padded(padded)
-
-
-def find_batch_shard_point(chain: Chain, shared: frozenset[cst.BaseExpression]) -> ShardPoint | Problem:
-    """Where the batches are sharded that a chain's source gives: by the same rules, with batches for records."""
-    if (unknown := _of_several(chain)) is not None:
-        return unknown
-    position = _after_repeats(chain)
-    for i, link in enumerate(chain.links[1:], 1):
-        facts = STAGES.get(link.stage or "")
-        if facts is None or link.stage in {"shard", "unbatch", "window"} or link.stage in BATCHING:
-            reason = f"batches cannot be sharded safely before .{link.stage}()"
-            return Problem("TFDP010", link.call, reason, "shard the batches where they are used")
-        position = i if facts.counts else position
-    found = _place(chain, position, shared)
-    return replace(found, order_check=True, batches=True) if isinstance(found, ShardPoint) else found
+    reason = "this pads each batch to its longest record, and the longest differs by worker"
+    return Problem("TFDP010", padded, reason, "give padded_shapes= with the lengths written out")
 
 
 def _of_several(chain: Chain) -> Problem | None:
@@ -98,47 +81,10 @@ def _after_repeats(chain: Chain) -> int:
     return next((i for i, link in enumerate(chain.links[1:]) if link.stage != "repeat"), len(chain.links) - 1)
 
 
-def padded_to_longest(chain: Chain, is_number: IsNumber) -> cst.Call | None:
+def _padded_to_longest(chain: Chain, is_number: IsNumber) -> cst.Call | None:
     """The first call that pads batches of the chain to a length that only their records tell."""
     shapes = ((c, argument(c, "padded_shapes", 1)) for c in chain.calls("padded_batch"))
     return next((c for c, given in shapes if given is None or not _is_fixed(given.value, is_number)), None)
-
-
-def of_padded(padded: cst.Call) -> Problem:
-    """Why the batches of a call that pads them cannot be sharded."""
-    reason = "this pads each batch to its longest record, and the longest differs by worker"
-    return Problem("TFDP010", padded, reason, "give padded_shapes= with the lengths written out")
-
-
-def of_lengths(chain: Chain, is_number: IsNumber) -> Problem | None:
-    """What gives batches of many lengths, where they are sharded whole."""
-    by_length = (link.call for link in chain.links if _sorts_by_length(link))
-    made = padded_to_longest(chain, is_number) or next(by_length, None)
-    if made is None:
-        return None
-    reason = "these batches have lengths of their own: those of the workers together are no batch of one process"
-    return Problem("TFDP010", made, reason, "use --batch global, where each worker takes its rows of every batch")
-
-
-def _sorts_by_length(link: Link) -> bool:
-    """`.bucket_by_sequence_length(…)`, also as what `.apply` is given."""
-    given = link.call.args[0].value if link.stage == "apply" and link.call.args else None
-    applied = last_name(given.func) if isinstance(given, cst.Call) else None
-    return "bucket_by_sequence_length" in {link.stage, applied}
-
-
-def _shard_point_of_rows(chain: Chain, shared: frozenset[cst.BaseExpression]) -> ShardPoint | Problem:
-    """Every rank makes the same batches, of all ranks' records: each is as long as in one process."""
-    (made,) = chain.batches
-    if any(arg.star for arg in made.args):
-        return of_padded(made)
-    padded = next(i for i, link in enumerate(chain.links) if link.call is made)
-    # As late as it can be: what reads ahead must not wait for ranks that have stopped reading.
-    last = len(chain.links) - (2 if chain.links[-1].stage == "enumerate" else 1)
-    if last < padded or any(link.stage == "enumerate" for link in chain.links[padded : last + 1]):
-        return of_padded(made)  # numbers of batches have no rows
-    found = _read_outside(chain.links[padded:], shared) or _place(chain, last, shared)
-    return replace(found, order_check=True, batches=True, rows=True) if isinstance(found, ShardPoint) else found
 
 
 def _place(chain: Chain, position: int, shared: frozenset[cst.BaseExpression]) -> ShardPoint | Problem:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from ..apis import DRAWS_IN_MAP, SHARDS_DATASET, TAKES_NO_RECORDS
-from ..program import Definition, Origins, Problem, closure, parts, reaching, uses, within_itself
+from ..apis import SHARDS_DATASET, TAKES_NO_RECORDS
+from ..program import Definition, Origins, closure, reaching, uses, within_itself
 from .chains import Chain
 
 
@@ -48,34 +48,10 @@ class Sharing:
                     shared.update(link.nodes[: i + 1])
         return frozenset(shared)
 
-    def measured(self, chain: Chain, node: cst.BaseExpression) -> bool:
-        """Whether the length is asked of a dataset of the chain from an expression on."""
-        later = chain.nodes[chain.nodes.index(node) :]
-        return any(self._asks_length(use) for each in later for use in (*self._uses_of(each), each))
-
-    def drawn_before(self, chains: Iterable[Chain]) -> Problem | None:
-        """Where a dataset is sharded at its end, TensorFlow must draw nothing on the way: its draws differ by rank."""
-        stages = [call for c in chains for call in c.calls("map", "flat_map", "interleave") if call.args]
-        for call in stages:
-            function = self._origins.function(call.args[0].value)
-            inside = parts(self._origins, function.body if function is not None else call.args[0].value)
-            if any(DRAWS_IN_MAP.match(self._origins.names.api(n) or "") for n in inside):
-                reason = "a random transformation runs before sharding, so workers would see different data"
-                next_step = "make a second dataset, without the random changes, for the other uses of this one"
-                return Problem("TFDP010", call, reason, next_step)
-        return None
-
     def is_number(self, node: cst.BaseExpression) -> bool:
         """Whether an expression certainly is a whole number that is written out."""
         found = self._origins.of(node)
         return bool(found) and all(isinstance(o.node, cst.Integer) and not o.path for o in found)
-
-    def _asks_length(self, use: cst.BaseExpression) -> bool:
-        parent = self._index.parents[use]
-        if isinstance(parent, cst.Attribute):
-            return parent.value is use and parent.attr.value in {"cardinality", "__len__"}
-        asks = self._origins.called(self._index.parents[parent]) if isinstance(parent, cst.Arg) else ""
-        return asks in {"builtins.len", "tensorflow.data.experimental.cardinality"}
 
     def _uses_of(self, node: cst.BaseExpression) -> list[cst.BaseExpression]:
         """Names and attributes that read the dataset that an expression is assigned to."""

@@ -17,10 +17,9 @@ class Take:
     """An expression that takes a batch.
 
     node: whose rows are sharded. size: what says how many rows, where that is one thing; sizes: the places that say
-    it within the batch; header: those in its loop's range. steps: a number of steps, in which the size has no part;
-    lengths: numbers of records up to which the loop runs. loops: the loops around it, from the innermost outwards,
-    through the calls on the way. counted: a counter chooses the rows, else a draw. array: what it is taken from. each:
-    the node gives one batch after the other.
+    it within the batch; header: those in its loop's range. steps: a number of steps, in which the size has no part.
+    loops: the loops around it, from the innermost outwards, through the calls on the way. counted: a counter chooses
+    the rows, else a draw. array: what it is taken from.
     """
 
     node: cst.BaseExpression
@@ -29,11 +28,9 @@ class Take:
     sizes: tuple[cst.BaseExpression, ...] = ()
     header: tuple[cst.BaseExpression, ...] = ()
     steps: tuple[cst.BaseExpression, ...] = ()
-    lengths: tuple[cst.BaseExpression, ...] = ()
     counted: bool = False
     sharded: bool = False
     array: cst.BaseExpression | None = None
-    each: bool = False
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import libcst as cst
 from ..apis import CALLED, PARTIAL
 from ..program import Origins, Problem, literal_key, namespace
 
-_NEXT = "define it where it is used, or write `# tfdp: ignore[TFDP090]` here if it trains the same model on any worker"
+_NEXT = "define it where it is used, or write `# tfdp: ignore[TFDP080]` here if it trains the same model on any worker"
 _FRAMEWORKS = ("tensorflow.", "keras.", "numpy.", "scipy.", "tensorflow_probability.", "tfdp.")
 _CALLING = ("keras.", "tensorflow.Module", "tensorflow.function", "tensorflow_hub.")
 """What makes models, layers, losses and optimizers."""
@@ -23,13 +23,13 @@ _MODULES = frozenset({"builtins.globals", "builtins.locals", "builtins.vars"})
 def patched(origins: Origins) -> list[Problem]:
     """Stores by which a function, a method or a class is no longer what its definition says."""
     found = [
-        Problem("TFDP090", target.value, reason, _NEXT)
+        Problem("TFDP080", target.value, reason, _NEXT)
         for stores in origins.index.attribute_stores.values()
         for target, value, _ in stores
         if (reason := _replaced(origins, target, value)) is not None
     ]
     loose = (
-        Problem("TFDP090", target.value, f"this replaces attributes of {api}, and tfdp cannot tell which", _NEXT)
+        Problem("TFDP080", target.value, f"this replaces attributes of {api}, and tfdp cannot tell which", _NEXT)
         for target, value, _ in origins.index.loose_stores
         if (api := _of_framework(origins, target.value)) is not None
     )
@@ -92,13 +92,13 @@ def _namespaces(origins: Origins) -> Iterator[Problem]:
         if origins.called(target.value) in _MODULES and namespace(target.value) is None:
             name = literal_key(target)
             if name is None or name in origins.index.taken:
-                yield Problem("TFDP090", target, reason, _NEXT)
+                yield Problem("TFDP080", target, reason, _NEXT)
     for call in origins.index.calls:
         api = origins.called(call)
         changed = isinstance(call.func, cst.Attribute) and origins.called(call.func.value) in _MODULES
         of_file = changed and namespace(cst.ensure_type(call.func, cst.Attribute).value) is None
         if api == "builtins.exec" or api.startswith("unittest.mock.patch") or (of_file and _changes(call)):
-            yield Problem("TFDP090", call, reason, _NEXT)
+            yield Problem("TFDP080", call, reason, _NEXT)
 
 
 def _changes(call: cst.Call) -> bool:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from ..apis import POSITIONS
 from .averaged import Given
-from .averaging import FittedOptimizer, KerasAveraging
+from .averaging import KerasAveraging
 from .fit_data import FitData, batch_size_of, given_to, has_callbacks, held_out_by
 from .fits import Compile, Fit
 from .fitted import Fitted
-from .hooks import Hooks, callback_functions, is_fitted_model, methods_below
+from .hooks import Hooks, callback_functions, is_fitted_model
 from .named_optimizers import is_name, unmade_optimizer
 from .stepping import KerasStepping
 from .xla import Xla
@@ -19,7 +19,6 @@ __all__ = [
     "Fit",
     "FitData",
     "Fitted",
-    "FittedOptimizer",
     "Given",
     "Hooks",
     "KerasAveraging",
@@ -32,6 +31,5 @@ __all__ = [
     "held_out_by",
     "is_fitted_model",
     "is_name",
-    "methods_below",
     "unmade_optimizer",
 ]

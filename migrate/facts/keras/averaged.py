@@ -142,7 +142,10 @@ class Optimizers:
     def _made(self, origin: Origin) -> Given | None:
         call = origin.node if isinstance(origin.node, cst.Call) and not origin.path else None
         optimizer = call is not None and self._origins.kind(call.func) is Kind.OPTIMIZER
-        return Given(call, None, None, call) if optimizer else None
+        if call is None or not optimizer:
+            return None
+        parents = self._origins.index.parents
+        return Given(call, None, None, call, done=is_averaged(self._origins, parents[parents[call]]))
 
     def _unknown(self, value: cst.CSTNode) -> Problem:
         next_step = "make the optimizer in this file, so that it can be averaged"

@@ -9,11 +9,7 @@ import libcst as cst
 
 from ..apis import (
     CALLBACKS,
-    CALLED,
-    COMPUTES_EXAMPLES,
-    EACH_EPOCH,
     EACH_STEP,
-    OF_CALLS,
     OF_FUNCTIONS,
     SCHEDULER,
 )
@@ -25,23 +21,6 @@ class Hooks:
 
     def __init__(self, origins: Origins) -> None:
         self._origins = origins
-
-    def shared(self) -> frozenset[cst.Param]:
-        """Parameters that are the same on all ranks: the epoch, its averaged logs, the rate."""
-        hooks = [p for f in self._methods(EACH_EPOCH) for p in params_of(f)[1:]]
-        return frozenset([*hooks, *(p for schedule in self.schedules() for p in self.given(schedule))])
-
-    def own(self) -> frozenset[cst.Param]:
-        """Parameters that Keras makes of a worker's own examples: the logs of a batch, what layers and losses are
-        given."""
-        logs = [p for f in self.at_each_step() for p in params_of(f) if p not in self.given(f)[:1]]
-        methods = methods_below(self._origins, (*CALLED, "train_step"), COMPUTES_EXAMPLES)
-        rows = [p for f in methods for p in params_of(f) if p.name.value not in OF_CALLS]
-        return frozenset([*logs, *rows])
-
-    def each_step(self, node: cst.CSTNode) -> bool:
-        """Whether a place is in a method that Keras calls at each step."""
-        return self._origins.index.enclosing_function(node) in self._methods(EACH_STEP)
 
     def at_each_step(self) -> list[cst.FunctionDef | cst.Lambda]:
         """Methods and functions that Keras calls before or after each step, with the number of its batch."""
@@ -77,10 +56,6 @@ class Hooks:
     def given(self, function: cst.FunctionDef | cst.Lambda) -> list[cst.Param]:
         """The first two that Keras gives: the epoch and, where a schedule takes it, the present rate; or the batch."""
         return params_of(function)[self._origins.takes_self(function) :][:2]
-
-    def present(self) -> frozenset[cst.Param]:
-        """The parameters that are the present rate."""
-        return frozenset(p for f in self.schedules() for p in self.given(f)[1:])
 
 
 def callback_methods(origins: Origins) -> list[cst.FunctionDef]:

@@ -9,8 +9,8 @@ import libcst as cst
 from ...outputs import EffectKind
 from ..apis import EXITS
 from ..program import Origins, nodes, within_itself
-from ..sameness import SAME, Exceptions
 from .changing import Changing, Leaves
+from .exceptions import Exceptions
 from .writers import Writers
 
 _TELLS = frozenset({EffectKind.PRINT, EffectKind.SAVE, EffectKind.SHOW})
@@ -21,7 +21,7 @@ class Failing:
 
     def __init__(self, origins: Origins, writers: Writers, changing: Changing) -> None:
         self._origins, self._index, self._writers, self._changing = origins, origins.index, writers, changing
-        self._exceptions = Exceptions(origins, lambda _node, _frames: SAME)
+        self._exceptions = Exceptions(origins)
 
     @within_itself(False)
     def decides(self, place: cst.CSTNode, skips: bool = False) -> bool:

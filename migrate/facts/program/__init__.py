@@ -5,16 +5,16 @@ from __future__ import annotations
 from .arithmetic import Arithmetic, Atom, Polynomial
 from .asking import Answers, closure, within_itself
 from .boundness import certainly_bound
-from .conditions import controls, exits_before, parses_arguments, tests_around, ways_back
+from .conditions import exits_before, parses_arguments, tests_around
 from .dependence import Slice, backward
 from .elsewhere import computes, outside, uncalled, unfollowed
 from .evaluator import Evaluator
-from .flow import assigned, before, bound_once, from_before, reaching, uses, within
-from .grown import Addition, additions, attribute_additions
+from .flow import assigned, before, bound_once, reaching, uses, within
+from .grown import Addition, additions
 from .index import ITER, Definition, Index, Origin
 from .known_branches import Frames, frame_of, meant, reached
 from .listed import Listed
-from .literals import axes, ints, is_none, is_off, number, plain, text
+from .literals import axes, is_none, is_off, number, plain, text
 from .modules import Program, SourceFile
 from .names import Names, fold
 from .networks import LAYERS, holds_weights, is_network
@@ -66,7 +66,6 @@ __all__ = [
     "additions",
     "argument",
     "assigned",
-    "attribute_additions",
     "axes",
     "backward",
     "before",
@@ -76,15 +75,12 @@ __all__ = [
     "changed_by",
     "closure",
     "computes",
-    "controls",
     "dotted",
     "entered",
     "exits_before",
     "fold",
     "frame_of",
-    "from_before",
     "holds_weights",
-    "ints",
     "is_network",
     "is_none",
     "is_off",
@@ -111,7 +107,6 @@ __all__ = [
     "uncalled",
     "unfollowed",
     "uses",
-    "ways_back",
     "ways_into",
     "within",
     "within_itself",

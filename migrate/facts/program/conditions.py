@@ -6,7 +6,6 @@ import libcst as cst
 
 from .origins import Origins
 from .pieces import nodes
-from .running import leading
 from .spelling import method, receiver
 
 
@@ -24,21 +23,6 @@ def exits_before(node: cst.CSTNode, origins: Origins) -> list[cst.CSTNode]:
             leaves = bool(own) and own[0] in around and (earlier or isinstance(each, cst.Break))
         found += [each] if leaves else []
     return found
-
-
-def ways_back(function: cst.FunctionDef, origins: Origins) -> list[cst.CSTNode]:
-    """The places that decide which of several values a function gives back; none where it gives one."""
-    given = [each for each in origins.index.returns[function] if each.value is not None]
-    places = [place for each in given for place in (each, *exits_before(each, origins))]
-    return list(dict.fromkeys(places)) if len(given) > 1 else []
-
-
-def controls(node: cst.CSTNode, origins: Origins) -> list[cst.CSTNode]:
-    """The conditions that decide whether a place is reached, also where its function is called."""
-    statement = origins.index.statement_of(node)
-    places = leading(origins, [statement, *exits_before(statement, origins)])
-    around = (p.test for p in origins.index.ancestors(node) if isinstance(p, cst.IfExp))
-    return [*around, *(test for place in places for test in tests_around(place, origins))]
 
 
 def tests_around(node: cst.CSTNode, origins: Origins) -> list[cst.BaseExpression]:

@@ -22,19 +22,6 @@ def before(index: Index, definition: Definition) -> list[Definition]:
     return reaching(index, index.probe(definition.name, definition.statement))
 
 
-def from_before(index: Index, name: str, place: cst.CSTNode, loop: cst.For | cst.While) -> list[Definition]:
-    """Bindings made before the present turn of a loop by which a name may have its value at a place in the loop.
-
-    A loop further in is taken to turn at least once.
-    """
-    found = [d for d in index.lookup(name, index.scope_of(place))[1] if d.kind != "comp"]
-    walk = _Walk(index, name, found)
-    if walk.begins_anew(place, loop):
-        return []
-    own = [d for d in found if d.statement is not loop and within(index, d.statement, loop.body)]
-    return [*own, *(d for d in reaching(index, index.probe(name, loop)) if d not in own and d.statement is not loop)]
-
-
 def bound_once(index: Index, use: cst.CSTNode) -> Definition | None:
     """The binding that gives a name its value, where there is but one."""
     found = reaching(index, use) if isinstance(use, cst.Name) else []
@@ -143,16 +130,6 @@ class _Walk:
                 return result
             node = parent
         return result
-
-    def begins_anew(self, place: cst.CSTNode, loop: cst.For | cst.While) -> bool:
-        """Whether each turn of a loop binds the name before it comes to a place."""
-        node: cst.CSTNode = self.index.statement_of(place)
-        while node is not loop.body and not isinstance(node, cst.Module):
-            parent = self.index.parents[node]
-            if self._header(parent, node) or any(map(self._binds, _before(parent, node))):
-                return True
-            node = parent
-        return any(d.statement is loop for d in self.found)
 
     def _binds(self, node: cst.CSTNode | None) -> bool:
         """Whether a run of a statement or body binds the name, or does not come to its end."""

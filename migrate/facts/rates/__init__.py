@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..apis import RATES
-from .changes import Changes, RateChanges
+from .changes import RateChanges
 from .objects import makes_schedule, sets_by_name
 from .rates import Rate, Rates
 
-__all__ = ["RATES", "Changes", "Rate", "RateChanges", "Rates", "makes_schedule", "sets_by_name"]
+__all__ = ["RATES", "Rate", "RateChanges", "Rates", "makes_schedule", "sets_by_name"]

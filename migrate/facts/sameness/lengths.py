@@ -8,14 +8,14 @@ import libcst as cst
 
 from ..apis import AS_LONG, AS_SAID, CHOOSES, CHOOSING_METHODS, NEW_KEYS, OUTSIDE
 from ..program import Addition, Definition, Evaluator, Frames, Origins
-from .marks import SAME, Mark, Marks
+from .marks import SAME, Marks
 
 
 class Lengths(Evaluator[Marks]):
     """The domain of lengths; what the elements are is asked of `values` alone where they choose how many there are."""
 
     nothing = SAME
-    unknown = frozenset({Mark.UNKNOWN})
+    unknown = SAME
 
     def __init__(
         self,

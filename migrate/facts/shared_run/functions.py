@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from functools import cached_property
 
 import libcst as cst
 
 from ...catalogue import Kind
-from ..program import argument, backward, entered, nodes, reaching, within_itself
+from ..program import argument, backward, entered, is_network, nodes, reaching, within_itself
 from ..training_file import TrainingFile
 from .trains import TrainingCalls
 
 _REDUCES = frozenset({Kind.MEAN, Kind.SUM, Kind.REGULARIZER})
+_PRODUCTS = re.compile(r"tensorflow\.(matmul|linalg\.mat(mul|vec)|nn\.(conv\dd|convolution))$")
 Body = cst.FunctionDef | cst.Lambda
 
 
@@ -30,15 +32,33 @@ class RowFunctions:
         read = backward(self._origins, targets)
         return tuple(c for c in self._index.calls if c in read and self._is_one(c))
 
+    @cached_property
+    def products(self) -> tuple[cst.BinaryOperation | cst.Call, ...]:
+        """`x @ w`, `tf.matmul(x, w)` and convolutions by variables, in what a loss is computed from."""
+        targets = [value for g in self._script.gradients if not g.fed for value in g.made_of]
+        read = backward(self._origins, targets)
+        return tuple(n for n in self._index.order if n in read and self._is_product(n))  # type: ignore[misc]
+
+    def _is_product(self, node: cst.CSTNode) -> bool:
+        if isinstance(node, cst.BinaryOperation):
+            return isinstance(node.operator, cst.MatrixMultiply) and self._reads(nodes(node.right))
+        given = node.args if isinstance(node, cst.Call) and _PRODUCTS.match(self._origins.called(node)) else ()
+        return any(self._reads(nodes(a.value)) for a in given)
+
     def _is_one(self, call: cst.Call) -> bool:
         """Whether a call runs a function of the file that reads variables and comes to no Keras layer."""
         if not call.args or any(a.star for a in call.args) or self._origins.called(call):
             return False
-        function = self._origins.function(call.func) or self._origins.lambda_of(call.func)
+        function = self._origins.function(call.func) or self._origins.lambda_of(call.func) or self._of_object(call)
         if function is None or function in self._index.generators or self._is_loss(function):
             return False
         inside = [n for part in entered(self._origins, [function]) for n in nodes(part)]
         return self._training.of_models.isdisjoint(inside) and self._reads(inside)
+
+    def _of_object(self, call: cst.Call) -> cst.FunctionDef | None:
+        """What runs at `network(x)`, of a class of the file's own that is no module or layer."""
+        owner = self._origins.class_of(call.func)
+        return None if owner is None or is_network(self._origins, owner) else self._origins.method(owner, "__call__")
 
     def _is_loss(self, function: Body) -> bool:
         """Whether a function certainly gives one number for the batch."""

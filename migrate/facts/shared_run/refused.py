@@ -48,12 +48,16 @@ def _all(script: TrainingFile, run: SharedRun) -> Iterator[Problem | None]:
     if (step := Entries(script.origins).trains_nothing_itself(run.training.steps)) is not None:
         reason = "nothing that this file runs comes here: other files call what trains, and the one that is run starts"
         yield Problem("TFDP001", step, f"{reason} the workers", "migrate the script that is run, and leave this one")
+    elif run.training.steps and not run.divides:
+        reason = "no layer, model or function is called here of which each worker could compute its own rows"
+        next_step = "put what gives each row of the batch a result of its own into a function, and call it here"
+        yield Problem("TFDP032", run.training.steps[0], reason, next_step)
     yield from (_as_own(script, p) for p in (() if run.training.steps else without_tape(script)))
     yield from in_threads(script.origins, run.training.steps)
     yield from run.per_process.problems()
     yield from run.compiled.problems()
     yield from script.devices.problems
-    yield from (_as_own(script, p) for p in patched(script.origins) if _is_divided(script, p.node))
+    yield from (p for p in patched(script.origins) if _is_divided(script, p.node))
     yield from run.callbacks.problems()
     yield from run.retired.problems()
     yield from _written(script, run)

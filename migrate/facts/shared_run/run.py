@@ -9,7 +9,7 @@ import libcst as cst
 from ..agreement import Agreement
 from ..outputs import Trains, Written
 from ..program import Problem
-from ..sameness import SameData
+from ..sameness import Sameness
 from ..training import Entry, entry
 from ..training_file import TrainingFile
 from .callbacks import GivenCallbacks
@@ -36,10 +36,8 @@ class SharedRun:
     def agreement(self) -> Agreement:
         """What makes decisions equal on all ranks that go by a clock, or by which files there are."""
         together = (*self.training.steps, *self._divided)
-        finder = self._script.loop_finder
-        return Agreement(
-            self._origins, self._script.datasets, self._script.loops, finder, (), fits=together, sameness=self._same
-        )
+        finder, loops = self._script.loop_finder, self._script.loops
+        return Agreement(self._origins, loops, finder, fits=together, sameness=self._same)
 
     @cached_property
     def functions(self) -> RowFunctions:
@@ -51,14 +49,29 @@ class SharedRun:
         return self.training.of_models.union(self.functions.calls)
 
     @property
+    def products(self) -> tuple[cst.BinaryOperation | cst.Call, ...]:
+        """Products by variables, where nothing else could be divided."""
+        return () if self._calls else self.functions.products
+
+    @property
     def divides(self) -> bool:
-        """Whether there may be a call that is divided: of Keras, of such a function, or in another file."""
-        mine = self.training.of_models or self.functions.calls
-        return bool(mine or self._script.fitted.calls or self.training.may_be_elsewhere)
+        """Whether there may be something that is divided."""
+        return self._calls or bool(self.functions.products)
 
     @cached_property
-    def _same(self) -> SameData:
-        return SameData(self._origins, self._script.datasets)
+    def _calls(self) -> bool:
+        """Whether there may be a call that is divided: of Keras, of such a function, or in another file."""
+        mine = (
+            self.training.of_models
+            or self.functions.calls
+            or self._script.calls("by_rows")
+            or self._script.calls("matmul")
+        )
+        return bool(mine or self._script.fitted.calls or self._script.elsewhere or self.training.may_be_elsewhere)
+
+    @cached_property
+    def _same(self) -> Sameness:
+        return Sameness(self._origins, self._script.datasets)
 
     @cached_property
     def written(self) -> Written:

@@ -40,19 +40,30 @@ class TrainingCalls:
 
     @cached_property
     def may_be_elsewhere(self) -> bool:
-        """Whether what a tape records comes to something of a module that may hold models or layers."""
+        """Whether something may be called in training that is a model, a layer, or a function out of sight."""
+        taped = {g.call for g in self._script.gradients}
+        if any(step not in taped and not _is_update(step) for step in self.steps):
+            return True  # it has a tape of its own
         tapes = [n for n in self._index.order if isinstance(n, cst.With) and any(map(self._is_tape, n.items))]
         inside = (n for part in entered(self._origins, tapes) for n in nodes(part))
-        return any(isinstance(n, cst.Call) and self._comes_from_elsewhere(n.func) for n in inside)
+        return any(isinstance(n, cst.Call) and not self._is_known(n.func) for n in inside)
 
     def _is_tape(self, item: cst.WithItem) -> bool:
         return Kind.TAPE in self._origins.kinds(item.item)
 
-    def _comes_from_elsewhere(self, func: cst.BaseExpression) -> bool:
-        made = [func, *(o.node.func for o in self._origins.of(func) if isinstance(o.node, cst.Call))]
-        held = [node.value for node in made if isinstance(node, cst.Attribute)]
-        named = [self._origins.names.api(node) for node in (*made, *held)]
-        return any(name is not None and _may_hold_models(name) for name in named)
+    def _is_known(self, func: cst.BaseExpression) -> bool:
+        """Whether what is called is in sight: the file's own, a library's without models, or a method of a tensor."""
+        api = self._origins.names.api(func)
+        if api is not None:
+            return not _may_hold_models(api)
+        if self._origins.function(func) is not None or self._origins.lambda_of(func) is not None:
+            return True
+        held = self._origins.of(func.value) if isinstance(func, cst.Attribute) else self._origins.of(func)
+        return bool(held) and all(self._is_made_here(o.node) for o in held)
+
+    def _is_made_here(self, made: cst.CSTNode) -> bool:
+        called = self._origins.called(made)
+        return self._origins.constructed(made) is not None or bool(called and not _may_hold_models(called))
 
     def _may_train(self, call: cst.Call) -> bool:
         if self._origins.called(call) or self._origins.function(call.func) is not None:
@@ -74,6 +85,10 @@ class TrainingCalls:
         if self._origins.names.api(func) or self._origins.function(func) is not None:
             return False
         return any(_is_network(self._origins, o.node) for o in self._origins.of(func) if not o.path)
+
+
+def _is_update(step: cst.CSTNode) -> bool:
+    return isinstance(step, cst.Call) and method(step) in UPDATES
 
 
 def _may_hold_models(api: str) -> bool:

@@ -12,7 +12,7 @@ from .plain_updates import PlainRate, PlainUpdates
 from .reach import reached
 from .state import State
 from .tapes import Gradient, Update, changes_its_sources, gradients, is_averaged
-from .untaped import Untaped, UntapedUpdate
+from .untaped import Untaped
 
 __all__ = [
     "Body",
@@ -29,7 +29,6 @@ __all__ = [
     "State",
     "TrainingLoop",
     "Untaped",
-    "UntapedUpdate",
     "Update",
     "changes_its_sources",
     "entry",

@@ -8,9 +8,10 @@ from functools import reduce
 
 import libcst as cst
 
+from ..program import nodes
 from .expressions import Expressions
 from .kinds import DATA, Bindings, Box, Function, Instance, Kind, Owner, Value, join, kind, leaves
-from .words import MEANS, METHODS, OF_ELEMENTS, SAME, Word, known
+from .words import AROUND, BESIDE, CALLED_BY, COUPLES, MEANS, METHODS, OF_ELEMENTS, RUNTIME, SAME, Word, known
 
 _PUTS = ("append", "extend")
 _OTHER_AXES = frozenset({"-1", "1", "2", "3"})
@@ -39,6 +40,8 @@ class Calls(Expressions):
         return [v for k, v in values if k is None], {k.value: v for k, v in values if k is not None}
 
     def _library(self, node: cst.Call, api: str, names: Bindings) -> Value:
+        if api.startswith(RUNTIME):
+            return self._migrated(node, api.removeprefix(RUNTIME), names)
         args, named = self._args(node, names)
         kinds = [kind(a) for a in args]
         if (SAME.match(api) or OF_ELEMENTS.match(api)) and args:
@@ -60,10 +63,28 @@ class Calls(Expressions):
             self._axis(node)
         return self._given(node, word, args, named)
 
+    def _migrated(self, node: cst.Call, name: str, names: Bindings) -> Value:
+        """What a function of the runtime gives, where it stands: what the original has there."""
+        first = node.args[0].value if node.args and node.args[0].keyword is None else None
+        if name in CALLED_BY and first is not None:
+            return self.call(node.with_changes(func=first, args=node.args[1:]), names)
+        args, named = self._args(node, names)
+        if name in AROUND:
+            if set(map(kind, [*args[1:], *named.values()])) <= DATA:
+                return args[0] if args else Kind.NOTHING
+        elif name == "size" and not node.args:
+            return Kind.WHOLE
+        elif name == "metric_result" and list(map(kind, args)) == [Kind.METRIC]:
+            return Kind.OWN
+        elif name in BESIDE:
+            return Kind.NOTHING
+        return self.outside(node)
+
     def _paired(self, node: cst.Call, api: str, args: list[Value], named: Mapping[str, Value]) -> Value:
         """A list of pairs, by what one of them is."""
         found = [self.element(node, a) for a in args]
-        if named.keys() - {"start"}:
+        several = len(args) > 1 and Kind.DATASET in map(kind, args)  # what stands beside a batch belongs to other rows
+        if several or named.keys() - {"start"}:
             self.outside(node)
         box = Box()
         box.put((Kind.WHOLE, *found[:1]) if api == "builtins.enumerate" else tuple(found))
@@ -124,7 +145,10 @@ class Calls(Expressions):
         return self._given(node, word, *self._args(node, names))
 
     def _measured(self, node: cst.Call, names: Bindings) -> None:
-        """Metrics that `compile` is given: objects, or names of means over the rows."""
+        """Metrics that `compile` is given: objects, or names of means over the rows; of losses no overlaps."""
+        texts = (n for n in nodes(node) if isinstance(n, cst.SimpleString))
+        if (coupling := next((t for t in texts if t.evaluated_value in COUPLES), None)) is not None:
+            self.outside(coupling)
         given = next((a.value for a in node.args if a.keyword is not None and a.keyword.value == "metrics"), None)
         for element in given.elements if isinstance(given, cst.List | cst.Tuple) else ():
             text = element.value.evaluated_value if isinstance(element.value, cst.SimpleString) else None
@@ -148,6 +172,8 @@ class Calls(Expressions):
         """The call of what is no name of a library."""
         args, named = self._args(node, names)
         if isinstance(value, Function):
+            if self.guarded:
+                self.outside(node)
             return self.run(value, args, named, node)
         if isinstance(value, Owner):
             return self._made(node, value, args, named)

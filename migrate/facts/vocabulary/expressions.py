@@ -10,7 +10,7 @@ import libcst as cst
 
 from ..program import SourceFile, fold
 from .kinds import DATA, SHOWN, Bindings, Box, Function, Instance, Kind, Named, Value, join, kind
-from .words import ATTRIBUTES, CONSTANTS, LOSS_FUNCTIONS, known
+from .words import ATTRIBUTES, CONSTANTS, LOSS_FUNCTIONS, RUNTIME, known
 
 
 class OutsideError(Exception):
@@ -27,6 +27,7 @@ class Expressions(ABC):
     def __init__(self, file: SourceFile) -> None:
         self._file = file
         self.in_graph = False
+        self.guarded = False  # for rank 0 alone
 
     @abstractmethod
     def call(self, node: cst.Call, names: Bindings) -> Value:
@@ -68,7 +69,7 @@ class Expressions(ABC):
     def _tuple(self, node: cst.Tuple, names: Bindings) -> Value:
         return tuple(self._element(e, names) for e in node.elements)
 
-    def _list(self, node: cst.List | cst.Set, names: Bindings) -> Value:
+    def _list(self, node: cst.List, names: Bindings) -> Value:
         box = Box()
         for element in node.elements:
             box.put(self._element(element, names))
@@ -147,6 +148,12 @@ class Expressions(ABC):
             return next(iter(found)) if len(found) == 1 else self.outside(node)
         return kind(value) if kind(value) in {Kind.WHOLE, Kind.OWN} else self.outside(node)
 
+    def is_of_root(self, test: cst.BaseExpression, names: Bindings) -> bool:
+        """Whether a migrated script asks there whether this is rank 0."""
+        left = test.left if isinstance(test, cst.Comparison) and len(test.comparisons) == 1 else None
+        asks = isinstance(left, cst.Call) and self.named(left.func, names) == f"{RUNTIME}rank"
+        return asks and self._file.code(test).endswith(".rank() == 0")
+
     def whole(self, node: cst.BaseExpression, names: Bindings) -> None:
         """Raises OutsideError where an expression is not alike on all workers."""
         if kind(self.value(node, names)) not in DATA:
@@ -193,6 +200,8 @@ class Expressions(ABC):
         return Kind.WHOLE if kinds <= DATA else Kind.OWN
 
     def _either(self, node: cst.IfExp, names: Bindings) -> Value:
+        if self.is_of_root(node.test, names) and isinstance(node.orelse, cst.Integer):
+            return self.value(node.body, names)  # what is shown
         self.whole(node.test, names)
         return join(self.value(node.body, names), self.value(node.orelse, names))
 
@@ -234,7 +243,6 @@ _READERS: dict[type[cst.CSTNode], str] = {
     cst.FormattedString: "_text",
     cst.Tuple: "_tuple",
     cst.List: "_list",
-    cst.Set: "_list",
     cst.Dict: "_table",
     cst.Name: "_name",
     cst.Attribute: "_attribute",

@@ -61,7 +61,8 @@ class Box:
     _contents: list[Value] = field(default_factory=list)
     _same: Box | None = None
 
-    def _root(self) -> Box:
+    def root(self) -> Box:
+        """The one object of all that are united."""
         box = self
         while box._same is not None:
             box = box._same
@@ -70,7 +71,7 @@ class Box:
     @property
     def contents(self) -> tuple[Value, ...]:
         """All that its elements are."""
-        return tuple(self._root()._contents)
+        return tuple(self.root()._contents)
 
     @property
     def content(self) -> Value | None:
@@ -80,13 +81,13 @@ class Box:
 
     def put(self, value: Value) -> None:
         """One more element."""
-        root = self._root()
+        root = self.root()
         if value not in root._contents:
             root._contents.append(value)
 
     def unite(self, other: Box) -> Box:
         """This one, where a name may stand for either: what is put into one of them may then be in the other."""
-        one, two = self._root(), other._root()
+        one, two = self.root(), other.root()
         if one is not two:
             given, two._contents, two._same = two._contents, [], one
             for value in given:
@@ -146,14 +147,15 @@ class Instance:
 Value: TypeAlias = "Kind | Named | Box | Function | Owner | Instance | tuple[Value, ...]"
 
 
-def leaves(value: Value) -> Iterator[Value]:
-    """The values of which a tuple or list is made; the value itself where it is neither."""
+def leaves(value: Value, around: tuple[Box, ...] = ()) -> Iterator[Value]:
+    """The values of which a tuple or list is made; the value itself where it is neither. A list may be in itself."""
     if isinstance(value, tuple):
         for each in value:
-            yield from leaves(each)
+            yield from leaves(each, around)
     elif isinstance(value, Box):
-        for each in value.contents:
-            yield from leaves(each)
+        root = value.root()
+        for each in root.contents if root not in around else ():
+            yield from leaves(each, (*around, root))
     else:
         yield value
 

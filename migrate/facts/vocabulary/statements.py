@@ -9,7 +9,7 @@ import libcst as cst
 from ..program import Problem, SourceFile, dotted, fold
 from .calls import Calls
 from .expressions import OutsideError
-from .kinds import DATA, Bindings, Box, Function, Instance, Kind, Named, Owner, Value, join, kind
+from .kinds import DATA, Bindings, Box, Function, Instance, Kind, Named, Owner, Value, join, kind, leaves
 from .words import MODULES, SETS
 
 _TURNS = 4  # a value has become what it will be: none has more kinds than that on its way
@@ -17,6 +17,8 @@ _DEPTH = 12  # functions that call one another; real scripts stay below five
 _CALLS = 400  # of functions of the file, by which a script may be read
 _BASES = ("keras.Model", "keras.layers.Layer", "keras.Layer")
 _METHODS = ("__init__", "call")
+_TRAINS = ("fit", "compile", "apply_gradients", "add", "build")
+_LINES = (cst.SimpleStatementLine, cst.SimpleStatementSuite)
 
 
 class Reader(Calls):
@@ -26,6 +28,7 @@ class Reader(Calls):
         super().__init__(file)
         self._open: list[cst.CSTNode] = []
         self._calls = 0
+        self._of_data = False  # inside a loop over a dataset
         self._returned: list[list[Value]] = []  # what the functions being read give back
 
     def script(self) -> None:
@@ -88,7 +91,7 @@ class Reader(Calls):
 
     def _body(self, statements: Iterable[cst.CSTNode], names: Bindings) -> None:
         for statement in statements:
-            if isinstance(statement, cst.SimpleStatementLine | cst.SimpleStatementSuite):
+            if isinstance(statement, _LINES):
                 self._body(statement.body, names)
                 continue
             read = _STATEMENTS.get(type(statement))
@@ -220,6 +223,11 @@ class Reader(Calls):
             self.outside(test, f"a decision on `{self._file.code(test)}`")
 
     def _if(self, node: cst.If, names: Bindings) -> None:
+        if self.is_of_root(node.test, names) and node.orelse is None and all(map(_is_called, _lines(node.body))):
+            before, self.guarded = self.guarded, True
+            self._body(node.body.body, names)
+            self.guarded = before
+            return
         self._decided(node.test, names)
         other = names.copy()
         self._body(node.body.body, names)
@@ -231,12 +239,26 @@ class Reader(Calls):
     def _for(self, node: cst.For, names: Bindings) -> None:
         if node.asynchronous is not None or node.orelse is not None:
             self.outside(node, "`for`")
+        first, of_data = names.copy(), self._of_data
         for _ in range(_TURNS):
             before = names.copy()
-            over = self.value(node.iter, names)
-            self.bind(node.target, self.element(node.iter, over), names)
+            element = self.element(node.iter, self.value(node.iter, names))
+            if Kind.ROWS in map(kind, leaves(element)):
+                if of_data:  # rows of two datasets would stand side by side
+                    self.outside(node.iter)
+                self._of_data = True
+            self.bind(node.target, element, names)
             self._body(node.body.body, names)
             names.merge(before)
+        if self._of_data and not of_data:
+            self._forget_rows(names, first)
+        self._of_data = of_data
+
+    def _forget_rows(self, names: Bindings, before: Mapping[str, Value]) -> None:
+        """After a loop over a dataset its last batch is nothing to train on."""
+        for name, value in names.copy().items():
+            if kind(value) is Kind.ROWS and name not in before:
+                names.values[name] = Kind.MIXED
 
     def _while(self, node: cst.While, names: Bindings) -> None:
         if node.orelse is not None:
@@ -263,6 +285,19 @@ def _is_text(node: cst.CSTNode) -> bool:
         return False
     texts = (cst.SimpleString, cst.ConcatenatedString)
     return all(isinstance(p, cst.Pass) or (isinstance(p, cst.Expr) and isinstance(p.value, texts)) for p in node.body)
+
+
+def _lines(body: cst.BaseSuite) -> list[cst.CSTNode]:
+    """The statements of a body, each by itself."""
+    every = body.body if isinstance(body, cst.IndentedBlock) else [body]
+    return [part for line in every for part in (line.body if isinstance(line, _LINES) else [line])]
+
+
+def _is_called(part: cst.CSTNode) -> bool:
+    """Whether a statement is no more than a call, and of nothing that trains."""
+    call = part.value if isinstance(part, cst.Expr) else None
+    name = call.func.attr.value if isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute) else ""
+    return isinstance(call, cst.Call) and name not in _TRAINS
 
 
 def _first_word(node: cst.CSTNode) -> str:

@@ -94,7 +94,7 @@ _SCHEDULE_SETTINGS = (
 _CALLBACKS = "EarlyStopping ModelCheckpoint ReduceLROnPlateau CSVLogger TensorBoard TerminateOnNaN History"
 _CALLBACK_SETTINGS = (
     "monitor patience restore_best_weights min_delta mode verbose filepath save_best_only save_weights_only factor "
-    "min_lr cooldown filename append separator log_dir baseline start_from_epoch"
+    "cooldown filename append separator log_dir baseline start_from_epoch"
 )
 _FIT = (
     "x y batch_size epochs verbose callbacks validation_split validation_data shuffle class_weight sample_weight "
@@ -182,8 +182,11 @@ MEANS = _set(
 )
 """Names of metrics that are means over the rows."""
 
-LOSS_FUNCTIONS = re.compile(r"keras\.losses\.([a-z]\w+|MSE|MAE|MAPE|MSLE|KLD)$")
+LOSS_FUNCTIONS = re.compile(r"keras\.losses\.((?!(dice|tversky|circle|ctc)$)[a-z]\w+|MSE|MAE|MAPE|MSLE|KLD)$")
 """Loss functions, which `compile` takes."""
+
+COUPLES = _set("dice tversky circle ctc Dice Tversky Circle CTC")
+"""Names of losses that put the examples of a batch together."""
 
 CONSTANTS = re.compile(
     r"((tensorflow|numpy)\.((float|int|uint|bfloat|complex)\d*|bool_?|string|newaxis)|(numpy|math)\.(pi|e|inf|nan)"
@@ -201,9 +204,27 @@ OF_ELEMENTS = re.compile(
 """Change an element of a dataset, or the rows of a batch, each from itself; all other arguments are alike on all."""
 
 MODULES = re.compile(
-    r"(tensorflow|keras|numpy|math|time|datetime|os|sys|pathlib|argparse|random|typing|__future__)(\.|$)"
+    r"(tensorflow|keras|numpy|math|time|datetime|os|sys|pathlib|argparse|random|typing|__future__|tfdp\.runtime)(\.|$)"
 )
 """What may be imported."""
+
+
+# --- what a migrated script calls: it means what the original says ----------------------------------------------------
+
+RUNTIME = "tfdp.runtime."
+
+AROUND = _set(
+    "shard shard_batches local_batches local_rows held_out rank_path root_path local_steps local_schedule "
+    "sharded_length global_batch_size local_batch_size scale_lr scale_optimizer shuffle_seed rank_seed "
+    "broadcast_object agree average_value DistributedOptimizer DistributedGradientTape fit_callbacks"
+)
+"""Stand around a value of the original; around nothing, the original has none."""
+
+CALLED_BY = _set("on_root report root_first")
+"""Call the function that they are given first with the rest."""
+
+BESIDE = _set("init pin_gpu broadcast_state barrier common_seed seed_by_rank set_random_seed")
+"""Statements that the original has not."""
 
 
 # --- methods and attributes -------------------------------------------------------------------------------------------

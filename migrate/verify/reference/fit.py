@@ -1,4 +1,4 @@
-"""The data of Keras' `fit` in the reference script: what workers drop is dropped, N batches of a source make one."""
+"""The data of Keras' `fit` in the reference script: what workers drop is dropped."""
 
 from __future__ import annotations
 
@@ -40,107 +40,15 @@ def tfdp_held_out(data, validation_split):
     """The rows that Keras holds out for validation."""
     return tfdp_each(data, lambda rows: getattr(rows, "iloc", rows)[int(len(rows) * (1.0 - validation_split)) :])
 '''
-_SOURCES = '''\
-def tfdp_join(group):
-    """{size} batches as one; None where they are of unequal sizes."""
-    rows = {{len(tfdp_tf.nest.flatten(batch)[0]) for batch in group}}
-    if len(rows) > 1:
-        return None
-    lengths = [[tuple(getattr(part, "shape", ())[1:]) for part in tfdp_tf.nest.flatten(batch)] for batch in group]
-    if any(each != lengths[0] for each in lengths):
-        raise ValueError("these batches have lengths of their own, so {size} of them are no batch of one process; "
-                         "use --batch global, where the workers share each batch")
-    return tfdp_tf.nest.map_structure(tfdp_rows_of_all, *group)
-
-
-def tfdp_rows_of_all(*parts):
-    if parts[0] is None or isinstance(parts[0], (tfdp_tf.Tensor, tfdp_tf.RaggedTensor)):
-        return None if parts[0] is None else tfdp_tf.concat(parts, 0)
-    return tfdp_np.concatenate(parts)
-
-
-def tfdp_part(group):
-    """The rows of a batch that {size} workers share evenly; None where there are fewer than {size}."""
-    rows = len(tfdp_tf.nest.flatten(group[0])[0])
-    if rows < {size}:
-        return None
-    return tfdp_tf.nest.map_structure(lambda part: None if part is None else part[: rows - rows % {size}], group[0])
-
-
-def tfdp_groups(batches, split):
-    """What the workers take in one step, from one batch after the other."""
-    group = []
-    for batch in batches:
-        group.append(batch)
-        if len(group) == (1 if split else {size}):
-            taken = tfdp_part(group) if split else tfdp_join(group)
-            if taken is not None:
-                yield taken
-            group = []
-
-
-class TfdpSequence(tfdp_tf.keras.utils.Sequence):
-    """A sequence of batches as the workers take them."""
-
-    def __init__(self, source, split):
-        super().__init__()
-        self.source, self.split, self.width = source, split, 1 if split else {size}
-        self.groups = len(source) // self.width
-        if len(source) % self.width == 0 and self.groups and self.last_is_left_out():
-            self.groups -= 1
-
-    def last_is_left_out(self):
-        if self.width > 1 and hasattr(self.source, "index_generator"):  # to read an item would draw random numbers
-            return bool(self.source.n % self.source.batch_size)
-        return self.group(self.groups - 1) is None
-
-    def group(self, index):
-        read = [self.source[index * self.width + i] for i in range(self.width)]
-        return tfdp_part(read) if self.split else tfdp_join(read)
-
-    def __len__(self):
-        return self.groups
-
-    def __getitem__(self, index):
-        return self.group(index)
-
-    def on_epoch_end(self):
-        self.source.on_epoch_end()
-
-
-def tfdp_any_rows(spec):
-    shape = None if spec.shape.rank is None else [None, *spec.shape[1:]]
-    if isinstance(spec, tfdp_tf.RaggedTensorSpec):
-        return tfdp_tf.RaggedTensorSpec(shape, spec.dtype, spec.ragged_rank, spec.row_splits_dtype)
-    return tfdp_tf.TensorSpec(shape, spec.dtype)
-
-
-def tfdp_batches_of_all(source, split=False, only_if=True):
-    """A source of batches that gives in one step what {size} workers take together; with `split` each a part of one."""
-    if not only_if:
-        return source
-    if isinstance(source, tfdp_tf.data.Dataset):
-        signature = tfdp_tf.nest.map_structure(tfdp_any_rows, source.element_spec)
-        joined = tfdp_tf.data.Dataset.from_generator(lambda: tfdp_groups(source, split), output_signature=signature)
-        if int(source.cardinality()) < 0:
-            return joined
-        return joined.apply(tfdp_tf.data.experimental.assert_cardinality(sum(1 for _ in tfdp_groups(source, split))))
-    if hasattr(source, "__getitem__"):
-        return TfdpSequence(source, split)
-    return tfdp_groups(source, split)
-'''
 
 
 def helpers(script: Script) -> list[str]:
     """What the reference needs above it: format strings of `size`."""
-    parts = [_ARRAYS] if any(f.arrays for f in script.fitted.data) else []
-    if any(d.batches for d in script.shard_points):
-        parts += ["import numpy as tfdp_np\n", _SOURCES]
-    return parts
+    return [_ARRAYS] if any(f.arrays for f in script.fitted.data) else []
 
 
 def outcomes(script: Script, size: int, per_worker: bool) -> Iterator[Outcome]:
-    """Arrays, batch sizes and numbers of steps; what shards batches is edited with the other shard points."""
+    """Arrays, batch sizes and numbers of steps."""
     for fit in script.fitted.data:
         yield from _arrays(script, fit)
         if per_worker and fit.arrays:

@@ -36,28 +36,6 @@ def tfdp_shared(dataset, only_if=True):
         return groups.flat_map(lambda *parts: tfdp_tf.data.Dataset.zip(parts))
     return groups.flat_map(lambda part: tfdp_tf.data.Dataset.zip(part) if isinstance(part, dict) else part)
 '''
-_ROWS = '''\
-def tfdp_rows(batch):
-    """The rows of a batch that {size} workers share evenly: the last m mod {size} are dropped."""
-    if isinstance(batch, tuple):
-        return tuple(tfdp_rows(part) for part in batch)
-    rows = batch.shape[0] if hasattr(batch, "shape") else len(batch)
-    rows = tfdp_tf.shape(batch)[0] if rows is None else rows
-    return batch[: rows - rows % {size}]
-
-
-def tfdp_batches(batches):
-    """The rows of each batch that {size} workers share evenly; smaller batches are left out."""
-    for batch in batches:
-        first = batch[0] if isinstance(batch, tuple) else batch
-        if len(first) >= {size}:
-            yield tfdp_rows(batch)
-
-
-def tfdp_length(records):
-    """The records of a pass that {size} workers share evenly."""
-    return records - records % {size}
-'''
 _STEPS = '''\
 def tfdp_steps(count, only_if=True, down=False, whole=True):
     """A number of steps that covers the same examples with {size} times the batch; of a list, each."""
@@ -96,13 +74,12 @@ def _made(  # noqa: PLR0917
         reason = "this script is migrated already, and no original of it was found beside it (FILE.orig) or in git"
         keep = "`tfdp migrate --backup` leaves it beside the script the next time"
         raise NoReferenceError(f"{path}: {reason}; name its original: --against ORIGINAL; {keep}")
-    if problems := [*script.problems(batch), *script.shard_plan.starred]:
+    outside = [script.outside_vocabulary] if script.outside_vocabulary is not None else []
+    if problems := [*outside, *script.problems(batch)]:
         first = problems[0]
         raise NoReferenceError(
             f"{path}:{script.position(first.node)[0]}: {first.code} {first.reason}; {first.next_step}"
         )
-    if batch == "per-worker" and script.batch_uses.problems:
-        raise NoReferenceError(_uncertain(path, script, size))
     rule = Rule("reference", "reference", "", lambda context: _outcomes(context, size))
     plan = engine.make_plan(script, batch, [rule], scaling=scaling)
     plan.imported = True  # a reference does not import the runtime
@@ -111,25 +88,14 @@ def _made(  # noqa: PLR0917
     return after
 
 
-def _uncertain(path: str, script: Script, size: int) -> str:
-    """Why a script that can be migrated has no reference: it must know what follows a larger batch."""
-    first = script.batch_uses.problems[0]
-    what = script.index.code(first.node) if isinstance(first.node, cst.BaseExpression) else ""
-    place = f"{path}:{script.position(first.node)[0]}: `{what}`" if what else f"{path}:{script.position(first.node)[0]}"
-    next_step = "give it its value in this file, or take the size from the data here, `tf.shape(x)[0]`"
-    return f"{place}: {first.reason}, which a reference with {size} times the batch has to know; {next_step}"
-
-
 def _outcomes(context: Context, size: int) -> Iterator[Outcome]:
     script = context.script
     place = script.entry.imports
     per_worker = context.batch == "per-worker"
     parts = [_HEADER]
-    arrays = script.array_batches
-    parts += [_ROWS] if arrays.open else []
     parts += reference_fit.helpers(script)
     steps = script.steps
-    divides = steps.takes or steps.of_schedules or steps.bounds or steps.of_fits or arrays.steps
+    divides = steps.takes or steps.of_schedules or steps.bounds or steps.of_fits
     parts += [_STEPS] if per_worker and divides else []
     parts += reference_rates.helpers(script, context.scaling, size) if per_worker else []
     header = "\n\n".join(parts)
@@ -138,25 +104,15 @@ def _outcomes(context: Context, size: int) -> Iterator[Outcome]:
     )
     switches = script.switches(context.batch, reference=True)
     for point in script.shard_points:
-        shared = "tfdp_batches_of_all" if point.batches else "tfdp_shared"
-        keywords = {"split": "True"} if point.batches and (point.rows or not per_worker) else {}
-        change = build.calling(shared, **keywords, **switches.keywords(point.node))
+        change = build.calling("tfdp_shared", **switches.keywords(point.node))
         yield Edit(point.node, change, "drop what the workers drop")
     for function in switches.functions:
         yield Parameter(function, switches.name, "False", "tell training data from others, which stay whole")
     for call, value in switches.calls.items():
         yield SetArg(call, switches.name, build.replacing(value), "these are training data")
-    yield from _of_arrays(script)
     yield from reference_fit.outcomes(script, size, per_worker)
     if per_worker:
         yield from _per_worker(context, size, switches)
-
-
-def _of_arrays(script: Script) -> Iterator[Outcome]:
-    for take in script.array_batches.open:
-        yield Edit(take.node, build.calling("tfdp_batches" if take.each else "tfdp_rows"), "drop what the workers drop")
-    for node in script.array_batches.lengths:
-        yield Edit(node, build.calling("tfdp_length"), "drop what the workers drop")
 
 
 def _per_worker(context: Context, size: int, switches: Switches) -> Iterator[Outcome]:
@@ -165,21 +121,11 @@ def _per_worker(context: Context, size: int, switches: Switches) -> Iterator[Out
         factor = f"({size} if {switches.name} else 1)" if switches.keywords(batch) else str(size)
         yield SetArg(batch, "batch_size", build.multiplying(factor), "the global batch", position=0)
     yield from reference_rates.outcomes(script, size, context.scaling)
-    for site in script.batch_uses.sites:
-        yield Edit(site, _global_size(size), "the global batch")
-    for draw in script.noise.draws:
-        if not draw.at_hand:
-            yield Edit(draw.size, _global_size(size), "the global batch")
     for take in script.steps.takes:
         change = build.calling("tfdp_steps", **switches.keywords(take))
         yield SetArg(take, "count", change, "the divided number of steps", position=0)
     for bound in script.steps.bounds:
         yield Edit(bound.node, _bound(bound), "the divided number of steps")
-    arrays = script.array_batches
-    for node in (*arrays.sizes, *arrays.divisors):
-        yield Edit(node, _global_size(size), "the global batch")
-    for node in arrays.steps:
-        yield Edit(node, build.calling("tfdp_steps"), "the divided number of steps")
     for steps in script.steps.of_schedules:
         change = build.calling("tfdp_steps", **({} if steps.keyword in WHOLE else {"whole": "False"}))
         yield SetArg(steps.call, steps.keyword, change, "the divided number of steps", steps.position)
@@ -188,12 +134,3 @@ def _per_worker(context: Context, size: int, switches: Switches) -> Iterator[Out
 def _bound(bound: StepBound) -> Callable[[cst.BaseExpression], cst.BaseExpression]:
     change = build.calling("tfdp_steps", **({"down": "True"} if bound.down else {}))
     return lambda node: divided(node, bound.more, change)
-
-
-def _global_size(size: int) -> Callable[[cst.BaseExpression], cst.BaseExpression]:
-    """The batch size as a number in a step, in a parenthesis: it may be a divisor."""
-
-    def change(value: cst.BaseExpression) -> cst.BaseExpression:
-        return build.times(value, str(size)).with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
-
-    return change

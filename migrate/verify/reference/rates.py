@@ -39,19 +39,6 @@ class TfdpScaled(tfdp_tf.keras.optimizers.schedules.LearningRateSchedule):
     def get_config(self):
         return {{"schedule": self.schedule}}
 '''
-_OWN_SCHEDULE = '''\
-class TfdpSteps(tfdp_tf.keras.optimizers.schedules.LearningRateSchedule):
-    """A schedule in which one step counts for {size}: it covers their examples."""
-
-    def __init__(self, schedule):
-        self.schedule = schedule
-
-    def __call__(self, step):
-        return self.schedule(step * {size})
-
-    def get_config(self):
-        return {{"schedule": self.schedule}}
-'''
 _SCALED_OPTIMIZER = '''\
 def tfdp_scaled(optimizer):
     """The optimizer, or the one of that name, with its learning rate scaled."""
@@ -68,7 +55,6 @@ def helpers(script: Script, scaling: Scaling, size: int) -> list[str]:
     factor, warm = _factor(scaling, size), bool(scaling.warmup_steps)
     rates = script.rates if scaling.scale != "none" else ()
     parts = [_WARM_SCHEDULE] if warm else [_SCALED_SCHEDULE] if any(r.schedules for r in rates) else []
-    parts += [_OWN_SCHEDULE] if script.steps.own_schedules else []
     parts += [_SCALED_OPTIMIZER] if any(r.hidden for r in rates) else []
     rate = "TfdpScaled(rate)" if warm else f"rate * {factor}"
     named = {"FACTOR": factor, "WARMUP": str(scaling.warmup_steps), "RATE": rate}
@@ -81,20 +67,10 @@ def outcomes(script: Script, size: int, scaling: Scaling) -> Iterator[Outcome]:
     """The same rates and schedules as in the migrated script, by plain means."""
     if scaling.scale != "none":
         yield from _rates(script, _factor(scaling, size), bool(scaling.warmup_steps))
-    for own in script.steps.own_schedules:
-        yield Edit(own.call, build.calling("TfdpSteps"), "the steps of the original")
-        for share in own.shares:
-            yield Edit(share, lambda v: build.times(v, str(size)), "a number of steps of the original")
-    for decay in script.steps.decays:
-        yield SetArg(decay.call, decay.keyword, build.multiplying(str(size)), "the decay of as many steps")
 
 
 def _rates(script: Script, factor: str, warm: bool) -> Iterator[Outcome]:
-    for value in script.rate_changes.scale:
-        yield Edit(value, build.multiplying(factor), "the scaled learning rate")
     for rate in script.rates:
-        if script.keeps(rate):
-            continue  # the loss is a sum, which has grown with the batch
         if rate.omitted:
             yield SetArg(rate.call, rate.keyword, _named(rate), "the scaled learning rate", rate.position)
         elif rate.hidden:

@@ -1,0 +1,157 @@
+"""Whether a script's batch, its learning rates and its numbers of steps are understood well enough to be changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+import libcst as cst
+
+from ..apis import RATES
+from ..hazards import patched
+from ..program import Later, Problem, StepNumbers, argument, leading, literal_key, nodes, number, parses_arguments
+from ..steps import Steps
+from ..training_file import TrainingFile
+from .means import Means
+from .sizes import sizes_as_numbers
+from .stepwise import Stepwise
+
+_KEEP = "use --batch global, which keeps the script's batch"
+_CODES = frozenset({"TFDP010", "TFDP011", "TFDP020"})
+_CONFIGURES = frozenset({"get_config", "from_config", "serialize", "deserialize"})
+
+
+def unwidened(script: TrainingFile, steps: Steps, problems: Iterable[Problem]) -> Problem | None:
+    """The first thing that is not understood; None where there is none.
+
+    problems: what is not understood of what makes the training data, counts steps, or says the rate.
+    """
+    found = [p for p in problems if p.code in _CODES]
+    every = [*found, *_losses(script), *_sizes(script), *_stepwise(script), *_others(script, steps)]
+    every += (replace(p, code="TFDP010", next_step=_KEEP) for p in patched(script.origins))
+    return min(every, key=lambda p: (*script.position(p.node), p.code, p.reason), default=None)
+
+
+def _losses(script: TrainingFile) -> Iterator[Problem]:
+    """Losses that may be no means: of a sum over a larger batch the gradient grows by itself."""
+    means = Means(script.origins)
+    taped = (g for g in (*script.trained, *script.fitted.stepped) if not g.fed)
+    places = [g.target or g.call for g in taped if g.target is None or not means.is_mean(g.target)]
+    compiled = means.unknown(script.fitted.compiles)
+    for place in (*places, *([compiled] if compiled is not None else [])):
+        reason = "this is not known to be a mean over the batch, so that its gradients may grow with it"
+        yield Problem("TFDP020", place, reason, _KEEP)
+
+
+def _sizes(script: TrainingFile) -> Iterator[Problem]:
+    arrays = script.array_batches
+    computed = (script.sliced | script.keras_stepping.computed) - {*arrays.sizes, *arrays.divisors}
+    for node in sizes_as_numbers(script.origins, script.batch_sizes, computed):
+        yield Problem("TFDP010", node, "the size of the batch is a number in what the loss is computed from", _KEEP)
+
+
+def _stepwise(script: TrainingFile) -> Iterable[Problem]:
+    """What is trained that changes with the number of the step."""
+    counted = {loop for take in script.array_batches.takes if take.counted for loop in take.loops[:1]}
+    keras = script.keras_stepping
+    stepwise = Stepwise(script.origins, [loop.loop for loop in script.loops], counted, keras)
+    return stepwise.problems((*script.trained, *script.fitted.stepped), script.sliced | keras.computed)
+
+
+def _others(script: TrainingFile, steps: Steps) -> Iterator[Problem]:
+    for call in script.batches:
+        if argument(call, "batch_size", 0) is None:
+            yield Problem("TFDP010", call, "the size of these batches is not written here", _KEEP)
+    sized = [*script.batches, *(f for f in script.fitted.data if f.arrays), *script.array_batches.sizes]
+    trained = [*(g.call for g in script.trained), *(f.call for f in script.fitted.calls)]
+    if not sized and trained:
+        yield Problem("TFDP010", trained[0], "nothing here says how large a batch is", _KEEP)
+    for fit in _single_fits(script):
+        reason = "this fits one epoch at a time in a loop, and what it is given there may be one batch"
+        yield Problem("TFDP010", fit, reason, _KEEP)
+    for asked in _by_step(script, steps):
+        reason = "what is done here depends on the number of the step, of which there are fewer with larger batches"
+        yield Problem("TFDP011", asked, reason, _KEEP)
+    for end in steps.other_ends:
+        reason = "training may end here by the number of steps, and what it is with larger batches is not known"
+        yield Problem("TFDP011", end.node, reason, _KEEP)
+    shares = [share for own in steps.own_schedules for share in own.shares]
+    for counted in (*shares, *(decay.call for decay in steps.decays)):
+        reason = "this counts the steps of the larger batch already, or falls by each of them"
+        yield Problem("TFDP011", counted, reason, _KEEP)
+    for node in (*script.rate_changes, *_read_back(script)):
+        reason = "a learning rate is read, or changed while the script trains: the script's own, or that of all workers"
+        yield Problem("TFDP020", node, reason, _KEEP)
+
+
+def _single_fits(script: TrainingFile) -> Iterator[cst.Call]:
+    """Fits of one epoch in a loop, as those on a replay memory: their batches are what the script takes at a time."""
+    for fit in script.fitted.calls:
+        epochs = argument(fit.call, "epochs", 3)
+        once = epochs is None or number(epochs.value) == 1
+        if once and any(script.index.loops_around(way) for way in leading(script.origins, [fit.call])):
+            yield fit.call
+
+
+def _by_step(script: TrainingFile, steps: Steps) -> Iterator[cst.CSTNode]:
+    """Questions in a step whose answer may be another one at a later step, but those after which something is shown,
+    and those by a number of steps that is divided."""
+    pace = StepNumbers(script.origins, [loop.loop for loop in script.loops])
+    shown = frozenset(effect.call for effect in script.written.effects)
+    divided = {bound.node for bound in steps.bounds}
+    for node in script.index.order:
+        if not isinstance(node, cst.If | cst.IfExp | cst.While) or Later.COUNT not in pace.of(node.test):
+            continue
+        if pace.in_step(node) and divided.isdisjoint(nodes(node.test)) and not _shows(script, node, shown):
+            yield node.test
+
+
+def _shows(script: TrainingFile, node: cst.If | cst.IfExp | cst.While, shown: frozenset[cst.CSTNode]) -> bool:
+    """Whether all that hangs on a question is what the script says or writes."""
+    if isinstance(node, cst.IfExp):
+        return any(above in shown for above in script.index.ancestors(node))
+    ways = [node.body] if node.orelse is None else [node.body, node.orelse]
+    return all(_is_shown(script, part, shown) for way in ways for part in _statements(way))
+
+
+def _is_shown(script: TrainingFile, part: cst.CSTNode, shown: frozenset[cst.CSTNode]) -> bool:
+    if isinstance(part, cst.If):
+        return _shows(script, part, shown)
+    return isinstance(part, cst.Pass) or (isinstance(part, cst.Expr) and part.value in shown)
+
+
+def _statements(way: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """The statements of one way; of an `elif` itself."""
+    if isinstance(way, cst.If):
+        yield way
+        return
+    body = way.body if isinstance(way, cst.IndentedBlock | cst.SimpleStatementSuite) else way.body.body  # type: ignore[attr-defined]
+    for statement in body:
+        yield from statement.body if isinstance(statement, cst.SimpleStatementLine) else [statement]
+
+
+def _read_back(script: TrainingFile) -> Iterator[cst.CSTNode]:
+    """Where a rate may be read: by its name, of all but arguments and own objects, or in an optimizer's settings."""
+    index = script.index
+    for name in (*RATES, *_CONFIGURES):
+        for node in index.attributes.get(name, ()):
+            if not index.is_target(node) and not _is_scripts_own(script, node):
+                yield node
+    for read in index.order:
+        if isinstance(read, cst.Subscript) and literal_key(read) in RATES and not index.is_target(read):
+            yield read
+
+
+def _is_scripts_own(script: TrainingFile, node: cst.Attribute) -> bool:
+    """Whether an attribute is of the command's arguments, or of an object of the file's own that is no optimizer."""
+    origins = script.origins
+    made = [o.node for o in origins.of(node.value) if not o.path]
+    own = [origins.constructed(m) or (m if isinstance(m, cst.ClassDef) else None) for m in made]
+    return bool(made) and all(
+        not origins.below(owner, "keras.") if owner is not None else _parses(script, m)
+        for m, owner in zip(made, own, strict=True)
+    )
+
+
+def _parses(script: TrainingFile, made: cst.CSTNode) -> bool:
+    return isinstance(made, cst.Call) and parses_arguments(made, script.origins)
