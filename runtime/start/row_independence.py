@@ -195,6 +195,7 @@ def _batches(tensors: Sequence[Any], there: bool) -> Iterator[list[Any]]:
             size = [rows or _ROWS, *(length if each is None else each for each in others)]
             made.append(_numbers(size, tensor.dtype, len(made)))
         yield made
+        yield [-each if each.dtype.is_floating else each for each in made]  # where an activation was nought for all
 
 
 def _numbers(size: Sequence[int], dtype: tf.DType, seed: int) -> Any:
@@ -209,12 +210,18 @@ def _numbers(size: Sequence[int], dtype: tf.DType, seed: int) -> Any:
     return tf.constant(bits, dtype)
 
 
+class _AlikeError(ValueError):
+    """A batch of which nothing can be told."""
+
+
 def _rows_mix(compiled: Any, tensors: Sequence[Any], free: bool) -> bool | None:
     """Whether a row's result changes with the other rows; None where there is none for each, or none twice."""
     rows = len(tensors[0])
     whole = _results(compiled, tensors, rows)
     if not whole or any(not np.isfinite(each[[0, 1, -1]]).all() for each in whole):
         return None
+    if all(np.array_equal(each, np.repeat(each[:1], rows, 0)) for each in whole):
+        raise _AlikeError("all rows have one result")
     again = _results(compiled, tensors, rows)
     if any(not np.array_equal(one, two, equal_nan=True) for one, two in zip(whole, again, strict=True)):
         return None

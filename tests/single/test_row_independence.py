@@ -190,3 +190,14 @@ def test_what_is_no_batch_is_not_looked_at():
     row_independence.look(model, (tf.ones([4, 5]), tf.ones([3, 5])), {})
     row_independence.look(model, (tf.sparse.from_dense(tf.ones([4, 5])),), {})
     assert model not in row_independence._looks
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_an_activation_that_is_nought_for_a_sample_hides_nothing(sign):
+    """Weights by which `relu` gives nought for all that is positive, or for all that is negative."""
+    model = MIXING["largest"]()
+    model(rows_for(model, 6))
+    model.first.set_weights([sign * np.ones_like(model.first.kernel), np.zeros_like(model.first.bias)])
+    spec = tf.TensorSpec([None, 5], tf.float32)
+    tf.function(lambda x: row_independence.look(model, (x,), {}), autograph=False).get_concrete_function(spec)
+    assert "mixes the examples of a batch" in seen(model)
