@@ -49,17 +49,17 @@ def _lines(script: Script) -> Iterator[str]:
         place, names = script.state(loop)
         yield f"  state   {at(place)}: {', '.join(names) if names else 'all variables'} before this"
     outside = script.outside_vocabulary
-    run = script if outside is None and not script.shards_calls else script.on_calls
-    for effect in run.written.effects:
+    on_input = outside is None and not script.shards_calls
+    for effect in (script if on_input else script.on_calls).written.effects:
         yield f"effect    {at(effect.call)}: {text(effect.call)} ({effect.kind.value})"
-    if isinstance(run, Script):
+    if on_input:
         yield "road      sharded input: all its words are in the vocabulary"
     else:
         why = "asked for" if outside is None else f"{at(outside.node)}: {outside.reason}"
         yield f"road      sharded calls ({why})"
     if (kept := script.unwidened) is not None:
         yield f"batch     the script's own: {at(kept.node)}: {kept.code} {kept.reason}"
-    for problem in run.problems("per-worker") if isinstance(run, Script) else run.problems:
+    for problem in script.problems("per-worker") if on_input else script.on_calls.problems:
         yield f"problem   {at(problem.node)}: {problem.code} {problem.headline or problem.reason}"
         for depth, because in enumerate(problem.because.links if problem.because is not None else (), 1):
             yield f"{'  ' * depth}because {at(because.node)}: {quoted(script.index, because.node)} {because.reason}"

@@ -195,7 +195,8 @@ def _batches(tensors: Sequence[Any], there: bool) -> Iterator[list[Any]]:
             size = [rows or _ROWS, *(length if each is None else each for each in others)]
             made.append(_numbers(size, tensor.dtype, len(made)))
         yield made
-        yield [-each if each.dtype.is_floating else each for each in made]  # where an activation was nought for all
+        if any(each.dtype.is_floating for each in made):  # an activation may have been nought for all
+            yield [-each if each.dtype.is_floating else each for each in made]
 
 
 def _numbers(size: Sequence[int], dtype: tf.DType, seed: int) -> Any:

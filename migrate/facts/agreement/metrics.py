@@ -59,12 +59,7 @@ class Metrics:
         which = seen.pop() if len(seen) == 1 else Seen.BOTH if seen else Seen.WHOLE
         names = {self._class(m) for m in made}
         exact = names <= METRIC_RATIOS or (names <= METRIC_RATIOS | METRIC_COUNTS and which is Seen.SHARDED)
-        return Result(call, which, exact and which is not Seen.WHOLE and not self.in_graph(call))
-
-    def in_graph(self, node: cst.CSTNode) -> bool:
-        """Whether the node is in a function that TensorFlow compiles, itself or where it is called."""
-        function = self._index.enclosing_function(node)
-        return function is not None and self._finder.in_graph(function)
+        return Result(call, which, exact and which is not Seen.WHOLE and not self._finder.is_compiled(call))
 
     @cached_property
     def updates(self) -> dict[cst.CSTNode, list[cst.Call]]:

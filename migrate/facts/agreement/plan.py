@@ -107,11 +107,6 @@ class Agreement:
             child = parent
         return True
 
-    def _in_graph(self, node: cst.CSTNode) -> bool:
-        """Whether the node is in a function that TensorFlow compiles, itself or where it is called."""
-        function = self._index.enclosing_function(node)
-        return function is not None and self._finder.in_graph(function)
-
     def _called_alike(self, function: cst.FunctionDef, called: tuple[cst.FunctionDef, ...]) -> bool:
         for use in self._index.names.get(function.name.value, ()):
             given = self._index.parents[use]
@@ -134,7 +129,7 @@ class Agreement:
             return True  # on the way to itself: each time by what rank 0 has answered the time before
         before = set(self._reached)
         self._reached.add(statement)
-        found = not self._in_graph(statement) and self.certain(statement)
+        found = not self._finder.is_compiled(statement) and self.certain(statement)
         if found and not before:
             self._come_to |= self._reached  # they rest on one another, and on nothing that is asked about still
         if not before or not found:
@@ -143,7 +138,7 @@ class Agreement:
 
     def may_agree(self, node: cst.CSTNode) -> bool:
         """Whether rank 0's value of an expression can be given to all there."""
-        return not self._in_graph(node) and self.certain(node) and not self._presence.out_of_step(node)
+        return not self._finder.is_compiled(node) and self.certain(node) and not self._presence.out_of_step(node)
 
     def _in_region(self, node: cst.CSTNode) -> bool:
         return not self._region.isdisjoint((node, *self._index.ancestors(node)))

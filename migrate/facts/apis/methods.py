@@ -41,9 +41,6 @@ COMPUTES_EXAMPLES = (".Layer", ".Loss", ".Model", ".RNN", ".Sequential")
 KERAS_COMPUTES = (*COMPUTES_EXAMPLES, ".Regularizer", "Cell")
 """Those, and the others of which an object is called at each step."""
 
-OF_CALLS = frozenset({"self", "training", "mask"})
-"""Parameters of these methods that hold no examples."""
-
 
 CHANGES_OBJECT = (
     PUTS_IN

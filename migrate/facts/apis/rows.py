@@ -5,12 +5,6 @@ Names stand without their module, and without the `reduce_` that TensorFlow puts
 
 from __future__ import annotations
 
-import re
-
-OPS = re.compile(r"(tensorflow|numpy|keras\.(ops|backend|activations|random|utils|metrics|losses)|math)\.")
-"""Modules in which these names mean these operations."""
-
-
 CHOOSES_ROWS = frozenset({"gather", "take", "boolean_mask", "compress", "take_along_axis"})
 CHOOSES_PARTS = CHOOSES_ROWS | {"slice", "strided_slice", "gather_nd", "dynamic_slice", "roll"}
 """Take elements along an axis by their places."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from .arrays import Arrays
-from .chains import Chain, draws, drops_remainder
+from .chains import Chain, drops_remainder
 from .datasets import Datasets
-from .drawing import Draw
 from .misses import Sought
 from .next_batches import NextBatch, NextBatches, endless
 from .seeding import seeds
@@ -19,7 +18,6 @@ __all__ = [
     "Arrays",
     "Chain",
     "Datasets",
-    "Draw",
     "Missed",
     "NextBatch",
     "NextBatches",
@@ -31,7 +29,6 @@ __all__ = [
     "Switches",
     "Take",
     "Takes",
-    "draws",
     "drops_remainder",
     "endless",
     "find_shard_point",

@@ -72,12 +72,6 @@ class Chain:
         return self.calls(*BATCHING)[-1:]
 
     @property
-    def numbered(self) -> bool:
-        """Whether the elements are (number of the batch, batch)."""
-        stages = [link.stage for link, of_batches in self.stages if of_batches and link.stage != "prefetch"]
-        return stages[-1:] == ["enumerate"]
-
-    @property
     def stages(self) -> list[tuple[Link, bool]]:
         """The stages after the source, and whether each makes or handles batches, rather than records."""
         last = max((i for i, link in enumerate(self.links) if link.stage in BATCHING), default=len(self.links))

@@ -1,21 +1,11 @@
-"""Draws of NumPy's random numbers, and the size of their first axis."""
+"""Draws of NumPy's and Python's random numbers."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import libcst as cst
 
 from ...catalogue import Kind
 from ..program import Origins, method, receiver
-
-
-@dataclass(frozen=True)
-class Draw:
-    """size: the length of the first axis, None where one number is drawn. known: whether that is certain."""
-
-    size: cst.BaseExpression | None
-    known: bool = True
 
 
 def drawn(origins: Origins, call: cst.Call) -> str:

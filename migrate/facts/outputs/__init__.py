@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .changing import Changing, Leaves
+from .changing import Changing
 from .effects import Effect, Effects, repeated
 from .own_names import OwnNames
 from .presence import Presence
@@ -13,7 +13,6 @@ __all__ = [
     "Changing",
     "Effect",
     "Effects",
-    "Leaves",
     "OwnNames",
     "Presence",
     "Trains",

@@ -9,9 +9,8 @@ import libcst as cst
 from ..apis import CONTEXT_MAKERS, ENDINGS, ENTERS_CONTEXT, EXITS, SUPPRESSES
 from ..program import Origins, is_off, last_name, method, nodes
 
-_ENTERED = 4  # functions of the file that are looked into for what raises
+_ENTERED = 4  # context managers that enter one another
 _LEAVES = cst.Return | cst.Break | cst.Continue
-_DIVIDES = cst.Divide | cst.FloorDivide | cst.Modulo
 _Function = cst.FunctionDef | cst.Lambda
 
 

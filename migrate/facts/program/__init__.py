@@ -14,7 +14,7 @@ from .grown import Addition, additions
 from .index import ITER, Definition, Index, Origin
 from .known_branches import Frames, frame_of, meant, reached
 from .listed import Listed
-from .literals import axes, is_none, is_off, number, plain, text
+from .literals import is_none, is_off, number, text
 from .modules import Program, SourceFile
 from .names import Names, fold
 from .networks import LAYERS, holds_weights, is_network
@@ -35,7 +35,7 @@ from .spelling import (
     params_of,
     receiver,
 )
-from .unknown import Unknown, quoted, told
+from .unknown import Unknown, quoted
 from .variables import Variables
 
 __all__ = [
@@ -66,7 +66,6 @@ __all__ = [
     "additions",
     "argument",
     "assigned",
-    "axes",
     "backward",
     "before",
     "body_functions",
@@ -96,14 +95,12 @@ __all__ = [
     "params_of",
     "parses_arguments",
     "parts",
-    "plain",
     "quoted",
     "reached",
     "reaching",
     "receiver",
     "tests_around",
     "text",
-    "told",
     "uncalled",
     "unfollowed",
     "uses",

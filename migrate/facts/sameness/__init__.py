@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from .marks import BY_CHANCE, SAME, Mark
+from .marks import BY_CHANCE, Mark
 from .seeding import Seeding, Seedings, flag_default, own_maker
 from .values import Sameness
 
 __all__ = [
     "BY_CHANCE",
-    "SAME",
     "Mark",
     "Sameness",
     "Seeding",

@@ -26,18 +26,19 @@ class RowFunctions:
         self._training = training
 
     @cached_property
+    def _read(self) -> frozenset[cst.CSTNode]:
+        """All that losses are computed from."""
+        return backward(self._origins, [value for g in self._script.gradients if not g.fed for value in g.made_of])
+
+    @cached_property
     def calls(self) -> tuple[cst.Call, ...]:
         """The calls, in the order of the text."""
-        targets = [value for g in self._script.gradients if not g.fed for value in g.made_of]
-        read = backward(self._origins, targets)
-        return tuple(c for c in self._index.calls if c in read and self._is_one(c))
+        return tuple(c for c in self._index.calls if c in self._read and self._is_one(c))
 
     @cached_property
     def products(self) -> tuple[cst.BinaryOperation | cst.Call, ...]:
         """`x @ w`, `tf.matmul(x, w)` and convolutions by variables, in what a loss is computed from."""
-        targets = [value for g in self._script.gradients if not g.fed for value in g.made_of]
-        read = backward(self._origins, targets)
-        return tuple(n for n in self._index.order if n in read and self._is_product(n))  # type: ignore[misc]
+        return tuple(n for n in self._index.order if n in self._read and self._is_product(n))  # type: ignore[misc]
 
     def _is_product(self, node: cst.CSTNode) -> bool:
         if isinstance(node, cst.BinaryOperation):

@@ -271,6 +271,11 @@ class Loops:
             return self._before(loops[-1])
         return self._before(self._index.statement_of(callers[0])) if self.in_graph(function) else outermost
 
+    def is_compiled(self, node: cst.CSTNode) -> bool:
+        """Whether the node is in a function that TensorFlow compiles, itself or where it is called."""
+        function = self._index.enclosing_function(node)
+        return function is not None and self.in_graph(function)
+
     def in_graph(self, function: cst.FunctionDef) -> bool:
         """Whether the function is compiled by tf.function: by decorator or by a call."""
         made = wrappers(self._origins, function)

@@ -16,7 +16,7 @@ class State:
     """Finds them for the training loops of a script."""
 
     def __init__(self, origins: Origins, loops: Loops) -> None:
-        self._origins, self._index, self._in_graph = origins, origins.index, loops.in_graph
+        self._origins, self._index, self._loops = origins, origins.index, loops
 
     def places(self, loop: TrainingLoop) -> Iterator[tuple[cst.CSTNode, list[str] | None]]:
         """Where variables may be brought into step, the best place first, and the names of what the loop trains there.
@@ -36,8 +36,7 @@ class State:
         return all(certainly_bound(self._origins, name, place) for name in names)
 
     def _runs_eagerly(self, place: cst.CSTNode) -> bool:
-        functions = (self._index.enclosing_function(n) for n in leading(self._origins, [place]))
-        return not any(self._in_graph(f) for f in functions if f is not None)
+        return not any(map(self._loops.is_compiled, leading(self._origins, [place])))
 
     def _names(self, loop: TrainingLoop, place: cst.CSTNode) -> list[str] | None:
         """Names, visible at a place before the loop, of the models and optimizers that it trains.

@@ -15,7 +15,7 @@ _SAME = frozenset({"tensorflow.cast", "tensorflow.identity", "tensorflow.convert
 _ADDS = frozenset({"tensorflow.add_n", "builtins.sum", "tensorflow.add"})
 _SCALES = frozenset({"get_scaled_loss", "scale_loss"})
 _OF_KERAS = frozenset({"compute_loss", "compiled_loss"})
-_TEXTS = ("reduction", "axis", "loss_weights")
+_REDUCES = ("reduction", "axis", "loss_weights")
 
 
 class Means:
@@ -51,11 +51,13 @@ class Means:
         made = self._origins.of(node)
         return bool(made) and all(o.node is not node and not o.path and self.is_mean(o.node) for o in made)
 
-    def _is_mean_or_setting(self, node: cst.BaseExpression) -> bool:
-        """Also a number of the script's own: a weight, a coefficient."""
+    def _is_setting(self, node: cst.BaseExpression) -> bool:
+        """Whether it is a number of the script's own: a weight, a coefficient."""
         made = self._origins.of(node)
-        plain = bool(made) and all(isinstance(o.node, cst.BaseNumber) for o in made)
-        return plain or self.is_mean(node)
+        return bool(made) and all(isinstance(o.node, cst.BaseNumber) for o in made)
+
+    def _is_mean_or_setting(self, node: cst.BaseExpression) -> bool:
+        return self._is_setting(node) or self.is_mean(node)
 
     def _is_mean_call(self, call: cst.Call) -> bool:
         api, kind = self._origins.called(call), self._origins.kind(call.func)
@@ -98,7 +100,7 @@ class Means:
     def _reduces(self, node: cst.CSTNode) -> bool:
         """Whether a loss may be told how to reduce."""
         args = node.args if isinstance(node, cst.Call) else ()
-        return any(a.star or (a.keyword is not None and a.keyword.value in _TEXTS) for a in args) or len(args) > 3
+        return any(a.star or (a.keyword is not None and a.keyword.value in _REDUCES) for a in args) or len(args) > 3
 
     # --- what `compile` is given --------------------------------------------------------------------------------------
 
@@ -147,4 +149,4 @@ class Means:
         return self.is_mean(node)
 
     def _is_part(self, node: cst.BaseExpression) -> bool:
-        return self._is_mean_or_setting(node) or self._is_row_or_mean(node)
+        return self._is_setting(node) or self._is_row_or_mean(node)
