@@ -1,9 +1,17 @@
 """The first call of a migrated script."""
 
+from typing import Literal
+
 from .job import Options, join
 
 
-def init(*, same_start: bool = True, row_check: bool = True, shard_calls: bool = False) -> None:
+def init(
+    *,
+    same_start: bool = True,
+    row_check: bool = True,
+    shard_calls: bool = False,
+    batch_norm: Literal["global", "local"] = "global",
+) -> None:
     """Join the job that `tfdp run` has started, or be a job of one where it has not.
 
     Call it before the first TensorFlow operation; calling it again does nothing. With several workers it seeds Python's
@@ -20,8 +28,12 @@ def init(*, same_start: bool = True, row_check: bool = True, shard_calls: bool =
     rows, and the gradients of variables are averaged where they are taken. No data is sharded, no optimizer or tape is
     wrapped, and the model is that of one process, whatever the loss, the batches and the draws are.
 
+    `batch_norm` is for sharded calls: "global" normalises by the whole batch, as one process does, for one exchange a
+    layer and direction; "local" by the rows of each worker, whose moving statistics are averaged with the gradients.
+    That is what data-parallel training usually does, and another model than one process trains.
+
     Raises:
-        ValueError: `shard_calls` without `same_start`.
+        ValueError: `shard_calls` without `same_start`; `batch_norm="local"` without `shard_calls`, or another word.
         LaunchEnvironmentError: the TFDP_* variables are incomplete, or lead nowhere.
         TransportError: TFDP_TRANSPORT asks for what there is not.
         TfdpError: a second call with other arguments, or a call after `shutdown`.
@@ -43,4 +55,11 @@ def init(*, same_start: bool = True, row_check: bool = True, shard_calls: bool =
 
     if shard_calls and not same_start:
         raise ValueError("dp.init(shard_calls=True) needs same_start=True: all workers compute with the same variables")
-    join(Options(same_start, row_check, shard_calls), hook)
+    if batch_norm not in ("global", "local"):
+        raise ValueError(f'dp.init(batch_norm={batch_norm!r}): it is "global" or "local"')
+    if batch_norm == "local" and not shard_calls:
+        raise ValueError(
+            'dp.init(batch_norm="local") is for sharded calls (shard_calls=True): with sharded input '
+            "BatchNormalization has no other statistics than those of a worker's own rows. Leave it out"
+        )
+    join(Options(same_start, row_check, shard_calls, batch_norm), hook)

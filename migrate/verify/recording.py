@@ -34,6 +34,7 @@ from .record import (
     BY_FILE,
     FEWEST,
     FILES,
+    LOCALLY_NORMALIZED,
     MOST,
     TRACER_LOG,
     Data,
@@ -255,8 +256,11 @@ class Recording:
     def _neutralised(self, migrated: Header | None) -> tuple[str, ...]:
         header = self._trace.header()
         found = described(header.neutralised, *self._texts()) if header else ()
-        by_file = [note.site for note in (migrated.notes if migrated else ()) if note.what == BY_FILE]
-        return (*found, f"{FILES}: {places(by_file)}") if by_file else found
+        notes = migrated.notes if migrated else ()
+        for kind, text in ((BY_FILE, FILES), (LOCALLY_NORMALIZED, LOCALLY_NORMALIZED)):
+            sites = [note.site for note in notes if note.what == kind]
+            found = (*found, f"{text}: {places(sites)}") if sites else found
+        return found
 
     def _texts(self) -> tuple[bytes, bytes]:
         """The reference, and the script that its author has."""

@@ -17,6 +17,7 @@ from ..gradients import Compression, Exchange
 from ..job import current
 from ..start import creation_ordinals, list_number, watched
 from . import nets, own_sources, pfor, report, sight
+from .local_moments import MovingStatistics
 from .look import is_looking
 from .rows import mean
 
@@ -106,7 +107,7 @@ def _exchanged(variables: Sequence[Any], given: Sequence[Any], names: Sequence[s
     job = current()
     with tf.name_scope("averaged_gradient"):
         watch = watched(variables, [], job)
-        passengers = _Passengers([each for each in (watch, nets.Notes()) if each is not None])
+        passengers = _Passengers([each for each in (watch, nets.Notes(), MovingStatistics()) if each is not None])
         exchange = Exchange(job, Average, None, Compression.none, 1.0, False, False)
         with tf.control_dependencies(watch.compared() if watch else []):
             return exchange.combined(given, names, site, passengers)

@@ -17,7 +17,7 @@ import tensorflow as tf
 from ..framework import raw, stream_element
 from ..keras import PACKAGES, is_keras
 from ..start import live_generators, live_variables
-from . import division, guard, own_code, sight
+from . import division, guard, local_moments, own_code, sight
 from .effects import of_code
 from .examples import kind_of
 from .kept import Kept
@@ -164,6 +164,7 @@ def _hook_moments(normalization: Any) -> None:
         here = sight.now()
         if here is None:
             return original(self, inputs, mask)
+        local_moments.assigns(self.moving_mean, self.moving_variance)
         axes = [axis % inputs.shape.rank for axis in self._reduction_axes]
         if mask is None:
             found = here.normalised(inputs, None, axes, live=False)
@@ -197,8 +198,20 @@ def _hook_moments_of_keras_2(normalization: Any) -> None:
         return tf.cast(mean, inputs.dtype), tf.cast(variance, inputs.dtype)
 
     owner._calculate_mean_and_var = moments
+    for name in ("_assign_moving_average", "_assign_new_value"):
+        setattr(owner, name, _assigning(getattr(owner, name)))
     module = importlib.import_module(owner.__module__)
     module.tf.compat.v1.nn.fused_batch_norm = _fused(module.tf.compat.v1.nn.fused_batch_norm)
+
+
+def _assigning(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def assign(self: Any, variable: Any, *values: Any) -> Any:
+        if sight.now() is not None:
+            local_moments.assigns(variable)
+        return original(self, variable, *values)
+
+    return assign
 
 
 def _fused(original: Callable[..., Any]) -> Callable[..., Any]:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from ..foundation import TfdpError
+from ..job import normalises_locally
 from .rows import Split, every, is_real, length, own, shared, stacked, taken, total
 from .sight import Draw, Moments
 
@@ -54,8 +55,11 @@ class Own:
     def normalised(self, values: Tensor, weights: Tensor | None, axes: list[int], *, live: bool) -> Moments:
         """In one exchange: those of each worker's rows, combined by the formula of Chan, Golub and LeVeque (1979).
 
-        Their gradients are those of sums over all rows, whose values are known by then.
+        Their gradients are those of sums over all rows, whose values are known by then. With `batch_norm="local"` it is
+        this worker's rows alone, of which each counts, padding too.
         """
+        if normalises_locally():
+            return moments(values, weights, axes)
         real = self._without_padding(values, weights)
         mine = moments(tf.stop_gradient(values), real, axes)
         packed = tf.stack([tf.broadcast_to(mine.count, tf.shape(mine.mean)), mine.mean, mine.deviations])

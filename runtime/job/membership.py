@@ -28,6 +28,7 @@ class Options(NamedTuple):
     same_start: bool = True
     row_check: bool = True
     shard_calls: bool = False
+    batch_norm: str = "global"
 
 
 @dataclass(frozen=True)
@@ -109,6 +110,11 @@ def is_initialized() -> bool:
 def shards_calls() -> bool:
     """Whether every worker runs the whole script and its own rows of model calls (`dp.init(shard_calls=True)`)."""
     return is_initialized() and _process.options.shard_calls
+
+
+def normalises_locally() -> bool:
+    """Whether BatchNormalization in divided calls has the moments of a worker's own rows."""
+    return is_initialized() and _process.options.batch_norm == "local"
 
 
 def widened_by() -> int:

@@ -147,6 +147,16 @@ def test_without_seeds_dropout_and_normalization_are_proved_as_they_are(recorded
 
 
 @pytest.mark.sample
+def test_a_workers_own_batch_statistics_are_no_part_of_a_proof_which_says_so(recorded: Recorded) -> None:
+    local = changed(migrated(MIXED).decode(), [(INIT, INIT[:-1] + ', batch_norm="local")')]).encode()
+    proof = recorded("mixed").prove(local)
+    assert proof.proved, str(proof)
+    (said,) = proof.neutralised
+    assert "each worker's rows" in said
+    assert "nothing was neutralised" not in str(proof)
+
+
+@pytest.mark.sample
 @pytest.mark.parametrize(("name", "divided"), [("fitted", 1), ("adversarial", 5)])
 def test_fit_and_several_models_and_tapes_are_proved(recorded: Recorded, name: str, divided: int) -> None:
     proof = recorded(name).prove(migrated(SCRIPTS[name]))

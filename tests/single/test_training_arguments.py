@@ -12,6 +12,19 @@ from tfdp.runtime.training import learning_rate, schedules
 
 
 @pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"batch_norm": "Local", "shard_calls": True}, 'it is "global" or "local"'),
+        ({"batch_norm": "local"}, "is for sharded calls"),
+        ({"shard_calls": True, "same_start": False}, "needs same_start=True"),
+    ],
+)
+def test_what_init_cannot_do_is_said_before_anything_is_joined(options, said):
+    with pytest.raises(ValueError, match=said):
+        dp.init(**options)
+
+
+@pytest.mark.parametrize(
     ("steps", "size", "want"),
     [(100, 4, 25), (10, 4, 3), (9, 4, 2), (1, 4, 1), (2, 4, 1), (3, 2, 2), (0, 4, 0), (-1, 4, -1), (1, 3, 1)],
 )

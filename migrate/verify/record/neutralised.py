@@ -6,6 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from .trace import Note
 
 NORMALIZED = "batch statistics: BatchNormalization uses its moving ones, in the reference and on every rank"
+LOCALLY_NORMALIZED = (
+    "batch statistics: BatchNormalization goes by the whole batch here, where in life it goes by each worker's rows "
+    '(batch_norm="local"), which is another model than one process trains'
+)
 SHUFFLED = "order: shuffle keeps the order of the records that a rank has"
 DRAWN = "draws in the model: each rank takes its rows of what the reference draws"
 COMPILED = "XLA: nothing is compiled by it (jit_compile) in either run, because what it compiles cannot be recorded"

@@ -23,6 +23,7 @@ import tensorflow as tf
 from ....runtime.clusters import local
 from ..record import (
     DIVERGED,
+    LOCALLY_NORMALIZED,
     TRACER_FAILED,
     TRACER_LOG,
     WHOLE,
@@ -173,6 +174,8 @@ class Session:
 
         def joined(*args: Any, **options: Any) -> None:
             before = tf.GradientTape.gradient
+            if options.pop("batch_norm", "global") == "local":
+                self.notes.add(LOCALLY_NORMALIZED, self.lines.here())
             init(*args, **options)
             if tf.GradientTape.gradient is not before:
                 from ....runtime.calls import is_looking
