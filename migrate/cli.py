@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import click
 
-from .command_line import PROCESSES, Batches, Processes, ScriptCommand, contradicted
+from .command_line import PROCESSES, Processes, ScriptCommand, policy, policy_options, same_policy_options
 from .console import Console
 
 
@@ -33,37 +33,7 @@ def main() -> None:
     "annotations for GitHub Actions; both then the diff of --diff.",
 )
 @click.option("-o", "--output", metavar="FILE", help="Write the result to FILE (- for stdout); needs a single input.")
-@click.option(
-    "--shard",
-    type=click.Choice(["auto", "input", "calls"]),
-    default="auto",
-    show_default=True,
-    help="input: each worker trains on its share of the records. calls: every worker runs the whole script, and its "
-    "own rows of each model call. auto: input of scripts that keep within its vocabulary, else calls.",
-)
-@click.option(
-    "--batch",
-    type=Batches(),
-    default="auto",
-    show_default=True,
-    help="per-worker: a step of N workers covers N of the script's batches, at N times its learning rate. "
-    "global: the workers share the script's batch. auto: per-worker where batch, rate and steps are understood, "
-    "else global.",
-)
-@click.option(
-    "--lr-scale",
-    type=click.Choice(["linear", "sqrt", "none"]),
-    default="linear",
-    show_default=True,
-    help="The factor of learning rates for N workers: N, its square root, or 1. For --batch per-worker.",
-)
-@click.option(
-    "--warmup-steps",
-    metavar="K",
-    type=click.IntRange(min=0),
-    default=0,
-    help="Raise the factor of learning rates from 1 over the first K steps. For --batch per-worker.",
-)
+@policy_options
 @click.option(
     "--partial",
     is_flag=True,
@@ -74,19 +44,17 @@ def main() -> None:
 @click.pass_context
 def migrate(
     ctx: click.Context,
+    /,
     *,
     paths: tuple[str, ...],
     show_diff: bool,
     check_only: bool,
     style: Literal["text", "markdown", "github"],
     output: str | None,
-    shard: Literal["auto", "input", "calls"],
-    batch: Literal["per-worker", "global"] | None,
-    lr_scale: Literal["linear", "sqrt", "none"],
-    warmup_steps: int,
     partial: bool,
     backup: bool,
     verbose: bool,
+    **asked: Any,
 ) -> None:
     """Rewrite training scripts in place.
 
@@ -102,11 +70,7 @@ def migrate(
         raise click.UsageError("--backup keeps the originals of files that are rewritten in place: leave it out", ctx)
     if style != "text" and not (show_diff or check_only):
         raise click.UsageError(f"--format {style} is for --diff and --check", ctx)
-    if contradiction := contradicted(batch, lr_scale, warmup_steps):
-        raise click.UsageError(contradiction, ctx)
-    options = MigrateOptions(
-        batch, show_diff, check_only, output, partial, style, lr_scale, warmup_steps, backup, shard
-    )
+    options = MigrateOptions(policy(ctx, asked), show_diff, check_only, output, partial, style, backup)
     try:
         ctx.exit(several_files.migrate_files(paths, options, verbose))
     except several_files.SeveralInputs as error:
@@ -170,15 +134,7 @@ def run(ctx: click.Context, /, np: int, independent: bool, command: tuple[str, .
     type=click.IntRange(min=1),
     help="Updates to compare; both runs are stopped after them.  [default: 20, or up to 200 to go past an epoch's end]",
 )
-@click.option(
-    "--batch",
-    type=Batches(),
-    default="auto",
-    help="As in tfdp migrate.  [default: auto, or what SCRIPT was migrated for]",
-)
-@click.option("--shard", type=click.Choice(["auto", "input", "calls"]), default="auto", help="As in tfdp migrate.")
-@click.option("--lr-scale", type=click.Choice(["linear", "sqrt", "none"]), default="linear", help="As in tfdp migrate.")
-@click.option("--warmup-steps", metavar="K", type=click.IntRange(min=0), default=0, help="As in tfdp migrate.")
+@same_policy_options
 @click.option("--against", metavar="ORIGINAL", help="SCRIPT is migrated already, and was made from this one.")
 @click.option(
     "--timeout",
@@ -202,13 +158,14 @@ def verify(ctx: click.Context, /, **asked: Any) -> None:
     """Run SCRIPT and its migration, and compare loss, gradients and every variable at each of K updates.
 
     SCRIPT is the original, which is migrated in memory; or it is migrated, and its original is SCRIPT.orig, in git, or
-    named by --against. Nothing on disk changes, and what the script writes goes to a scratch folder. The
-    migrated script on N processes must train what one process trains with the same global batch. After -- come the
-    script's own arguments. Exit status: 0 proved, 1 not proved, 2 nothing could be compared.
+    named by --against; --batch auto is then what it was migrated for. Nothing on disk changes, and what the script
+    writes goes to a scratch folder. The migrated script on N processes must train what one process trains with the same
+    global batch. After -- come the script's own arguments. Exit status: 0 proved, 1 not proved, 2 nothing could be
+    compared.
     """
     from . import verification
 
-    options = verification.VerifyOptions(**asked)
+    options = verification.VerifyOptions(policy=policy(ctx, asked), **asked)
     if contradiction := options.contradiction():
         raise click.UsageError(contradiction, ctx)
     ctx.exit(verification.verify(options))

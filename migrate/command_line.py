@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import shlex
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from .report.streams import say
 
+if TYPE_CHECKING:
+    from ..rules._base import Policy
+
 PROCESSES = ("-np", "-n", "--np")
 _BY_PYTHON = ("-m", "-c")  # `-m package.module` stands where a script may
 _ATTACHED = re.compile(r"-n(\d+)")
-
-
-def contradicted(batch: str | None, lr_scale: str, warmup_steps: int) -> str:
-    """What is wrong with the options of a migration together, in words; empty where nothing is."""
-    if batch == "global" and (lr_scale != "linear" or warmup_steps):
-        return "--lr-scale and --warmup-steps are for --batch per-worker: global keeps all rates"
-    if lr_scale == "none" and warmup_steps:
-        return "--warmup-steps needs a factor to rise to: --lr-scale linear or sqrt"
-    return ""
 
 
 class Batches(click.Choice[str]):
@@ -34,6 +30,63 @@ class Batches(click.Choice[str]):
         """The mode."""
         chosen = super().convert(value, param, ctx)
         return None if chosen == "auto" else chosen
+
+
+_POLICY: tuple[tuple[str, Any, Any, str], ...] = (
+    (
+        "--shard",
+        click.Choice(["auto", "input", "calls"]),
+        "auto",
+        "input: each worker trains on its share of the records. calls: every worker runs the whole script, and its "
+        "own rows of each model call. auto: input of scripts that keep within its vocabulary, else calls.",
+    ),
+    (
+        "--batch",
+        Batches(),
+        "auto",
+        "per-worker: a step of N workers covers N of the script's batches, at N times its learning rate. "
+        "global: the workers share the script's batch. auto: per-worker where batch, rate and steps are understood, "
+        "else global.",
+    ),
+    (
+        "--lr-scale",
+        click.Choice(["linear", "sqrt", "none"]),
+        "linear",
+        "The factor of learning rates for N workers: N, its square root, or 1. For --batch per-worker.",
+    ),
+    (
+        "--warmup-steps",
+        click.IntRange(min=0),
+        0,
+        "Raise the factor of learning rates from 1 over so many of the first steps. For --batch per-worker.",
+    ),
+)
+
+
+def policy_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """A command that takes the options of a policy, as `tfdp migrate` does."""
+    return _with_policy(command, lambda text: {"help": text, "show_default": True})
+
+
+def same_policy_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The same, with a word on where they are described."""
+    return _with_policy(command, lambda _: {"help": "As in tfdp migrate."})
+
+
+def _with_policy(command: Callable[..., Any], told: Callable[[str], dict[str, Any]]) -> Callable[..., Any]:
+    for name, kind, default, text in reversed(_POLICY):
+        command = click.option(name, type=kind, default=default, **told(text))(command)
+    return command
+
+
+def policy(ctx: click.Context, asked: dict[str, Any]) -> Policy:
+    """The policy that these options make, which are taken out of `asked`."""
+    from ..rules._base import Policy
+
+    try:
+        return Policy(**{field.name: asked.pop(field.name) for field in dataclasses.fields(Policy)})
+    except ValueError as error:
+        raise click.UsageError(str(error), ctx) from error
 
 
 class Processes(click.IntRange):

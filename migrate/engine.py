@@ -11,7 +11,7 @@ from functools import cached_property
 import libcst as cst
 
 from ..rules import RULES
-from ..rules._base import LINEAR, Batch, Context, Insert, Outcome, Refuse, Road, Rule, Scaling, Shard, place
+from ..rules._base import AS_USUAL, Batch, Context, Insert, Outcome, Policy, Refuse, Road, Rule, place
 from . import beside, files, imports, nesting, sequence
 from .applying import EngineError, changed
 from .facts import Script
@@ -86,42 +86,26 @@ class Migration:
 
 @dataclass(frozen=True)
 class _Asked:
-    """What the caller wants of a migration. batch: None for the road's own."""
+    """What the caller wants of a migration."""
 
-    batch: Batch | None
+    policy: Policy
     partial: bool
-    scaling: Scaling
-    shard: Shard
-
-    @property
-    def scales(self) -> bool:
-        """Whether it asks for what a batch for each worker brings."""
-        return self.batch == "per-worker" or self.scaling != LINEAR
 
     def mode(self, script: Script, road: Road) -> Batch:
         """The batch mode on one road: where none is asked for, a batch for each worker if the script is understood."""
-        asked = self.batch is not None or self.scales or (road == "input" and self.shard == "input")
-        if asked or script.calls("init"):
-            return self.batch or "per-worker"
+        policy = self.policy
+        insists = policy.batch is not None or not policy.scales_by_workers
+        if insists or (road == "input" and policy.shard == "input") or script.calls("init"):
+            return policy.batch or "per-worker"
         return "per-worker" if script.unwidened is None else "global"
 
     def plan(self, script: Script, road: Road) -> Plan:
         """The plan on one road."""
-        return in_order(make_plan(script, self.mode(script, road), RULES, self.partial, self.scaling, road))
+        return in_order(make_plan(script, self.mode(script, road), RULES, self.partial, self.policy, road))
 
 
-def migrate(  # noqa: PLR0917 - options, each with a default
-    path: str,
-    source: bytes,
-    batch: Batch | None = None,
-    partial: bool = False,
-    scaling: Scaling = LINEAR,
-    shard: Shard = "auto",
-) -> Migration:
+def migrate(path: str, source: bytes, policy: Policy = AS_USUAL, partial: bool = False) -> Migration:
     """Migrate one file's bytes; with `partial` also where something is refused, which a `TODO(tfdp)` comment then says.
-
-    batch: None is `per-worker` where batch, learning rate and steps are understood, else the script's own. shard: what
-    is sharded; with `auto` the input of what keeps within the vocabulary and is not refused, else the calls.
 
     Raises files.UnreadableSource for what is no Python source, EngineError for a defect of tfdp.
     """
@@ -135,24 +119,24 @@ def migrate(  # noqa: PLR0917 - options, each with a default
     with nesting.room(path, script):
         if not script.trains:
             return unchanged
-        return _migrated(unchanged, text, script, _Asked(batch, partial, scaling, shard))
+        return _migrated(unchanged, text, script, _Asked(policy, partial))
 
 
 def _migrated(unchanged: Migration, text: files.Text, script: Script, asked: _Asked) -> Migration:
     """The migration of a script that trains."""
-    found, first = replace(unchanged, trains=True), None
-    if asked.shard == "input" or (asked.shard == "auto" and not script.shards_calls):
+    found, first, shard = replace(unchanged, trains=True), None, asked.policy.shard
+    if shard == "input" or (shard == "auto" and not script.shards_calls):
         outside = None if script.shards_calls else script.outside_vocabulary
         plan = asked.plan(script, "input") if outside is None else None
         first = _finding(script, outside) if outside is not None else _first_refusal(plan)
-        if plan is not None and (first is None or asked.shard == "input"):
+        if plan is not None and (first is None or shard == "input"):
             return _carried_out(found, text, plan, asked)
-        if first is not None and (asked.shard == "input" or script.calls("init")):
+        if first is not None and (shard == "input" or script.calls("init")):
             again = (
                 "start again from the original script" if script.calls("init") else "use --shard calls or --shard auto"
             )
             first = replace(first, next_step=first.next_step or again)
-            return replace(found, road="input", batch=asked.batch or "per-worker", findings=(first,))
+            return replace(found, road="input", batch=asked.policy.batch or "per-worker", findings=(first,))
     return _carried_out(replace(found, not_input=first), text, asked.plan(script, "calls"), asked)
 
 
@@ -168,7 +152,7 @@ def _carried_out(found: Migration, text: files.Text, plan: Plan, asked: _Asked) 
     """What becomes of a file by a plan."""
     context, script = plan.context, plan.context.script
     found = replace(found, findings=plan.findings, road=context.road, batch=context.batch)
-    if context.batch == "global" and asked.batch is None and script.unwidened is not None:
+    if context.batch == "global" and asked.policy.batch is None and script.unwidened is not None:
         found = replace(found, keeps=_finding(script, script.unwidened))
     if (plan.refused and not plan.partial) or not (plan.outcomes or plan.refusals):
         return found
@@ -244,11 +228,11 @@ def make_plan(  # noqa: PLR0917 - options, each with a default
     batch: Batch,
     rules: Iterable[Rule],
     partial: bool = False,
-    scaling: Scaling = LINEAR,
+    policy: Policy = AS_USUAL,
     road: Road = "input",
 ) -> Plan:
     """Ask every rule; all of them read the same untouched tree."""
-    context = Context(script, batch, "", scaling, road=road)
+    context = Context(script, batch, "", policy, road=road)
     name, imported = imports.alias(script.index, context.entry.imports.anchor)
     plan = _ask(replace(context, dp=name), rules, imported, partial)
     if imported or (plan.refused and not partial) or context.entry.start == context.entry.imports:

@@ -17,6 +17,7 @@ from .report import diff, github, markdown, streams
 from .report.outcome import Failure, Outcome, Road, Verdict, failed
 
 if TYPE_CHECKING:
+    from ..rules._base import Policy
     from .engine import Migration
 
 T = TypeVar("T")
@@ -24,21 +25,18 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class MigrateOptions:
-    """What to do with each file. batch: None for the road's own.
+    """What to do with each file.
 
     output: a file's path, `-` for stdout, or None for in place (stdin: stdout). backup: keep the original beside it.
     """
 
-    batch: Literal["per-worker", "global"] | None = None
+    policy: Policy
     show_diff: bool = False
     check_only: bool = False
     output: str | None = None
     partial: bool = False
     style: Literal["text", "markdown", "github"] = "text"
-    scale: Literal["linear", "sqrt", "none"] = "linear"
-    warmup_steps: int = 0
     backup: bool = False
-    shard: Literal["auto", "input", "calls"] = "auto"
 
     @property
     def writes(self) -> bool:
@@ -107,15 +105,13 @@ def _os_reason(error: OSError, path: str) -> str:
 
 
 def _migrate(item: Input, name: str, options: MigrateOptions) -> Outcome:
-    from ..rules._base import Scaling
     from . import engine
 
     before = _read(item.path)
     if item.named:
         # Nobody asks for a file by name that is no Python source: say so, where a walk passes over it.
         files.decode(name, before)
-    scaling = Scaling(options.scale, options.warmup_steps)
-    migration = engine.migrate(name, before, options.batch, options.partial, scaling, options.shard)
+    migration = engine.migrate(name, before, options.policy, options.partial)
     partly = options.partial and (migration.changed or b"TODO(tfdp)" in before)
     if migration.refused and not partly:
         return _outcome(migration, Verdict.REFUSED)

@@ -14,13 +14,12 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .command_line import contradicted
 from .console import cleaning_up
 from .inputs import no_script
 from .report.streams import give, say
 
 if TYPE_CHECKING:
-    from ..rules._base import Batch, Scale, Shard
+    from ..rules._base import Batch, Policy
     from .report.proof.account import Account
     from .verify.proof import Proof
     from .verify.texts import Texts
@@ -32,18 +31,15 @@ COULD_NOT_RUN = 2
 class VerifyOptions:
     """The command's options, under their names on the command line.
 
-    batch: None where it is not given. against: the original, where `script` is migrated already. timeout: seconds for
+    against: the original, where `script` is migrated already. timeout: seconds for
     each run. steps: None to go past an epoch's end. html, png: files to write. args: the script's own.
     """
 
     script: str
+    policy: Policy
     args: tuple[str, ...] = ()
     np: int = 2
     steps: int | None = None
-    batch: Batch | None = None
-    shard: Shard = "auto"
-    lr_scale: Scale = "linear"
-    warmup_steps: int = 0
     against: str | None = None
     timeout: float = 600.0
     show_reference: bool = False
@@ -56,8 +52,6 @@ class VerifyOptions:
 
     def contradiction(self) -> str:
         """What is wrong with the options together, in words; empty where nothing is."""
-        if contradiction := contradicted(self.batch, self.lr_scale, self.warmup_steps):
-            return contradiction
         if self.show_reference and (self.as_json or self.html or self.png):
             return "--show-reference runs nothing, so there is nothing to report with --json, --html or --png"
         return ""
@@ -112,17 +106,15 @@ def _obstacle(options: VerifyOptions) -> str:
 def _batch(options: VerifyOptions, texts: Texts | None) -> Batch:
     from .verify.texts import mode
 
-    return texts.batch if texts else options.batch or mode(options.script)
+    return texts.batch if texts else options.policy.batch or mode(options.script)
 
 
 def _texts(options: VerifyOptions) -> Texts:
-    from ..rules._base import Scaling
     from .verify import texts
 
-    batch, scaling = options.batch, Scaling(options.lr_scale, options.warmup_steps)
     if options.against:
-        return texts.of_both(options.script, options.against, options.np, batch, scaling)
-    return texts.of_original(options.script, options.np, batch, scaling, options.shard)
+        return texts.of_both(options.script, options.against, options.np, options.policy)
+    return texts.of_original(options.script, options.np, options.policy)
 
 
 def _proof(options: VerifyOptions, texts: Texts) -> Proof:
@@ -172,15 +164,15 @@ def _account(options: VerifyOptions, texts: Texts | None, proof: Proof | None, s
 
 def _said(options: VerifyOptions, texts: Texts | None) -> dict[str, str]:
     """What was asked for, in words, without what is as usual."""
-    said = {"processes": str(options.np), "batch": _batch(options, texts)}
-    if options.shard != "auto":
-        said["shard"] = options.shard
+    said, policy = {"processes": str(options.np), "batch": _batch(options, texts)}, options.policy
+    if policy.shard != "auto":
+        said["shard"] = policy.shard
     if options.steps is not None:
         said["steps"] = str(options.steps)
-    if options.lr_scale != "linear":
-        said["learning-rate scale"] = options.lr_scale
-    if options.warmup_steps:
-        said["warm-up steps"] = str(options.warmup_steps)
+    if policy.lr_scale != "linear":
+        said["learning-rate scale"] = policy.lr_scale
+    if policy.warmup_steps:
+        said["warm-up steps"] = str(policy.warmup_steps)
     if options.float64:
         said["float64"] = "free"
     if options.keep_randomness:

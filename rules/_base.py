@@ -26,19 +26,40 @@ Scale = Literal["linear", "sqrt", "none"]
 
 
 @dataclass(frozen=True)
-class Scaling:
-    """How learning rates grow with the workers: by which factor, and over how many of the job's first steps."""
+class Policy:
+    """What is asked of a migration. Raises ValueError, in the words of the command line, for what contradicts itself.
 
-    scale: Scale = "linear"
+    shard: what is sharded; with `auto` the input of what keeps within the vocabulary and is not refused, else the
+    calls. batch: None for `per-worker` where batch, learning rate and steps are understood, else the script's own.
+    lr_scale: the factor of learning rates for N workers: N, its square root, or 1. warmup_steps: over how many of the
+    job's first steps that factor rises from 1.
+    """
+
+    shard: Shard = "auto"
+    batch: Batch | None = None
+    lr_scale: Scale = "linear"
     warmup_steps: int = 0
 
+    def __post_init__(self) -> None:
+        """Refuse what contradicts itself."""
+        if self.batch == "global" and (self.lr_scale != "linear" or self.warmup_steps):
+            raise ValueError("--lr-scale and --warmup-steps are for --batch per-worker: global keeps all rates")
+        if self.lr_scale == "none" and self.warmup_steps:
+            raise ValueError("--warmup-steps needs a factor to rise to: --lr-scale linear or sqrt")
 
-LINEAR = Scaling()
+    @property
+    def scales_by_workers(self) -> bool:
+        """Whether learning rates are multiplied by the number of workers from the first step on."""
+        return self.lr_scale == "linear" and not self.warmup_steps
+
+
+AS_USUAL = Policy()
 
 
 @dataclass(frozen=True)
 class Context:
-    """What a rule may ask: the facts, the road, the batch mode, and the name under which the runtime is imported.
+    """What a rule may ask: the facts, the road, the batch mode, what was asked for, and the name under which the
+    runtime is imported.
 
     early: what the rules would write into the module's own code, so that the workers must be started before it.
     """
@@ -46,7 +67,7 @@ class Context:
     script: Script
     batch: Batch
     dp: str
-    scaling: Scaling = LINEAR
+    policy: Policy = AS_USUAL
     early: cst.CSTNode | None = None
     road: Road = "input"
 

@@ -34,7 +34,7 @@ import libcst as cst
 from ..migrate import build
 from ..migrate.catalogue import Kind
 from ..migrate.facts.rates import Rate
-from ._base import EVERY_ROAD, LINEAR, Context, Edit, Outcome, Refuse, SetArg
+from ._base import EVERY_ROAD, Context, Edit, Outcome, Refuse, SetArg
 
 ROADS = EVERY_ROAD
 
@@ -44,9 +44,9 @@ _REASON = "scale the learning rate by the workers"
 def outcomes(context: Context) -> Iterator[Outcome]:
     if not context.widens:
         return
-    if context.scaling != LINEAR:
+    if not context.policy.scales_by_workers:
         yield from _unscalable(context)
-    if context.scaling.scale == "none":
+    if context.policy.lr_scale == "none":
         return
     updates = context.script.fitted.averaging.updates if context.road == "input" else ()
     averaged = {u.given.value for u in updates if u.given.keyword is None}
@@ -71,10 +71,10 @@ def _unscalable(context: Context) -> Iterator[Refuse]:
     for rate in script.rates:
         place: cst.CSTNode = rate.place
         own = not rate.hidden and script.origins.kind(rate.call.func) is not Kind.OPTIMIZER
-        if context.scaling.warmup_steps and own:
+        if context.policy.warmup_steps and own:
             reason = "--warmup-steps makes a schedule of the rate, which an update written by hand does not take"
             yield Refuse(place, reason, "use a Keras optimizer, or leave --warmup-steps out")
-    for place in script.rate_changes if context.scaling.warmup_steps else ():
+    for place in script.rate_changes if context.policy.warmup_steps else ():
         reason = "--warmup-steps makes a schedule of the rate, and Keras assigns nothing to a schedule"
         yield Refuse(place, reason, "leave --warmup-steps out, or raise the rate here")
 
@@ -82,10 +82,10 @@ def _unscalable(context: Context) -> Iterator[Refuse]:
 def called(context: Context, function: str) -> Callable[[cst.BaseExpression], cst.BaseExpression]:
     """Builds a call of one of the runtime's functions that scale, with the options of the command."""
     keywords = {}
-    if context.scaling.scale != "linear":
-        keywords["scale"] = f'"{context.scaling.scale}"'
-    if context.scaling.warmup_steps:
-        keywords["warmup_steps"] = str(context.scaling.warmup_steps)
+    if context.policy.lr_scale != "linear":
+        keywords["scale"] = f'"{context.policy.lr_scale}"'
+    if context.policy.warmup_steps:
+        keywords["warmup_steps"] = str(context.policy.warmup_steps)
     return lambda value: build.call(f"{context.dp}.{function}", value, **keywords)
 
 

@@ -39,7 +39,7 @@ _REASON = "average gradients over all workers"
 
 def outcomes(context: Context) -> Iterator[Outcome]:
     script = context.script
-    scales = context.batch == "per-worker" and context.scaling.scale != "none" and not script.migrated
+    scales = context.batch == "per-worker" and context.policy.lr_scale != "none" and not script.migrated
     scaled = {r.place for r in script.rates if r.hidden} if scales else set()
     for given in dict.fromkeys(u.given for u in script.fitted.averaging.updates):
         if given.done:

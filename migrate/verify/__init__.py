@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ...rules._base import Scale, Scaling, Shard
+from ...rules._base import AS_USUAL, Policy
 from . import texts
 from .judge import Failure, Row
 from .proof import Proof
-from .recording import SEED, TIMEOUT, Batch, CouldNotRun, Recording, record
+from .recording import SEED, TIMEOUT, CouldNotRun, Recording, record
 
 __all__ = ["CouldNotRun", "Failure", "Proof", "Recording", "Row", "prove", "record"]
 
@@ -25,25 +25,22 @@ def prove(
     np: int = 2,
     steps: int | None = None,
     *,
-    batch: Batch | None = None,
+    policy: Policy = AS_USUAL,
     seed: int = SEED,
     migrated: bytes | None = None,
     reference: bytes | None = None,
     args: Sequence[str] = (),
     timeout: float = TIMEOUT,
-    lr_scale: Scale = "linear",
-    warmup_steps: int = 0,
     keep_randomness: bool = False,
     float64: bool = False,
-    shard: Shard = "auto",
 ) -> Proof:
     """Compare the script at `path`, migrated, on `np` processes with its reference for `steps` updates.
 
     steps: None for as many as it takes to go past the end of an epoch, where that does not take long.
     migrated, reference: source texts to use instead of what the tool makes of `path`. seed: start of all generators.
-    lr_scale, warmup_steps: as in `tfdp migrate`. keep_randomness: neutralise nothing; then nothing is proved.
+    policy: as in `tfdp migrate`. keep_randomness: neutralise nothing; then nothing is proved.
     float64: run freely in float64, where the script allows it, and compare the variables after each step.
-    args: the script's own arguments. timeout: seconds for each of the two runs. batch, shard: as in `tfdp migrate`.
+    args: the script's own arguments. timeout: seconds for each of the two runs.
     Where the migrated script shards calls and keeps the batch, the reference is the original.
 
     Raises:
@@ -51,13 +48,12 @@ def prove(
         OSError: `path` cannot be read.
     """
     source = Path(path).read_bytes()
-    scaling = Scaling(lr_scale, warmup_steps)
-    after = texts.migrated(str(path), source, batch, scaling, shard).after if migrated is None else migrated
+    after = texts.migrated(str(path), source, policy).after if migrated is None else migrated
     road = texts.road_of(after) or "input"
     calls = road == "calls"
-    mode = texts.mode_of(road, batch, after)
+    mode = texts.mode_of(road, policy.batch, after)
     if reference is None:
-        reference = texts.reference_of(road, str(path), source, np, mode, scaling)
+        reference = texts.reference_of(road, str(path), source, np, mode, policy)
     options: dict[str, Any] = {"batch": mode, "seed": seed, "args": args, "timeout": timeout}
     options |= {"keep_randomness": keep_randomness, "float64": float64, "calls": calls}
     with record(path, np, steps, reference=reference, original=source, **options) as recording:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ...rules._base import LINEAR, Road, Scaling, Shard
+from ...rules._base import AS_USUAL, Policy, Road
 from .. import files, originals
 from ..applying import EngineError
 from ..engine import Migration, migrate
@@ -37,16 +37,14 @@ class Texts:
     batch: Batch = "per-worker"
 
 
-def of_original(
-    path: str, size: int, batch: Batch | None = None, scaling: Scaling = LINEAR, shard: Shard = "auto"
-) -> Texts:
+def of_original(path: str, size: int, policy: Policy = AS_USUAL) -> Texts:
     """The texts for an original script, which is migrated in memory.
 
     A script that is migrated already is held against the original that was kept of it, or that git has: the one of
     which the tool makes that script, or the first that trains where there is none. One that shards calls is its own
     reference where there is no original: of one process the runtime changes nothing.
 
-    batch: None for what the script was migrated for, or the road's own.
+    Without a batch mode in the policy it is what the script was migrated for, or the road's own.
 
     Raises:
         CouldNotRun: the tool refuses the script, or cannot make a reference of it, which it cannot of a script that is
@@ -55,28 +53,36 @@ def of_original(
     source = _read(path)
     road = road_of(source)
     if road is None:
-        migration = migrated(path, source, batch, scaling, shard)
+        migration = migrated(path, source, policy)
         road = migration.road or "input"
-        text = reference_of(road, path, source, size, migration.batch, scaling)
+        text = reference_of(road, path, source, size, migration.batch, policy)
         return Texts(path, path, source, migration.after, text, road=road, batch=migration.batch)
-    mode = mode_of(road, batch, source)
-    if (known := _found(path, source, mode, scaling, road)) is not None:
+    mode = mode_of(road, policy.batch, source)
+    if (known := _found(path, source, _settled(policy, mode, road))) is not None:
         found, same = known
-        text = reference_of(road, found.name, found.source, size, mode, scaling)
+        text = reference_of(road, found.name, found.source, size, mode, policy)
         return Texts(path, path, found.source, source, text, found.name, not same, road, mode)
     if road == "calls":
         _readable(path, source)
         return Texts(path, path, source, source, source, found=_ITSELF, road=road, batch=mode)
-    after = migrated(path, source, mode, scaling, road).after
-    return Texts(path, path, source, after, reference(path, source, size, mode, scaling), batch=mode)
+    after = migrated(path, source, _settled(policy, mode, road)).after
+    return Texts(path, path, source, after, reference(path, source, size, mode, policy), batch=mode)
 
 
-def _found(path: str, source: bytes, batch: Batch, scaling: Scaling, road: Road) -> tuple[Original, bool] | None:
+def _settled(policy: Policy, batch: Batch, road: Road) -> Policy:
+    """The policy by which a script was migrated, of which road and batch mode are known. Raises CouldNotRun."""
+    try:
+        return replace(policy, batch=batch, shard=road)
+    except ValueError as error:
+        raise CouldNotRun(f"the script is migrated for --batch {batch}: {error}") from error
+
+
+def _found(path: str, source: bytes, policy: Policy) -> tuple[Original, bool] | None:
     """The original of a migrated script, and whether the tool makes that script of it."""
     first = None
     for candidate in originals.candidates(path):
         try:
-            migration = migrate(candidate.name, candidate.source, batch, scaling=scaling, shard=road)
+            migration = migrate(candidate.name, candidate.source, policy)
         except (files.UnreadableSource, EngineError):
             continue  # the script was not made of it
         if not migration.trains:
@@ -87,7 +93,7 @@ def _found(path: str, source: bytes, batch: Batch, scaling: Scaling, road: Road)
     return None if first is None else (first, False)
 
 
-def of_both(path: str, original: str, size: int, batch: Batch | None = None, scaling: Scaling = LINEAR) -> Texts:
+def of_both(path: str, original: str, size: int, policy: Policy = AS_USUAL) -> Texts:
     """The texts for a migrated script at `path` and the original at `original` that it was made from.
 
     Raises:
@@ -100,8 +106,8 @@ def of_both(path: str, original: str, size: int, batch: Batch | None = None, sca
         text = "does not import tfdp.runtime, so it is not migrated: leave --against out, and it is migrated in memory"
         raise CouldNotRun(f"{path}: {text}")
     _readable(path, after)
-    mode = mode_of(road, batch, after)
-    alone = reference_of(road, original, source, size, mode, scaling)
+    mode = mode_of(road, policy.batch, after)
+    alone = reference_of(road, original, source, size, mode, policy)
     return Texts(path, original, source, after, alone, road=road, batch=mode)
 
 
@@ -129,16 +135,14 @@ def mode_of(road: Road, asked: Batch | None, text: bytes) -> Batch:
     return asked or ("global" if made else "per-worker")
 
 
-def migrated(
-    path: str, source: bytes, batch: Batch | None = None, scaling: Scaling = LINEAR, shard: Shard = "auto"
-) -> Migration:
+def migrated(path: str, source: bytes, policy: Policy = AS_USUAL) -> Migration:
     """What the tool makes of a script.
 
     Raises:
         CouldNotRun: the tool refuses the script; the message has each refusal with its place and next step.
     """
     try:
-        migration = migrate(path, source, batch, scaling=scaling, shard=shard)
+        migration = migrate(path, source, policy)
     except files.UnreadableSource as error:
         raise CouldNotRun(str(error)) from error
     if migration.refused:
@@ -152,7 +156,7 @@ def migrated(
 
 
 def reference_of(  # noqa: PLR0917
-    road: Road, path: str, source: bytes, size: int, batch: Batch, scaling: Scaling
+    road: Road, path: str, source: bytes, size: int, batch: Batch, policy: Policy
 ) -> bytes:
     """The reference of an original script. Of sharded calls it is that script, as it is; with the batches of all
     workers what the tool makes of it, whose functions give one process the batch of as many as it stands for.
@@ -161,14 +165,14 @@ def reference_of(  # noqa: PLR0917
         CouldNotRun: there is none.
     """
     if road == "input":
-        return reference(path, source, size, batch, scaling)
+        return reference(path, source, size, batch, policy)
     _readable(path, source)
     if batch == "global" or originals.imports_runtime(source):
         return source
-    return migrated(path, source, batch, scaling, road).after
+    return migrated(path, source, _settled(policy, batch, road)).after
 
 
-def reference(path: str, source: bytes, size: int, batch: Batch, scaling: Scaling = LINEAR) -> bytes:
+def reference(path: str, source: bytes, size: int, batch: Batch, policy: Policy = AS_USUAL) -> bytes:
     """The reference of an original script for `size` workers.
 
     Raises:
@@ -178,7 +182,7 @@ def reference(path: str, source: bytes, size: int, batch: Batch, scaling: Scalin
     from .reference import reference as make
 
     try:
-        return make(path, source, size, batch, scaling)
+        return make(path, source, size, batch, policy)
     except (NoReferenceError, files.UnreadableSource) as error:
         raise CouldNotRun(str(error)) from error
 

@@ -9,6 +9,7 @@ from tfdp.migrate import engine, files
 from tfdp.migrate.applying import EngineError
 from tfdp.migrate.cli import main
 from tfdp.migrate.engine import Finding, Migration
+from tfdp.rules._base import Policy
 
 
 def migrate(*args: str | Path) -> Result:
@@ -51,17 +52,17 @@ def test_a_question_without_an_end_is_reported_as_such(monkeypatch, path: Path) 
     assert "tfdp comes to no end in following the values of this file" in result.stderr
 
 
-def test_the_engine_gets_the_batch_mode_and_the_name_to_show(monkeypatch, path: Path) -> None:
-    seen: list[tuple[str, bytes, str | None, str]] = []
+def test_the_engine_gets_the_policy_and_the_name_to_show(monkeypatch, path: Path) -> None:
+    seen: list[tuple[str, bytes, Policy]] = []
 
-    def record(name: str, source: bytes, batch: str | None, _partial: bool, _scaling: object, shard: str) -> Migration:
-        seen.append((name, source, batch, shard))
+    def record(name: str, source: bytes, policy: Policy, _partial: bool) -> Migration:
+        seen.append((name, source, policy))
         return Migration(name, source, source, ())
 
     monkeypatch.setattr(engine, "migrate", record)
     migrate(path, "--batch", "global", "--shard", "calls")
     CliRunner().invoke(main, ["migrate", "-"], input=b"x\n")
-    assert seen == [(str(path), b"old\n", "global", "calls"), ("<stdin>", b"x\n", None, "auto")]
+    assert seen == [(str(path), b"old\n", Policy("calls", "global")), ("<stdin>", b"x\n", Policy())]
 
 
 def test_a_file_that_changed_in_the_meantime_is_left_alone(monkeypatch, path: Path) -> None:

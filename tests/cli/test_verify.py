@@ -21,6 +21,7 @@ from tfdp.migrate import verification
 from tfdp.migrate.cli import main
 from tfdp.migrate.verify import Failure, Proof, Row
 from tfdp.migrate.verify.judge import Point
+from tfdp.rules._base import Policy
 
 SCRIPT = """\
 import sys
@@ -101,14 +102,15 @@ def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Recorded:
 
 def test_every_option_has_its_place_in_the_order() -> None:
     options = {option.name for option in main.commands["verify"].params}
-    assert options == {field.name for field in dataclasses.fields(verification.VerifyOptions)}
+    of_policy = {field.name for field in dataclasses.fields(Policy)}
+    assert options == {field.name for field in dataclasses.fields(verification.VerifyOptions)} - {"policy"} | of_policy
 
 
 def test_the_defaults_are_those_of_the_order(here, monkeypatch: pytest.MonkeyPatch) -> None:
     orders: list[verification.VerifyOptions] = []
     monkeypatch.setattr(verification, "verify", lambda order: orders.append(order) or 0)
     assert here("verify", "train.py").code == 0
-    assert orders == [verification.VerifyOptions("train.py")]
+    assert orders == [verification.VerifyOptions("train.py", Policy())]
 
 
 def test_a_proof(recorded: Recorded, here) -> None:

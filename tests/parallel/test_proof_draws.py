@@ -8,6 +8,7 @@ pytest.importorskip("tensorflow")
 
 from tfdp.migrate import engine
 from tfdp.migrate.verify import record
+from tfdp.rules._base import Policy
 
 pytestmark = pytest.mark.usefixtures("forking")
 
@@ -48,7 +49,7 @@ for epoch in range(3):
 def test_all_workers_draw_alike(tmp_path: Path) -> None:
     path = tmp_path / "train.py"
     path.write_text(SCRIPT)
-    migrated = engine.migrate(str(path), SCRIPT.encode(), "global").after.decode()
+    migrated = engine.migrate(str(path), SCRIPT.encode(), Policy(batch="global")).after.decode()
     with record(path, 2, 6, reference=SCRIPT.encode(), batch="global", calls=True) as recording:
         proof = recording.prove(migrated.encode())
         assert proof.proved, proof

@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("tensorflow")
 
 from tfdp.migrate.verify import Recording, prove, record
+from tfdp.rules._base import Policy
 
 pytestmark = pytest.mark.usefixtures("forking")
 
@@ -110,6 +111,6 @@ KERAS_3 = version("keras") >= "3" and os.environ.get("TF_USE_LEGACY_KERAS") not 
 @pytest.mark.parametrize("batch", ["per-worker", "global"])
 def test_a_step_that_minimizes_is_proved(batch: str) -> None:
     script = Path(__file__).parents[2] / "fixtures" / "scripts" / "fit_custom_minimize" / "before.py"
-    proof = prove(script, np=2, steps=4, batch=batch)
+    proof = prove(script, np=2, steps=4, policy=Policy(batch=batch))
     assert proof.proved, proof
     assert any("dropout" in line for line in proof.neutralised), proof.neutralised

@@ -19,6 +19,7 @@ from tfdp.migrate.engine import migrate
 from tfdp.migrate.verify import Recording, record
 from tfdp.migrate.verify.diagnosis import Cause
 from tfdp.migrate.verify.reference import reference
+from tfdp.rules._base import Policy
 
 pytestmark = pytest.mark.usefixtures("forking")
 
@@ -34,7 +35,7 @@ def path(script: str) -> Path:
 
 
 def migrated(script: str, batch: Mode, before: str) -> str:
-    migration = migrate(str(path(script)), before.encode(), batch)
+    migration = migrate(str(path(script)), before.encode(), Policy(batch=batch))
     assert not migration.refused
     return migration.after.decode()
 

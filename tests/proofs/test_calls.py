@@ -14,6 +14,7 @@ pytest.importorskip("tensorflow")
 from tfdp.migrate.engine import migrate
 from tfdp.migrate.verify import CouldNotRun, Recording, prove, record
 from tfdp.migrate.verify.diagnosis import Cause
+from tfdp.rules._base import Policy
 
 Recorded: TypeAlias = Callable[[str], Recording]
 
@@ -112,7 +113,7 @@ STEPS = 6
 
 def migrated(text: str, *changes: tuple[str, str]) -> bytes:
     """What the tool makes of a script, after changes of places that occur once."""
-    migration = migrate("train.py", text.encode(), "global", shard="calls")
+    migration = migrate("train.py", text.encode(), Policy("calls", "global"))
     assert not migration.refused, migration.findings
     return changed(migration.after.decode(), changes).encode()
 
@@ -180,7 +181,7 @@ def test_the_batches_of_all_workers_are_proved_and_what_leaves_one_out_is_not(tm
         "        loss = ", "        error = tf.reduce_mean((model(mixed, training=True) - goal) ** 2)\n        loss = "
     )
     path.write_text(text)
-    migration = migrate("train.py", text.encode(), shard="calls")
+    migration = migrate("train.py", text.encode(), Policy("calls"))
     assert migration.batch == "per-worker"
     text = migration.after.decode()
     with record(path, 2, None, reference=migration.after, batch="per-worker", calls=True) as recording:
@@ -196,7 +197,7 @@ def test_the_batches_of_all_workers_are_proved_and_what_leaves_one_out_is_not(tm
 @pytest.mark.parametrize("name", sorted(each.parent.name for each in FIXTURES.glob("*/after.py")))
 def test_fixture_scripts_are_proved(name: str, batch: str) -> None:
     path = FIXTURES / name / "before.py"
-    migration = migrate(str(path), path.read_bytes(), "global" if batch == "global" else None, shard="calls")
+    migration = migrate(str(path), path.read_bytes(), Policy("calls", "global" if batch == "global" else None))
     if not migration.trains:
         pytest.skip("trains nothing")
     assert not migration.refused, migration.findings

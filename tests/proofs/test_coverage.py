@@ -8,6 +8,7 @@ import pytest
 
 from tfdp.migrate.engine import migrate
 from tfdp.migrate.verify import Recording, record
+from tfdp.rules._base import Policy
 
 pytestmark = [pytest.mark.usefixtures("forking"), pytest.mark.xdist_group("coverage")]
 
@@ -45,7 +46,7 @@ model.fit(x, y, batch_size=8, epochs=10, verbose=0, callbacks=[halved])
 def recorded(folder: Path, source: str, steps: int | None = None) -> Iterator[tuple[Recording, str]]:
     path = folder / "train.py"
     path.write_text(source)
-    migration = migrate(str(path), source.encode(), "global")
+    migration = migrate(str(path), source.encode(), Policy(batch="global"))
     assert not migration.refused, migration.findings
     with record(path, 2, steps, reference=source.encode(), batch="global", calls=True) as recording:
         yield recording, migration.after.decode()

@@ -18,6 +18,7 @@ from tfdp.migrate.engine import migrate
 from tfdp.migrate.verify import Recording, record
 from tfdp.migrate.verify.diagnosis import Cause
 from tfdp.migrate.verify.reference import reference
+from tfdp.rules._base import Policy
 
 pytestmark = pytest.mark.usefixtures("forking")
 
@@ -75,7 +76,7 @@ def after(name: str, mode: Mode) -> str:
 
 
 def migrated(name: str, mode: Mode, text: str) -> str:
-    migration = migrate(str(SCRIPTS / name / "before.py"), text.encode(), mode)
+    migration = migrate(str(SCRIPTS / name / "before.py"), text.encode(), Policy(batch=mode))
     assert not migration.refused, migration.findings
     return migration.after.decode()
 

@@ -9,16 +9,17 @@ from tfdp.migrate import example
 from tfdp.migrate.cli import main
 from tfdp.migrate.engine import migrate
 from tfdp.migrate.originals import imports_runtime
+from tfdp.rules._base import Policy
 
 
 @pytest.mark.parametrize("name", example.names())
 @pytest.mark.parametrize("batch", ["per-worker", "global"])
 def test_an_example_is_migrated_and_once_is_enough(name: str, batch: str) -> None:
-    once = migrate(f"{name}.py", example.text(name), batch)  # type: ignore[arg-type]
+    once = migrate(f"{name}.py", example.text(name), Policy(batch=batch))  # type: ignore[arg-type]
     assert once.changed
     assert not once.refused, once.findings
     assert imports_runtime(once.after)
-    assert not migrate(f"{name}.py", once.after, batch).changed  # type: ignore[arg-type]
+    assert not migrate(f"{name}.py", once.after, Policy(batch=batch)).changed  # type: ignore[arg-type]
 
 
 def test_the_command_prints_one_and_lists_all() -> None:

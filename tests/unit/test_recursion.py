@@ -10,6 +10,7 @@ from tfdp.migrate import engine, nesting
 from tfdp.migrate.files import UnreadableSource
 from tfdp.migrate.one_file import attempt
 from tfdp.migrate.report.outcome import Failure
+from tfdp.rules._base import Policy
 
 _TAPE = """\
 import functools
@@ -126,7 +127,7 @@ _CIRCLES = {
 @pytest.mark.parametrize("batch", ["per-worker", "global"])
 def test_a_question_that_comes_back_to_itself_is_answered(script: str, batch: engine.Batch) -> None:
     before = sys.getrecursionlimit()
-    engine.migrate("train.py", script.encode(), batch)
+    engine.migrate("train.py", script.encode(), Policy(batch=batch))
     assert sys.getrecursionlimit() == before
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tfdp.migrate import engine
+from tfdp.rules._base import Policy
 
 SCRIPTS = sorted((Path(__file__).parents[2] / "fixtures" / "scripts" / "refused").glob("*.py"))
 _FIRST = re.compile(r"# refused( in global mode)?: (TFDP\d{3}): (.+)")
@@ -27,7 +28,7 @@ def expected(path: Path) -> tuple[str, str, str]:
 def test_refused(path: Path) -> None:
     mode, code, words = expected(path)
     source = path.read_bytes()
-    result = engine.migrate(path.name, source, mode)
+    result = engine.migrate(path.name, source, Policy(batch=mode))
     assert result.refused
     assert result.after == source
     assert all(f.refusal and f.next_step for f in result.findings)

@@ -9,13 +9,12 @@ import click
 import pytest
 
 from tfdp.migrate import engine
-from tfdp.migrate.command_line import contradicted
 from tfdp.migrate.facts import read
 from tfdp.migrate.inputs import Input
 from tfdp.migrate.one_file import MigrateOptions, migrate_file
 from tfdp.migrate.report import github, markdown, text
 from tfdp.rules import RULES
-from tfdp.rules._base import CALLS_ONLY, EVERY_ROAD, INPUT_ONLY, Scaling
+from tfdp.rules._base import CALLS_ONLY, EVERY_ROAD, INPUT_ONLY, Policy
 
 _HEAD = """\
 import time
@@ -43,8 +42,8 @@ ALONG = _HEAD + "while True:\n    x = next(source)\n" + _STEP.format(more="")
 NEITHER = ALONG.replace("loss = tf", "loss = time.time() * tf")
 
 
-def migrated(source: str, **options: object) -> engine.Migration:
-    return engine.migrate("train.py", source.encode(), **options)  # type: ignore[arg-type]
+def migrated(source: str, *, partial: bool = False, **options: object) -> engine.Migration:
+    return engine.migrate("train.py", source.encode(), Policy(**options), partial)  # type: ignore[arg-type]
 
 
 def test_the_input_is_sharded_where_it_can_be() -> None:
@@ -90,9 +89,9 @@ SQUARED = UNDERSTOOD.replace("loss_of(y, model(x))", "tf.reduce_mean((model(x) -
     [
         ({}, "dp.scale_lr(0.1)"),
         ({"batch": "per-worker"}, "dp.scale_lr(0.1)"),
-        ({"scaling": Scaling("sqrt")}, 'dp.scale_lr(0.1, scale="sqrt")'),
-        ({"scaling": Scaling("linear", 5)}, "dp.scale_lr(0.1, warmup_steps=5)"),
-        ({"scaling": Scaling("none")}, "SGD(0.1)"),
+        ({"lr_scale": "sqrt"}, 'dp.scale_lr(0.1, scale="sqrt")'),
+        ({"warmup_steps": 5}, "dp.scale_lr(0.1, warmup_steps=5)"),
+        ({"lr_scale": "none"}, "SGD(0.1)"),
     ],
 )
 def test_sharded_calls_get_the_batches_of_all_workers_where_that_is_understood(
@@ -143,7 +142,7 @@ def test_else_they_keep_the_scripts_batch_and_say_so_or_refuse_what_is_asked(unk
     assert b"global_batch_size" not in found.after
     assert b"scale_lr" not in found.after
     assert migrated(source, batch="global").keeps is None
-    for asked in ({"batch": "per-worker"}, {"scaling": Scaling("sqrt")}):
+    for asked in ({"batch": "per-worker"}, {"lr_scale": "sqrt"}):
         insisted = migrated(source, shard="calls", **asked)
         assert [f.code for f in insisted.findings if f.refusal] == ["TFDP015"]
         assert not insisted.changed
@@ -152,12 +151,12 @@ def test_else_they_keep_the_scripts_batch_and_say_so_or_refuse_what_is_asked(unk
 def test_a_migrated_script_is_left_on_its_road() -> None:
     on_calls, on_input = migrated(ALONG).after, migrated(UNDERSTOOD).after
     for shard in ("auto", "calls"):
-        again = engine.migrate("train.py", on_calls, shard=shard)  # type: ignore[arg-type]
+        again = engine.migrate("train.py", on_calls, Policy(shard))  # type: ignore[arg-type]
         assert (again.after, again.findings, again.trains, again.road) == (on_calls, (), True, "calls")
     for shard in ("auto", "input"):
-        assert engine.migrate("train.py", on_input, shard=shard).findings == ()  # type: ignore[arg-type]
+        assert engine.migrate("train.py", on_input, Policy(shard)).findings == ()  # type: ignore[arg-type]
     for source, shard in ((on_calls, "input"), (on_input, "calls")):
-        other = engine.migrate("train.py", source, shard=shard)  # type: ignore[arg-type]
+        other = engine.migrate("train.py", source, Policy(shard))  # type: ignore[arg-type]
         assert [f.code for f in other.findings if f.refusal] == ["TFDP001"], shard
         assert "start again from the original script" in other.findings[0].next_step
 
@@ -165,7 +164,7 @@ def test_a_migrated_script_is_left_on_its_road() -> None:
 def test_a_migrated_script_that_has_left_the_vocabulary_is_refused() -> None:
     changed = migrated(UNDERSTOOD).after + b"import secrets\n"
     for options in ({}, {"shard": "input"}):
-        found = engine.migrate("train.py", changed, **options)  # type: ignore[arg-type]
+        found = engine.migrate("train.py", changed, Policy(**options))  # type: ignore[arg-type]
         assert [(f.code, f.refusal) for f in found.findings] == [("TFDP010", True)]
         assert "`import secrets` is not in the vocabulary" in found.findings[0].message
         assert not found.changed
@@ -227,7 +226,7 @@ def test_every_rule_says_its_roads() -> None:
 def test_each_report_says_the_road_and_why_not_the_other(tmp_path: Path) -> None:
     path = tmp_path / "train.py"
     path.write_text(ALONG)
-    outcome = migrate_file(Input(str(path), named=True), MigrateOptions(check_only=True))
+    outcome = migrate_file(Input(str(path), named=True), MigrateOptions(Policy(), check_only=True))
     outcome = replace(outcome, path="train.py")
     calls = "sharded calls: every worker runs the whole script, and its own rows of each model call"
     said = [click.unstyle(line) for line in text.lines(outcome)]
@@ -242,17 +241,17 @@ def test_each_report_says_the_road_and_why_not_the_other(tmp_path: Path) -> None
     assert f"::notice file=train.py,title=tfdp::{calls}" in log
     assert "::notice file=train.py,line=7,col=14,title=TFDP010::not sharded input: " in log
     path.write_text(NEITHER)
-    refused = replace(migrate_file(Input(str(path), named=True), MigrateOptions()), path="train.py")
+    refused = replace(migrate_file(Input(str(path), named=True), MigrateOptions(Policy())), path="train.py")
     said = [click.unstyle(line) for line in text.lines(refused)]
     assert not any(calls in line for line in said)
     assert any(line.startswith("train.py:7: not sharded input: ") for line in said)
 
 
 def test_options_that_contradict_one_another() -> None:
-    assert contradicted("global", "linear", 3).startswith("--lr-scale and --warmup-steps are for --batch")
-    assert contradicted(None, "none", 3).startswith("--warmup-steps needs a factor to rise to")
-    assert not contradicted("global", "linear", 0)
-    assert not contradicted(None, "none", 0)
+    for wrong, said in (({"batch": "global"}, "are for --batch per-worker"), ({"lr_scale": "none"}, "to rise to")):
+        with pytest.raises(ValueError, match=said):
+            Policy(warmup_steps=3, **wrong)  # type: ignore[arg-type]
+    assert Policy(batch="global").scales_by_workers
 
 
 def test_what_trains_in_a_file_beside_it_goes_by_calls(tmp_path: Path) -> None:

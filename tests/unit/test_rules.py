@@ -15,6 +15,7 @@ import pytest
 from tfdp.migrate import engine, files
 from tfdp.migrate.facts import describe, read
 from tfdp.rules import RULES
+from tfdp.rules._base import Policy
 
 ROOT = Path(__file__).parents[2]
 CASES = sorted((ROOT / "fixtures" / "rules").glob("*/*.py"))
@@ -39,7 +40,7 @@ def migrated(path: Path, source: bytes) -> engine.Migration:
     shard, batch = "auto", first.removeprefix("# batch: ") if first.startswith("# batch: ") else ""
     if first.startswith("# shard: "):
         shard, _, batch = first.removeprefix("# shard: ").partition(" ")
-    return engine.migrate(path.name, source, batch or None, shard=shard)  # type: ignore[arg-type]
+    return engine.migrate(path.name, source, Policy(shard, batch or None))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("path", CASES, ids=[f"{p.parent.name}-{p.stem}" for p in CASES])
@@ -76,10 +77,10 @@ def test_whole_scripts(path: Path, batch: str | None, newline: str) -> None:
     other = path.with_name("after_global.py")
     after = other if batch == "global" and other.exists() else path.with_name("after.py")
     expected = after.read_text().replace("\n", newline)
-    result = engine.migrate("before.py", before, batch)
+    result = engine.migrate("before.py", before, Policy(batch=batch))
     assert result.after.decode() == expected
     for mode in (None, "global") if newline == "\n" else ():
-        again = engine.migrate("after.py", result.after, mode)
+        again = engine.migrate("after.py", result.after, Policy(batch=mode))
         assert (again.after, again.findings) == (result.after, ())
 
 

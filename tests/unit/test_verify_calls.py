@@ -28,6 +28,7 @@ from tfdp.migrate.verify.record import (  # noqa: E402
     read_division,
     write_division,
 )
+from tfdp.rules._base import Policy  # noqa: E402
 
 # All pairs of a batch: no share of the records could train it.
 CONTRASTIVE = b"""\
@@ -58,10 +59,10 @@ def test_the_road_is_told_from_the_text() -> None:
 def test_the_reference_of_sharded_calls_is_the_original_as_it_is(tmp_path: Path) -> None:
     path = tmp_path / "train.py"
     path.write_bytes(CONTRASTIVE)
-    fresh = texts.of_original(str(path), 2, "global")
+    fresh = texts.of_original(str(path), 2, Policy(batch="global"))
     assert (fresh.road, fresh.batch, fresh.reference, fresh.found) == ("calls", "global", CONTRASTIVE, "")
     assert b"dp.init(shard_calls=True)" in fresh.migrated
-    assert texts.of_original(str(path), 2, "global", shard="calls").migrated == fresh.migrated
+    assert texts.of_original(str(path), 2, Policy("calls", "global")).migrated == fresh.migrated
     # Migrated, without its original, with it, and with it named.
     path.write_bytes(fresh.migrated)
     alone = texts.of_original(str(path), 2)
@@ -81,7 +82,7 @@ def test_an_original_that_input_can_be_sharded_of_is_found_too(tmp_path: Path) -
         b'model.compile("sgd", "mse")\nmodel.fit(tf.ones([64, 3]), tf.ones([64, 1]), batch_size=16)\n'
     )
     path, kept = tmp_path / "train.py", tmp_path / "train.py.orig"
-    path.write_bytes(migrate(str(path), plain, shard="calls").after)
+    path.write_bytes(migrate(str(path), plain, Policy("calls")).after)
     kept.write_bytes(plain)
     assert texts.of_original(str(kept), 2).road == "input"
     found = texts.of_original(str(path), 2)
@@ -95,7 +96,7 @@ def test_the_reference_of_widened_calls_is_what_the_tool_makes_of_the_original(t
     fresh = texts.of_original(str(path), 2)
     assert (fresh.road, fresh.batch, fresh.reference) == ("calls", "per-worker", fresh.migrated)
     assert b".batch(dp.global_batch_size(" in fresh.migrated
-    asked = texts.of_original(str(path), 2, "global")
+    asked = texts.of_original(str(path), 2, Policy(batch="global"))
     assert (asked.road, asked.batch, asked.reference) == ("calls", "global", plain)
     # Migrated and then changed by hand: what the tool makes of the original is the reference.
     changed = fresh.migrated.replace(b"scale_lr(", b"scale_lr(2 * ")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 import libcst as cst
 
-from ....rules._base import LINEAR, Batch, Context, Edit, Insert, Outcome, Parameter, Rule, Scaling, SetArg
+from ....rules._base import AS_USUAL, Batch, Context, Edit, Insert, Outcome, Parameter, Policy, Rule, SetArg
 from ... import build, engine, files, nesting
 from ...facts.counting import WHOLE, StepBound, divided
 from ...facts.data import Switches
@@ -53,7 +53,7 @@ class NoReferenceError(Exception):
     """The facts do not suffice for a reference: the message says which, with place and next step."""
 
 
-def reference(path: str, source: bytes, size: int, batch: Batch, scaling: Scaling = LINEAR) -> bytes:
+def reference(path: str, source: bytes, size: int, batch: Batch, policy: Policy = AS_USUAL) -> bytes:
     """The reference of an original script for `size` workers.
 
     Raises NoReferenceError, and files.UnreadableSource for what is no Python.
@@ -61,11 +61,11 @@ def reference(path: str, source: bytes, size: int, batch: Batch, scaling: Scalin
     text = files.decode(path, source)
     script = engine.parse(path, text.source)
     with nesting.room(path, script):
-        return _made(path, text, script, size, batch, scaling)
+        return _made(path, text, script, size, batch, policy)
 
 
 def _made(  # noqa: PLR0917
-    path: str, text: files.Text, script: Script, size: int, batch: Batch, scaling: Scaling
+    path: str, text: files.Text, script: Script, size: int, batch: Batch, policy: Policy
 ) -> bytes:
     if not script.trained and not script.fitted.calls:
         reason = "no gradient of a tape reaches an update and no model is fitted, so there is nothing to compare"
@@ -81,7 +81,7 @@ def _made(  # noqa: PLR0917
             f"{path}:{script.position(first.node)[0]}: {first.code} {first.reason}; {first.next_step}"
         )
     rule = Rule("reference", "reference", "", lambda context: _outcomes(context, size))
-    plan = engine.make_plan(script, batch, [rule], scaling=scaling)
+    plan = engine.make_plan(script, batch, [rule], policy=policy)
     plan.imported = True  # a reference does not import the runtime
     after = files.encode(text, engine.apply(script, plan))
     engine.check(path, after)
@@ -97,7 +97,7 @@ def _outcomes(context: Context, size: int) -> Iterator[Outcome]:
     steps = script.steps
     divides = steps.takes or steps.of_schedules or steps.bounds or steps.of_fits
     parts += [_STEPS] if per_worker and divides else []
-    parts += reference_rates.helpers(script, context.scaling, size) if per_worker else []
+    parts += reference_rates.helpers(script, context.policy, size) if per_worker else []
     header = "\n\n".join(parts)
     yield Insert(
         place.anchor, "before" if place.first else "after", header.format(size=size), "helpers of the reference"
@@ -120,7 +120,7 @@ def _per_worker(context: Context, size: int, switches: Switches) -> Iterator[Out
     for batch in script.batches:
         factor = f"({size} if {switches.name} else 1)" if switches.keywords(batch) else str(size)
         yield SetArg(batch, "batch_size", build.multiplying(factor), "the global batch", position=0)
-    yield from reference_rates.outcomes(script, size, context.scaling)
+    yield from reference_rates.outcomes(script, size, context.policy)
     for take in script.steps.takes:
         change = build.calling("tfdp_steps", **switches.keywords(take))
         yield SetArg(take, "count", change, "the divided number of steps", position=0)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ....rules._base import Edit, Outcome, Scaling, SetArg
+from ....rules._base import Edit, Outcome, Policy, SetArg
 from ... import build
 from ...facts.rates import Rate
 from ...facts.script import Script
@@ -50,23 +50,23 @@ def tfdp_scaled(optimizer):
 '''
 
 
-def helpers(script: Script, scaling: Scaling, size: int) -> list[str]:
+def helpers(script: Script, policy: Policy, size: int) -> list[str]:
     """What the reference needs above it: format strings of `size`."""
-    factor, warm = _factor(scaling, size), bool(scaling.warmup_steps)
-    rates = script.rates if scaling.scale != "none" else ()
+    factor, warm = _factor(policy, size), bool(policy.warmup_steps)
+    rates = script.rates if policy.lr_scale != "none" else ()
     parts = [_WARM_SCHEDULE] if warm else [_SCALED_SCHEDULE] if any(r.schedules for r in rates) else []
     parts += [_SCALED_OPTIMIZER] if any(r.hidden for r in rates) else []
     rate = "TfdpScaled(rate)" if warm else f"rate * {factor}"
-    named = {"FACTOR": factor, "WARMUP": str(scaling.warmup_steps), "RATE": rate}
+    named = {"FACTOR": factor, "WARMUP": str(policy.warmup_steps), "RATE": rate}
     for name, value in named.items():
         parts = [part.replace(name, value) for part in parts]
     return parts
 
 
-def outcomes(script: Script, size: int, scaling: Scaling) -> Iterator[Outcome]:
+def outcomes(script: Script, size: int, policy: Policy) -> Iterator[Outcome]:
     """The same rates and schedules as in the migrated script, by plain means."""
-    if scaling.scale != "none":
-        yield from _rates(script, _factor(scaling, size), bool(scaling.warmup_steps))
+    if policy.lr_scale != "none":
+        yield from _rates(script, _factor(policy, size), bool(policy.warmup_steps))
 
 
 def _rates(script: Script, factor: str, warm: bool) -> Iterator[Outcome]:
@@ -87,8 +87,8 @@ def _named(rate: Rate) -> build.Change:
     return lambda _: build.call("tfdp_scaled", cst.parse_expression(rate.default))
 
 
-def _factor(scaling: Scaling, size: int) -> str:
-    return {"linear": str(size), "sqrt": f"{size} ** 0.5", "none": "1"}[scaling.scale]
+def _factor(policy: Policy, size: int) -> str:
+    return {"linear": str(size), "sqrt": f"{size} ** 0.5", "none": "1"}[policy.lr_scale]
 
 
 def _scaled(rate: Rate, factor: str, scheduled: bool) -> build.Change:
