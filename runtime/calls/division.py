@@ -60,13 +60,13 @@ _found: weakref.WeakKeyDictionary[Any, dict[Any, Found]] = weakref.WeakKeyDictio
 
 
 def called(callee: Callee, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """`callee.call(*arguments, **options)`, divided where a tape records it and it can be."""
+    """`callee.call(*arguments, **options)`, divided where it is to be and can be."""
     return _called(callee, arguments, options) if is_due() else callee.call(*arguments, **options)
 
 
 def is_due() -> bool:
-    """Whether calls are to be divided here: where a tape records, outside of those that are."""
-    return is_recording() and _is_free()
+    """Whether calls are to be divided here: where a tape records, or `fit` validates, outside of those that are."""
+    return (is_recording() or sight.is_validation()) and _is_free()
 
 
 def continued(callee: Callee, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:

@@ -24,6 +24,7 @@ from .kept import Kept
 from .keras_losses import hook_losses
 from .names import of_objects
 from .sight import Moments
+from .validation import hook_validation
 
 _hooked: set[str] = set()
 
@@ -39,6 +40,7 @@ def hook_layers() -> None:
         hook_losses(keras.losses, keras.metrics)
         _hook_calls(layers.Layer)
         _hook_lookups(layers.Embedding)
+        hook_validation(keras.Model)
         normalization = layers.BatchNormalization
         if hasattr(normalization, "_calculate_mean_and_var"):
             _hook_moments_of_keras_2(normalization)

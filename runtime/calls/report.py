@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from . import sight
+
 
 class Line(NamedTuple):
     """One layer or function. `reason` says why it is not divided; "" where it is.
@@ -28,14 +30,18 @@ _capturing: set[str] = set()
 
 
 def divided(name: str) -> None:
-    """It has been divided."""
+    """It has been divided, in training."""
+    if sight.is_validation():
+        return
     found = _lines.get(name)
     if found is None or found.reason or tf.executing_eagerly():
         _lines[name] = Line(name, "", 0)
 
 
 def gathered(name: str, rows: Any) -> None:
-    """An exchange of a worker's rows has been made, or built into a graph."""
+    """An exchange of a worker's rows has been made, or built into a graph, in training."""
+    if sight.is_validation():
+        return
     place = 0 if tf.executing_eagerly() else id(tf.compat.v1.get_default_graph())
     known = _lines.get(name, Line(name, "", 0)).row_bytes if _places.get(name) == place else 0
     size = rows.shape[1:].num_elements()

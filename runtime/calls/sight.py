@@ -85,6 +85,7 @@ class _Thread(threading.local):
     rows: Sequence[Any] = ()
     whole = False  # nothing inside is divided
     lookup = False
+    validation = False
 
 
 _thread = _Thread()
@@ -98,6 +99,21 @@ def now() -> Sight | None:
 def is_whole() -> bool:
     """Whether this thread is inside something of which nothing is to be divided."""
     return _thread.whole
+
+
+def is_validation() -> bool:
+    """Whether this thread is in a step of the validation that belongs to `fit`, which all workers run."""
+    return _thread.validation
+
+
+@contextlib.contextmanager
+def validation() -> Iterator[None]:
+    """What is called inside is such a step."""
+    before, _thread.validation = _thread.validation, True
+    try:
+        yield
+    finally:
+        _thread.validation = before
 
 
 def rows() -> Sequence[Any]:
