@@ -56,6 +56,9 @@ def _hook_calls(layer: Any) -> None:
     @functools.wraps(original)
     def called(self: Any, *arguments: Any, **options: Any) -> Any:
         here = sight.now()
+        if here is not None and _is_symbolic(arguments, options):
+            with sight.seen(None), sight.undivided():  # a Sequential of Keras 2, which builds itself by its input
+                return original(self, *arguments, **options)
         if here is not None:
             if not getattr(self, "built", True):
                 here.refuse(f"makes the variables of {_name(self)}")
@@ -91,6 +94,12 @@ def _hook_calls(layer: Any) -> None:
         return add_loss(self, *arguments, **options)
 
     owner.__call__, layer.add_loss = called, added
+
+
+def _is_symbolic(arguments: Any, options: Any) -> bool:
+    """Whether it is given no tensors, but what stands for them while a model is built."""
+    leaves = tf.nest.flatten((arguments, options))
+    return any(cls.__name__ == "KerasTensor" for leaf in leaves for cls in type(leaf).__mro__)
 
 
 # Layers with those of their parts that their last whole call has not come to.

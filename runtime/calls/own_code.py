@@ -98,8 +98,12 @@ def _of_keras(layer: Any) -> frozenset[str]:
 
 
 def configuration(layer: Any) -> Any:
-    """What a look at a layer holds for: its layers, and their public attributes that are numbers, texts or flags."""
-    return tuple((id(each), type(each).__name__, *_plain(each)) for each in layer._flatten_layers())
+    """What a look at a layer holds for: its layers, and their public attributes that are numbers, texts or flags.
+
+    Not its inputs, which compute nothing, and which a Sequential of Keras 2 replaces by the batch that it meets.
+    """
+    layers = (each for each in layer._flatten_layers() if type(each).__name__ != "InputLayer")
+    return tuple((id(each), type(each).__name__, *_plain(each)) for each in layers)
 
 
 def _plain(layer: Any) -> Iterator[Any]:

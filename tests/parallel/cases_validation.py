@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 import tfdp.runtime as dp
-from tfdp.runtime.calls import division, sight
+from tfdp.runtime.calls import division, report, sight
 
 DEVICE_RANKS = ()
 INIT = {"shard_calls": True}
@@ -66,6 +66,13 @@ def case_each_step_of_it_without_a_function():
     with counted() as found:
         assert_validates(made(run_eagerly=True))
     assert found[True] >= 3
+
+
+def case_a_model_that_was_built_on_one_row_is_divided_as_a_whole():
+    model = made()
+    model.fit(ROWS, LABELS, batch_size=14, epochs=1, verbose=0)
+    lines = {line.name: line.reason for line in report()}
+    assert [name for name in lines if repr(model.name) in name and not lines[name]]
 
 
 def case_what_is_compiled_again_is_validated_by_what_it_was_compiled_with():
