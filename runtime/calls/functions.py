@@ -17,6 +17,7 @@ from ..start import live_generators, live_variables
 from . import division, guard
 from .effects import of_code
 from .kept import Kept
+from .own_code import tensors_of
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _OWN = ("tensorflow", "tfdp")  # whose modules no script calls
@@ -92,9 +93,15 @@ def _callee(function: Any, owner: Any, name: str) -> division.Callee:
         name,
         functools.partial(_kept, function),
         is_atom=False,
-        state=id(getattr(function, "__self__", 0)),
+        state=_state(getattr(function, "__self__", None)),
         code=guard.Code(owner, (function,)),
     )
+
+
+def _state(bound: Any) -> Any:
+    """Which object a method is of, and which of its attributes, or of the modules in it, hold tensors."""
+    modules = (bound, *(each for each in getattr(bound, "__dict__", {}).values() if isinstance(each, tf.Module)))
+    return id(bound), tuple(map(tensors_of, modules))
 
 
 def _as_written(function: Any, *arguments: Any, **options: Any) -> Any:

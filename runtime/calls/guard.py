@@ -17,7 +17,7 @@ import tensorflow as tf
 
 from ..framework import only_reads
 from . import carried, row_operations, sight, sizes
-from .observed import observed
+from .observed import observed, refuse_recorded
 from .once import in_a_graph
 from .reach import reached
 from .row_operations import FROM_SIZES, Operation
@@ -37,6 +37,7 @@ class Guard:
         self.hides, self.eager = known, eager
         self._rows: dict[int, tuple[Any, int]] = {}  # with how many there are for one of the batch
         self._sizes: dict[int, tuple[Any, list[Entry] | None]] = {}
+        self._made: dict[int, Any] = {}  # also what is given
         self._paused = 0
 
     def refuse(self, what: str) -> None:
@@ -53,6 +54,11 @@ class Guard:
         """It has so many rows for each of the batch, and so has what it carries."""
         for each in carried.all_of(tensor):
             self._rows[id(each)] = each, factor
+            self._made[id(each)] = each
+
+    def given(self, leaves: Sequence[Any]) -> None:
+        """What the code is given is nothing that it takes from outside."""
+        self._made.update((id(each), each) for each in leaves if tf.is_tensor(each))
 
     def factor(self, tensor: Any) -> int | None:
         """How many rows it has for each of the batch; None where it has none."""
@@ -102,8 +108,11 @@ class Guard:
 
     def seen(self, kind: str | bytes, inputs: Any, attrs: Any, outputs: Any, *_: Any, **__: Any) -> None:
         """An operation has been put into a graph, or executed."""
+        outside = [each for each in inputs if id(each) not in self._made]
+        self._made.update((id(each), each) for each in outputs)
         if self._paused:
             return
+        refuse_recorded(outside, self.refuse)
         name = kind.decode() if isinstance(kind, bytes) else kind
         here = sight.now()
         if here is not None:
@@ -198,6 +207,7 @@ def built_of(
     for each in hidden.values():
         guard.mark(each)
     leaves = [hidden.get(id(each), each) for each in tf.nest.flatten((arguments, options))]
+    guard.given(leaves)
     arguments, options = tf.nest.pack_sequence_as((arguments, options), leaves)
     before, _thread.guard = _thread.guard, guard
     try:

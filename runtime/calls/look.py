@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 import tensorflow as tf
@@ -164,10 +164,14 @@ def _looked(asked: _Asked, unknown: int) -> tuple[Found, Trial | None]:
         finally:
             handles.extend(one.observer.written)
         outside += one.observer.from_outside()
-    refuse_recorded(outside)
+    refuse_recorded(outside, _undivided)
     if trial is not None and tuple(trial.given) != found.factors:
         raise Undivided("gives results row by row of which that is not known from what it does")
     return found._replace(captures=bool(outside)), trial
+
+
+def _undivided(reason: str) -> NoReturn:
+    raise Undivided(reason)
 
 
 class _Run(NamedTuple):

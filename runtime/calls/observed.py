@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import gc
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import tensorflow as tf
 
 from ..framework import only_reads
-from .sight import Undivided, is_lookup
+from .sight import is_lookup
 
 _READS_TABLE = ("ReadVariableOp",)
 _SAME = ("Identity", "Cast", "Reshape", "StopGradient")
@@ -95,11 +95,11 @@ def observed(callback: Callable[..., None]) -> Iterator[None]:
         op_callbacks.remove_op_callback(callback)
 
 
-def refuse_recorded(tensors: list[Any]) -> None:
-    """Raise `Undivided` if one of the tensors is made from what a tape records: its gradient would be that of some
-    rows. TensorFlow has no public function that says so."""
+def refuse_recorded(tensors: Iterable[Any], refuse: Callable[[str], None]) -> None:
+    """Refuse if one of the tensors is made from what a tape records: its gradient would be that of some rows.
+    TensorFlow has no public function that says so."""
     from tensorflow.python.eager import record
 
     for each in tensors:
-        if record.should_record_backprop([each]):
-            raise Undivided(f"uses a tensor of shape {each.shape} that was computed outside from what is trained")
+        if each.dtype.is_floating and record.should_record_backprop([each]):
+            refuse(f"uses a tensor of shape {each.shape} that was computed outside from what is trained")

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from . import carried, sight
+from .observed import refuse_recorded
 
 _KEPT = 8  # graphs of one function or layer
 # What TensorFlow raises where code asks a graph for what only a value has.
@@ -37,6 +38,7 @@ def in_a_graph(owner: Any, call: Callable[..., Any], arguments: Any, options: An
     except NO_GRAPH as error:
         sight.now().refuse(no_graph(error))  # type: ignore[union-attr]
         raise
+    refuse_recorded(concrete.captured_inputs, sight.now().refuse)  # type: ignore[union-attr]
     given = [each for each in tf.nest.flatten((arguments, options)) if isinstance(each, tf.Tensor)]
     found = _known(owner, concrete)(*carried.taken_apart(given))
     flat = tf.nest.flatten(results)

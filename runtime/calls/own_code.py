@@ -11,6 +11,8 @@ import functools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import tensorflow as tf
+
 from ..keras import is_keras
 from .guard import Code
 from .reach import closed_over
@@ -98,12 +100,19 @@ def _of_keras(layer: Any) -> frozenset[str]:
 
 
 def configuration(layer: Any) -> Any:
-    """What a look at a layer holds for: its layers, and their public attributes that are numbers, texts or flags.
+    """What a look at a layer holds for: its layers, their public attributes that are numbers, texts or flags, and which
+    attributes hold tensors.
 
     Not its inputs, which compute nothing, and which a Sequential of Keras 2 replaces by the batch that it meets.
     """
     layers = (each for each in layer._flatten_layers() if type(each).__name__ != "InputLayer")
-    return tuple((id(each), type(each).__name__, *_plain(each)) for each in layers)
+    return tuple((id(each), type(each).__name__, *_plain(each), *tensors_of(each)) for each in layers)
+
+
+def tensors_of(thing: Any) -> tuple[str, ...]:
+    """The attributes of an object that hold tensors, and no variables: in their place, perhaps, as weights made of
+    them."""
+    return tuple(name for name, value in getattr(thing, "__dict__", {}).items() if isinstance(value, tf.Tensor))
 
 
 def _plain(layer: Any) -> Iterator[Any]:

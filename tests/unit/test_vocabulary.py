@@ -174,7 +174,10 @@ def test_fits_within_the_vocabulary(parts: dict[str, str]) -> None:
         ({"each": "np.exp(losses, out=noisy)"}, "`np.exp(losses, out=noisy)`"),
         ({"each": "os.environ['LAST'] = str(float(loss))"}, "`os.environ`"),
         ({"each": "setattr(model, 'last', loss)"}, "`setattr(model, 'last', loss)`"),
-        ({"each": "rng = np.random.default_rng(int(float(loss) * 1e6))\n    x += rng.normal(size=3)"}, "`rng.normal("),
+        (
+            {"each": "rng = np.random.default_rng(int(float(loss) * 1e6))\n    x += rng.normal(size=3)"},
+            "`np.random.default_rng(",
+        ),
         ({"each": "both = [x, losses]\n    both[0].append(1)"}, "both"),
         ({"before": "seen = losses = []", "epoch": "if seen[-1] > 1: pass"}, "a decision on `seen[-1] > 1`"),
         ({"each": "try:\n        count = 1 / int(float(loss))\n    except ZeroDivisionError:\n        pass"}, "`try`"),
@@ -205,6 +208,15 @@ def test_fits_within_the_vocabulary(parts: dict[str, str]) -> None:
         ({"args": "*[a, b]"}, "`step(*[a, b])`"),
         ({"after": "model.trainable_variables[0].assign_add(loss)"}, "`model.trainable_variables[0]`"),
         ({"after": "losses.append(loss)"}, "`losses.append(loss)`"),
+        ({"each": "for _ in range(int(float(loss))):\n        count += 1"}, "`range(int(float(loss)))`"),
+        ({"each": "count = sum([1 for _ in range(int(float(loss)))])"}, "`range(int(float(loss)))`"),
+        ({"each": "for i, _ in enumerate(range(int(float(loss)))):\n        count = i"}, "`enumerate("),
+        (
+            {"before": "import time", "each": "for _ in range(int(time.time())):\n        count += 1"},
+            "`range(int(time.time()))`",
+        ),
+        ({"each": "np.random.seed(int(float(loss)))"}, "`np.random.seed(int(float(loss)))`"),
+        ({"each": "np.random.rand(int(float(loss)))"}, "`np.random.rand(int(float(loss)))`"),
     ],
 )
 def test_loops_outside_it(parts: dict[str, str], said: str) -> None:
@@ -240,6 +252,8 @@ def test_loops_outside_it(parts: dict[str, str], said: str) -> None:
         ({"data": "batches(), steps_per_epoch=3", "before": "def batches():\n    yield x, y\n"}, "`yield x, y`"),
         ({"options": "callbacks=[keras.callbacks.LambdaCallback(print)]"}, "`print`"),
         ({"after": "if history.history['loss'][-1] > 1:\n        model.fit(x, y)"}, "a decision on"),
+        ({"options": "validation_data=(x_test, y_test), validation_steps=1"}, "`model.fit("),
+        ({"after": "for loss in history.history['loss']:\n        x = x + 1"}, "`history.history['loss']`"),
         ({"after": "model.fit(x, model.predict(x))"}, "`model.fit(x, model.predict(x))`"),
     ],
 )

@@ -91,7 +91,7 @@ class Calls(Expressions):
         return box
 
     def element(self, node: cst.CSTNode, value: Value) -> Value:
-        """What a loop over a value gives at each turn."""
+        """What a loop over a value gives at each turn: what it does, and how often, is alike on all workers."""
         if isinstance(value, Box):
             return value.content if value.content is not None else Kind.WHOLE
         if isinstance(value, tuple) and value:
@@ -99,7 +99,7 @@ class Calls(Expressions):
         of = kind(value)
         if of is Kind.DATASET:
             return Kind.ROWS
-        return of if of in {Kind.WHOLE, Kind.MODEL, Kind.OWN} else self.outside(node)
+        return of if of in {Kind.WHOLE, Kind.MODEL} else self.outside(node)
 
     def _given(self, node: cst.Call, word: Word, args: Sequence[Value], named: Mapping[str, Value]) -> Value:
         if len(args) > word.positions or named.keys() - word.keywords:

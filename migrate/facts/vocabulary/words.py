@@ -96,9 +96,10 @@ _CALLBACK_SETTINGS = (
     "monitor patience restore_best_weights min_delta mode verbose filepath save_best_only save_weights_only factor "
     "cooldown filename append separator log_dir baseline start_from_epoch"
 )
+# No validation_steps: they are of the batch, which is a worker's.
 _FIT = (
     "x y batch_size epochs verbose callbacks validation_split validation_data shuffle class_weight sample_weight "
-    "steps_per_epoch validation_steps validation_batch_size validation_freq initial_epoch"
+    "steps_per_epoch validation_batch_size validation_freq initial_epoch"
 )
 _STAGES = "shuffle batch prefetch cache repeat take skip"
 _STAGE_SETTINGS = "buffer_size seed batch_size drop_remainder count num_parallel_calls reshuffle_each_iteration"
@@ -123,6 +124,7 @@ def _word(
 
 FUNCTIONS: tuple[tuple[re.Pattern[str], Word], ...] = (
     # What is alike on all workers.
+    _word(r"numpy\.random\.\w+", DATA, Kind.WHOLE, _NUMPY_SETTINGS),  # what they are given moves a generator on
     _word(_NUMPY, SHOWN, Kind.WHOLE, _NUMPY_SETTINGS),
     _word(r"math\.\w+", SHOWN, Kind.WHOLE),
     _word(rf"builtins\.{_either(_BUILTINS)}", SHOWN, Kind.WHOLE, "key reverse start default ndigits"),

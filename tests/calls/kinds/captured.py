@@ -239,3 +239,74 @@ def annealed_by_a_variable():
     for things, loss in trained(net, x, y, steps=4, count=9, graph=True):
         heat.assign(heat * 0.5)
         yield [*things, heat], loss
+
+
+class Lines(tf.Module):
+    """Its weights are variables at first, and tensors made of them for the steps within a step."""
+
+    def __init__(self, size):
+        super().__init__()
+        self.w = tf.Variable(np.linspace(-0.4, 0.5, size)[:, None])
+
+    def __call__(self, x):
+        return tf.tanh(x @ self.w)
+
+
+def fast_weights(graph):
+    """A step within the step (MAML), whose gradient is followed: a module is given its weights by its attribute."""
+    x, y = examples()
+    body, lines, optimizer = mlp(8, 5), Lines(5), keras.optimizers.SGD(0.1)
+    w = lines.w
+    body.build((None, 8)), optimizer.build([*body.weights, w])
+
+    def step(rows, wanted):
+        with tf.GradientTape() as tape:
+            with tf.GradientTape() as inner:
+                first = square(lines(body(rows)), wanted)
+            lines.w = w - 0.3 * inner.gradient(first, w)
+            loss = square(lines(body(rows[::-1])), wanted[::-1] + 0.1) + 0.01 * tf.reduce_sum(lines.w**2)
+            lines.w = w
+        weights = [*body.trainable_variables, w]
+        optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights, strict=True))
+        return loss
+
+    step = tf.function(step) if graph else step
+    for _ in range(3):
+        yield [body, w, optimizer], step(*some(9, x, y))
+
+
+@kind(divided="partly", sample=True)
+def fast_weights_of_a_module():
+    yield from fast_weights(graph=False)
+
+
+@kind(divided="partly")
+def fast_weights_of_a_module_in_a_graph():
+    yield from fast_weights(graph=True)
+
+
+WEIGHTS = {}
+
+
+class Elsewhere(L.Layer):
+    """Its weights stand in a global."""
+
+    def call(self, x):
+        return tf.tanh(x @ WEIGHTS["w"])
+
+
+@kind(divided="partly", may_refuse=("computed outside",))
+def weights_that_become_a_tensor_elsewhere():
+    """What the layer holds does not show it."""
+    x, y = examples()
+    body, layer, optimizer, w = mlp(8, 5), Elsewhere(), keras.optimizers.SGD(0.1), tf.Variable(np.ones((5, 1)))
+    body.build((None, 8)), optimizer.build([*body.weights, w])
+    for turn in range(4):
+        rows, wanted = some(9, x, y)
+
+        def loss(rows=rows, wanted=wanted, turn=turn):
+            hidden = body(rows)
+            WEIGHTS["w"] = w * tf.reduce_mean(hidden**2) if turn > 1 else w
+            return square(layer(hidden), wanted)
+
+        yield [body, w, optimizer], descend(optimizer, [body, w], loss)
