@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from ..foundation import Sum, TfdpError, call_site
 from ..framework import as_written
-from ..job import current
+from ..job import current, shards_calls
 from . import operations as collectives
 
 _DATES = (datetime.date, datetime.time, datetime.timedelta, time.struct_time)
@@ -36,7 +36,7 @@ def metric_result(metric: Any) -> Any:
         TfdpError: it has no state variables, so that nothing can be summed.
         CollectiveMismatchError: the ranks' metrics differ in their variables.
     """
-    if current().topology.size == 1:
+    if current().topology.size == 1 or shards_calls():  # then it has seen all examples
         return metric.result()
     variables = _state(metric)
     local = [tf.identity(tf.convert_to_tensor(variable)) for variable in variables]

@@ -11,7 +11,7 @@ import numpy as np
 from .. import collective as collectives
 from ..foundation import TfdpError
 from ..framework import Variable, collect, keyed
-from ..job import current
+from ..job import current, shards_calls
 from ..keras import Hooks
 from ..start import broadcast_state
 from . import epoch_logs
@@ -52,7 +52,8 @@ class MetricAverageCallback(Hooks):
 
     Metric objects, and the losses that Keras keeps in such, are combined by the sum of their state over the ranks,
     which is exact; other values by their mean. Validation over the same examples on every rank is recognised the first
-    time (all ranks' metrics have the same state), and rank 0's values are taken.
+    time (all ranks' metrics have the same state), and rank 0's values are taken. So are all of them on sharded calls,
+    where every rank's metrics have seen all examples.
     """
 
     def __init__(self, device: str = "", validation: Literal["auto", "whole", "shared"] = "auto") -> None:  # noqa: ARG002
@@ -65,20 +66,22 @@ class MetricAverageCallback(Hooks):
         self._training: tuple[epoch_logs.Results, epoch_logs.Results] | None = None
         self._validation: tuple[epoch_logs.Results, epoch_logs.Results] | None = None
         self._last: dict[str, Any] = {}
+        self._sees_all = False
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002
         """Keras' hook."""
         self._in_epoch = current().topology.size > 1
+        self._sees_all = shards_calls()
         self._training = self._validation = None
 
     def on_test_begin(self, logs: Any = None) -> None:  # noqa: ARG002
         """Keras' hook: the validation of an epoch begins with resetting the metrics of its training."""
-        if self._in_epoch and self._training is None:
+        if self._in_epoch and not self._sees_all and self._training is None:
             self._training = self._results()
 
     def on_test_end(self, logs: Any = None) -> None:
         """Keras' hook."""
-        if not self._in_epoch:
+        if not self._in_epoch or self._sees_all:
             return
         if self._whole is None:
             self._whole = epoch_logs.saw_the_same(self.model, logs or {})
@@ -88,14 +91,20 @@ class MetricAverageCallback(Hooks):
         """Keras' hook."""
         if not self._in_epoch or logs is None:
             return
+        if self._sees_all:
+            epoch_logs.combine(logs, {}, {}, frozenset(logs))
+        else:
+            self._combine(logs)
+        self._last = dict(logs)
+        self._in_epoch = False
+
+    def _combine(self, logs: dict[str, Any]) -> None:
         local, total = self._training or self._results()
         root_only: frozenset[str] = frozenset()
         if self._validation is not None:
             local, total = (_with_prefix(*each) for each in zip((local, total), self._validation, strict=True))
             root_only = frozenset(name for name in logs if self._whole and name.startswith("val_"))
         epoch_logs.combine(logs, local, total, root_only)
-        self._last = dict(logs)
-        self._in_epoch = False
 
     def on_train_end(self, logs: Any = None) -> None:
         """Keras' hook, which gets the last epoch's values as they were before they were combined."""

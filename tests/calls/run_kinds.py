@@ -23,7 +23,8 @@ def main(plan_path):
     plan = json.loads(pathlib.Path(plan_path).read_text())
     if plan["calls"]:
         dp.init(shard_calls=True)
-        importlib.import_module("kinds").DIVIDE[0] = dp.by_rows
+        kinds = importlib.import_module("kinds")
+        kinds.DIVIDE[0], kinds.CALLBACKS[0] = dp.by_rows, dp.fit_callbacks
     rank = dp.rank() if plan["calls"] else 0
     folder = pathlib.Path(plan_path).parent
     with (folder / f"{rank}.jsonl").open("w", buffering=1) as lines:

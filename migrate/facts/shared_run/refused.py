@@ -10,7 +10,7 @@ import libcst as cst
 
 from ..hazards import patched, unplaced
 from ..other_training import other_training
-from ..program import Problem, last_name
+from ..program import Problem, last_name, receiver
 from ..training_file import TrainingFile
 from ..untaught import distributed, without_tape
 from .entries import Entries
@@ -24,6 +24,7 @@ OTHER_SYSTEMS = frozenset({"TFDP070", "TFDP075"})
 _SYSTEM = "remove that system's calls first, or migrate that file by hand with tfdp.runtime"
 _DIVIDED = ("tensorflow.GradientTape", "keras.layers.Layer", "keras.Layer", "keras.Model", "keras.models.Model")
 """What the runtime looks into to share a model's calls."""
+_TUNERS = ("autokeras.", "keras_tuner.", "kerastuner.")
 
 
 def refused(script: TrainingFile, run: SharedRun) -> tuple[Problem, ...]:
@@ -86,7 +87,7 @@ def _written(script: TrainingFile, run: SharedRun) -> Iterator[Problem]:
     reason, step = "{} writes, on every worker: only the file that is run is changed", "write the files in this script"
     writing = ((c, e.writes) for c, e in script.elsewhere.items() if e.writes)
     yield from (Problem("TFDP050", c, reason.format(place), step) for c, place in writing)
-    tuners = [n for n in script.fitted.handed_models if _is_tuned(script, n)]
+    tuners = dict.fromkeys([*(n for n in script.fitted.handed_models if _is_tuned(script, n)), *_searches(script)])
     reason = "a tuner keeps its trials in one folder, which every worker would write"
     yield from (Problem("TFDP050", n, reason, "train the model by fit in this file") for n in tuners)
 
@@ -97,7 +98,13 @@ def _is_tuned(script: TrainingFile, node: cst.CSTNode) -> bool:
 
 
 def _of_tuner(script: TrainingFile, node: cst.CSTNode) -> bool:
-    names = ("keras_tuner.", "kerastuner.")
     if isinstance(node, cst.ClassDef):
-        return script.origins.below(node, names)
-    return script.origins.called(node).startswith(names) or last_name(cst.ensure_type(node, cst.Call).func) == "Tuner"
+        return script.origins.below(node, _TUNERS)
+    return script.origins.called(node).startswith(_TUNERS) or last_name(cst.ensure_type(node, cst.Call).func) == "Tuner"
+
+
+def _searches(script: TrainingFile) -> Iterator[cst.Call]:
+    """Calls by which a tuner trains, whatever else the script fits."""
+    for call in script.index.methods("search", "fit"):
+        if any(script.origins.called(o.node).startswith(_TUNERS) for o in script.origins.of(receiver(call))):
+            yield call

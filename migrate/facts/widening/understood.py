@@ -9,15 +9,28 @@ import libcst as cst
 
 from ..apis import RATES
 from ..hazards import patched
-from ..program import Later, Problem, StepNumbers, argument, leading, literal_key, nodes, number, parses_arguments
+from ..program import (
+    Later,
+    Problem,
+    StepNumbers,
+    argument,
+    backward,
+    leading,
+    literal_key,
+    method,
+    nodes,
+    number,
+    parses_arguments,
+)
 from ..steps import Steps
 from ..training_file import TrainingFile
+from .elsewhere import trained_elsewhere
 from .means import Means
 from .sizes import sizes_as_numbers
 from .stepwise import Stepwise
 
 _KEEP = "use --batch global, which keeps the script's batch"
-_CODES = frozenset({"TFDP010", "TFDP011", "TFDP020"})
+_CODES = frozenset({"TFDP010", "TFDP011", "TFDP020", "TFDP030", "TFDP031"})
 _CONFIGURES = frozenset({"get_config", "from_config", "serialize", "deserialize"})
 
 
@@ -27,9 +40,34 @@ def unwidened(script: TrainingFile, steps: Steps, problems: Iterable[Problem]) -
     problems: what is not understood of what makes the training data, counts steps, or says the rate.
     """
     found = [p for p in problems if p.code in _CODES]
-    every = [*found, *_losses(script), *_sizes(script), *_stepwise(script), *_others(script, steps)]
+    every = [*found, *_untold(script), *_losses(script), *_sizes(script), *_stepwise(script), *_others(script, steps)]
     every += (replace(p, code="TFDP010", next_step=_KEEP) for p in patched(script.origins))
     return min(every, key=lambda p: (*script.position(p.node), p.code, p.reason), default=None)
+
+
+def _untold(script: TrainingFile) -> Iterator[Problem]:
+    """What trains without a learning rate, or with batches, that this file shows."""
+    for node in trained_elsewhere(script):
+        reason = "what is given here may be trained out of sight, with batches that stay as they are"
+        yield Problem("TFDP010", node, reason, _KEEP)
+    for gradient in script.trained:
+        for update in gradient.updates:
+            made = script.origins.of(update.receiver) if update.kind == "keras" else ()
+            if update.kind == "keras" and not (made and all(isinstance(o.node, cst.Call) for o in made)):
+                reason = "cannot tell which optimizer this is, and so what its learning rate is"
+                yield Problem("TFDP020", update.call, reason, _KEEP)
+    sizes = [argument(call, "batch_size", 0) for call in script.batches]
+    for size in (*(each.value for each in sizes if each is not None), *script.fitted.sizes):
+        if any(_counts_examples(script, node) for node in backward(script.origins, [size])):
+            yield Problem("TFDP010", size, "the size of these batches follows from the number of examples", _KEEP)
+
+
+def _counts_examples(script: TrainingFile, node: cst.CSTNode) -> bool:
+    if isinstance(node, cst.Attribute):
+        return node.attr.value in {"shape", "size"}
+    return isinstance(node, cst.Call) and (
+        script.origins.called(node) == "builtins.len" or method(node) == "cardinality"
+    )
 
 
 def _losses(script: TrainingFile) -> Iterator[Problem]:

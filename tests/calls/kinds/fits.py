@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-from . import L, Recorder, compiled, examples, fitted, keras, kind, mlp, some, square
+from . import L, Recorder, called_back, compiled, examples, fitted, keras, kind, mlp, some, square
 
 X, Y = examples(48)
 LABELS = (Y[:, 0] > 0.5).astype(int)
@@ -49,6 +49,32 @@ def fit_with_callbacks_that_decide():
     model = compiled(classifier(), classes(), metrics=["accuracy"], weighted_metrics=["accuracy"])
     callbacks = [OwnRate(), keras.callbacks.ReduceLROnPlateau("loss", patience=0)]
     yield from fitted(model, batches(), steps_per_epoch=3, epochs=3, callbacks=callbacks)
+
+
+class Worst(keras.metrics.Metric):
+    """The largest error of any example: no sum."""
+
+    def __init__(self):
+        super().__init__(name="worst")
+        self.most = self.add_weight(name="most", initializer="zeros")
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        del sample_weight
+        self.most.assign(tf.maximum(self.most, tf.reduce_max(tf.abs(tf.cast(y_true, y_pred.dtype) - y_pred))))
+
+    def result(self):
+        return self.most
+
+
+@kind(sample=True)
+def fit_that_is_ended_by_metrics_that_are_no_means():
+    """Counts and a maximum decide, of training and of validation."""
+    counts = [keras.metrics.TruePositives(name="right"), keras.metrics.FalsePositives(name="wrong")]
+    model = compiled(mlp(8, 1, activation="sigmoid"), "mse", metrics=[Worst(), *counts])
+    stop = keras.callbacks.EarlyStopping("worst", patience=1, baseline=1.0, mode="min")
+    plateau = keras.callbacks.ReduceLROnPlateau("val_right", mode="max", min_delta=9, patience=1)
+    options = {"validation_data": (X[:20], LABELS[:20, None]), "callbacks": [stop, plateau]}
+    yield from fitted(model, X, LABELS[:, None], batch_size=16, epochs=4, **options)
 
 
 @kind
@@ -194,10 +220,10 @@ def evaluation_and_prediction_between_epochs():
 def fit_that_is_continued():
     """Compiled again in between, with another part that learns."""
     model, recorder = compiled(mlp(8, 8, 1)), Recorder()
-    model.fit(X, Y, batch_size=16, epochs=1, verbose=0, callbacks=[recorder])
+    model.fit(X, Y, batch_size=16, epochs=1, verbose=0, callbacks=called_back([recorder]))
     model.layers[0].trainable = False
     compiled(model, "mae", keras.optimizers.SGD(0.05))
-    model.fit(X, Y, batch_size=9, epochs=1, verbose=0, callbacks=[recorder])
+    model.fit(X, Y, batch_size=9, epochs=1, verbose=0, callbacks=called_back([recorder]))
     yield from recorder.seen
 
 
