@@ -49,6 +49,7 @@ SOURCES = {
     "widening.understood._losses": Ground.WIDENED,
     "widening.understood._others": Ground.WIDENED,
     "widening.understood._sizes": Ground.WIDENED,
+    "widening.understood._untold": Ground.WIDENED,
     "rules.tfdp015_widen_batch.outcomes": Ground.WIDENED,
     "vocabulary.statements.first_outside": Ground.WORDS,
     "batches.array_batches.ArrayBatches.problems": Ground.DATA,

@@ -96,6 +96,24 @@ def test_an_optimizer_that_is_made_out_of_sight_keeps_the_batch(source: str) -> 
     assert "cannot tell which optimizer" in kept(source.format(size=8, after=""))
 
 
+@pytest.mark.parametrize(
+    "made",
+    [
+        "somelib.Net()",
+        "tf.keras.Sequential([tf.keras.layers.Dense(3), somelib.Attention()])",
+        "tf.keras.Sequential([somelib.Attention()(tf.keras.layers.Dense(3))])",
+    ],
+)
+def test_classes_out_of_sight_in_a_fitted_model_keep_its_batch(made: str) -> None:
+    source = FIT.format(size=8, after="").replace("tf.keras.Sequential([tf.keras.layers.Dense(1)])", made)
+    assert "may add sums to the loss" in kept(source)
+
+
+def test_callbacks_of_a_class_out_of_sight_keep_it() -> None:
+    source = FIT.format(size=8, after="").replace("epochs=2", "epochs=2, callbacks=[somelib.Callback()]")
+    assert "count steps" in kept(source)
+
+
 def test_gradients_that_are_not_followed_to_their_update_keep_it() -> None:
     assert kept(BY_KEYWORDS)
 

@@ -87,6 +87,17 @@ def test_float64_may_decide_about_more_where_it_is_exact(traces: Traces) -> None
     assert compared(traces.reference, traces.ranks, STEPS, times=UNDECIDED_CALLS).failure is not None
 
 
+def test_an_update_follows_from_its_gradient_and_may_be_decided_with_it_where_float64_is_exact(traces: Traces) -> None:
+    for by, kept in ((5e-3, True), (0.5, False)):
+        off(traces, 0.0)
+        wrong = traces.ranks[0].step(1)
+        moved = wrong.before[W] + (1 + by) * (wrong.after[W] - wrong.before[W])
+        traces.ranks[0].write_step(1, replace(wrong, after={**wrong.after, W: moved}))
+        found = compared(traces.reference, traces.ranks, STEPS, times=UNDECIDED_CALLS)
+        assert (found.failure is None, set(found.undecided)) == (kept, {W} if kept else set())
+        assert compared(traces.reference, traces.ranks, STEPS, times=UNDECIDED).failure is not None
+
+
 def test_float64_decides_at_its_limit() -> None:
     exact = {"loss": 1e-15, "gradient": 4.5e-14, "variables": 2.6e-14}
     found = in_float64(undecided(b=GRADIENT), exact)

@@ -6,11 +6,18 @@ from collections.abc import Iterable, Iterator
 
 import libcst as cst
 
-from ..program import Origins, argument, fold, method
+from ...outputs import TRACKERS
+from ..program import Origins, argument, backward, fold, is_none, last_name, method
 from ..training_file import TrainingFile
 
 # Libraries that train nothing, or whose training is known where it stands.
-_KNOWN = ("builtins", "keras", "math", "matplotlib", "numpy", "os", "pandas", "sklearn.metrics", "tensorflow", "time")
+_KNOWN = frozenset(
+    """
+    argparse builtins collections csv cv2 datetime functools glob itertools json keras math matplotlib numpy os pandas
+    pathlib PIL random re scipy sklearn string sys tensorflow tensorflow_datasets tensorflow_hub time tqdm typing
+    """.split()  # noqa: SIM905 - a list of words
+)
+_DEPTH = 8  # calls of what calls have given
 _HOLDS = frozenset({"add", "append", "extend", "insert", "setdefault", "update", "watch"})  # and trains nothing
 
 
@@ -22,6 +29,34 @@ def trained_elsewhere(script: TrainingFile) -> Iterator[cst.CSTNode]:
     for call in script.index.calls:
         if trained and not _is_in_sight(script.origins, call) and _gets(script.origins, call, trained):
             yield call
+
+
+def made_elsewhere(script: TrainingFile) -> Iterator[cst.CSTNode]:
+    """Classes out of sight that make a part of a fitted model or a callback: it may add sums to the loss, have
+    a step of its own, or count steps. And in loops of the file those of what a loss with added losses follows from."""
+    fits = [place for fit in script.fitted.by_keras for place in (fit.model, *_callbacks(fit.call))]
+    adds = (
+        [*script.sliced]
+        if any(isinstance(n, cst.Attribute) and n.attr.value == "losses" for n in script.sliced)
+        else []
+    )
+    for node in (*backward(script.origins, fits), *adds):
+        name = last_name(node.func) if isinstance(node, cst.Call) else None
+        # Functions make data, whose sizes a model has.
+        if name and name[0].isupper() and not _is_in_sight(script.origins, cst.ensure_type(node, cst.Call)):
+            yield node
+
+
+def optimized_elsewhere(script: TrainingFile) -> Iterator[cst.CSTNode]:
+    """Updates by an optimizer that no call in the file is known to make."""
+    for update in (update for gradient in script.trained for update in gradient.updates if update.kind == "keras"):
+        made = [o.node for o in script.origins.of(update.receiver) if not is_none(script.origins, o.node)]
+        if not made or not all(isinstance(node, cst.Call) for node in made):
+            yield update.call
+
+
+def _callbacks(fit: cst.Call) -> Iterator[cst.BaseExpression]:
+    return (arg.value for arg in fit.args if arg.keyword is not None and arg.keyword.value == "callbacks")
 
 
 def _objects(script: TrainingFile) -> Iterator[cst.BaseExpression]:
@@ -41,17 +76,25 @@ def _made(origins: Origins, objects: Iterable[cst.BaseExpression]) -> Iterator[c
     return (o.node for each in objects for o in origins.of(each) if isinstance(o.node, cst.Call))
 
 
-def _is_in_sight(origins: Origins, call: cst.Call) -> bool:
-    """Whether it is known what a call does: of the file's own, of known libraries, or of a method of their objects."""
+def _is_in_sight(origins: Origins, call: cst.Call, depth: int = 0) -> bool:
+    """Whether it is known what a call does: of the file's own, of known libraries, or of what these have made."""
     if origins.function(call.func) or origins.lambda_of(call.func) or origins.constructed(call):
         return True
     api = fold(origins.called(call))
     if api:
-        return any(api == each or api.startswith(f"{each}.") for each in _KNOWN)
-    if not isinstance(call.func, cst.Attribute):
-        return False
-    kinds = origins.kinds(call.func.value)
-    return method(call) in _HOLDS or (bool(kinds) and None not in kinds)
+        return api.partition(".")[0] in _KNOWN | TRACKERS
+    if isinstance(call.func, cst.Call):
+        return _is_in_sight(origins, call.func, depth)
+    if isinstance(call.func, cst.Attribute):
+        return method(call) in _HOLDS or _is_made_in_sight(origins, call.func.value, depth + 1)
+    return _is_made_in_sight(origins, call.func, depth + 1)
+
+
+def _is_made_in_sight(origins: Origins, value: cst.BaseExpression, depth: int) -> bool:
+    """Whether all that may have made a value is in sight."""
+    made = [o.node for o in origins.of(value)] if depth < _DEPTH else []
+    calls = (node for node in made if isinstance(node, cst.Call))
+    return bool(made) and all(_is_in_sight(origins, call, depth) for call in calls)
 
 
 def _gets(origins: Origins, call: cst.Call, trained: frozenset[cst.CSTNode]) -> bool:

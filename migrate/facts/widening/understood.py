@@ -24,7 +24,7 @@ from ..program import (
 )
 from ..steps import Steps
 from ..training_file import TrainingFile
-from .elsewhere import trained_elsewhere
+from .elsewhere import made_elsewhere, optimized_elsewhere, trained_elsewhere
 from .means import Means
 from .sizes import sizes_as_numbers
 from .stepwise import Stepwise
@@ -50,12 +50,11 @@ def _untold(script: TrainingFile) -> Iterator[Problem]:
     for node in trained_elsewhere(script):
         reason = "what is given here may be trained out of sight, with batches that stay as they are"
         yield Problem("TFDP010", node, reason, _KEEP)
-    for gradient in script.trained:
-        for update in gradient.updates:
-            made = script.origins.of(update.receiver) if update.kind == "keras" else ()
-            if update.kind == "keras" and not (made and all(isinstance(o.node, cst.Call) for o in made)):
-                reason = "cannot tell which optimizer this is, and so what its learning rate is"
-                yield Problem("TFDP020", update.call, reason, _KEEP)
+    for node in made_elsewhere(script):
+        reason = "what is made out of sight here may add sums to the loss, have a step of its own or count steps"
+        yield Problem("TFDP010", node, reason, _KEEP)
+    for call in optimized_elsewhere(script):
+        yield Problem("TFDP020", call, "cannot tell which optimizer this is, and so what its learning rate is", _KEEP)
     sizes = [argument(call, "batch_size", 0) for call in script.batches]
     for size in (*(each.value for each in sizes if each is not None), *script.fitted.sizes):
         if any(_counts_examples(script, node) for node in backward(script.origins, [size])):
