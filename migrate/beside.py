@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import libcst as cst
 
 from . import files
+from .catalogue import Kind
 from .facts import Script
 from .facts.program import Program, SourceFile, entered, leading
 from .facts.shared_run import OTHER_SYSTEMS
@@ -21,6 +22,8 @@ from .facts.training import Elsewhere
 from .outputs import EffectKind
 
 _TRAINS = re.compile(rb"GradientTape|\.fit\(|train_on_batch|apply_gradients|\.minimize\(")
+_MAKES = re.compile(rb"Sequential\(|Model\(")
+_FITS = ("fit", "fit_generator", "train_on_batch")
 _WRITES = frozenset(EffectKind) - {
     *(EffectKind.PRINT, EffectKind.SHOW, EffectKind.PROGRESS, EffectKind.FETCH, EffectKind.LATEST),
     *(EffectKind.FOLDER, EffectKind.FOLDER_OF_PATH),
@@ -83,12 +86,14 @@ class _Beside:
                 data = stream.read()
             text = files.decode(file, data).source
             further = self.imported(file, data, depth + 1)
-            if not further and not (files.mentions_framework(data) and _TRAINS.search(data)):
+            of_its_own = files.mentions_framework(data) and (_TRAINS.search(data) or _MAKES.search(data))
+            if not further and not of_its_own:
                 return {}
             script = Script(Program(SourceFile(cst.parse_module(text))), lambda: further)
         except (OSError, files.UnreadableSource, cst.ParserSyntaxError):
             return {}  # a file that cannot be read or parsed is no file of whose training anything is known
-        return _handed_on(script, _own(script, os.path.basename(file)) | _inherited(script, further), further)
+        name = os.path.basename(file)
+        return _handed_on(script, _own(script, name) | _models(script, name) | _inherited(script, further), further)
 
 
 # --- where modules are ------------------------------------------------------------------------------------------------
@@ -148,6 +153,17 @@ def _own(script: Script, name: str) -> Told:
     for node in ways:
         if (named := _named(script, node)) is not None:
             found.setdefault(named, Elsewhere(f"{name}:{script.position(node)[0]}", wrote, system, code))
+    return found
+
+
+def _models(script: Script, name: str) -> Told:
+    """Methods that train the models which a file makes under names of its own: `model.fit`."""
+    found: Told = {}
+    for local, definitions in script.index.definitions[script.program.entry.module].items():
+        made = [d.value for d in definitions if d.kind == "assign" and not d.path]
+        if made and all(isinstance(m, cst.Call) and script.origins.kinds(m) == {Kind.MODEL} for m in made):
+            told = Elsewhere(f"{name}:{script.position(made[0])[0]}")
+            found |= {f"{local}.{method}": told for method in _FITS}
     return found
 
 

@@ -40,13 +40,17 @@ class UnreadableSource(Exception):  # noqa: N818 - the name is the contract
 
 @dataclass(frozen=True)
 class Text:
-    """A source file's text, newlines as they are in the file, and what it takes to write it back."""
+    """A source file's text, newlines as they are in the file, and what it takes to write it back.
+
+    blanks: what stands in a last line that has nothing else, and no end.
+    """
 
     path: str
     source: str
     encoding: str
     bom: bool
     newline: str
+    blanks: str = ""
 
 
 def mentions_framework(data: bytes) -> bool:
@@ -67,7 +71,10 @@ def decode(path: str, data: bytes) -> Text:
     _refuse_carriage_returns(path, source)
     _parse(path, source)
     newline = "\r\n" if source.count("\r\n") * 2 > source.count("\n") else "\n"
-    return Text(path, source, encoding, bom, newline)
+    whole = source.rstrip(" \t")
+    if not whole.endswith("\n"):
+        whole = source
+    return Text(path, whole, encoding, bom, newline, source[len(whole) :])  # libcst may lose a line before such blanks
 
 
 def encode(text: Text, source: str) -> bytes:
@@ -76,7 +83,7 @@ def encode(text: Text, source: str) -> bytes:
     Raises UnreadableSource for a character which that encoding lacks.
     """
     try:
-        body = source.encode(text.encoding)
+        body = (source + text.blanks).encode(text.encoding)
     except UnicodeEncodeError as error:
         line, column = _place(source, error.start)
         missing = f"{source[error.start]!r} cannot be written in the file's encoding {text.encoding}; {_SAVE_AS_UTF8}"

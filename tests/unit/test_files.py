@@ -5,6 +5,7 @@ import os
 import stat
 from pathlib import Path
 
+import libcst as cst
 import pytest
 
 from tfdp.migrate import files
@@ -36,6 +37,14 @@ def test_text_comes_back_byte_by_byte(data: bytes) -> None:
     text = files.decode("train.py", data)
     assert files.encode(text, text.source) == data
     assert not text.source.startswith("\ufeff")
+
+
+def test_blanks_in_a_last_line_without_an_end_come_back() -> None:
+    for tail in ("    ", "\t", "\n\n   \n \t"):
+        data = f"import tensorflow as tf\nif tf:\n    print(tf)\n{tail}".encode()
+        text = files.decode("a.py", data)
+        assert cst.parse_module(text.source).code == text.source
+        assert files.encode(text, text.source) == data
 
 
 def test_a_cookie_after_code_is_only_a_comment() -> None:

@@ -91,6 +91,21 @@ def test_what_another_file_trains_keeps_its_batch(tmp_path: Path) -> None:
     assert b"scale_lr" not in found.after
 
 
+@pytest.mark.parametrize(
+    "step", ["model.fit(x, x, batch_size=8)", "for _ in range(3):\n    model.train_on_batch(x, x)"]
+)
+def test_a_model_that_another_file_makes_is_training(step: str, tmp_path: Path) -> None:
+    made = (
+        "from tensorflow import keras\nmodel = keras.Sequential([keras.layers.Dense(1)])\nmodel.compile('sgd', 'mse')\n"
+    )
+    (tmp_path / "net.py").write_text(made)
+    path, source = tmp_path / "train.py", f"import numpy as np\nfrom net import model\n\nx = np.ones([64, 1])\n{step}\n"
+    found = engine.migrate(str(path), source.encode())
+    assert (found.trains, found.road, found.refused) == (True, "calls", False)
+    assert b"dp.init(shard_calls=True)" in found.after
+    assert found.keeps is not None
+
+
 @pytest.mark.parametrize("source", [LOADED, LOADED.replace("tf.keras.models.load_model('m.keras')", "somelib.made()")])
 def test_an_optimizer_that_is_made_out_of_sight_keeps_the_batch(source: str) -> None:
     assert "cannot tell which optimizer" in kept(source.format(size=8, after=""))
