@@ -160,7 +160,7 @@ def _models(script: Script, name: str) -> Told:
     """Methods that train the models which a file makes under names of its own: `model.fit`."""
     found: Told = {}
     for local, definitions in script.index.definitions[script.program.entry.module].items():
-        made = [d.value for d in definitions if d.kind == "assign" and not d.path]
+        made = [d.value for d in definitions if d.kind == "assign" and not d.path and d.value is not None]
         if made and all(isinstance(m, cst.Call) and script.origins.kinds(m) == {Kind.MODEL} for m in made):
             told = Elsewhere(f"{name}:{script.position(made[0])[0]}")
             found |= {f"{local}.{method}": told for method in _FITS}

@@ -42,7 +42,7 @@ class UnreadableSource(Exception):  # noqa: N818 - the name is the contract
 class Text:
     """A source file's text, newlines as they are in the file, and what it takes to write it back.
 
-    blanks: what stands in a last line that has nothing else, and no end.
+    blanks: the lines at the end that hold nothing else.
     """
 
     path: str
@@ -71,10 +71,8 @@ def decode(path: str, data: bytes) -> Text:
     _refuse_carriage_returns(path, source)
     _parse(path, source)
     newline = "\r\n" if source.count("\r\n") * 2 > source.count("\n") else "\n"
-    whole = source.rstrip(" \t")
-    if not whole.endswith("\n"):
-        whole = source
-    return Text(path, whole, encoding, bom, newline, source[len(whole) :])  # libcst may lose a line before such blanks
+    end = source.find("\n", len(source.rstrip(" \t\r\n"))) + 1 or len(source)
+    return Text(path, source[:end], encoding, bom, newline, source[end:])  # libcst may lose a line before blanks
 
 
 def encode(text: Text, source: str) -> bytes:
