@@ -36,6 +36,7 @@ from .writers import Writers
 
 _LEAVES = (cst.Return, cst.Break, cst.Continue, cst.Yield, cst.Await, cst.Global, cst.Nonlocal, cst.Raise, cst.Del)
 _DP = "tfdp.runtime."
+_TRAINED = ("trainable_variables", "trainable_weights")
 _OPENS = frozenset({EffectKind.OPEN, EffectKind.OPEN_FORMAT})
 _CALLS = frozenset({EffectKind.PRINT, EffectKind.SAVE, EffectKind.SHOW})  # for which a statement can be guarded
 _ALL_RANKS = frozenset({EffectKind.SAVE, EffectKind.FETCH, EffectKind.ONCE})  # come together for such a call
@@ -75,7 +76,10 @@ class Effects:
         self._origins, self._index = origins, origins.index
         self._loops, self._collectives, self._fits = loops, collectives, fits
         self._steps = steps
-        self._writers = Writers(origins, {o.node for f in fits for o in origins.of(f.model)})
+        # What has trainable variables is a model, whatever class out of sight has made it.
+        trained = (node.value for name in _TRAINED for node in self._index.attributes.get(name, ()))
+        models = (*(f.model for f in fits), *trained)
+        self._writers = Writers(origins, {o.node for model in models for o in origins.of(model)})
         self._presence = Presence(origins, self._writers)
         self._changing = Changing(origins, self._writers, self._presence, self._is_for_all)
         self._failing = Failing(origins, self._writers, self._changing)

@@ -78,7 +78,7 @@ class Writers:
         return next(found, of_path)
 
     def _makers(self, node: cst.CSTNode, depth: int = 0) -> set[str]:
-        """Names of the functions that may have made an object, itself or through its methods."""
+        """Names of the functions that may have made an object, itself or through its methods or parts."""
         found: set[str] = set()
         for made in (o.node for o in self._origins.of(node)):
             api = self._origins.called(made) or self._origins.names.api(made)
@@ -86,6 +86,8 @@ class Writers:
                 found.add(api)
             elif isinstance(made, cst.Call) and method(made) and depth < 5:
                 found |= self._makers(receiver(made), depth + 1)
+            elif isinstance(made, cst.Subscript) and depth < 5:  # rows of a table
+                found |= self._makers(made.value, depth + 1)
         return found
 
     @within_itself(False)
