@@ -7,7 +7,7 @@ from .hazards import unplaced
 from .program import Problem
 from .steps import Steps
 from .training_file import TrainingFile
-from .untaught import escaped, general, on_calls, untaught, unwrapped
+from .untaught import averaged_twice, escaped, general, on_calls, untaught, unwrapped
 
 
 def refusals(script: TrainingFile, steps: Steps, batch: str) -> tuple[Problem, ...]:
@@ -21,7 +21,7 @@ def refusals(script: TrainingFile, steps: Steps, batch: str) -> tuple[Problem, .
     loops = script.unread_loops
     found = [*loops] if loops else _data_problems(script, steps, batch)
     found += [*untaught(script), *escaped(script), *unwrapped(script), *script.fitted.averaging.problems]
-    found += general(script)
+    found += [*averaged_twice(script), *general(script)]
     if not script.migrated:
         found += [*uncertain(script.fitted.data, script.agreement.certain), *script.unlike_seeds]
     found += [*_written(script), *script.agreement.asked_apart(script.written.effects)]

@@ -141,6 +141,18 @@ def unwrapped(script: TrainingFile) -> list[Problem]:
     return [Problem("TFDP030", g.call, reason, next_step) for g in found]
 
 
+def averaged_twice(script: TrainingFile) -> list[Problem]:
+    """Updates in loops by an optimizer that fits a model, too, and averages what it is given."""
+    fitted = (u.given.value for u in script.fitted.averaging.updates if u.compiled is not None)
+    made = {o.node for value in fitted if value is not None for o in script.origins.of(value)}
+    updates = (u for g in script.trained if not g.minimized for u in g.updates if u.kind == "keras")
+    twice = (u for u in updates if any(o.node in made for o in script.origins.of(u.receiver)))
+    reason = (
+        "this optimizer fits a model, too, where it averages its gradients: those of a tape would be averaged twice"
+    )
+    return [Problem("TFDP031", u.call, reason, "make an optimizer for each") for u in twice]
+
+
 def on_calls(script: TrainingFile) -> list[Problem]:
     """A script whose calls are shared already: its input stays whole."""
     if not script.shards_calls:

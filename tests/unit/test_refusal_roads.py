@@ -98,6 +98,7 @@ SOURCES = {
     "untaught._tensor_updates": Ground.TAPE,
     "untaught.escaped": Ground.TAPE,
     "untaught.unwrapped": Ground.TAPE,
+    "untaught.averaged_twice": Ground.OPTIMIZER,
     "other_training._given_away": Ground.TAPE,
     "untaught._in_other_files": Ground.DATA,
     "untaught.untaught": Ground.FITTED_ELSEWHERE,

@@ -180,6 +180,15 @@ def test_rank_0_of_a_migrated_script_does_no_more_than_to_write(addition: str) -
     assert read(f"{script}if dp.rank() == 0:\n{addition}\n").outside_vocabulary is not None
 
 
+def test_an_optimizer_that_fits_and_takes_a_tapes_gradients_is_averaged_once() -> None:
+    fitted = "import numpy as np\nx = np.ones([8, 1])\nmodel.compile(optimizer, 'mse')\nmodel.fit(x, x, batch_size=4)\n"
+    found = migrated(UNDERSTOOD + fitted)
+    assert (found.road, found.refused) == ("calls", False)
+    assert found.not_input is not None
+    assert "would be averaged twice" in found.not_input.message
+    assert migrated(UNDERSTOOD + fitted.replace("compile(optimizer", "compile('sgd'")).road == "input"
+
+
 def test_a_part_is_migrated_on_sharded_calls() -> None:
     assert migrated(ALONG, partial=True).road == "calls"
     found = migrated(NEITHER, partial=True)

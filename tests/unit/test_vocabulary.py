@@ -245,6 +245,7 @@ def test_loops_outside_it(parts: dict[str, str], said: str) -> None:
         ({"layer": "hidden = keras.applications.ResNet50()(hidden)"}, "keras.applications.ResNet50()"),
         ({"layer": "hidden = keras.layers.Softmax(0)(hidden)"}, "keras.layers.Softmax(0)"),
         ({"layer": "hidden = keras.layers.concatenate([hidden, hidden], axis=args.units)"}, "axis=args.units"),
+        ({"layer": "hidden = keras.layers.Reshape(())(hidden)"}, "keras.layers.Reshape(())"),
         ({"layer": "hidden = hidden - hidden[0]"}, "`hidden[0]`"),
         ({"layer": "hidden = hidden + flat"}, "`hidden + flat`"),
         ({"layer": "hidden = keras.layers.Dense(3, activity_regularizer='l2')(hidden)"}, "activity_regularizer"),

@@ -61,6 +61,8 @@ class Calls(Expressions):
             self.outside(node)
         if word.gives in {Kind.MODEL, Kind.ROWS}:
             self._axis(node)
+        if api == "keras.layers.Reshape" and (not args or args[0] == ()):
+            self.outside(node)  # one number a row: metrics by class would take their maximum over the batch
         return self._given(node, word, args, named)
 
     def _migrated(self, node: cst.Call, name: str, names: Bindings) -> Value:
