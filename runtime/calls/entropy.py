@@ -41,13 +41,18 @@ def common_entropy(seed: int) -> None:
 
 @contextlib.contextmanager
 def unspent() -> Iterator[None]:
-    """What generators get inside, others get again afterwards: a process of one does not do what is done here."""
-    before = dict(_counts)
+    """What generators get inside, others get again afterwards: a process of one does not do what is done here.
+
+    Python's and NumPy's go on from where they were, too, by which some of Keras' layers draw (AugMix).
+    """
+    before, of_python, of_numpy = dict(_counts), random.getstate(), np.random.get_state()
     try:
         yield
     finally:
         _counts.clear()
         _counts.update(before)
+        random.setstate(of_python)
+        np.random.set_state(of_numpy)
 
 
 _counts: dict[str, int] = {}

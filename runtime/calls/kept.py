@@ -29,8 +29,7 @@ class Kept(NamedTuple):
 def as_before(kept: Kept) -> Iterator[list[Any]]:
     """Written variables and attributes are put back; handles of what was written go into the list it gives.
 
-    And TensorFlow's eager generator, which has no public state. Python's and NumPy's may be drawn from by other threads
-    in the meantime, which read data; no code that a look runs does so.
+    And TensorFlow's eager generator, which has no public state.
     """
     from tensorflow.python.eager import context
 

@@ -69,7 +69,7 @@ class Observer:
     def from_outside(self) -> list[Any]:
         """Tensors that were used, and neither made nor given. Constants of the call are gone by now."""
         gc.collect()
-        return [each for reference in self._unknown if (each := reference()) is not None]
+        return [each for each in (reference() for reference in self._unknown) if each is not None]
 
     def left(self) -> list[Any]:
         """Tensors that are still there, though nobody holds the results any more."""

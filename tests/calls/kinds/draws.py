@@ -153,3 +153,17 @@ def noise_before_and_behind_a_call():
 
     for number in range(3):
         yield [net, optimizer], step(tf.constant(X[number * 9 : number * 9 + 9]))
+
+
+@kind(keras=3, divided="partly")
+def layer_of_keras_that_draws_by_python():
+    """A look at it takes none of Python's numbers away."""
+    images = np.random.RandomState(3).rand(9, 6, 6, 3) * 255
+    augment, net = (L.AugMix(seed=3) if hasattr(L, "AugMix") else L.Dropout(0.5)), mlp(8, 1)
+    optimizer = keras.optimizers.SGD(1e-3)
+    for _ in range(2):
+
+        def loss():
+            return tf.reduce_mean(net(tf.reshape(augment(images, training=True), [9, -1])[:, :8]) ** 2) / 1e4
+
+        yield [net, optimizer, np.array([random.random(), np.random.rand()])], descend(optimizer, [net], loss)
