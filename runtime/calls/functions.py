@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 import types
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
@@ -41,7 +42,7 @@ def by_rows(function: _F) -> _F:
     @transparent
     @functools.wraps(function)
     def called(*arguments: Any, **options: Any) -> Any:
-        return division.called(_callee(function, _owner(function), name), arguments, options)
+        return division.called(_callee(function, name), arguments, options)
 
     found: _F = called  # type: ignore[assignment]
     return found
@@ -81,27 +82,29 @@ def _hook(owner: type[Any]) -> None:
     @functools.wraps(original)
     def called(self: Any, *arguments: Any, **options: Any) -> Any:
         function = types.MethodType(original, self)
-        return division.called(_callee(function, original, owner.__qualname__), arguments, options)
+        return division.called(_callee(function, owner.__qualname__), arguments, options)
 
     setattr(owner, "__call__", called)  # noqa: B010 - mypy takes no assignment to a method
 
 
-def _callee(function: Any, owner: Any, name: str) -> division.Callee:
+def _callee(function: Any, name: str) -> division.Callee:
+    owner = _owner(function)
     return division.Callee(
         functools.partial(_as_written, function),
         owner,
         name,
         functools.partial(_kept, function),
         is_atom=False,
-        state=_state(getattr(function, "__self__", None)),
+        state=_state(function),
         code=guard.Code(owner, (function,)),
     )
 
 
-def _state(bound: Any) -> Any:
-    """Which object a method is of, and which of its attributes, or of the modules in it, hold tensors."""
+def _state(function: Any) -> Any:
+    """Which method of an object it is, and which attributes of that, or of the modules in it, hold tensors."""
+    bound = getattr(function, "__self__", None)
     modules = (bound, *(each for each in getattr(bound, "__dict__", {}).values() if isinstance(each, tf.Module)))
-    return id(bound), tuple(map(tensors_of, modules))
+    return getattr(function, "__qualname__", ""), id(bound), tuple(map(tensors_of, modules))
 
 
 def _as_written(function: Any, *arguments: Any, **options: Any) -> Any:
@@ -111,9 +114,16 @@ def _as_written(function: Any, *arguments: Any, **options: Any) -> Any:
 
 
 def _owner(function: Any) -> Any:
-    """What a look holds for: a method is another object each time it is asked for."""
+    """What a look, and a graph, hold for, as long as it lives: the object that a method is of, where it can be kept
+    track of. A method is another object each time it is asked for."""
     bound = getattr(function, "__self__", None)
-    return function if bound is None else getattr(type(bound), function.__name__, function)
+    if bound is None:
+        return function
+    try:
+        hash(bound), weakref.ref(bound)
+    except TypeError:
+        return getattr(type(bound), function.__name__, function)
+    return bound
 
 
 def _kept(function: Any) -> Kept:

@@ -16,7 +16,7 @@ import numpy as np
 import tensorflow as tf
 
 from ..foundation import TfdpError
-from ..framework import has_value, recorded_again, unrecorded
+from ..framework import has_value, recorded_again, unrecorded, unwatched
 from ..job import current
 from . import examples
 from .entropy import unspent
@@ -149,7 +149,7 @@ class _Asked(NamedTuple):
 def _looked(asked: _Asked, unknown: int) -> tuple[Found, Trial | None]:
     call, structure, by_rows, kept, code, eagerly = asked
     outside: list[Any] = []
-    with _looking(), unspent(), tf.init_scope(), unrecorded(), as_before(kept) as handles:
+    with _looking(), unspent(), unwatched(), tf.init_scope(), unrecorded(), as_before(kept) as handles:
         trial = code and tried(code, call, structure, by_rows, eagerly=eagerly, writable=kept.writable)
         put_back(kept.before)
         first, *others = examples.of(structure, by_rows, unknown)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .autograph import as_written, transparent
 from .datasets import made_of
 from .operations import only_reads
-from .python_calls import in_python, linked, recorded_again, unrecorded
+from .python_calls import in_python, linked, recorded_again, unrecorded, unwatched
 from .variables import (
     Key,
     Keys,
@@ -40,4 +40,5 @@ __all__ = [
     "stream_element",
     "transparent",
     "unrecorded",
+    "unwatched",
 ]

@@ -27,6 +27,21 @@ def unrecorded() -> contextlib.AbstractContextManager[None]:
 
 
 @contextlib.contextmanager
+def unwatched() -> Iterator[None]:
+    """Variables that are read inside, under `tf.init_scope`, are none of the graph that is being built, which refuses
+    to run once one of its variables is gone. That it is told of them is TensorFlow's own."""
+    graph = tf.compat.v1.get_default_graph()
+    if not hasattr(graph, "watch_variable"):
+        yield
+        return
+    graph.watch_variable = lambda variable: None  # noqa: ARG005 - as TensorFlow calls it
+    try:
+        yield
+    finally:
+        del graph.watch_variable
+
+
+@contextlib.contextmanager
 def recorded_again() -> Iterator[None]:
     """Inside `unrecorded` or `tf.init_scope`: tapes record. Nothing public ends what `tf.init_scope` has stopped."""
     from tensorflow.python import pywrap_tfe

@@ -1,5 +1,7 @@
 """What a divided call gives and another one takes: losses and metrics of large rows, layers one after the other."""
 
+import gc
+
 import numpy as np
 import tensorflow as tf
 
@@ -322,3 +324,44 @@ def probabilities_enter_another_model():
         return loss
 
     yield from models.steps(step)
+
+
+class Product(tf.Module):
+    def __init__(self, w):
+        super().__init__()
+        self.w = w
+
+    def __call__(self, x):
+        return tf.tanh(x @ self.w)
+
+
+@kind(sample=True)
+def modules_made_anew():
+    """Under the name, and perhaps at the place, of one that is gone; with variables of its own, or of that one."""
+    x, y = examples(outputs=2)
+    kept = tf.Variable(np.ones((8, 2)) / 3)
+    for turn in range(6):
+        module = Product(kept if turn % 2 else tf.Variable(np.full((8, 2), 0.1 * turn)))
+        for _ in range(2):
+
+            def loss(module=module):
+                return square(module(x[:9]), y[:9])
+
+            yield [kept, module.w], descend(keras.optimizers.SGD(0.1), [module.w], loss)
+        del module
+        gc.collect()
+
+
+@kind(divided="partly")
+def functions_that_outlive_an_optimizer():
+    """What is looked at while a function is traced is no variable of that function."""
+    x, y = examples()
+    net = mlp(8, 5, 1)
+    net.build((None, 8))
+    forward = tf.function(net)
+    for _ in range(2):
+        optimizer = keras.optimizers.Adam(0.01)
+        for _ in range(2):
+            yield [net], descend(optimizer, [net], lambda: square(forward(x[:9]), y[:9]))
+        del optimizer
+        gc.collect()
