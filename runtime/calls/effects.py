@@ -49,6 +49,7 @@ _PLAIN = (
     types.NoneType,
     types.NotImplementedType,
     types.WrapperDescriptorType,
+    type(inspect.FrameInfo.frame),  # a field of a named tuple
     weakref.ReferenceType,
 )
 _DRAWS = "draws numbers in Python, as a look at it would, too"

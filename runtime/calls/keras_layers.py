@@ -5,6 +5,7 @@ All of them are private to Keras' classes or patched there; tests/calls runs on 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import sys
@@ -68,7 +69,7 @@ def _hook_calls(layer: Any) -> None:
             nested = functools.partial(_nested, self, call, structure)
             return guard.of_layer(nested, lambda: call(*arguments, **options), structure)
         if not _is_built(self):  # it makes its variables, and may not know its sizes before
-            with sight.undivided():
+            with contextlib.nullcontext() if _unbuilt(self) == {id(self)} else sight.undivided():
                 results = original(self, *arguments, **options)
             _left_unbuilt[self] = _unbuilt(self)
             return results

@@ -26,6 +26,7 @@ from .look_sights import Again, Part, Whole, pattern
 from .names import put_back
 from .observed import Observer, observed, refuse_recorded
 from .own_sight import Pattern
+from .reach import is_of_users
 from .rounding import Rounding, size_of
 from .rows import divided, is_real, taken
 from .sight import Undivided, seen
@@ -378,5 +379,7 @@ def _arrays(results: Any) -> list[Any]:
             raise Undivided(f"gives a {type(each).__name__}")
         if isinstance(each, tf.Tensor) and each.dtype in (tf.string, tf.variant, tf.resource):
             raise Undivided("gives strings, or what has no numbers")
+        if is_of_users(each):
+            raise Undivided(f"gives a {type(each).__name__}, of which it is not known what tensors it holds")
         found.append(np.asarray(each) if isinstance(each, tf.Tensor) else each)
     return found

@@ -1,6 +1,8 @@
 """How layers are put together and called."""
 
+import dataclasses
 import os
+import typing
 
 import numpy as np
 import tensorflow as tf
@@ -306,3 +308,77 @@ def batches_of_many_lengths():
 def layers_wrapped_in_layers():
     layers = [L.TimeDistributed(L.Dense(4, activation="relu")), L.Bidirectional(L.GRU(3)), L.Dense(1)]
     yield from trained(keras.Sequential(layers), SEQUENCES, TARGETS, count=7)
+
+
+@dataclasses.dataclass
+class Scores:
+    values: typing.Any
+    scale: typing.Any
+
+
+class Fields(typing.NamedTuple):
+    values: typing.Any
+    scale: typing.Any
+
+
+class Scoring(tf.Module):
+    def __init__(self, kind_of_result):
+        super().__init__()
+        self.made = kind_of_result
+        self.w = tf.Variable(np.linspace(-1, 1, 8)[:, None])
+
+    def __call__(self, x):
+        values = tf.tanh(x @ self.w)
+        return self.made(values, values * 2)
+
+
+def scored(kind_of_result):
+    x, y = examples()
+    body, module, optimizer = mlp(8, 8), Scoring(kind_of_result), keras.optimizers.SGD(0.1)
+    body.build((None, 8)), optimizer.build([*body.weights, module.w])
+    for _ in range(2):
+        rows, wanted = some(9, x, y)
+
+        def loss(rows=rows, wanted=wanted):
+            found = module(body(rows))
+            return square(found.values, wanted) + tf.reduce_mean(found.scale**2)
+
+        yield [body, module.w, optimizer], descend(optimizer, [body, module.w], loss)
+
+
+@kind(divided="partly")
+def results_in_an_object_of_a_class():
+    yield from scored(Scores)
+
+
+@kind
+def results_in_a_named_tuple():
+    yield from scored(Fields)
+
+
+class Stepping(keras.Model):
+    """Is built by its first call, in the step of `fit`; what it calls is built, and mixes rows between layers."""
+
+    def __init__(self, net):
+        super().__init__()
+        self.net = net
+
+    def call(self, x, training=None):
+        return self.net(x, training=training)
+
+    def train_step(self, data):
+        x, y = data
+        with tf.GradientTape() as tape:
+            loss = square(self(x, training=True), y)
+        weights = self.trainable_variables
+        self.optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights, strict=True))
+        return {"loss": loss}
+
+
+@kind(divided="partly")
+def model_that_its_first_step_builds():
+    inputs = keras.Input((8,))
+    hidden = L.Dense(6, activation="tanh")(inputs)
+    mixed = L.Lambda(lambda h: h - tf.reduce_mean(h, 0, keepdims=True))(hidden)
+    net = keras.Model(inputs, L.Dense(1)(mixed))
+    yield from fitted(compiled(Stepping(net)), *examples(48), batch_size=16, epochs=2)
