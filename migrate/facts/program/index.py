@@ -372,8 +372,11 @@ class Index(_Nodes):
         return read
 
     def previous(self, statement: cst.CSTNode) -> cst.CSTNode | None:
-        """The statement before one, in the same body, where both are lines of their own."""
+        """The statement before one, in the same line or body, where both are simple ones."""
         line = self.parents.get(statement)
+        beside: list[cst.CSTNode] = list(line.body) if isinstance(line, cst.SimpleStatementLine) else []
+        if statement in beside[1:]:
+            return beside[beside.index(statement) - 1]
         body = getattr(self.parents.get(line), "body", ()) if isinstance(line, cst.SimpleStatementLine) else ()
         place = list(body).index(line) if line in body else 0
         before = body[place - 1] if place else None
