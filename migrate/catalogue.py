@@ -1,6 +1,6 @@
 """What TensorFlow's and Keras' names mean to a migration: canonical name -> Kind.
 
-Data only. Names are in the one spelling that `facts.names.fold` gives every import form; a test resolves each of them
+Data only. Names are in the one spelling that `facts.program.fold` gives every import form; a test resolves each of them
 against the installed TensorFlow, so that a name that does not exist cannot stay here unnoticed.
 """
 
