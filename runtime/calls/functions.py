@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import tensorflow as tf
 
-from ..framework import raw, transparent
+from ..framework import leave_ours, raw, transparent
 from ..job import shards_calls, size
 from ..keras import is_keras
 from ..start import live_generators, live_variables
@@ -62,6 +62,7 @@ def hook_modules() -> None:
         _hook(cls)
 
     tf.Module.__init_subclass__ = classmethod(made)
+    leave_ours()
     for each in _below(tf.Module):
         _hook(each)
 
@@ -78,8 +79,8 @@ def _hook(owner: type[Any]) -> None:
     if not isinstance(original, types.FunctionType) or is_keras(owner) or owner.__module__.split(".")[0] in _OWN:
         return
 
-    @transparent
-    @functools.wraps(original)
+    # With the name of our module, from which AutoGraph knows that it is not to be compiled.
+    @functools.wraps(original, assigned=("__name__", "__qualname__", "__doc__"))
     def called(self: Any, *arguments: Any, **options: Any) -> Any:
         function = types.MethodType(original, self)
         return division.called(_callee(function, owner.__qualname__), arguments, options)

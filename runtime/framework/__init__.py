@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .autograph import as_written, transparent
+from .autograph import as_written, leave_ours, transparent
 from .datasets import made_of
 from .operations import only_reads
 from .python_calls import in_python, linked, recorded_again, unrecorded, unwatched
@@ -31,6 +31,7 @@ __all__ = [
     "is_followed",
     "is_variable",
     "keyed",
+    "leave_ours",
     "linked",
     "made_of",
     "name_of",

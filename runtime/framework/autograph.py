@@ -14,6 +14,15 @@ def as_written(function: _F) -> _F:
     return converted
 
 
+def leave_ours() -> None:
+    """From now on AutoGraph compiles nothing of this package, whoever calls it: the method of a user's class, in whose
+    place one of ours stands, would be compiled with all that it calls. Its rules are private."""
+    from tensorflow.python.autograph.core import config
+
+    ours = config.DoNotConvert(__name__.partition(".")[0])
+    config.CONVERSION_RULES = (ours, *config.CONVERSION_RULES)
+
+
 def transparent(function: _F) -> _F:
     """Our own code around the user's: AutoGraph leaves ours as it is, and goes on with what that calls.
 
