@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import functools
-import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +13,8 @@ from . import sight
 
 # By which Keras 2, Keras 3 and tf-keras tell `evaluate` that `fit` calls it; private to them.
 _BY_FIT = "_use_cached_eval_dataset"
-_steps: weakref.WeakKeyDictionary[Any, Callable[..., Any]] = weakref.WeakKeyDictionary()
+# Of a model, as Keras keeps its own: the step refers to the model, and goes with it.
+_STEP = "_tfdp_validation_step"
 
 
 def hook_validation(model: Any) -> None:
@@ -32,11 +32,11 @@ def _evaluating(original: Callable[..., Any]) -> Callable[..., Any]:
         if not options.get(_BY_FIT):
             return original(self, *arguments, **options)
         whole = self.test_function
-        if self not in _steps:
+        if _STEP not in vars(self):
             self.test_function = None
             self.make_test_function()
-            _steps[self] = _divided(self.test_function)
-        self.test_function = _steps[self]
+            vars(self)[_STEP] = _divided(self.test_function)
+        self.test_function = vars(self)[_STEP]
         try:
             return original(self, *arguments, **options)
         finally:
@@ -58,7 +58,7 @@ def _divided(step: Callable[..., Any]) -> Callable[..., Any]:
 def _compiling(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def compile(self: Any, *arguments: Any, **options: Any) -> Any:
-        _steps.pop(self, None)
+        vars(self).pop(_STEP, None)
         return original(self, *arguments, **options)
 
     return compile

@@ -1,6 +1,8 @@
 """Sharded calls: the validation that belongs to `fit` is divided, what a script evaluates by itself is not."""
 
 import contextlib
+import gc
+import weakref
 
 import numpy as np
 import tensorflow as tf
@@ -103,3 +105,13 @@ def case_a_callback_of_one_worker_may_use_the_model_inside_of_it():
 
     model = made()
     model.fit(ROWS, LABELS, verbose=0, validation_data=(ROWS, LABELS), callbacks=[Looks()])
+
+
+def case_a_model_that_was_validated_is_gone_when_the_script_has_let_go_of_it():
+    model = made()
+    assert_validates(model)
+    gone = weakref.ref(model)
+    del model
+    tf.keras.backend.clear_session()
+    gc.collect()
+    assert gone() is None
