@@ -16,14 +16,15 @@ import libcst as cst
 from . import files
 from .catalogue import Kind
 from .facts import Script
+from .facts.apis import FITS
+from .facts.keras import ON_BATCH
 from .facts.program import Program, SourceFile, entered, leading
 from .facts.shared_run import OTHER_SYSTEMS
 from .facts.training import Elsewhere
 from .outputs import EffectKind
 
-_TRAINS = re.compile(rb"GradientTape|\.fit\(|train_on_batch|apply_gradients|\.minimize\(")
-_MAKES = re.compile(rb"Sequential\(|Model\(")
-_FITS = ("fit", "fit_generator", "train_on_batch")
+# Trains, or makes a model that others train.
+_TRAINS = re.compile(rb"GradientTape|\.fit\(|train_on_batch|apply_gradients|\.minimize\(|Sequential\(|Model\(")
 _WRITES = frozenset(EffectKind) - {
     *(EffectKind.PRINT, EffectKind.SHOW, EffectKind.PROGRESS, EffectKind.FETCH, EffectKind.LATEST),
     *(EffectKind.FOLDER, EffectKind.FOLDER_OF_PATH),
@@ -86,8 +87,7 @@ class _Beside:
                 data = stream.read()
             text = files.decode(file, data).source
             further = self.imported(file, data, depth + 1)
-            of_its_own = files.mentions_framework(data) and (_TRAINS.search(data) or _MAKES.search(data))
-            if not further and not of_its_own:
+            if not further and not (files.mentions_framework(data) and _TRAINS.search(data)):
                 return {}
             script = Script(Program(SourceFile(cst.parse_module(text))), lambda: further)
         except (OSError, files.UnreadableSource, cst.ParserSyntaxError):
@@ -163,7 +163,7 @@ def _models(script: Script, name: str) -> Told:
         made = [d.value for d in definitions if d.kind == "assign" and not d.path and d.value is not None]
         if made and all(isinstance(m, cst.Call) and script.origins.kinds(m) == {Kind.MODEL} for m in made):
             told = Elsewhere(f"{name}:{script.position(made[0])[0]}")
-            found |= {f"{local}.{method}": told for method in _FITS}
+            found |= {f"{local}.{method}": told for method in (*FITS, ON_BATCH)}
     return found
 
 

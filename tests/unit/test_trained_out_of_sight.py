@@ -124,8 +124,10 @@ def test_classes_out_of_sight_in_a_fitted_model_keep_its_batch(made: str) -> Non
     assert "may add sums to the loss" in kept(source)
 
 
-def test_callbacks_of_a_class_out_of_sight_keep_it() -> None:
-    source = FIT.format(size=8, after="").replace("epochs=2", "epochs=2, callbacks=[somelib.Callback()]")
+@pytest.mark.parametrize("given", ["epochs=2, callbacks=[somelib.Callback()]", "2, 1, [somelib.Callback()]"])
+def test_callbacks_of_a_class_out_of_sight_keep_it(given: str) -> None:
+    source = FIT.format(size=8, after="").replace("batch_size=8, epochs=2", f"batch_size=8, {given}")
+    source = source.replace("batch_size=8, 2", "8, 2")
     assert "count steps" in kept(source)
 
 

@@ -6,7 +6,7 @@ from ..apis import POSITIONS
 from .averaged import Given
 from .averaging import KerasAveraging
 from .fit_data import FitData, batch_size_of, given_to, has_callbacks, held_out_by
-from .fits import Compile, Fit
+from .fits import ON_BATCH, Compile, Fit
 from .fitted import Fitted
 from .hooks import Hooks, callback_functions, is_fitted_model
 from .named_optimizers import is_name, unmade_optimizer
@@ -14,6 +14,7 @@ from .stepping import KerasStepping
 from .xla import Xla
 
 __all__ = [
+    "ON_BATCH",
     "POSITIONS",
     "Compile",
     "Fit",

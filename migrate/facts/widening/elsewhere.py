@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 import libcst as cst
 
 from ...outputs import TRACKERS
+from ..keras import given_to
 from ..program import Origins, argument, backward, fold, is_none, last_name, method
 from ..training_file import TrainingFile
 
@@ -34,13 +35,10 @@ def trained_elsewhere(script: TrainingFile) -> Iterator[cst.CSTNode]:
 def made_elsewhere(script: TrainingFile) -> Iterator[cst.CSTNode]:
     """Classes out of sight that make a part of a fitted model or a callback: it may add sums to the loss, have
     a step of its own, or count steps. And in loops of the file those of what a loss with added losses follows from."""
-    fits = [place for fit in script.fitted.by_keras for place in (fit.model, *_callbacks(fit.call))]
-    adds = (
-        [*script.sliced]
-        if any(isinstance(n, cst.Attribute) and n.attr.value == "losses" for n in script.sliced)
-        else []
-    )
-    for node in (*backward(script.origins, fits), *adds):
+    fits = [place for fit in script.fitted.by_keras for place in (fit.model, given_to(fit.call, "callbacks"))]
+    adds = any(isinstance(node, cst.Attribute) and node.attr.value == "losses" for node in script.sliced)
+    made = backward(script.origins, [place for place in fits if place is not None])
+    for node in (*made, *(script.sliced if adds else ())):
         name = last_name(node.func) if isinstance(node, cst.Call) else None
         # Functions make data, whose sizes a model has.
         if name and name[0].isupper() and not _is_in_sight(script.origins, cst.ensure_type(node, cst.Call)):
@@ -53,10 +51,6 @@ def optimized_elsewhere(script: TrainingFile) -> Iterator[cst.CSTNode]:
         made = [o.node for o in script.origins.of(update.receiver) if not is_none(script.origins, o.node)]
         if not made or not all(isinstance(node, cst.Call) for node in made):
             yield update.call
-
-
-def _callbacks(fit: cst.Call) -> Iterator[cst.BaseExpression]:
-    return (arg.value for arg in fit.args if arg.keyword is not None and arg.keyword.value == "callbacks")
 
 
 def _objects(script: TrainingFile) -> Iterator[cst.BaseExpression]:

@@ -26,7 +26,6 @@ LOSS, GRADIENT, UPDATE = 1e-6, 1e-5, 1e-4
 UNDECIDED = 10
 # On sharded calls all that float64 shows is exact, so it may decide about more: twice or half a gradient fails at once.
 UNDECIDED_CALLS = 10_000
-UNDECIDED_UPDATES = 10  # of an update's limit so many times less, which is itself so many times a gradient's
 # What rounding leaves of a gradient whose terms cancel, as a part of the norm of all gradients taken together: that of
 # the last bias of a discriminator, say, is a sum over all examples and places of terms of both signs.
 CANCELLED = 1e-6
@@ -301,17 +300,12 @@ class _Judge:
         if value <= limit:
             return
         failure = self._failure(place, kind, value, limit, f"differs by {value:.2g}, the limit is {limit:.2g}")
-        if value <= limit * self._times(kind):
+        # An update is as far undecided as the gradient that it is made of: Adam's moments hold what cancels in it.
+        measured = self._limit("gradient", GRADIENT) if kind == "update" else limit
+        if kind in COARSEST and value <= measured * self._undecided:
             self.found.undecided.setdefault(place.key, failure)
         else:
             self.found.failure = self.found.failure or failure
-
-    def _times(self, kind: str) -> int:
-        """Up to how many times its limit a difference may be rounding. An update follows from its gradient, with which
-        it is undecided; Adam's moments hold gradients whose terms cancel."""
-        if kind == "update":
-            return self._undecided // UNDECIDED_UPDATES
-        return self._undecided if kind in ("loss", "gradient") else 1
 
     def _limit(self, kind: str, limit: float) -> float:
         """The limit for the script's own dtypes."""
