@@ -15,6 +15,7 @@ import numpy as np
 HERE = pathlib.Path(__file__).parent
 RUNNER = HERE / "run_kinds.py"
 STALL_SECONDS = "60"
+AT_ONCE = 40  # kinds of one launch: a process becomes slower with every model that it has made
 HASH_SEED = "7"
 
 
@@ -78,13 +79,14 @@ def runnable(wanted):
 
 
 def trained(wanted, ranks, *, calls=True, runner=RUNNER, **environ):
-    """Run kinds on `ranks` workers, as few launches as possible; by name. Without `calls`: as the script is, alone."""
+    """Run kinds on `ranks` workers, in few launches; by name. Without `calls`: as the script is, alone."""
     found, remaining = {}, [ENTROPY, *runnable(wanted)]
     while remaining:
-        done, output = _launched(remaining, ranks, calls, runner, environ)
-        found |= {kind.name: Outcome(said) for kind, said in zip(remaining, done, strict=False)}
+        wanted = remaining[:AT_ONCE]
+        done, output = _launched(wanted, ranks, calls, runner, environ)
+        found |= {kind.name: Outcome(said) for kind, said in zip(wanted, done, strict=False)}
         # Where not even the first has ended, no other will.
-        failed = 1 if done or remaining[0] != ENTROPY else len(remaining)
+        failed = int(len(done) < len(wanted)) if done or wanted[0] != ENTROPY else len(remaining)
         found |= {kind.name: Outcome((), output) for kind in remaining[len(done) : len(done) + failed]}
         remaining = remaining[len(done) + failed :]
     return found
