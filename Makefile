@@ -8,7 +8,7 @@ export TF_CPP_MIN_LOG_LEVEL ?= 2
 # Two files of tests at a time: many wait for processes to end. Cases share ranks, and the proofs of a script references.
 TWO := -n 2 --dist loadgroup
 
-.PHONY: help demo quick test readme prove calls generated faults lint matrix clean
+.PHONY: help demo quick test readme prove calls generated faults lint keras2 matrix clean
 
 help:
 	@echo "make demo    install, migrate a real script, show the diff, train on 2 processes, prove it equivalent"
@@ -20,6 +20,7 @@ help:
 	@echo "make generated  many generated scripts of each kind, others at each run, and proofs of some"
 	@echo "make faults  what one rank can do wrong, on 2, 3 and 4 processes: time to the error, and the message"
 	@echo "make lint    ruff, mypy --strict and the contract between rooms (import-linter)"
+	@echo "make keras2  a sample of the kinds of training on Keras 2: TensorFlow 2.15 in an environment of its own"
 	@echo "make matrix  the runtime suite on the other supported TensorFlow and Python versions"
 	@echo "make clean   remove everything that the other commands made"
 
@@ -65,6 +66,9 @@ lint: $(STAMP)
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@PYTHONPATH=tests $(BIN)/lint-imports --no-cache
+
+keras2:
+	@CELLS=py3.11-tf2.15 TESTS="tests/calls --sample" bash tests/matrix.sh
 
 matrix:
 	@bash tests/matrix.sh

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # The suite on other supported TensorFlow and Python versions: `make matrix`, or `CELLS="py3.11-tf2.15" make matrix`.
-# A cell is pyX.Y-tfA.B[-tfkeras]; `full` cells run every test that needs TensorFlow, the others import and train on two processes.
+# A cell is pyX.Y-tfA.B[-tfkeras]; `full` cells run the tests that need TensorFlow ($TESTS), the others import and train on two processes.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 CELLS=${CELLS:-"py3.11-tf2.15 py3.10-tf2.15 py3.11-tf2.18 py3.10-tf2.18 py3.12-tf2.18 py3.10-tf2.21 py3.12-tf2.21 py3.13-tf2.21 py3.11-tf2.21-tfkeras"}
 FULL=${FULL:-"py3.11-tf2.15 py3.11-tf2.18 py3.11-tf2.21-tfkeras"}
+TESTS=${TESTS:-"tests/single tests/parallel tests/calls --sample"}
 export TF_CPP_MIN_LOG_LEVEL=2
 failed=()
 
@@ -30,7 +31,7 @@ for cell in $CELLS; do
     fi
     [ -n "${flavour:-}" ] && export TF_USE_LEGACY_KERAS=1
     case " $FULL " in
-        *" $cell "*) "$venv/bin/python" -m pytest -q -n 2 --dist loadgroup tests/single tests/parallel ;;
+        *" $cell "*) "$venv/bin/python" -m pytest -q -n 2 --dist loadgroup $TESTS ;;
         *) "$venv/bin/python" -m pytest -q tests/parallel -k smoke ;;
     esac || failed+=("$cell")
     unset TF_USE_LEGACY_KERAS

@@ -42,6 +42,7 @@ def hook_layers() -> None:
         _hook_calls(layers.Layer)
         _hook_lookups(layers.Embedding)
         hook_validation(keras.Model)
+        _hook_building(keras.Sequential)
         normalization = layers.BatchNormalization
         if hasattr(normalization, "_calculate_mean_and_var"):
             _hook_moments_of_keras_2(normalization)
@@ -101,6 +102,23 @@ def _is_symbolic(arguments: Any, options: Any) -> bool:
     """Whether it is given no tensors, but what stands for them while a model is built."""
     leaves = tf.nest.flatten((arguments, options))
     return any(cls.__name__ == "KerasTensor" for leaf in leaves for cls in type(leaf).__mro__)
+
+
+def _hook_building(sequential: Any) -> None:
+    """Keras 2: a Sequential that was given no shape builds itself anew where it meets another length, and each time its
+    layers take one of the seeds that they count: it meets the length of the batch."""
+    original = getattr(sequential, "_build_graph_network_for_inferred_shape", None)
+    if original is None:
+        return
+
+    @functools.wraps(original)
+    def build(self: Any, input_shape: Any, input_dtype: Any = None) -> Any:
+        here = sight.now()
+        if here is not None and input_shape is not None and len(input_shape):
+            input_shape = (here.whole_length(input_shape[0]), *input_shape[1:])
+        return original(self, input_shape, input_dtype)
+
+    sequential._build_graph_network_for_inferred_shape = build
 
 
 # Layers with those of their parts that their last whole call has not come to.

@@ -22,6 +22,10 @@ class LookSight:
     def compiled(self, stateless: bool) -> None:
         """The whole's is seen."""
 
+    def whole_length(self, rows: int | None) -> int | None:
+        """As many: what follows from it is put back."""
+        return rows
+
     def key(self) -> None:
         """Functions run eagerly in a look."""
 

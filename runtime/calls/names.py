@@ -35,13 +35,19 @@ _CONTAINERS = (list, dict, set)
 class Names:
     """A namespace, and what is in those of its values that are lists, dictionaries or sets.
 
-    are_scripts: whether it is the script that chooses the names, and not a framework, which keeps books.
+    are_scripts: whether it is the script that chooses the names, and not a framework, which keeps books. books: names
+    among them that a framework chooses nevertheless.
     """
 
     def __init__(
-        self, read: Callable[[], Mapping[str, Any]], write: Callable[[str, Any], None], *, are_scripts: bool
+        self,
+        read: Callable[[], Mapping[str, Any]],
+        write: Callable[[str, Any], None],
+        *,
+        are_scripts: bool,
+        books: frozenset[str] = frozenset(),
     ) -> None:
-        self.read, self._write, self.are_scripts = read, write, are_scripts
+        self.read, self._write, self.are_scripts, self._books = read, write, are_scripts, books
         self._held = dict(read())
         self._within = {
             name: _copied(inner) for name, value in self._held.items() if (inner := _inner(value)) is not None
@@ -52,6 +58,8 @@ class Names:
         return {name: value for name, value in self.read().items() if not self._has(name, value)}
 
     def _has(self, name: str, value: Any) -> bool:
+        if name in self._books:
+            return True
         if self._held.get(name, _MISSING) is not value:
             return False
         return name not in self._within or _same(self._within[name], _inner(value))
@@ -77,9 +85,13 @@ def put_back(names: Iterable[Restored]) -> None:
 
 
 def of_objects(objects: Iterable[Any]) -> Iterator[Names]:
-    """The attributes of layers."""
+    """The attributes of layers, and of what they hold of Keras': a layer that draws by a seed of its own in Keras 2
+    counts with such an object.
+    """
     for each in objects:
         yield of_attributes(each, are_scripts=not is_keras(type(each)))
+        beside = (value for value in vars(each).values() if is_keras(type(value)) and hasattr(value, "__dict__"))
+        yield from (of_attributes(value, are_scripts=False) for value in beside if not hasattr(value, "call"))
 
 
 def of_function(function: Any, seen: set[int]) -> Iterator[Names]:
@@ -99,8 +111,20 @@ def of_globals(held: dict[str, Any]) -> Names:
 
 
 def of_attributes(thing: Any, *, are_scripts: bool = True) -> Names:
-    """What an object holds by names."""
-    return Names(functools.partial(vars, thing), _writer(vars(thing)), are_scripts=are_scripts)
+    """What an object holds by names. Those that begin with "_" and that Keras gives its layers are its books."""
+    books = frozenset(name for name in names_of_keras(type(thing)) if name.startswith("_"))
+    return Names(functools.partial(vars, thing), _writer(vars(thing)), are_scripts=are_scripts, books=books)
+
+
+def names_of_keras(cls: type) -> frozenset[str]:
+    """The attributes that Keras gives a layer or model of its own; none for other classes."""
+    base = (each for each in cls.__mro__ if is_keras(each) and each.__name__ in ("Layer", "Model"))
+    return _names_of_keras(next(base, None))
+
+
+@functools.cache
+def _names_of_keras(base: Any) -> frozenset[str]:
+    return frozenset(vars(base(name="tfdp"))) if base else frozenset()  # a name, else the next layer's were another
 
 
 def of_class(cls: type) -> Names:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
+import sys
+import types
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -11,6 +14,7 @@ from typing import Any
 import tensorflow as tf
 
 from ..framework import only_reads
+from .carried import LOGITS, MASK
 from .sight import is_lookup
 
 _READS_TABLE = ("ReadVariableOp",)
@@ -79,8 +83,43 @@ class Observer:
         return self._alive()
 
     def _alive(self) -> list[Any]:
-        found = ((key, reference()) for key, reference in self._made.items())
-        return [each for key, each in found if each is not None and id(each) == key]
+        found: list[Any] = []
+        for key, reference in self._made.items():
+            each = reference()
+            if each is not None and id(each) == key and not self._is_lost(each):
+                found.append(each)
+        return found
+
+    def _is_lost(self, tensor: Any) -> bool:
+        """Whether only attributes of tensors hold this one: the script cannot come to it, or to a tensor that is found
+        by itself. What holds attributes is a tensor, a dictionary, or unknown to Python.
+        """
+        if not _keeps_attributes():
+            return False
+        stack = set(map(id, _frames()))
+        holders = [each for each in gc.get_referrers(tensor) if id(each) not in stack and id(each) not in self._made]
+        return all(isinstance(each, dict) and each.keys() <= {MASK, LOGITS} for each in holders)
+
+
+@functools.cache
+def _keeps_attributes() -> bool:
+    """Whether this TensorFlow never lets go of what is put into an attribute of a tensor, as 2.15 does not."""
+    held = weakref.ref(_put_into_an_attribute())
+    return held() is not None
+
+
+def _put_into_an_attribute() -> Any:
+    held, holder = tf.identity(0.0), tf.identity(1.0)
+    setattr(holder, MASK, held)
+    return held
+
+
+def _frames() -> Iterator[Any]:
+    """Those of this thread, which Python 3.10 counts among what holds a tensor."""
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
 
 
 @contextlib.contextmanager

@@ -15,6 +15,7 @@ import tensorflow as tf
 
 from ..keras import is_keras
 from .guard import Code
+from .names import names_of_keras
 from .reach import closed_over
 
 _STATES = 4  # how deep containers are searched
@@ -85,18 +86,7 @@ def held(layer: Any) -> Iterator[Any]:
             yield from (value for value in vars(each).values() if _is_other(value, 0))
         else:
             yield type(each)
-            yield from (value for name, value in vars(each).items() if name not in _of_keras(each))
-
-
-@functools.cache
-def _names_of_keras(base: type) -> frozenset[str]:
-    """The attributes that Keras gives a layer or model of its own."""
-    return frozenset(vars(base(name="tfdp")))  # a name, for else the next layer's would be another
-
-
-def _of_keras(layer: Any) -> frozenset[str]:
-    base = next(cls for cls in type(layer).__mro__ if is_keras(cls) and cls.__name__ in ("Layer", "Model"))
-    return _names_of_keras(base)
+            yield from (value for name, value in vars(each).items() if name not in names_of_keras(type(each)))
 
 
 def configuration(layer: Any) -> Any:

@@ -93,6 +93,13 @@ class Own:
         split = self._split.times(self._factor(length(rows)))
         return own(look_up(every(rows, split, self._name)), split, self._name)
 
+    def whole_length(self, rows: int | None) -> int | None:
+        """As many as there are workers, without what is computed twice."""
+        whole, mine = self._split
+        if rows is None or not (isinstance(whole, int) and isinstance(mine, int)) or not mine or rows % mine:
+            return rows
+        return rows // mine * whole
+
     def key(self) -> Any:
         """Lengths that are tensors belong to one graph."""
         known = all(isinstance(each, int) for each in self._split)

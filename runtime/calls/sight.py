@@ -57,6 +57,9 @@ class Sight(Protocol):
     def looked_up(self, layer: Any, rows: Tensor, look_up: Callable[[Tensor], Tensor]) -> Tensor:
         """What `look_up(rows)` is to this call: a layer's lookup in a table that is trained."""
 
+    def whole_length(self, rows: int | None) -> int | None:
+        """How many rows the batch has of something of which this call has so many; None where that is not known."""
+
     def key(self) -> Any:
         """By what traces of functions inside can be used again; None where they cannot."""
 

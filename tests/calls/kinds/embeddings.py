@@ -10,7 +10,7 @@ TOKENS, TARGETS = numbers.randint(0, 12, (40, 6)), numbers.rand(40, 1)
 
 
 def embedded():
-    return keras.Sequential([L.Embedding(12, 4), L.Flatten(), L.Dense(1)])
+    return keras.Sequential([L.Input((6,)), L.Embedding(12, 4), L.Flatten(), L.Dense(1)])
 
 
 @kind

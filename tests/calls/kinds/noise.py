@@ -26,6 +26,21 @@ def dropout():
 
 
 @kind(sample=True)
+def dropout_by_seeds_in_fit():
+    """In Keras 2 such layers count seeds, one for each time that a model builds itself for another length."""
+    net = between(L.Dropout(0.4, seed=2), L.Dense(8), L.Dropout(0.2, seed=3))
+    yield from fitted(compiled(net, "mse"), *examples(), epochs=2, batch_size=9)
+
+
+@kind
+def dropout_by_seeds_over_batches_of_different_length():
+    x, y = examples()
+    net = between(L.Dropout(0.4, seed=2), keras.Sequential([L.Dense(8), L.Dropout(0.2, seed=3)]))
+    for count in (8, 5, 8, 6):
+        yield from trained(net, x[:count], y[:count], count=count, steps=2)
+
+
+@kind(sample=True)
 def dropout_in_a_graph_with_uneven_rows():
     yield from trained(between(L.Dropout(0.4)), *examples(), graph=True, count=11)
 
@@ -63,9 +78,9 @@ def spatial_dropout_2d():
     yield from fitted(compiled(net), *images(), batch_size=7, epochs=1)
 
 
-@kind
+@kind(divided="partly")
 def random_images():
-    """Layers that change images at random, in the model."""
+    """Layers that change images at random, in the model. TensorFlow 2.15 knows no gradient of the contrast's."""
     augment = [L.RandomFlip("horizontal"), L.RandomContrast(0.2)]
     net = keras.Sequential([*augment, L.Conv2D(4, 3), L.Flatten(), L.Dense(1)])
     yield from trained(net, *images(), count=7, steps=2)

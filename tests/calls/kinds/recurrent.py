@@ -54,13 +54,14 @@ def masking_layer():
     yield from trained(net, x, TARGETS, count=9, graph=True)
 
 
-@kind(sample=True)
+@kind(sample=True, divided="partly")
 def dropout_in_a_recurrence():
+    """Keras 2 keeps a cell's mask for its next call, so that the call runs whole."""
     net = keras.Sequential([L.LSTM(5, dropout=0.3, recurrent_dropout=0.2), L.Dense(1)])
     yield from trained(net, SEQUENCES, TARGETS, count=9)
 
 
-@kind
+@kind(divided="partly")
 def dropout_in_a_recurrence_in_a_graph():
     cells = [L.GRU(5, recurrent_dropout=0.3, return_sequences=True), L.SimpleRNN(4, dropout=0.2)]
     yield from trained(keras.Sequential([*cells, L.Dense(1)]), SEQUENCES, TARGETS, count=9, graph=True)
