@@ -45,8 +45,8 @@ _POLICY: tuple[tuple[str, Any, Any, str], ...] = (
         Batches(),
         "auto",
         "per-worker: a step of N workers covers N of the script's batches, at N times its learning rate. "
-        "global: the workers share the script's batch. auto: per-worker where batch, rate and steps are understood, "
-        "else global.",
+        "global: the workers share the script's batch. auto: per-worker where the input is sharded and batch, rate "
+        "and steps are understood, else global.",
     ),
     (
         "--lr-scale",

@@ -59,8 +59,8 @@ class Migration:
     """What became of one file; with a refusal nothing is changed, unless a part was asked for.
 
     road: the one on which the script is migrated, or refused; None where it does not train. batch: the mode. not_input:
-    where the input was to be sharded if possible, the first reason why it is not. keeps: where each step was to get the
-    batches of all workers if possible, why it does not.
+    where the input was to be sharded if possible, the first reason why it is not. keeps: where no mode was asked for
+    and the script's batch is kept, why a step cannot get the batches of all workers; may_widen: whether it can.
     """
 
     path: str
@@ -72,6 +72,7 @@ class Migration:
     batch: Batch = "global"
     not_input: Finding | None = None
     keeps: Finding | None = None
+    may_widen: bool = False
 
     @property
     def changed(self) -> bool:
@@ -92,12 +93,13 @@ class _Asked:
     partial: bool
 
     def mode(self, script: Script, road: Road) -> Batch:
-        """The batch mode on one road: where none is asked for, a batch for each worker if the script is understood."""
+        """The batch mode on one road: where none is asked for, a batch for each worker if each word of the script is
+        known, which is more than sharded calls ask for."""
         policy = self.policy
         insists = policy.batch is not None or not policy.scales_by_workers
         if insists or (road == "input" and policy.shard == "input") or script.calls("init"):
             return policy.batch or "per-worker"
-        return "per-worker" if script.unwidened is None else "global"
+        return "per-worker" if script.outside_vocabulary is None and script.unwidened is None else "global"
 
     def plan(self, script: Script, road: Road) -> Plan:
         """The plan on one road."""
@@ -152,8 +154,9 @@ def _carried_out(found: Migration, text: files.Text, plan: Plan, asked: _Asked) 
     """What becomes of a file by a plan."""
     context, script = plan.context, plan.context.script
     found = replace(found, findings=plan.findings, road=context.road, batch=context.batch)
-    if context.batch == "global" and asked.policy.batch is None and script.unwidened is not None:
-        found = replace(found, keeps=_finding(script, script.unwidened))
+    if context.batch == "global" and asked.policy.batch is None:
+        keeps = None if script.unwidened is None else _finding(script, script.unwidened)
+        found = replace(found, keeps=keeps, may_widen=keeps is None)
     if (plan.refused and not plan.partial) or not (plan.outcomes or plan.refusals):
         return found
     after = files.encode(text, apply(script, plan))

@@ -125,7 +125,8 @@ def _migrate(item: Input, name: str, options: MigrateOptions) -> Outcome:
 
 def _outcome(migration: Migration, verdict: Verdict) -> Outcome:
     """What became of the file, by the road that was taken."""
-    road = Road(migration.road or "", migration.batch == "per-worker", migration.not_input, migration.keeps)
+    widened = migration.batch == "per-worker"
+    road = Road(migration.road or "", widened, migration.not_input, migration.keeps, migration.may_widen)
     return Outcome(migration.path, verdict, migration.findings, road=road)
 
 

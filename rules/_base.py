@@ -30,9 +30,9 @@ class Policy:
     """What is asked of a migration. Raises ValueError, in the words of the command line, for what contradicts itself.
 
     shard: what is sharded; with `auto` the input of what keeps within the vocabulary and is not refused, else the
-    calls. batch: None for `per-worker` where batch, learning rate and steps are understood, else the script's own.
-    lr_scale: the factor of learning rates for N workers: N, its square root, or 1. warmup_steps: over how many of the
-    job's first steps that factor rises from 1.
+    calls. batch: None for `per-worker` where the input is sharded and batch, rate and steps are understood, else
+    `global`. lr_scale: the factor of learning rates for N workers: N, its square root, or 1. warmup_steps: over how
+    many of the job's first steps that factor rises from 1.
     """
 
     shard: Shard = "auto"

@@ -17,7 +17,8 @@ Example
 When it refuses
     Where what the batch, the learning rate or the number of steps is does not follow from the file, by the reasons of
     TFDP010, TFDP011 and TFDP020; where a learning rate is read, or changed while the script trains; where a loss is
-    not known to be a mean over the batch; and where a step uses the size of the batch as a number.
+    not known to be a mean over the batch; and where the size of the batch, a learning rate or the optimizer is used for
+    anything else than what is known: a comparison, another setting, a decay written by hand.
 """
 
 from __future__ import annotations

@@ -59,6 +59,8 @@ def _lines(script: Script) -> Iterator[str]:
         yield f"road      sharded calls ({why})"
     if (kept := script.unwidened) is not None:
         yield f"batch     the script's own: {at(kept.node)}: {kept.code} {kept.reason}"
+    elif not on_input:
+        yield "batch     the script's own, or with --batch per-worker that of all workers"
     for problem in script.problems("per-worker") if on_input else script.on_calls.problems:
         yield f"problem   {at(problem.node)}: {problem.code} {problem.headline or problem.reason}"
         for depth, because in enumerate(problem.because.links if problem.because is not None else (), 1):

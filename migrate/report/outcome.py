@@ -53,18 +53,21 @@ class Road:
     """How a file is made data-parallel, and why not otherwise.
 
     `taken` is empty for a file that does not train; `not_input` the first reason why its input is not sharded, and
-    `keeps` why a step does not get the batches of all workers, where that was tried; `widened`: it gets them.
+    `keeps` why a step cannot get the batches of all workers, where no mode was asked for; `may_widen`: it can, if that
+    is asked for; `widened`: it gets them.
     """
 
     taken: Literal["", "input", "calls"] = ""
     widened: bool = False
     not_input: Finding | None = None
     keeps: Finding | None = None
+    may_widen: bool = False
 
     @property
     def on_calls(self) -> str:
         """What is said of sharded calls; empty on another road."""
-        return f"{_CALLS} ({_WIDENED if self.widened else _KEPT})" if self.taken == "calls" else ""
+        batch = _WIDENED if self.widened else _KEPT + _ASK if self.may_widen else _KEPT
+        return f"{_CALLS} ({batch})" if self.taken == "calls" else ""
 
     @property
     def reasons(self) -> tuple[tuple[Finding, str], ...]:
@@ -75,6 +78,7 @@ class Road:
 
 _CALLS = "sharded calls: every worker runs the whole script, and its own rows of each model call"
 _KEPT = "batch and learning rate stay the script's own"
+_ASK = "; --batch per-worker takes N times both"
 _WIDENED = "batch and learning rate are N times the script's own, for N workers"
 
 

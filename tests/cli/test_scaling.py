@@ -38,7 +38,7 @@ def migrate(script: Path, *options: str, optimizer: str = "tf.keras.optimizers.S
 @pytest.mark.parametrize(
     ("options", "call"),
     [
-        ([], "SGD(dp.scale_lr(0.1))"),
+        (["--batch", "per-worker"], "SGD(dp.scale_lr(0.1))"),
         (["--lr-scale", "sqrt"], 'SGD(dp.scale_lr(0.1, scale="sqrt"))'),
         (["--warmup-steps", "500"], "SGD(dp.scale_lr(0.1, warmup_steps=500))"),
         (["--lr-scale", "sqrt", "--warmup-steps", "5"], 'SGD(dp.scale_lr(0.1, scale="sqrt", warmup_steps=5))'),

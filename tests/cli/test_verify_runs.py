@@ -84,7 +84,7 @@ def test_a_wrong_migrated_script_is_not_proved(tfdp, script: Path) -> None:
     for folder, module in ((home, "before"), (script.parent, "after")):
         (folder / f"{module}.py").write_text("")
         (folder / "train.py").write_text(SCRIPT.replace("import sys\n", f"import sys\n\nimport {module}\n"))
-    assert tfdp("migrate", "train.py").code == 0
+    assert tfdp("migrate", "--batch", "per-worker", "train.py").code == 0
     script.write_text(script.read_text().replace("dp.scale_lr(0.1)", "0.1"))
     done = tfdp("verify", "train.py", "--against", "original/train.py", "--steps", "2")
     assert done.code == 1, done.err

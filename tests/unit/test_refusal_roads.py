@@ -46,6 +46,7 @@ class Ground(Enum):
 SOURCES = {
     "batches.sharding.shard_plan": Ground.DATA,
     "widening.stepwise.Stepwise.problems": Ground.WIDENED,
+    "widening.understood._listed": Ground.WIDENED,
     "widening.understood._losses": Ground.WIDENED,
     "widening.understood._others": Ground.WIDENED,
     "widening.understood._sizes": Ground.WIDENED,

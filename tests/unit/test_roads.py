@@ -87,7 +87,6 @@ SQUARED = UNDERSTOOD.replace("loss_of(y, model(x))", "tf.reduce_mean((model(x) -
 @pytest.mark.parametrize(
     ("asked", "rate"),
     [
-        ({}, "dp.scale_lr(0.1)"),
         ({"batch": "per-worker"}, "dp.scale_lr(0.1)"),
         ({"lr_scale": "sqrt"}, 'dp.scale_lr(0.1, scale="sqrt")'),
         ({"warmup_steps": 5}, "dp.scale_lr(0.1, warmup_steps=5)"),
@@ -105,9 +104,10 @@ def test_sharded_calls_get_the_batches_of_all_workers_where_that_is_understood(
         "for x, y in data:", "for step, (x, y) in enumerate(data):\n    if step % 9 == 0: print(step)"
     )
     assert migrated(shown, **asked).batch == "per-worker"
-    kept = migrated(SQUARED, batch="global")
-    assert (kept.road, kept.batch, kept.keeps) == ("calls", "global", None)
-    assert b".batch(8)" in kept.after
+    for options in ({}, {"batch": "global"}):
+        kept = migrated(SQUARED, **options)
+        assert (kept.road, kept.batch, kept.keeps, kept.may_widen) == ("calls", "global", None, not options)
+        assert b".batch(8)" in kept.after
     assert b"SGD(0.1)" in kept.after
 
 
@@ -242,6 +242,11 @@ def test_each_report_says_the_road_and_why_not_the_other(tmp_path: Path) -> None
     assert any(f"train.py: {calls} (batch and learning rate stay the script's own)" in line for line in said)
     assert any(
         line.startswith("train.py:7: not sharded input: `source`") and line.endswith("(TFDP010)") for line in said
+    )
+    path.write_text(SQUARED)
+    widened = migrate_file(Input(str(path), named=True), MigrateOptions(Policy(), check_only=True))
+    assert f"{calls} (batch and learning rate stay the script's own; --batch per-worker takes N times both)" in str(
+        [click.unstyle(line) for line in text.lines(widened)]
     )
     page, log = markdown.render(outcome).decode(), github.render(outcome).decode()
     assert f"\n{calls}" in page

@@ -65,19 +65,23 @@ def test_case(path: Path) -> None:
     ast.parse(result.after)
 
 
-@pytest.mark.parametrize("batch", [None, "global"])
+@pytest.mark.parametrize("batch", [None, "per-worker", "global"])
 @pytest.mark.parametrize(
     ("path", "newline"),
     [*((p, "\n") for p in SCRIPTS), (SCRIPTS[0], "\r\n")],
     ids=[*(p.parent.name for p in SCRIPTS), f"{SCRIPTS[0].parent.name}-crlf"],
 )
 def test_whole_scripts(path: Path, batch: str | None, newline: str) -> None:
-    """A script whose batch is kept by default has no `after_global.py`."""
+    """A script whose batch cannot be another has no `after_global.py`; by default it is another on sharded input."""
     before = path.read_text().replace("\n", newline).encode()
     other = path.with_name("after_global.py")
-    after = other if batch == "global" and other.exists() else path.with_name("after.py")
-    expected = after.read_text().replace("\n", newline)
     result = engine.migrate("before.py", before, Policy(batch=batch))
+    if batch == "per-worker" and not other.exists():
+        assert result.refused or not result.trains
+        return
+    kept = batch == "global" or (batch is None and result.road == "calls")
+    after = other if kept and other.exists() else path.with_name("after.py")
+    expected = after.read_text().replace("\n", newline)
     assert result.after.decode() == expected
     for mode in (None, "global") if newline == "\n" else ():
         again = engine.migrate("after.py", result.after, Policy(batch=mode))

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tfdp.migrate import engine
+from tfdp.rules._base import Policy
 
 FIT = """\
 import secrets
@@ -62,12 +63,14 @@ for rows in data:
 
 def kept(source: str) -> str:
     """Why the batch is kept, "" where it is widened. Nothing is changed that would go with a larger one."""
-    found = engine.migrate("train.py", source.encode())
-    assert not found.refused, found.findings
-    text = found.after.decode()
-    changed = [name for name in ("global_batch_size", "scale_lr", "scale_optimizer", "local_steps") if name in text]
-    assert bool(changed) == (found.keeps is None), changed
-    return "" if found.keeps is None else found.keeps.message
+    usual = engine.migrate("train.py", source.encode())
+    assert not usual.refused, usual.findings
+    changes = (b"global_batch_size", b"scale_lr", b"scale_optimizer", b"local_steps")
+    assert not any(name in usual.after for name in changes)
+    asked = engine.migrate("train.py", source.encode(), Policy(batch="per-worker"))
+    assert asked.refused == (usual.keeps is not None)
+    assert any(name in asked.after for name in changes) != asked.refused
+    return "" if usual.keeps is None else usual.keeps.message
 
 
 @pytest.mark.parametrize("after", IN_SIGHT)

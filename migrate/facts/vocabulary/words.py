@@ -178,6 +178,9 @@ def known(api: str) -> Word | None:
     return next((word for names, word in FUNCTIONS if names.match(api)), None)
 
 
+OPTIMIZER_SETTINGS, CALLBACK_SETTINGS = _set(_OPTIMIZER_SETTINGS), _set(_CALLBACK_SETTINGS)
+"""Settings that do not go by the number of the step."""
+
 MEANS = _set(
     "accuracy acc mae mse mean_squared_error mean_absolute_error binary_accuracy categorical_accuracy "
     "sparse_categorical_accuracy binary_crossentropy categorical_crossentropy sparse_categorical_crossentropy"

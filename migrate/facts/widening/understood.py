@@ -26,7 +26,9 @@ from ..steps import Steps
 from ..training_file import TrainingFile
 from .elsewhere import made_elsewhere, optimized_elsewhere, trained_elsewhere
 from .means import Means
-from .sizes import sizes_as_numbers
+from .roles import other_roles
+from .settings import other_uses, unknown_settings
+from .sizes import sizes_in_shapes
 from .stepwise import Stepwise
 
 _KEEP = "use --batch global, which keeps the script's batch"
@@ -41,6 +43,7 @@ def unwidened(script: TrainingFile, steps: Steps, problems: Iterable[Problem]) -
     """
     found = [p for p in problems if p.code in _CODES]
     every = [*found, *_untold(script), *_losses(script), *_sizes(script), *_stepwise(script), *_others(script, steps)]
+    every += _listed(script, steps)
     every += (replace(p, code="TFDP010", next_step=_KEEP) for p in patched(script.origins))
     return min(every, key=lambda p: (*script.position(p.node), p.code, p.reason), default=None)
 
@@ -83,8 +86,24 @@ def _losses(script: TrainingFile) -> Iterator[Problem]:
 def _sizes(script: TrainingFile) -> Iterator[Problem]:
     arrays = script.array_batches
     computed = (script.sliced | script.keras_stepping.computed) - {*arrays.sizes, *arrays.divisors}
-    for node in sizes_as_numbers(script.origins, script.batch_sizes, computed):
+    for node in sizes_in_shapes(script.origins, script.batch_sizes.literals, computed):
         yield Problem("TFDP010", node, "the size of the batch is a number in what the loss is computed from", _KEEP)
+
+
+def _listed(script: TrainingFile, steps: Steps) -> Iterator[Problem]:
+    """What is done with the batch's size, the learning rates and the optimizers that no list has."""
+    sizes, rates = other_roles(script, steps)
+    for node in sizes:
+        reason = "the size of the batch has a part in this, too, which would not follow a larger one"
+        yield Problem("TFDP010", node, reason, _KEEP)
+    for node in rates:
+        reason = "the learning rate has a part in this, too, which would not follow another one"
+        yield Problem("TFDP020", node, reason, _KEEP)
+    for node in unknown_settings(script.origins):
+        reason = "this setting may count steps, of which there are fewer with larger batches"
+        yield Problem("TFDP011", node, reason, _KEEP)
+    for node in other_uses(script.origins):
+        yield Problem("TFDP020", node, "cannot tell what is done to the optimizer here, or read of it", _KEEP)
 
 
 def _stepwise(script: TrainingFile) -> Iterable[Problem]:

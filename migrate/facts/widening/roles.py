@@ -1,0 +1,127 @@
+"""Whether the numbers that are the batch's size and the learning rates are nothing else in the file.
+
+A widened script has another batch and another rate where these are known to stand; a number with a second role would
+be changed there and not here. All that a script does with such a number is held against a list of what is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+
+import libcst as cst
+
+from ...catalogue import BATCHING
+from ..batches import BatchSizes
+from ..program import Origins, argument, closure, fold, method
+from ..rates import Rate
+from ..steps import Steps
+from ..training_file import TrainingFile
+from .reads import reads
+
+_SHOWN = frozenset({"builtins.print", "builtins.str", "builtins.repr", "builtins.format"})
+_METHODS = BATCHING | {"shuffle", "prefetch", "build", "evaluate", "predict"}
+_SAYS = frozenset({"format", "info", "debug", "warning", "add_argument"})
+_ARITHMETIC = ("builtins.int", "builtins.float", "builtins.round", "builtins.max", "builtins.min", "math.", "numpy.")
+_COMPUTES = (cst.BinaryOperation, cst.UnaryOperation, cst.IfExp)
+_HOLDS = (cst.Arg, cst.Element, cst.DictElement, cst.List, cst.Tuple, cst.Dict)
+_ENDS = (cst.Assign, cst.AnnAssign, cst.NamedExpr, cst.Param, cst.Return, cst.Expr)
+_SLICES = (cst.Index, cst.Slice, cst.SubscriptElement)
+_ROUNDS = 5  # of numbers that follow from others, which follow from others
+
+
+def other_roles(script: TrainingFile, steps: Steps) -> tuple[list[cst.CSTNode], list[cst.CSTNode]]:
+    """Where the batch's size, and where a learning rate, or what follows from them, is used for what is not known."""
+    known = frozenset(_changed(script, steps))
+    uses = _Uses(script.origins, known, script.sliced)
+    rates = [value for rate in script.rates if not rate.hidden for value in _values(rate)]
+    return uses.odd(script.batch_sizes.given), uses.odd(rates)
+
+
+def _values(rate: Rate) -> Iterator[cst.BaseExpression]:
+    """The number, and what a schedule is made of."""
+    if rate.factor is not None or rate.value is not None:
+        yield rate.factor or rate.value  # type: ignore[misc]
+    yield from (a.value for schedule in rate.schedules for a in schedule.args)
+
+
+def _changed(script: TrainingFile, steps: Steps) -> Iterator[cst.CSTNode]:
+    """Where a widened script has another batch, rate or number of steps."""
+    sizes = (argument(call, "batch_size", 0) for call in script.batches)
+    takes = (argument(call, "count", 0) for call in steps.takes)
+    yield from (each.value for each in (*sizes, *takes) if each is not None)
+    arrays = script.array_batches
+    yield from (*script.fitted.sizes, *arrays.sizes, *arrays.divisors, *arrays.steps)
+    yield from (bound.node for bound in steps.bounds)
+    yield from (count.value for count in (*steps.of_fits, *steps.of_schedules))
+    yield from (value for rate in script.rates for value in _values(rate))
+    # What a class of the file's own does with the rate that it is given, or makes, it does with a scaled one.
+    made = [call for rate in script.rates for call in (rate.call, *rate.schedules)]
+    owners = [owner for call in made if (owner := script.origins.constructed(call)) is not None]
+    yield from closure(owners, script.origins.own_bases)
+
+
+class _Uses:
+    """What a file does with numbers."""
+
+    def __init__(self, origins: Origins, known: Collection[cst.CSTNode], sliced: Collection[cst.CSTNode]) -> None:
+        """known: places where such numbers stand. sliced: what losses are computed from."""
+        self._origins, self._known, self._sliced = origins, known, sliced
+        self._index = origins.index
+
+    def odd(self, starts: Iterable[cst.BaseExpression]) -> list[cst.CSTNode]:
+        """The places where one of these numbers is used for something else."""
+        given = list(dict.fromkeys(starts))
+        found: list[cst.CSTNode] = []
+        for _ in range(_ROUNDS):
+            numbers = BatchSizes(self._origins, (), given)
+            places = [node for node in reads(self._origins) if numbers.may_stand(node)]
+            found = [node for node in places if (end := self._end(node)) is None]
+            follows = [end for node in places if (end := self._end(node)) is not None and end is not node]
+            more = [each for each in dict.fromkeys(follows) if each not in given]
+            if not more:
+                return found
+            given += more
+        return [*found, *given[-1:]]  # no end to what follows
+
+    def _end(self, read: cst.BaseExpression) -> cst.BaseExpression | None:
+        """What has the number, or one that follows from it, in the end, where that is by a name: the read itself where
+        nothing was computed. None where it is used for something else."""
+        node: cst.CSTNode = read
+        top = read
+        if read in self._known or any(above in self._known for above in self._index.ancestors(read)):
+            return read
+        for above in self._index.ancestors(read):
+            if isinstance(above, cst.Call):
+                if not isinstance(node, cst.Arg):
+                    return None  # it is called
+                if not self._computes(above):
+                    return top if self._takes(above, node) else None
+                top = above
+            elif isinstance(above, _COMPUTES):
+                top = above
+            elif isinstance(above, _ENDS):
+                return top
+            elif isinstance(above, cst.FormattedStringExpression) or self._picks(above, read):
+                return read
+            elif not isinstance(above, _HOLDS):
+                return None
+            node = above
+        return None
+
+    def _computes(self, call: cst.Call) -> bool:
+        return fold(self._origins.called(call)).startswith(_ARITHMETIC)
+
+    def _takes(self, call: cst.Call, arg: cst.Arg) -> bool:
+        """Whether what a call does with the number is known: it is a function of the file, or only shows it."""
+        origins = self._origins
+        if origins.function(call.func) or origins.lambda_of(call.func) or origins.constructed(call):
+            return True
+        if method(call) == "fit":
+            return arg.keyword is not None and arg.keyword.value.startswith("validation")
+        if origins.called(call) == "builtins.range":
+            return len(call.args) == 3 and arg is call.args[2]  # from batch to batch
+        return fold(origins.called(call)) in _SHOWN | {"builtins.dict"} or method(call) in _METHODS | _SAYS
+
+    def _picks(self, above: cst.CSTNode, read: cst.CSTNode) -> bool:
+        """Whether it says which examples are looked at, where no loss is computed from them."""
+        return isinstance(above, _SLICES) and read not in self._sliced
