@@ -20,6 +20,7 @@ from .examples import is_tensor, kind_of
 from .guard import Code, guarded
 from .kept import Kept
 from .look import Call, Found, LeftBehindError, is_possible, look
+from .names import unchanging
 from .own_sight import Own
 from .rows import Split, divided, every, length, mean, own, own_gradient, shared
 
@@ -201,11 +202,10 @@ def _divided(callee: Callee, given: _Given, found: Found) -> Any:
     arguments, options = tf.nest.pack_sequence_as(given.structure, leaves)
     here = Own(split, found.pattern, name)
     rows = [each for each, by_rows in zip(leaves, given.by_rows, strict=True) if by_rows]
+    call = unchanging(callee.call, here.refuse)
     with sight.seen(here, rows):
-        if callee.code is None:
-            results = callee.call(*arguments, **options)
-        else:
-            results = guarded(callee.code, callee.call, arguments, options)
+        code = callee.code
+        results = guarded(code, call, arguments, options) if code else call(*arguments, **options)
     flat = tf.nest.flatten(results)
     if len(flat) != len(found.factors):
         here.refuse(f"gives {len(flat)} results")

@@ -23,7 +23,7 @@ from .entropy import unspent
 from .guard import Code
 from .kept import Kept, as_before
 from .look_sights import Again, Part, Whole, pattern
-from .names import put_back
+from .names import put_back, unchanging
 from .observed import Observer, observed, refuse_recorded
 from .own_sight import Pattern
 from .reach import is_of_users
@@ -88,6 +88,7 @@ def look(call: Call, structure: Any, by_rows: Sequence[bool], kept: Kept, code: 
     """
     if kept.refused:
         return Found(kept.refused)
+    call = unchanging(call, _undivided)
     found, asked = Found("cannot be tried"), _Asked(call, structure, by_rows, kept, code, tf.executing_eagerly())
     for unknown in examples.lengths(structure):
         try:

@@ -151,6 +151,28 @@ class Contents:
             _fill_again(self._container, self._before)
 
 
+def containers_in(structure: Any) -> Iterator[Any]:
+    """The lists and dictionaries in nested ones."""
+    if isinstance(structure, list | dict):
+        yield structure
+    if isinstance(structure, list | dict | tuple):
+        for each in structure.values() if isinstance(structure, dict) else structure:
+            yield from containers_in(each)
+
+
+def unchanging(call: Callable[..., Any], refuse: Callable[[str], None]) -> Callable[..., Any]:
+    """A call that is refused if it changes lists or dictionaries that it is given: what it is given are copies."""
+
+    def called(*arguments: Any, **options: Any) -> Any:
+        given = [Contents(each) for each in containers_in((arguments, *options.values()))]
+        found = call(*arguments, **options)
+        if any(each.changed() for each in given):
+            refuse("changes a list or dictionary that it is given")
+        return found
+
+    return called
+
+
 class Numbers:
     """The numbers of an array of the script's."""
 

@@ -75,6 +75,7 @@ def tried(
         Undivided: it may mix rows, or cannot be built into a graph.
     """
     trial = Trial(writable)
+    structure = tf.nest.map_structure(lambda each: each, structure)  # lists of its own
     rows = [each for each, of_rows in zip(tf.nest.flatten(structure), by_rows, strict=True) if of_rows]
     call = functools.partial(built_of, code, call, length=rows[0].shape[0], eagerly=eagerly)
     before = tf.config.functions_run_eagerly()

@@ -13,11 +13,13 @@ from typing import Any
 import tensorflow as tf
 
 _LAST = "_tfdp_exchanged_last"  # of a graph: the operation by which its last exchange is made
-_INSIDE = "_tfdp_exchanges_inside"  # of a graph: whether there are any, in functions that it calls, too
+_INSIDE = "_tfdp_exchanges_inside"  # of a graph: how many operations make some, functions that it calls included
+_APART = "_noinline"
+_PLAIN_CALLS = ("PartitionedCall", "StatefulPartitionedCall")
 _EXCHANGES = ("PyFunc", "EagerPyFunc", "CollectiveReduceV2", "CollectiveGatherV2")
 # Operations that call functions, and the attributes in which these are.
 _CALLS = {
-    **dict.fromkeys(("PartitionedCall", "StatefulPartitionedCall"), ("f",)),
+    **dict.fromkeys(_PLAIN_CALLS, ("f",)),
     **dict.fromkeys(("If", "StatelessIf"), ("then_branch", "else_branch")),
     **dict.fromkeys(("Case", "StatelessCase"), ("branches",)),
     **dict.fromkeys(("While", "StatelessWhile"), ("cond", "body")),
@@ -45,7 +47,7 @@ def _chain_operations() -> None:
             if last is not None:
                 made._add_control_input(last)
             setattr(self, _LAST, made)
-            setattr(self, _INSIDE, True)
+            setattr(self, _INSIDE, getattr(self, _INSIDE, 0) + 1)
         return made
 
     graph._create_op_internal = create
@@ -61,7 +63,11 @@ def _called(operation: Any) -> Iterator[Any]:
 
 
 def _keep_functions_apart() -> None:
-    """A function with exchanges is not put in the place of its calls: what is in it would not wait as these do."""
+    """A function with exchanges is not put in the place of its calls: what is in it would not wait as these do.
+
+    But where it is called once, and nothing else there makes exchanges, as Keras 3 calls a step: at the end of data of
+    unknown length what needs no data, such as the count of steps, goes on in a function that is put in that place.
+    """
     from tensorflow.core.framework import attr_value_pb2
     from tensorflow.python.eager.polymorphic_function import atomic_function
 
@@ -69,11 +75,38 @@ def _keep_functions_apart() -> None:
 
     @functools.wraps(original)
     def from_func_graph(name: Any, graph: Any, attrs: Any, *arguments: Any, **options: Any) -> Any:
-        if getattr(graph, _INSIDE, False):
-            attrs = {**(attrs or {}), "_noinline": attr_value_pb2.AttrValue(b=True)}
+        if getattr(graph, _INSIDE, 0):
+            attrs = {**(attrs or {}), _APART: attr_value_pb2.AttrValue(b=True)}
+        last = getattr(graph, _LAST, None)
+        if getattr(graph, _INSIDE, 0) == 1 and last is not None and last.type in _PLAIN_CALLS:
+            _let_in(last, atomic_function.AtomicFunction)
         return original(name, graph, attrs, *arguments, **options)
 
     atomic_function.from_func_graph = from_func_graph
+
+
+def _let_in(call: Any, made: Any) -> None:
+    """Give a call the same function without the mark that keeps it apart."""
+    from tensorflow.core.framework import function_pb2
+    from tensorflow.python.eager import context
+
+    function = call.graph._get_function(call.get_attr("f").name)
+    definition = function_pb2.FunctionDef()
+    definition.CopyFrom(function.cached_definition)
+    definition.attr.pop(_APART, None)
+    definition.signature.name += "_let_in"
+    if not context.context().has_function(definition.signature.name.encode()):
+        context.context().add_function_def(definition)
+    again = made(
+        definition.signature.name,
+        context.context(),
+        function.function_type,
+        children=function.children,
+        call_options=function.call_options,
+        cached_graph=function.graph,
+    )
+    call.graph._add_function_recursive(again)
+    call._set_func_attr("f", definition.signature.name)
 
 
 def _take_turns() -> None:

@@ -222,3 +222,12 @@ def mixed_rows_and_cut_out_squares():
             return tf.reduce_mean(tf.nn.softmax_cross_entropy_with_logits(wanted, net(rows)))
 
         yield [net, optimizer], descend(optimizer, [net], loss)
+
+
+@kind(sample=True)
+def fit_on_data_of_unknown_length():
+    """At its end Keras 3 counts one more step, of the optimizer and of the layers that draw."""
+    x, y = examples()
+    rows = tf.data.Dataset.from_tensor_slices((x, y)).filter(lambda x, _: x[0] > -9.0).batch(9)
+    net = keras.Sequential([L.Dense(8), L.Dropout(0.3), L.Dense(1)])
+    yield from fitted(compiled(net, "mse"), rows, epochs=3)

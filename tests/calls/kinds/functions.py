@@ -142,3 +142,32 @@ def layers_within_a_function():
     head.build((None, 6))
     raw = [v.value if KERAS == 3 else v for v in head.trainable_variables]
     yield from trained_by_hand(by_rows(lambda rows: head(tf.tanh(rows @ first))), [first, *raw])
+
+
+@kind(sample=True, divided="partly")
+def penalties_in_lists_and_dictionaries_that_are_given():
+    """What a function does to them it does to the caller's; one that only reads them is divided."""
+    first, second = weights = variables()
+
+    @by_rows
+    def hidden(rows, penalties, options):
+        penalties.append(0.05 * tf.reduce_sum(first**2))
+        options["calls"] = options.get("calls", 0) + 1
+        return tf.tanh(rows @ first)
+
+    @by_rows
+    def out(rows, scales, options):
+        return rows @ second * scales[0] * options["scale"]
+
+    for graph in (False, True):
+        options = {"scale": 0.5}
+
+        def loss(given, wanted, options=options):
+            return given + options["calls"] * 0.01 * square(wanted, 0.0)
+
+        def net(rows, options=options):
+            penalties = []
+            between = hidden(rows, penalties, options)
+            return square(out(between, [2.0], options), rows[:, :1]) + tf.add_n(penalties)
+
+        yield from trained_by_hand(net, weights, graph=graph, loss=loss)
