@@ -38,7 +38,8 @@ _POLICY: tuple[tuple[str, Any, Any, str], ...] = (
         click.Choice(["auto", "input", "calls"]),
         "auto",
         "input: each worker trains on its share of the records. calls: every worker runs the whole script, and its "
-        "own rows of each model call. auto: input of scripts that keep within its vocabulary, else calls.",
+        "own rows of each model call. auto: input of scripts that keep within its vocabulary, "
+        "where a step gets the batches of all workers; else calls.",
     ),
     (
         "--batch",

@@ -101,6 +101,12 @@ class _Asked:
             return policy.batch or "per-worker"
         return "per-worker" if script.outside_vocabulary is None and script.unwidened is None else "global"
 
+    def may_shard_input(self, script: Script) -> bool:
+        """Whether each worker may read its share without being told to: not of the script's own batch. What keeps that
+        is to be what one process trains, records that N does not divide and dropout included.
+        """
+        return not script.shards_calls and (self.policy.batch != "global" or bool(script.calls("init")))
+
     def plan(self, script: Script, road: Road) -> Plan:
         """The plan on one road."""
         return in_order(make_plan(script, self.mode(script, road), RULES, self.partial, self.policy, road))
@@ -127,11 +133,12 @@ def migrate(path: str, source: bytes, policy: Policy = AS_USUAL, partial: bool =
 def _migrated(unchanged: Migration, text: files.Text, script: Script, asked: _Asked) -> Migration:
     """The migration of a script that trains."""
     found, first, shard = replace(unchanged, trains=True), None, asked.policy.shard
-    if shard == "input" or (shard == "auto" and not script.shards_calls):
+    if shard == "input" or (shard == "auto" and asked.may_shard_input(script)):
         outside = None if script.shards_calls else script.outside_vocabulary
         plan = asked.plan(script, "input") if outside is None else None
         first = _finding(script, outside) if outside is not None else _first_refusal(plan)
-        if plan is not None and (first is None or shard == "input"):
+        keeps = plan is not None and plan.context.batch == "global" and not script.calls("init")
+        if plan is not None and ((first is None and not keeps) or shard == "input"):
             return _carried_out(found, text, plan, asked)
         if first is not None and (shard == "input" or script.calls("init")):
             again = (

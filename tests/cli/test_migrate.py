@@ -109,11 +109,13 @@ def test_every_way_gives_the_same_bytes(here, tmp_path: Path, original: bytes, v
 
 def test_batch_modes_differ(here, script: bytes) -> None:
     per_worker = here("migrate", "-", stdin=script).out
-    split = here("migrate", "--batch", "global", "-", stdin=script).out
+    split = here("migrate", "--shard", "input", "--batch", "global", "-", stdin=script).out
+    whole = here("migrate", "--batch", "global", "-", stdin=script).out
     assert b"dp.scale_lr(" in per_worker
     assert b"dp.local_batch_size(" not in per_worker
     assert b"dp.scale_lr(" not in split
     assert b"dp.local_batch_size(" in split
+    assert b"dp.init(shard_calls=True)" in whole
 
 
 def test_a_refused_file_is_left_alone(here, tmp_path: Path, refused: bytes) -> None:

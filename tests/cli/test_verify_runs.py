@@ -96,13 +96,15 @@ def test_a_wrong_migrated_script_is_not_proved(tfdp, script: Path) -> None:
 def test_an_example_is_proved_against_its_backup_and_a_crash_is_no_disproof(tfdp, tmp_path: Path) -> None:
     path = tmp_path / "train.py"
     path.write_bytes(example.text())
-    assert tfdp("migrate", "--batch", "global", "--backup", "train.py").code == 0
+    assert tfdp("migrate", "--shard", "input", "--batch", "global", "--backup", "train.py").code == 0
     done = tfdp("verify", "train.py", "--steps", "1")
     assert done.code == 0, done.err
     said = done.out.decode()
     assert said.startswith("train.py: PROVED: trains the same model\n  original: train.py.orig\n"), said
 
-    done = tfdp("verify", "train.py.orig", "--batch", "global", "--json", "--", "--batch-size", "33")
+    done = tfdp(
+        "verify", "train.py.orig", "--shard", "input", "--batch", "global", "--json", "--", "--batch-size", "33"
+    )
     found = json.loads(done.out)
     line = next(n for n, each in enumerate(example.text().splitlines(), 1) if b".batch(args.batch_size)" in each)
     assert (done.code, found["exit"], found["verdict"]) == (2, 2, "could not be compared")

@@ -75,7 +75,7 @@ def test_eager_steps_with_sparse_gradients_and_slots_that_start_elsewhere(record
 def test_one_process_is_equal_bit_for_bit(tmp_path: Path) -> None:
     path = tmp_path / "train.py"
     path.write_bytes(alone())
-    proof = prove(path, 1, STEPS, policy=Policy(batch="global"), migrated=sharded(), reference=alone())
+    proof = prove(path, 1, STEPS, policy=Policy("input", "global"), migrated=sharded(), reference=alone())
     assert proof.proved, proof.reason
     assert (proof.loss, proof.gradient, proof.update) == (0, 0, 0)
 

@@ -35,7 +35,7 @@ def path(script: str) -> Path:
 
 
 def migrated(script: str, batch: Mode, before: str) -> str:
-    migration = migrate(str(path(script)), before.encode(), Policy(batch=batch))
+    migration = migrate(str(path(script)), before.encode(), Policy("input", batch))
     assert not migration.refused
     return migration.after.decode()
 

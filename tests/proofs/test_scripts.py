@@ -76,7 +76,7 @@ def after(name: str, mode: Mode) -> str:
 
 
 def migrated(name: str, mode: Mode, text: str) -> str:
-    migration = migrate(str(SCRIPTS / name / "before.py"), text.encode(), Policy(batch=mode))
+    migration = migrate(str(SCRIPTS / name / "before.py"), text.encode(), Policy("input", mode))
     assert not migration.refused, migration.findings
     return migration.after.decode()
 

@@ -47,22 +47,34 @@ def migrated(source: str, *, partial: bool = False, **options: object) -> engine
 
 
 def test_the_input_is_sharded_where_it_can_be() -> None:
-    for options in ({}, {"shard": "auto"}, {"shard": "input"}, {"batch": "per-worker"}, {"batch": "global"}):
+    by_input = {"shard": "input", "batch": "global"}
+    for options in ({}, {"shard": "auto"}, {"shard": "input"}, {"batch": "per-worker"}, by_input):
         found = migrated(UNDERSTOOD, **options)
         assert (found.road, found.not_input, found.keeps, found.refused) == ("input", None, None, False)
         assert b"dp.init()" in found.after
     assert b"dp.scale_lr(0.1)" in migrated(UNDERSTOOD).after
 
 
+def test_what_keeps_the_scripts_batch_is_what_one_process_trains() -> None:
+    """By calls: of sharded input what N does not divide is left out, and dropout is drawn by each worker."""
+    every = "for step, (x, y) in enumerate(data):\n    if step % 2 == 0:\n        continue\n"
+    some = UNDERSTOOD.replace("for x, y in data:\n", every)
+    for source, options in ((UNDERSTOOD, {"batch": "global"}), (some, {}), (some, {"batch": "global"})):
+        found = migrated(source, **options)
+        assert (found.road, found.batch, found.not_input, found.refused) == ("calls", "global", None, False)
+    again = migrated(migrated(UNDERSTOOD, shard="input", batch="global").after.decode(), batch="global")
+    assert (again.road, again.changed, again.refused) == ("input", False, False)
+
+
 def test_else_the_calls_are_and_the_first_reason_is_kept() -> None:
     for options in ({}, {"batch": "global"}):
         found = migrated(ALONG, **options)
         assert (found.road, found.refused) == ("calls", False)
-        assert found.not_input is not None
-        assert found.not_input.line == 7
-        assert found.not_input.message == "`source` is not in the vocabulary of sharded input"
         assert b"dp.init(shard_calls=True)" in found.after
         assert b"scale_lr" not in found.after
+    why = migrated(ALONG).not_input
+    assert why is not None
+    assert (why.line, why.message) == (7, "`source` is not in the vocabulary of sharded input")
     assert {f.code for f in migrated(ALONG, shard="input").findings} == {"TFDP010"}
     twice = migrated(TWICE)  # all its words are known, but not that it trains on what it measures
     assert (twice.road, twice.refused) == ("calls", False)
