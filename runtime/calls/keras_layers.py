@@ -18,7 +18,7 @@ import tensorflow as tf
 from ..framework import raw, stream_element
 from ..keras import PACKAGES, is_keras
 from ..start import live_generators, live_variables
-from . import division, guard, local_moments, own_code, sight
+from . import division, guard, local_moments, own_code, report, sight
 from .effects import of_code
 from .examples import kind_of
 from .kept import Kept
@@ -72,6 +72,8 @@ def _hook_calls(layer: Any) -> None:
         if not _is_built(self):  # it makes its variables, and may not know its sizes before
             with contextlib.nullcontext() if _unbuilt(self) == {id(self)} else sight.undivided():
                 results = original(self, *arguments, **options)
+            if division.is_due():
+                report.building(_name(self))
             _left_unbuilt[self] = _unbuilt(self)
             return results
         if not division.is_due():

@@ -27,6 +27,7 @@ NOTHING = "nothing in this script could be sharded: every worker would do all th
 _lines: dict[str, Line] = {}
 _places: dict[str, int] = {}  # by name, the graph that was built last and gathers; 0 outside of graphs
 _capturing: set[str] = set()
+_building: dict[str, None] = {}
 
 
 def divided(name: str) -> None:
@@ -64,6 +65,11 @@ def undivided(name: str, reason: str) -> None:
     _lines.setdefault(name, Line(name, reason, None))
 
 
+def building(name: str) -> None:
+    """It has been called whole because the call builds it."""
+    _building[name] = None
+
+
 def report() -> list[Line]:
     """All that tapes have recorded so far."""
     return list(_lines.values())
@@ -99,11 +105,11 @@ def _bytes(line: Line) -> str:
 def nothing_divided(site: str) -> str:
     """Why a job ends in which nothing is divided."""
     reasons = "; ".join(f"{line.name} {line.reason}" for line in _lines.values())
-    found = (
-        f"Of what a tape has recorded: {reasons}"
-        if reasons
-        else ("No call of a Keras layer or model, nor of a function of dp.by_rows, was recorded by a tf.GradientTape")
-    )
+    found = "No call of a Keras layer or model, nor of a function of dp.by_rows, was recorded by a tf.GradientTape"
+    if reasons:
+        found = f"Of what a tape has recorded: {reasons}"
+    elif _building:
+        found = f"{', '.join(_building)} was called to be built alone: build it, or call it, before the step is traced"
     return (
         f"{NOTHING}. {found}. This was seen with the "
         f"gradients at {site}. Put what gives each row of the batch a result of its own into a layer, or into a "
