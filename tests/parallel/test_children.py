@@ -136,4 +136,4 @@ def test_a_migrated_script_with_a_pool_that_spawns_trains(launch):
     assert not migrated.refused, migrated.findings
     done = launch(2, migrated.after.decode())
     assert done.returncode == 0, done.stderr
-    assert sorted(done.stdout.splitlines()) == ["[0] trained on 16 2", "[1] trained on 16 2"]
+    assert sorted(done.stdout.splitlines()) == ["[0] trained on 16 4", "[1] trained on 16 4"]
