@@ -139,13 +139,19 @@ class Proof:
         """What there is to say of sharded calls, by what it is; empty on the other road."""
         if not self.calls:
             return {}
-        said = {"road": self.road}
+        said = {"road": self.road} | ({"reference": _WIDENED} if self.batch == "per-worker" else {})
         if self.division:
             said |= {"divided": self.division.text}
             said |= {"not divided": self.division.text_whole} if self.division.whole else {}
         if self.kept:
             said |= {"as in life in both runs": "; ".join(self.kept)}
         return said if self.neutralised else said | {"neutralised": "sharded calls: nothing was neutralised"}
+
+
+_WIDENED = (
+    "the migrated script in one process that stands for all workers; that its batch, rates and steps are those of the "
+    "original for so many is not shown by this"
+)
 
 
 def _table(rows: tuple[Row, ...]) -> list[str]:

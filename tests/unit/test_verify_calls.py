@@ -184,6 +184,9 @@ def test_the_report_says_the_road_what_was_divided_and_that_nothing_was_neutrali
     for said in ("<h2>Sharded calls</h2>", "1,200", "mixes rows: so", "dropout (line 7)", "Nothing was neutralised"):
         assert said in shown
     assert "global batch, the marks are" in shown
+    widened = account(proof(batch="per-worker", calls=True, division=DIVISION, neutralised=()))
+    assert "reference: the migrated script in one process" in str(widened.proof)
+    assert "reference: " not in str(of.proof)
 
 
 def test_the_other_road_is_as_it_was() -> None:
