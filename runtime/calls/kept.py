@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from ..framework import has_value
 from .names import Restored, put_back
 
 
@@ -35,7 +36,8 @@ def as_before(kept: Kept) -> Iterator[list[Any]]:
 
     drawn = getattr(context.context(), "_rng", None)  # there is none before a seed is set
     state = None if drawn is None else drawn.getstate()
-    values = {id(each.handle): (each, tf.identity(tf.convert_to_tensor(each))) for each in kept.variables}
+    made = filter(has_value, kept.variables)  # of those that the function that is traced makes there is none yet
+    values = {id(each.handle): (each, tf.identity(tf.convert_to_tensor(each))) for each in made}
     eagerly = tf.config.functions_run_eagerly()
     tf.config.run_functions_eagerly(True)
     written: list[Any] = []

@@ -6,7 +6,7 @@ import secrets
 import numpy as np
 import tensorflow as tf
 
-from . import L, descend, examples, keras, kind, mlp, square
+from . import L, descend, examples, keras, kind, mlp, some, square
 
 X, Y = examples()
 
@@ -167,3 +167,22 @@ def layer_of_keras_that_draws_by_python():
             return tf.reduce_mean(net(tf.reshape(augment(images, training=True), [9, -1])[:, :8]) ** 2) / 1e4
 
         yield [net, optimizer, np.array([random.random(), np.random.rand()])], descend(optimizer, [net], loss)
+
+
+@kind(sample=True, keras=3)
+def draws_by_a_generator_that_a_step_makes():
+    """As Keras makes the one of draws without a seed, in the first trace of the first step that has such."""
+    x, y = examples()
+    net, generators = mlp(8, 6, 1), []
+    net.build((None, 8))
+    optimizer = keras.optimizers.SGD(0.1)
+
+    @tf.function
+    def step(rows, wanted):
+        if not generators:
+            generators.append(keras.random.SeedGenerator(5))
+        moved = rows + keras.random.normal(tf.shape(rows), seed=generators[0])
+        return descend(optimizer, [net], lambda: square(net(moved, training=True), wanted))
+
+    for _ in range(3):
+        yield [net, optimizer], step(*some(9, x, y))
