@@ -16,10 +16,15 @@ from ..framework import as_written, in_python, is_variable, name_of, raw
 from ..gradients import Compression, Exchange
 from ..job import current
 from ..start import creation_ordinals, list_number, watched
-from . import nets, own_sources, pfor, report, sight
+from . import forward_mode, nets, own_sources, pfor, report, sight
 from .local_moments import MovingStatistics
 from .look import is_looking
 from .rows import mean
+
+_PUSHED = (
+    "the gradient at {} is taken inside a tf.autodiff.ForwardAccumulator, of what a tape has recorded before: the "
+    "workers exchange it, and no tangent goes through that. Enter the tape inside the accumulator"
+)
 
 
 class _Passengers:
@@ -52,6 +57,10 @@ def average_gradients() -> None:
         unconnected_gradients: Any = tf.UnconnectedGradients.NONE,
     ) -> Any:
         if sight.now() is not None or is_looking() or pfor.is_tracing():
+            return original(self, target, sources, output_gradients, unconnected_gradients)
+        if forward_mode.is_accumulating():  # an exchange would end the tangents
+            if not forward_mode.is_whole(self):
+                raise TfdpError(_PUSHED.format(call_site()))
             return original(self, target, sources, output_gradients, unconnected_gradients)
         take = functools.partial(original, self, target, output_gradients=output_gradients)
         flat = tf.nest.flatten(sources)

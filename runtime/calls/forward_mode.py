@@ -8,6 +8,10 @@ from typing import Any
 
 import tensorflow as tf
 
+from ..framework import as_written
+
+_ENTERED = "_tfdp_entered_while_accumulating"  # of a tape
+
 
 class _Thread(threading.local):
     depth = 0
@@ -21,8 +25,13 @@ def is_accumulating() -> bool:
     return _thread.depth > 0
 
 
+def is_whole(tape: Any) -> bool:
+    """Whether all that a tape records is computed by all workers: it was entered where an accumulator records."""
+    return _ENTERED in vars(tape)
+
+
 def watch_forward_mode() -> None:
-    """From now on `is_accumulating` knows."""
+    """From now on `is_accumulating` and `is_whole` know."""
     accumulator = tf.autodiff.ForwardAccumulator
     enter, leave = accumulator.__enter__, accumulator.__exit__
 
@@ -38,3 +47,13 @@ def watch_forward_mode() -> None:
         return leave(self, *what)
 
     accumulator.__enter__, accumulator.__exit__ = entered, left
+    begin = tf.GradientTape.__enter__
+
+    @functools.wraps(begin)
+    def begun(self: Any) -> Any:
+        vars(self).pop(_ENTERED, None)
+        if is_accumulating():
+            vars(self)[_ENTERED] = True
+        return begin(self)
+
+    tf.GradientTape.__enter__ = as_written(begun)

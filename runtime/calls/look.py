@@ -8,6 +8,7 @@ and the moments it normalises by are those of the whole batch in each. Where a b
 from __future__ import annotations
 
 import contextlib
+import functools
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, NoReturn
@@ -20,11 +21,12 @@ from ..framework import has_value, recorded_again, unrecorded, unwatched
 from ..job import current
 from . import examples
 from .entropy import unspent
-from .guard import Code
+from .guard import Code, built_of
 from .kept import Kept, as_before
 from .look_sights import Again, Part, Whole, pattern
 from .names import put_back, unchanging
 from .observed import Observer, observed, refuse_recorded
+from .once import in_a_graph, no_graph
 from .own_sight import Pattern
 from .reach import is_of_users
 from .rounding import Rounding, size_of
@@ -159,6 +161,8 @@ def _looked(asked: _Asked, unknown: int) -> tuple[Found, Trial | None]:
         one = _Look(call, first, by_rows, kept, rounding)
         try:
             found = one.found()
+            if code is not None:
+                one.compare_guarded(code, found, tf.nest.flatten(structure)[by_rows.index(True)].shape[0], eagerly)
             for sample in others:
                 another = _Look(call, sample, by_rows, kept, rounding)
                 if another.compared() != one.compared():
@@ -206,6 +210,30 @@ class _Look:
             raise Undivided("gives other results for the same rows: it draws, or keeps a state")
         self._compare_gradients(whole, found, seen_whole)
         return found
+
+    def compare_guarded(self, code: Code, found: Found, length: int | None, eagerly: bool) -> None:
+        """The code as it is built where it is divided must give what it gives: in a graph, from which Python learns no
+        number of rows, it may take another way.
+
+        length: of the batch, where that is known. eagerly: whether the code is to run so.
+        """
+        whole = Whole()
+        results = _arrays(self._run(whole, None))
+        put_back(self._kept.before)
+        arguments, options = tf.nest.pack_sequence_as(self._sample, self._leaves)
+        rows = [x for x, by_rows in zip(self._leaves, self._by_rows, strict=True) if by_rows]
+        built = functools.partial(built_of, code, self._call, length=length, eagerly=eagerly)
+        before = tf.config.functions_run_eagerly()
+        tf.config.run_functions_eagerly(False)
+        try:
+            with seen(Again(whole, found.pattern), rows):
+                again = _arrays(in_a_graph(code.owner, built, arguments, options))
+        except Exception as error:
+            raise Undivided(no_graph(error)) from error
+        finally:
+            tf.config.run_functions_eagerly(before)
+        if len(again) != len(results) or not all(map(self._rounding.allows, results, again)):
+            raise Undivided("computes otherwise in a graph, or where it cannot ask for the number of rows")
 
     def compared(self) -> Found:
         """What results alone tell."""

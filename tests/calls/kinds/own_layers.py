@@ -204,3 +204,23 @@ class Decorated(Own):
 @kind(sample=True)
 def layer_whose_call_is_counted_by_a_decorator():
     yield from through_a_layer(lambda x, _: tf.tanh(x), of=Decorated, graph=True)
+
+
+def asks_whether_it_runs_eagerly(x, _):
+    return tf.tanh(x) if tf.executing_eagerly() else x**2
+
+
+def asks_for_the_numbers_it_has(x, _):
+    return tf.tanh(x) if hasattr(x, "numpy") else x**2
+
+
+def asks_by_other_words_for_the_length(x, _):
+    return tf.tanh(x) if tf.get_static_value(tf.shape(x)) is not None else x**2
+
+
+@kind(sample=True, divided="partly")
+def layers_that_ask_how_they_are_run():
+    """Divided they would be asked in a graph, in which no length is known: they run whole."""
+    for graph in (False, True):
+        for asks in (asks_whether_it_runs_eagerly, asks_for_the_numbers_it_has, asks_by_other_words_for_the_length):
+            yield from through_a_layer(asks, graph=graph)

@@ -337,3 +337,29 @@ def weights_in_an_order_of_each_process():
         for weight, found in zip(weights, tape.gradient(loss, weights), strict=True):
             weight.assign_sub(0.1 * found)
         yield [net], loss
+
+
+@kind(sample=True)
+def curvature_by_forward_over_reverse():
+    """A gradient that is taken inside an accumulator is exchanged with nobody: no tangent goes through that."""
+    x, y = examples()
+    net, optimizer = mlp(8, 6, 1), keras.optimizers.SGD(0.1)
+    net.build((None, 8))
+
+    def step(rows, wanted):
+        weights = net.trainable_variables
+        with tf.GradientTape() as tape:
+            loss = square(net(rows), wanted)
+        slopes = tape.gradient(loss, weights)
+        with tf.autodiff.ForwardAccumulator([tf.convert_to_tensor(each) for each in weights], slopes) as pushed:
+            with tf.GradientTape() as inner:
+                again = square(net(rows), wanted)
+            found = inner.gradient(again, weights)
+        curved = pushed.jvp(found, tf.UnconnectedGradients.ZERO)
+        bend = tf.add_n([tf.reduce_sum(a * b) for a, b in zip(curved, slopes, strict=True)])
+        optimizer.apply_gradients([(a / (1.0 + tf.abs(bend)), v) for a, v in zip(slopes, weights, strict=True)])
+        return loss + bend
+
+    for each in (step, tf.function(step)):
+        for _ in range(3):
+            yield [net, optimizer], each(*some(9, x, y))
