@@ -16,7 +16,7 @@ from ..framework import as_written, in_python, is_variable, name_of, raw
 from ..gradients import Compression, Exchange
 from ..job import current
 from ..start import creation_ordinals, list_number, watched
-from . import forward_mode, nets, own_sources, pfor, report, sight
+from . import forward_mode, nets, own_sources, pfor, pipelines, report, sight
 from .local_moments import MovingStatistics
 from .look import is_looking
 from .rows import mean
@@ -56,7 +56,7 @@ def average_gradients() -> None:
         output_gradients: Any = None,
         unconnected_gradients: Any = tf.UnconnectedGradients.NONE,
     ) -> Any:
-        if sight.now() is not None or is_looking() or pfor.is_tracing():
+        if sight.now() is not None or is_looking() or pfor.is_tracing() or pipelines.is_tracing():
             return original(self, target, sources, output_gradients, unconnected_gradients)
         if forward_mode.is_accumulating():  # an exchange would end the tangents
             if not forward_mode.is_whole(self):

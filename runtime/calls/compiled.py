@@ -14,10 +14,11 @@ from typing import Any
 import tensorflow as tf
 
 from ..foundation import is_users
-from . import guard, sight
+from . import forward_mode, guard, pfor, pipelines, sight
 
 _STATELESS = "_tfdp_traced_without_state"  # of a tf.function
-_TRACES = "_tfdp_traces"  # of a tf.function: those for divided calls, by what they see
+_TRACES = "_tfdp_traces"  # of a tf.function: those for divided calls, by what they see; and those with none
+_WHOLE = (pfor.is_tracing, pipelines.is_tracing, forward_mode.is_accumulating)
 
 
 def watch_functions() -> None:
@@ -33,7 +34,7 @@ def watch_functions() -> None:
         if here is None:
             if _keeps_no_state():
                 vars(self)[_STATELESS] = True
-            return original(self, *arguments, **options)
+            return original(_of_whole_calls(self), *arguments, **options)
         if guard.now() is not None and not tf.config.functions_run_eagerly():
             return _entered(self)(*arguments, **options)
         if tf.config.functions_run_eagerly():
@@ -50,6 +51,17 @@ def watch_functions() -> None:
         return original(found, *arguments, **options)
 
     function.__call__ = called
+
+
+def _of_whole_calls(function: Any) -> Any:
+    """The same function, with traces of its own where no call in it is divided: one that has been traced elsewhere may
+    have exchanges, which no tangent and no parallel graph goes through, and which the threads of a dataset cannot make.
+    """
+    apart = [each() for each in _WHOLE]
+    if not any(apart) or tf.config.functions_run_eagerly():
+        return function
+    traces = vars(function).setdefault(_TRACES, {})
+    return traces.setdefault(tuple(apart), tf.function(function._python_function, autograph=function._autograph))
 
 
 def _entered(function: Any) -> Any:

@@ -17,6 +17,7 @@ from .functions import hook_modules
 from .gathering import watch_graphs
 from .keras_layers import hook_layers
 from .pfor import watch_pfor
+from .pipelines import watch_pipelines
 from .report import said
 from .xla import keep_out_of_xla
 
@@ -26,6 +27,7 @@ def install() -> None:
     common_entropy(current().seed)
     watch_draws()
     watch_pfor()
+    watch_pipelines()
     watch_functions()
     watch_graphs()
     watch_custom_gradients()

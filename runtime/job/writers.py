@@ -26,14 +26,15 @@ _INSTALLED = f"{os.sep}site-packages{os.sep}"
 def watch_writers() -> None:
     """From now on say, once for each path, where this process opens a file for writing, or a database.
 
-    Quiet for temporary, cache and settings folders, devices, compiled modules and the files of `dp.rank_path`. Not
-    seen: what TensorFlow and HDF5 write themselves.
+    Quiet for temporary, cache and settings folders but where the script runs, devices, compiled modules and the files
+    of `dp.rank_path`. Not seen: what TensorFlow and HDF5 write themselves.
     """
     home = os.path.expanduser("~")
     installed = (sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib"))
     folders = [tempfile.gettempdir(), *installed, *(os.path.join(home, kept) for kept in _KEPT)]
     quiet = (*_DEVICES, *(os.path.join(os.path.abspath(folder), "") for folder in folders))
     seen: set[str] = set()
+    here = os.path.join(os.path.realpath(os.getcwd()), "")
 
     def heard(event: str, arguments: tuple[Any, ...]) -> None:
         if event == "open":
@@ -45,7 +46,7 @@ def watch_writers() -> None:
         else:
             return
         try:
-            _say(path, quiet, seen)
+            _say(path, quiet, here, seen)
         except Exception:  # the script's own call must not fail by being watched
             return
 
@@ -60,14 +61,15 @@ def _site() -> str:
     return site_of(frame)
 
 
-def _say(path: Any, quiet: tuple[str, ...], seen: set[str]) -> None:
+def _say(path: Any, quiet: tuple[str, ...], here: str, seen: set[str]) -> None:
     if isinstance(path, int) or path is None or os.fspath(path) in _NO_FILE:
         return
     whole = os.path.abspath(os.fsdecode(path))
     if whole in seen:
         return
     seen.add(whole)
-    if os.path.join(whole, "").startswith(quiet) or f"{os.sep}__pycache__{os.sep}" in whole or _OWN_FILE.search(whole):
+    is_quiet = os.path.join(whole, "").startswith(quiet) and not whole.startswith((here, os.path.abspath(here)))
+    if is_quiet or f"{os.sep}__pycache__{os.sep}" in whole or _OWN_FILE.search(whole):
         return
     site = _site()
     if site == "an unknown place":

@@ -45,3 +45,15 @@ def test_each_path_that_all_ranks_write_is_said_once(launch, tmp_path):
     names = ["results.csv", "runs.db", "cache.bin", "by_number", "text.txt"]
     assert [pathlib.Path(line.split(" opens ")[1].split(" for writing")[0]).name for line in said] == names
     assert all(line.startswith("[1] tfdp: ") and "script.py:" in line and "dp.on_root" in line for line in said)
+
+
+def test_so_is_one_in_the_folder_of_the_job_also_where_that_is_a_temporary_one(launch, tmp_path):
+    text = "import os, sys, tempfile\nimport tfdp.runtime as dp\n\ndp.init(same_start=False)\n"
+    text += "open('log.txt', 'a').close()\ntempfile.TemporaryFile().close()\nopen(sys.argv[1], 'a').close()\n"
+    (tmp_path / "job").mkdir()
+    command = f"import os\nos.chdir({str(tmp_path / 'job')!r})\n{text}"
+    done = launch(2, command, str(tmp_path / "beside.txt"), TMPDIR=str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    said = [line for line in done.stderr.splitlines() if "opens" in line]
+    assert len(said) == 1
+    assert "log.txt" in said[0]

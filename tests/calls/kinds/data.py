@@ -231,3 +231,22 @@ def fit_on_data_of_unknown_length():
     rows = tf.data.Dataset.from_tensor_slices((x, y)).filter(lambda x, _: x[0] > -9.0).batch(9)
     net = keras.Sequential([L.Dense(8), L.Dropout(0.3), L.Dense(1)])
     yield from fitted(compiled(net, "mse"), rows, epochs=3)
+
+
+@kind(sample=True)
+def adversarial_examples_made_in_the_pipeline():
+    """Stages run ahead of the script, in threads: what they take of the model every worker computes."""
+    x, y = examples()
+    net, optimizer = mlp(8, 6, 1), keras.optimizers.SGD(0.1)
+    net.build((None, 8))
+
+    def moved(rows, wanted):
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch(rows)
+            loss = square(net(rows), wanted)
+        return rows + 0.05 * tf.sign(tape.gradient(loss, rows)), wanted
+
+    batches = tf.data.Dataset.from_tensor_slices((tf.constant(x), tf.constant(y))).batch(9).map(moved)
+    step = tf.function(lambda rows, wanted: descend(optimizer, [net], lambda: square(net(rows), wanted)))
+    for rows, wanted in batches:
+        yield [net, optimizer], step(rows, wanted)
