@@ -69,6 +69,7 @@ def average_gradients() -> None:
 
     tf.GradientTape.gradient = as_written(gradient)
     _loop_over_jacobians()
+    _refuse_other_gradients()
 
 
 def _averaged(target: Any, sources: Sequence[Any], gradients: Sequence[Any]) -> list[Any]:
@@ -124,6 +125,21 @@ def _exchanged(variables: Sequence[Any], given: Sequence[Any], names: Sequence[s
 
 def _name(source: Any, index: int) -> str:
     return name_of(source) if is_variable(source) else f"source {index}"
+
+
+def _refuse_other_gradients() -> None:
+    """Those that are taken without a tape nobody exchanges."""
+
+    def refused(*_: Any, **__: Any) -> Any:
+        raise TfdpError(
+            f"the gradients at {call_site()} are taken by tf.gradients, and would be a worker's own: take them by a "
+            "tf.GradientTape"
+        )
+
+    for module in (tf, tf.compat.v1, tf.compat.v2):
+        for name in ("gradients", "hessians"):
+            if hasattr(module, name):
+                setattr(module, name, as_written(refused))
 
 
 def _loop_over_jacobians() -> None:

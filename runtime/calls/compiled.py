@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import functools
 import sys
+import threading
 import types
 from typing import Any
 
 import tensorflow as tf
 
+from ..collective import is_recording
 from ..foundation import is_users
 from . import forward_mode, guard, pfor, pipelines, sight
 
 _STATELESS = "_tfdp_traced_without_state"  # of a tf.function
 _TRACES = "_tfdp_traces"  # of a tf.function: those for divided calls, by what they see; and those with none
-_WHOLE = (pfor.is_tracing, pipelines.is_tracing, forward_mode.is_accumulating)
+_UNRECORDED = "_tfdp_traced_unrecorded"  # of a tf.function
 
 
 def watch_functions() -> None:
@@ -58,10 +60,26 @@ def _of_whole_calls(function: Any) -> Any:
     have exchanges, which no tangent and no parallel graph goes through, and which the threads of a dataset cannot make.
     """
     apart = [each() for each in _WHOLE]
+    recorded = is_recording()
+    if not recorded and not any(apart):
+        vars(function)[_UNRECORDED] = True
+    # Where it has been traced before without a tape, no call in that is divided.
+    apart.append(recorded and _UNRECORDED in vars(function))
     if not any(apart) or tf.config.functions_run_eagerly():
         return function
     traces = vars(function).setdefault(_TRACES, {})
-    return traces.setdefault(tuple(apart), tf.function(function._python_function, autograph=function._autograph))
+    if tuple(apart) not in traces:
+        options = {"input_signature": function.input_signature, "autograph": function._autograph}
+        traces[tuple(apart)] = tf.function(function._python_function, **options)
+    return traces[tuple(apart)]
+
+
+def _is_elsewhere() -> bool:
+    """Whether this is a thread of the script's own, which could meet another one's exchanges on other workers."""
+    return threading.current_thread() is not threading.main_thread()
+
+
+_WHOLE = (pfor.is_tracing, pipelines.is_tracing, forward_mode.is_accumulating, _is_elsewhere)
 
 
 def _entered(function: Any) -> Any:
