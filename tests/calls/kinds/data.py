@@ -235,15 +235,17 @@ def fit_on_data_of_unknown_length():
 
 @kind(sample=True)
 def adversarial_examples_made_in_the_pipeline():
-    """Stages run ahead of the script, in threads: what they take of the model every worker computes."""
+    """Stages run ahead of the script, in threads: what they take of a model every worker computes. It is another one
+    than is trained: how far ahead they run is not known."""
     x, y = examples()
-    net, optimizer = mlp(8, 6, 1), keras.optimizers.SGD(0.1)
+    net, teacher, optimizer = mlp(8, 6, 1), mlp(5, 1), keras.optimizers.SGD(0.1)
     net.build((None, 8))
+    teacher.build((None, 8))
 
     def moved(rows, wanted):
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(rows)
-            loss = square(net(rows), wanted)
+            loss = square(teacher(rows), wanted)
         return rows + 0.05 * tf.sign(tape.gradient(loss, rows)), wanted
 
     batches = tf.data.Dataset.from_tensor_slices((tf.constant(x), tf.constant(y))).batch(9).map(moved)
