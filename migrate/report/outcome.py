@@ -66,7 +66,7 @@ class Road:
     @property
     def on_calls(self) -> str:
         """What is said of sharded calls; empty on another road."""
-        batch = _WIDENED if self.widened else _KEPT + _ASK if self.may_widen else _KEPT
+        batch = _WIDENED if self.widened else _KEPT + _ASK * self.may_widen
         return f"{_CALLS} ({batch})" if self.taken == "calls" else ""
 
     @property

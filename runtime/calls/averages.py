@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,7 +15,7 @@ from ..framework import as_written, in_python, is_variable, name_of, raw
 from ..gradients import Compression, Exchange
 from ..job import current
 from ..start import creation_ordinals, list_number, watched
-from . import forward_mode, nets, own_sources, pfor, pipelines, report, sight
+from . import apart, nets, own_sources, report, sight
 from .local_moments import MovingStatistics
 from .look import is_looking
 from .rows import mean
@@ -56,10 +55,10 @@ def average_gradients() -> None:
         output_gradients: Any = None,
         unconnected_gradients: Any = tf.UnconnectedGradients.NONE,
     ) -> Any:
-        if sight.now() is not None or is_looking() or pfor.is_tracing() or pipelines.is_tracing():
+        if sight.now() is not None or is_looking() or apart.is_without_exchanges():
             return original(self, target, sources, output_gradients, unconnected_gradients)
-        if forward_mode.is_accumulating():  # an exchange would end the tangents
-            if not forward_mode.is_whole(self):
+        if apart.is_accumulating():  # an exchange would end the tangents
+            if not apart.is_entered_accumulating(self):
                 raise TfdpError(_PUSHED.format(call_site()))
             return original(self, target, sources, output_gradients, unconnected_gradients)
         take = functools.partial(original, self, target, output_gradients=output_gradients)
@@ -75,7 +74,7 @@ def average_gradients() -> None:
 def _averaged(target: Any, sources: Sequence[Any], gradients: Sequence[Any]) -> list[Any]:
     site = call_site()
     exchanged = report.is_anything_captured() or any(map(is_variable, sources))
-    if exchanged and threading.current_thread() is not threading.main_thread():
+    if exchanged and apart.is_elsewhere():
         raise TfdpError(
             f"the gradient at {site} is taken in a thread of its own: workers could not know which of them belong "
             "together. Train in the main thread"

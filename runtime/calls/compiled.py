@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import sys
-import threading
 import types
 from typing import Any
 
@@ -16,7 +15,7 @@ import tensorflow as tf
 
 from ..collective import is_recording
 from ..foundation import is_users
-from . import forward_mode, guard, pfor, pipelines, sight
+from . import apart, guard, sight
 
 _STATELESS = "_tfdp_traced_without_state"  # of a tf.function
 _TRACES = "_tfdp_traces"  # of a tf.function: those for divided calls, by what they see; and those with none
@@ -42,15 +41,8 @@ def watch_functions() -> None:
         if tf.config.functions_run_eagerly():
             here.compiled(_STATELESS in vars(self))
             return original(self, *arguments, **options)
-        traces = vars(self).setdefault(_TRACES, {})
-        key = here.key()
-        found = traces.get(key)
-        if found is None:
-            # Without the signature, which may name the length of the whole batch.
-            found = tf.function(self._python_function, autograph=self._autograph)
-            if key is not None:
-                traces[key] = found
-        return original(found, *arguments, **options)
+        # Without the signature, which may name the length of the whole batch.
+        return original(_traced_again(self, here.key(), None), *arguments, **options)
 
     function.__call__ = called
 
@@ -59,27 +51,25 @@ def _of_whole_calls(function: Any) -> Any:
     """The same function, with traces of its own where no call in it is divided: one that has been traced elsewhere may
     have exchanges, which no tangent and no parallel graph goes through, and which the threads of a dataset cannot make.
     """
-    apart = [each() for each in _WHOLE]
-    recorded = is_recording()
-    if not recorded and not any(apart):
+    places, recorded = apart.places(), is_recording()
+    if not recorded and not any(places):
         vars(function)[_UNRECORDED] = True
     # Where it has been traced before without a tape, no call in that is divided.
-    apart.append(recorded and _UNRECORDED in vars(function))
-    if not any(apart) or tf.config.functions_run_eagerly():
+    key = *places, recorded and _UNRECORDED in vars(function)
+    if not any(key) or tf.config.functions_run_eagerly():
         return function
+    return _traced_again(function, key, function.input_signature)
+
+
+def _traced_again(function: Any, key: Any, signature: Any) -> Any:
+    """The same function, with traces of its own: those of earlier calls with such a key, unless that is None."""
     traces = vars(function).setdefault(_TRACES, {})
-    if tuple(apart) not in traces:
-        options = {"input_signature": function.input_signature, "autograph": function._autograph}
-        traces[tuple(apart)] = tf.function(function._python_function, **options)
-    return traces[tuple(apart)]
-
-
-def _is_elsewhere() -> bool:
-    """Whether this is a thread of the script's own, which could meet another one's exchanges on other workers."""
-    return threading.current_thread() is not threading.main_thread()
-
-
-_WHOLE = (pfor.is_tracing, pipelines.is_tracing, forward_mode.is_accumulating, _is_elsewhere)
+    found = traces.get(key)
+    if found is None:
+        found = tf.function(function._python_function, input_signature=signature, autograph=function._autograph)
+        if key is not None:
+            traces[key] = found
+    return found
 
 
 def _entered(function: Any) -> Any:

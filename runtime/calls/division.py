@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -15,7 +14,7 @@ from ..foundation import Min, TfdpError, call_site
 from ..framework import unrecorded
 from ..job import current, mix
 from ..transports import Label
-from . import carried, forward_mode, gathering, nets, own_sources, pfor, pipelines, report, sight
+from . import apart, carried, gathering, nets, own_sources, report, sight
 from .examples import is_tensor, kind_of
 from .guard import Code, guarded
 from .kept import Kept
@@ -78,9 +77,7 @@ def continued(callee: Callee, arguments: tuple[Any, ...], options: dict[str, Any
 
 
 def _is_free() -> bool:
-    main = threading.current_thread() is threading.main_thread()
-    other = pfor.is_tracing() or pipelines.is_tracing() or forward_mode.is_accumulating()
-    return main and sight.now() is None and not sight.is_whole() and not other
+    return sight.now() is None and not sight.is_whole() and not any(apart.places())
 
 
 def _is_large(thing: Any) -> bool:

@@ -7,17 +7,15 @@ import os
 import sys
 
 from ..job import REPORT, current
+from .apart import watch_accumulators, watch_graphs_without_exchanges
 from .asked import watch_python
 from .averages import average_gradients
 from .compiled import watch_custom_gradients, watch_functions
 from .draws import watch_draws
 from .entropy import common_entropy
-from .forward_mode import watch_forward_mode
 from .functions import hook_modules
 from .gathering import watch_graphs
 from .keras_layers import hook_layers
-from .pfor import watch_pfor
-from .pipelines import watch_pipelines
 from .report import said
 from .xla import keep_out_of_xla
 
@@ -26,14 +24,13 @@ def install() -> None:
     """From now on calls are divided, and gradients averaged."""
     common_entropy(current().seed)
     watch_draws()
-    watch_pfor()
-    watch_pipelines()
+    watch_graphs_without_exchanges()
     watch_functions()
     watch_graphs()
     watch_custom_gradients()
     watch_python()
     keep_out_of_xla()
-    watch_forward_mode()
+    watch_accumulators()
     average_gradients()
     hook_layers()
     hook_modules()

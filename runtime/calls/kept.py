@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from ..framework import has_value
+from ..framework import functions_run, has_value
 from .names import Restored, put_back
 
 
@@ -38,13 +38,11 @@ def as_before(kept: Kept) -> Iterator[list[Any]]:
     state = None if drawn is None else drawn.getstate()
     made = filter(has_value, kept.variables)  # of those that the function that is traced makes there is none yet
     values = {id(each.handle): (each, tf.identity(tf.convert_to_tensor(each))) for each in made}
-    eagerly = tf.config.functions_run_eagerly()
-    tf.config.run_functions_eagerly(True)
     written: list[Any] = []
     try:
-        yield written
+        with functions_run(eagerly=True):
+            yield written
     finally:
-        tf.config.run_functions_eagerly(eagerly)
         for handle in {id(each) for each in (*written, *(each.handle for each in kept.writable))}:
             if handle in values:
                 values[handle][0].assign(values[handle][1])

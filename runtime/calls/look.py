@@ -7,19 +7,18 @@ and the moments it normalises by are those of the whole batch in each. Where a b
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 import tensorflow as tf
 
 from ..foundation import TfdpError
-from ..framework import has_value, recorded_again, unrecorded, unwatched
+from ..framework import functions_run, has_value, recorded_again, unrecorded, unwatched
 from ..job import current
 from . import examples
+from .apart import Inside
 from .entropy import unspent
 from .guard import Code, built_of
 from .kept import Kept, as_before
@@ -109,25 +108,12 @@ class _Raised(Exception):  # noqa: N818 - what is of interest is its cause
     """What is called has raised an error."""
 
 
-class _UnderWay(threading.local):
-    depth = 0
-
-
-_under_way = _UnderWay()
+_looking = Inside()
 
 
 def is_looking() -> bool:
     """Whether this thread looks at a call: tapes and gradients are the look's, not the script's."""
-    return _under_way.depth > 0
-
-
-@contextlib.contextmanager
-def _looking() -> Iterator[None]:
-    _under_way.depth += 1
-    try:
-        yield
-    finally:
-        _under_way.depth -= 1
+    return bool(_looking)
 
 
 def _with_nested(found: Found, trial: Trial) -> Found:
@@ -153,16 +139,15 @@ class _Asked(NamedTuple):
 def _looked(asked: _Asked, unknown: int) -> tuple[Found, Trial | None]:
     call, structure, by_rows, kept, code, eagerly = asked
     outside: list[Any] = []
-    with _looking(), unspent(), unwatched(), tf.init_scope(), unrecorded(), as_before(kept) as handles:
+    with _looking.entered(), unspent(), unwatched(), tf.init_scope(), unrecorded(), as_before(kept) as handles:
         trial = code and tried(code, call, structure, by_rows, eagerly=eagerly, writable=kept.writable)
         put_back(kept.before)
         first, *others = examples.of(structure, by_rows, unknown)
         rounding = Rounding()
         one = _Look(call, first, by_rows, kept, rounding)
         try:
-            found = one.found()
-            if code is not None:
-                one.compare_guarded(code, found, tf.nest.flatten(structure)[by_rows.index(True)].shape[0], eagerly)
+            length = tf.nest.flatten(structure)[by_rows.index(True)].shape[0]
+            found = one.found(code and functools.partial(_guarded, code, call, length, eagerly))
             for sample in others:
                 another = _Look(call, sample, by_rows, kept, rounding)
                 if another.compared() != one.compared():
@@ -174,6 +159,13 @@ def _looked(asked: _Asked, unknown: int) -> tuple[Found, Trial | None]:
     if trial is not None and tuple(trial.given) != found.factors:
         raise Undivided("gives results row by row of which that is not known from what it does")
     return found._replace(captures=bool(outside)), trial
+
+
+def _guarded(code: Code, call: Call, length: int | None, eagerly: bool, *arguments: Any, **options: Any) -> Any:
+    """What the code gives as it is built where it is divided; `length` of the batch, where that is known."""
+    built = functools.partial(built_of, code, call, length=length, eagerly=eagerly)
+    with functions_run(eagerly=False):
+        return in_a_graph(code.owner, built, arguments, options)
 
 
 def _undivided(reason: str) -> NoReturn:
@@ -199,41 +191,34 @@ class _Look:
         self._ranks = range(current().topology.size)
         self.observer = Observer({id(each.handle) for each in kept.writable})
 
-    def found(self) -> Found:
-        """What there is to be found, gradients and all."""
+    def found(self, guarded: Call | None) -> Found:
+        """What there is to be found, gradients and all.
+
+        guarded: the call as it is built where it is divided, where it has code of the script's own.
+        """
         seen_whole = Whole()
         results, after = self._whole(seen_whole)
         found = self._parts(seen_whole, results, after)
         again = Again(seen_whole, found.pattern)
         whole = self._differentiated(again, None, found.factors)
-        if len(whole.results) != len(results) or not all(map(self._rounding.allows, results, whole.results)):
+        if not self._are_same(results, whole.results):
             raise Undivided("gives other results for the same rows: it draws, or keeps a state")
         self._compare_gradients(whole, found, seen_whole)
+        if guarded is not None:
+            self._compare_guarded(guarded, Again(seen_whole, found.pattern), results)
         return found
 
-    def compare_guarded(self, code: Code, found: Found, length: int | None, eagerly: bool) -> None:
-        """The code as it is built where it is divided must give what it gives: in a graph, from which Python learns no
-        number of rows, it may take another way.
-
-        length: of the batch, where that is known. eagerly: whether the code is to run so.
-        """
-        whole = Whole()
-        results = _arrays(self._run(whole, None))
-        put_back(self._kept.before)
-        arguments, options = tf.nest.pack_sequence_as(self._sample, self._leaves)
-        rows = [x for x, by_rows in zip(self._leaves, self._by_rows, strict=True) if by_rows]
-        built = functools.partial(built_of, code, self._call, length=length, eagerly=eagerly)
-        before = tf.config.functions_run_eagerly()
-        tf.config.run_functions_eagerly(False)
+    def _compare_guarded(self, guarded: Call, again: Again, results: Sequence[Any]) -> None:
+        """In a graph, from which Python learns no number of rows, code may take another way."""
         try:
-            with seen(Again(whole, found.pattern), rows):
-                again = _arrays(in_a_graph(code.owner, built, arguments, options))
-        except Exception as error:
-            raise Undivided(no_graph(error)) from error
-        finally:
-            tf.config.run_functions_eagerly(before)
-        if len(again) != len(results) or not all(map(self._rounding.allows, results, again)):
+            found = _arrays(self._called(again, self._leaves, guarded))
+        except _Raised as raised:
+            raise Undivided(no_graph(raised.__cause__)) from raised
+        if not self._are_same(results, found):
             raise Undivided("computes otherwise in a graph, or where it cannot ask for the number of rows")
+
+    def _are_same(self, results: Sequence[Any], others: Sequence[Any]) -> bool:
+        return len(others) == len(results) and all(map(self._rounding.allows, results, others))
 
     def compared(self) -> Found:
         """What results alone tell."""
@@ -255,13 +240,13 @@ class _Look:
     def _run(self, sight: Any, rank: int | None) -> Any:
         return self._called(sight, self._cut(rank))
 
-    def _called(self, sight: Any, leaves: Sequence[Any]) -> Any:
+    def _called(self, sight: Any, leaves: Sequence[Any], call: Call | None = None) -> Any:
         put_back(self._kept.before)
         arguments, options = tf.nest.pack_sequence_as(self._sample, leaves)
         rows = [x for x, by_rows in zip(leaves, self._by_rows, strict=True) if by_rows]
         try:
             with seen(sight, rows):
-                return self._call(*arguments, **options)
+                return (call or self._call)(*arguments, **options)
         except Exception as error:
             raise _Raised from error
 

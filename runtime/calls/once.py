@@ -46,7 +46,7 @@ def in_a_graph(owner: Any, call: Callable[..., Any], arguments: Any, options: An
     return tf.nest.pack_sequence_as(results, [next(whole) if isinstance(each, tf.Tensor) else each for each in flat])
 
 
-def no_graph(error: Exception) -> str:
+def no_graph(error: BaseException | None) -> str:
     """What is said of code of which no graph can be built."""
     lines = [line for line in str(error).splitlines() if line.strip()]
     said = f"{type(error).__name__}: {''.join(lines[-1:])[:160]}"

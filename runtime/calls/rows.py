@@ -28,7 +28,7 @@ from ..foundation import Average, Sum, call_site
 from ..framework import as_written, linked, unrecorded
 from ..job import current
 from ..transports import Label
-from . import gathering, nets, pfor, report
+from . import apart, gathering, nets, report
 from .gathering import Gathering
 
 Tensor = Any
@@ -249,7 +249,7 @@ def _label(what: str, name: str) -> Label:
 
 
 def _refuse_pfor(name: str) -> None:
-    if pfor.is_tracing():
+    if apart.is_mapping():
         raise NotImplementedError(
             f"{name} is differentiated inside tf.vectorized_map at {call_site()}, which knows no other workers. "
             "Take the gradient in a loop, or outside of it"

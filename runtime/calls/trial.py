@@ -8,7 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from ..framework import only_reads
+from ..framework import functions_run, only_reads
 from .guard import Code, Nested, built_of
 from .look_sights import LookSight
 from .once import build, no_graph
@@ -78,13 +78,9 @@ def tried(
     structure = tf.nest.map_structure(lambda each: each, structure)  # lists of its own
     rows = [each for each, of_rows in zip(tf.nest.flatten(structure), by_rows, strict=True) if of_rows]
     call = functools.partial(built_of, code, call, length=rows[0].shape[0], eagerly=eagerly)
-    before = tf.config.functions_run_eagerly()
-    tf.config.run_functions_eagerly(False)
     try:
-        with seen(trial, rows):
+        with functions_run(eagerly=False), seen(trial, rows):
             build(call, *structure)
     except Exception as error:  # whatever is no graph
         raise Undivided(no_graph(error)) from error
-    finally:
-        tf.config.run_functions_eagerly(before)
     return trial

@@ -75,10 +75,10 @@ def _keep_functions_apart() -> None:
 
     @functools.wraps(original)
     def from_func_graph(name: Any, graph: Any, attrs: Any, *arguments: Any, **options: Any) -> Any:
-        if getattr(graph, _INSIDE, 0):
+        count = getattr(graph, _INSIDE, 0)
+        if count:
             attrs = {**(attrs or {}), _APART: attr_value_pb2.AttrValue(b=True)}
-        last = getattr(graph, _LAST, None)
-        if getattr(graph, _INSIDE, 0) == 1 and last is not None and last.type in _PLAIN_CALLS:
+        if count == 1 and (last := getattr(graph, _LAST)).type in _PLAIN_CALLS:
             _let_in(last, atomic_function.AtomicFunction)
         return original(name, graph, attrs, *arguments, **options)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .autograph import as_written, leave_ours, transparent
 from .datasets import made_of
 from .operations import only_reads
-from .python_calls import in_python, linked, recorded_again, unrecorded, unwatched
+from .python_calls import functions_run, in_python, linked, recorded_again, unrecorded, unwatched
 from .variables import (
     Key,
     Keys,
@@ -26,6 +26,7 @@ __all__ = [
     "Variable",
     "as_written",
     "collect",
+    "functions_run",
     "has_value",
     "in_python",
     "is_followed",

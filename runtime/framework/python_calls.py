@@ -42,6 +42,17 @@ def unwatched() -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def functions_run(*, eagerly: bool) -> Iterator[None]:
+    """Each `tf.function` that is called inside runs eagerly, or is compiled."""
+    before = tf.config.functions_run_eagerly()
+    tf.config.run_functions_eagerly(eagerly)
+    try:
+        yield
+    finally:
+        tf.config.run_functions_eagerly(before)
+
+
+@contextlib.contextmanager
 def recorded_again() -> Iterator[None]:
     """Inside `unrecorded` or `tf.init_scope`: tapes record. Nothing public ends what `tf.init_scope` has stopped."""
     from tensorflow.python import pywrap_tfe

@@ -34,7 +34,7 @@ def watch_writers() -> None:
     folders = [tempfile.gettempdir(), *installed, *(os.path.join(home, kept) for kept in _KEPT)]
     quiet = (*_DEVICES, *(os.path.join(os.path.abspath(folder), "") for folder in folders))
     seen: set[str] = set()
-    here = os.path.join(os.path.realpath(os.getcwd()), "")
+    here = os.path.join(os.getcwd(), "")
 
     def heard(event: str, arguments: tuple[Any, ...]) -> None:
         if event == "open":
@@ -68,7 +68,7 @@ def _say(path: Any, quiet: tuple[str, ...], here: str, seen: set[str]) -> None:
     if whole in seen:
         return
     seen.add(whole)
-    is_quiet = os.path.join(whole, "").startswith(quiet) and not whole.startswith((here, os.path.abspath(here)))
+    is_quiet = os.path.join(whole, "").startswith(quiet) and not whole.startswith(here)
     if is_quiet or f"{os.sep}__pycache__{os.sep}" in whole or _OWN_FILE.search(whole):
         return
     site = _site()

@@ -82,11 +82,11 @@ def trained(wanted, ranks, *, calls=True, runner=RUNNER, **environ):
     """Run kinds on `ranks` workers, in few launches; by name. Without `calls`: as the script is, alone."""
     found, remaining = {}, [ENTROPY, *runnable(wanted)]
     while remaining:
-        wanted = remaining[:AT_ONCE]
-        done, output = _launched(wanted, ranks, calls, runner, environ)
-        found |= {kind.name: Outcome(said) for kind, said in zip(wanted, done, strict=False)}
+        some = remaining[:AT_ONCE]
+        done, output = _launched(some, ranks, calls, runner, environ)
+        found |= {kind.name: Outcome(said) for kind, said in zip(some, done, strict=False)}
         # Where not even the first has ended, no other will.
-        failed = int(len(done) < len(wanted)) if done or wanted[0] != ENTROPY else len(remaining)
+        failed = int(len(done) < len(some)) if done or some[0] != ENTROPY else len(remaining)
         found |= {kind.name: Outcome((), output) for kind in remaining[len(done) : len(done) + failed]}
         remaining = remaining[len(done) + failed :]
     return found

@@ -50,6 +50,7 @@ def test_each_path_that_all_ranks_write_is_said_once(launch, tmp_path):
 def test_so_is_one_in_the_folder_of_the_job_also_where_that_is_a_temporary_one(launch, tmp_path):
     text = "import os, sys, tempfile\nimport tfdp.runtime as dp\n\ndp.init(same_start=False)\n"
     text += "open('log.txt', 'a').close()\ntempfile.TemporaryFile().close()\nopen(sys.argv[1], 'a').close()\n"
+    text += "open(os.getcwd() + '.txt', 'a').close()\n"
     (tmp_path / "job").mkdir()
     command = f"import os\nos.chdir({str(tmp_path / 'job')!r})\n{text}"
     done = launch(2, command, str(tmp_path / "beside.txt"), TMPDIR=str(tmp_path))

@@ -10,6 +10,7 @@ from ...outputs import TRACKERS
 from ..keras import given_to
 from ..program import Origins, argument, backward, fold, is_none, last_name, method
 from ..training_file import TrainingFile
+from .reads import is_own
 
 # Libraries that train nothing, or whose training is known where it stands.
 _KNOWN = frozenset(
@@ -72,7 +73,7 @@ def _made(origins: Origins, objects: Iterable[cst.BaseExpression]) -> Iterator[c
 
 def _is_in_sight(origins: Origins, call: cst.Call, depth: int = 0) -> bool:
     """Whether it is known what a call does: of the file's own, of known libraries, or of what these have made."""
-    if origins.function(call.func) or origins.lambda_of(call.func) or origins.constructed(call):
+    if is_own(origins, call):
         return True
     api = fold(origins.called(call))
     if api:

@@ -16,7 +16,7 @@ from ..program import Origins, argument, closure, fold, method
 from ..rates import Rate
 from ..steps import Steps
 from ..training_file import TrainingFile
-from .reads import reads
+from .reads import is_own, reads
 
 _SHOWN = frozenset({"builtins.print", "builtins.str", "builtins.repr", "builtins.format"})
 _METHODS = BATCHING | {"shuffle", "prefetch", "build", "evaluate", "predict"}
@@ -39,8 +39,8 @@ def other_roles(script: TrainingFile, steps: Steps) -> tuple[list[cst.CSTNode], 
 
 def _values(rate: Rate) -> Iterator[cst.BaseExpression]:
     """The number, and what a schedule is made of."""
-    if rate.factor is not None or rate.value is not None:
-        yield rate.factor or rate.value  # type: ignore[misc]
+    if (value := rate.factor or rate.value) is not None:
+        yield value
     yield from (a.value for schedule in rate.schedules for a in schedule.args)
 
 
@@ -67,6 +67,7 @@ class _Uses:
         """known: places where such numbers stand. sliced: what losses are computed from."""
         self._origins, self._known, self._sliced = origins, known, sliced
         self._index = origins.index
+        self._reads = list(reads(origins))
 
     def odd(self, starts: Iterable[cst.BaseExpression]) -> list[cst.CSTNode]:
         """The places where one of these numbers is used for something else."""
@@ -74,9 +75,9 @@ class _Uses:
         found: list[cst.CSTNode] = []
         for _ in range(_ROUNDS):
             numbers = BatchSizes(self._origins, (), given)
-            places = [node for node in reads(self._origins) if numbers.may_stand(node)]
-            found = [node for node in places if (end := self._end(node)) is None]
-            follows = [end for node in places if (end := self._end(node)) is not None and end is not node]
+            ends = {node: self._end(node) for node in self._reads if numbers.may_stand(node)}
+            found = [node for node, end in ends.items() if end is None]
+            follows = [end for node, end in ends.items() if end is not None and end is not node]
             more = [each for each in dict.fromkeys(follows) if each not in given]
             if not more:
                 return found
@@ -114,7 +115,7 @@ class _Uses:
     def _takes(self, call: cst.Call, arg: cst.Arg) -> bool:
         """Whether what a call does with the number is known: it is a function of the file, or only shows it."""
         origins = self._origins
-        if origins.function(call.func) or origins.lambda_of(call.func) or origins.constructed(call):
+        if is_own(origins, call):
             return True
         if method(call) == "fit":
             return arg.keyword is not None and arg.keyword.value.startswith("validation")

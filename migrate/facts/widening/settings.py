@@ -9,7 +9,7 @@ import libcst as cst
 from ...catalogue import Kind
 from ..program import Origins, fold, is_none, method
 from ..vocabulary import CALLBACK_SETTINGS, OPTIMIZER_SETTINGS
-from .reads import objects
+from .reads import is_own, objects
 
 _OF_OPTIMIZERS = OPTIMIZER_SETTINGS | {"lr", "decay", "name", "clipnorm", "clipvalue", "global_clipnorm", "jit_compile"}
 _OF_CALLBACKS = CALLBACK_SETTINGS | {
@@ -75,13 +75,11 @@ def _is_known(origins: Origins, optimizer: cst.BaseExpression) -> bool:
     """Whether it is passed on by a name, compared, or used for what is known."""
     parent = origins.index.parents[optimizer]
     if isinstance(parent, cst.Attribute):
-        return parent.attr is optimizer or parent.attr.value in _DONE
+        return parent.attr.value in _DONE
     if not isinstance(parent, cst.Arg):
         return isinstance(parent, _PASSES)
     call = origins.index.parents[parent]
-    if parent.keyword is optimizer or not isinstance(call, cst.Call):
-        return True
-    if origins.function(call.func) or origins.lambda_of(call.func) or origins.constructed(call):
+    if not isinstance(call, cst.Call) or is_own(origins, call):
         return True
     api = fold(origins.called(call))
     return method(call) == "compile" or api in _GIVEN_TO or origins.kind(call.func) is Kind.OPTIMIZER
