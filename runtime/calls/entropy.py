@@ -6,18 +6,17 @@ names and keys; where one becomes data, the workers' batches differ, and the job
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import random
 import sys
 import sysconfig
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from ..job import mix
+from . import unspent
 
 _STANDARD = sysconfig.get_path("stdlib")
 _installed: list[int] = []
@@ -34,36 +33,17 @@ def common_entropy(seed: int) -> None:
         _of_numpy(numbers)
         _of_tensorflow(numbers)
     _installed.append(seed)
-    _counts.clear()
+    unspent.counts().clear()
     random.seed(seed)
     np.random.seed(seed % 2**32)
-
-
-@contextlib.contextmanager
-def unspent() -> Iterator[None]:
-    """What generators get inside, others get again afterwards: a process of one does not do what is done here.
-
-    Python's and NumPy's go on from where they were, too, by which some of Keras' layers draw (AugMix).
-    """
-    before, of_python, of_numpy = dict(_counts), random.getstate(), np.random.get_state()
-    try:
-        yield
-    finally:
-        _counts.clear()
-        _counts.update(before)
-        random.setstate(of_python)
-        np.random.set_state(of_numpy)
-
-
-_counts: dict[str, int] = {}
 
 
 class _Numbers:
     """Numbers that nobody has asked for before, in the order in which they are asked for."""
 
     def next(self, kind: str, bits: int) -> int:
-        count = _counts.get(kind, 0)
-        _counts[kind] = count + 1
+        counts = unspent.counts()
+        count = counts[kind] = counts.get(kind, -1) + 1
         parts = (mix(kind, _installed[-1], count, part) << 64 * part for part in range(-(-bits // 64)))
         found: int = sum(parts) % 2**bits
         return found

@@ -28,14 +28,7 @@ class Kept(NamedTuple):
 
 @contextlib.contextmanager
 def as_before(kept: Kept) -> Iterator[list[Any]]:
-    """Written variables and attributes are put back; handles of what was written go into the list it gives.
-
-    And TensorFlow's eager generator, which has no public state.
-    """
-    from tensorflow.python.eager import context
-
-    drawn = getattr(context.context(), "_rng", None)  # there is none before a seed is set
-    state = None if drawn is None else drawn.getstate()
+    """Written variables and attributes are put back; handles of what was written go into the list it gives."""
     made = filter(has_value, kept.variables)  # of those that the function that is traced makes there is none yet
     values = {id(each.handle): (each, tf.identity(tf.convert_to_tensor(each))) for each in made}
     written: list[Any] = []
@@ -47,5 +40,3 @@ def as_before(kept: Kept) -> Iterator[list[Any]]:
             if handle in values:
                 values[handle][0].assign(values[handle][1])
         put_back(kept.before)
-        if drawn is not None:
-            drawn.setstate(state)

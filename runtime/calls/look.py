@@ -19,7 +19,6 @@ from ..framework import functions_run, has_value, recorded_again, unrecorded, un
 from ..job import current
 from . import examples
 from .apart import Inside
-from .entropy import unspent
 from .guard import Code, built_of
 from .kept import Kept, as_before
 from .look_sights import Again, Part, Whole, pattern
@@ -32,6 +31,7 @@ from .rounding import Rounding, size_of
 from .rows import divided, is_real, taken
 from .sight import Undivided, seen
 from .trial import Trial, tried
+from .unspent import unspent
 
 Call = Callable[..., Any]
 _WRAPPED = "Exception encountered"  # what Keras puts before a message

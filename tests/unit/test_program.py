@@ -43,6 +43,14 @@ def test_names_are_looked_up_in_their_own_module() -> None:
     assert {index.root(d.statement) for d in reaching(index, rate)} == {made.entry.module}
 
 
+def test_what_is_asked_of_an_index_leaves_it_as_it_is() -> None:
+    _, index = program()
+    for filed in (index.names, index.attributes, index.attribute_stores, index.properties):
+        for _ in filed:
+            assert filed["absent"] == []
+        assert "absent" not in filed
+
+
 def test_calls_and_values_are_followed_in_their_own_module() -> None:
     _, index = program()
     origins = Origins(index, Names(index))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import libcst as cst
 
@@ -66,6 +67,18 @@ class _Parents(_Nodes):
         self.stack.pop()
 
 
+class _Found(dict[Any, Any]):
+    """What the walk has filed; it gives an empty one for what it has not found, and does not grow by being asked."""
+
+    def __init__(self, found: defaultdict[Any, Any]) -> None:
+        super().__init__(found)
+        self._empty = found.default_factory
+
+    def __missing__(self, key: Any) -> Any:
+        assert self._empty is not None
+        return self._empty()
+
+
 @dataclass
 class Index(_Nodes):
     """What the walk over all modules of a program found. Built once; read-only afterwards."""
@@ -105,6 +118,9 @@ class Index(_Nodes):
         self.order = {node: place for place, node in enumerate(nodes)}
         for module in modules:
             module.visit(self)
+        for name, held in vars(self).items():
+            if isinstance(held, defaultdict):
+                setattr(self, name, _Found(held))
 
     # --- the walk -----------------------------------------------------------------------------------------------------
 
