@@ -3,7 +3,7 @@
 It is a memfd made by the launcher and inherited: nothing appears in /dev/shm, its size is not bounded by that of
 /dev/shm, and the kernel frees it with the last process, however that ended.
 
-    control   magic, size, slot bytes | abort word | per rank: sequence word, state word
+    control   magic, size, slot bytes | abort word | per rank: sequence word, state word, word of calls that are over
     reasons   per writer (each rank, then the launcher): the text behind an abort
     headers   per rank two (by parity of the sequence number): what the rank calls
     slots     per rank two (by the same parity): the data
@@ -31,6 +31,7 @@ _REASON_BYTES = 2048
 _LENGTH = struct.Struct("<I")
 
 RUNNING, FINISHED, LEFT = 0, 1, 2
+_WORDS = 3  # of each rank
 
 
 def _no_fence() -> None:
@@ -135,6 +136,13 @@ class Arena:
     def set_state(self, rank: int, value: int) -> None:
         self._words[_word(rank, 1)] = value
 
+    def over(self, rank: int) -> int:
+        """How many of TensorFlow's collectives `rank` is through with, modulo 2**32."""
+        return self._words[_word(rank, 2)]
+
+    def set_over(self, rank: int, value: int) -> None:
+        self._words[_word(rank, 2)] = value
+
     # The end of the job.
 
     def abort(self, writer: int, reason: str) -> None:
@@ -176,7 +184,7 @@ class Arena:
 
 
 def _word(rank: int, which: int) -> int:
-    return (_WORDS_AT + (2 * rank + which) * _LINE) // 4
+    return (_WORDS_AT + (_WORDS * rank + which) * _LINE) // 4
 
 
 def _pages(count: int) -> int:
@@ -184,7 +192,7 @@ def _pages(count: int) -> int:
 
 
 def _control_bytes(size: int) -> int:
-    return _pages(_WORDS_AT + 2 * size * _LINE)
+    return _pages(_WORDS_AT + _WORDS * size * _LINE)
 
 
 def _layout(size: int, slot_bytes: int) -> tuple[int, int, int, int]:

@@ -15,13 +15,15 @@ import time
 from collections.abc import Callable
 
 from ..foundation import JobAborted, StallError, TfdpError
-from ._arena import Arena
+from ._arena import FINISHED, Arena
 from ._call import Call
 from ._meeting import Meeting
 
 _POLL_SECONDS = 0.1
 # The launcher knows of a rank's end within milliseconds; on a crowded machine its word may take longer.
 _REASON_SECONDS = 5.0
+_STAY_SECONDS = 0.005
+_WORD = 2**32
 
 
 class Lane:
@@ -41,7 +43,7 @@ class Lane:
         self._ended: TfdpError | None = None
         self._pid = os.getpid()
         threading.Thread(target=self._watch, name="tfdp-lane", daemon=True).start()
-        atexit.register(self._last_words)
+        atexit.register(self._at_the_end)
 
     def enter(self, call: Call, payload: int = 0, rows: int = 0) -> list[tuple[int, int]]:
         """Return when all ranks have come to this call, with the numbers that each of them has given.
@@ -65,6 +67,8 @@ class Lane:
     def leave(self) -> None:
         """The collective is over on this rank."""
         with self._changed:
+            if self._call is not None:
+                self._arena.set_over(self._rank, (self._arena.over(self._rank) + 1) % _WORD)
             self._call = None
             self._changed.notify_all()
 
@@ -136,11 +140,30 @@ class Lane:
             time.sleep(0.02)
         return self._arena.aborted()
 
-    def _last_words(self) -> None:
+    def _at_the_end(self) -> None:
+        if self._ended is not None or self._pid != os.getpid():
+            return
+        if self._call is None:
+            self._stay()
+        else:
+            self._last_words(self._call)
+
+    def _stay(self) -> None:
+        # TensorFlow's server ends with the process, and others may still take from it what they get of the last call.
+        waited = 0.0
+        while any(map(self._is_behind, range(self._size))) and waited < self._stall_seconds:
+            if self._arena.aborted() is not None:
+                return
+            time.sleep(_STAY_SECONDS)
+            waited += _STAY_SECONDS
+
+    def _is_behind(self, peer: int) -> bool:
+        late = (self._arena.over(peer) - self._arena.over(self._rank)) % _WORD >= _WORD // 2
+        return late and self._arena.state(peer) != FINISHED
+
+    def _last_words(self, call: Call) -> None:
         # TensorFlow's own error for a lost connection, in a graph, names neither the rank nor the place of the call.
-        call = self._call
-        if call is not None and self._ended is None and self._pid == os.getpid():
-            reason = self._reason()
-            if reason is not None:
-                with contextlib.suppress(OSError, ValueError):
-                    print(f"tfdp: JobAborted: {self._sentence(call, reason)}", file=sys.stderr, flush=True)
+        reason = self._reason()
+        if reason is not None:
+            with contextlib.suppress(OSError, ValueError):
+                print(f"tfdp: JobAborted: {self._sentence(call, reason)}", file=sys.stderr, flush=True)

@@ -7,7 +7,7 @@ import pytest
 
 from tfdp.runtime.foundation import CollectiveMismatchError, JobAborted, RankFinishedError, StallError
 from tfdp.runtime.transports import Label
-from tfdp.runtime.transports._arena import DEFAULT_BYTES, Arena
+from tfdp.runtime.transports._arena import DEFAULT_BYTES, FINISHED, Arena
 from tfdp.runtime.transports._call import Call
 from tfdp.runtime.transports._lane import Lane
 
@@ -148,3 +148,37 @@ def test_nothing_is_broken_off_between_two_calls(ranks):
     with pytest.raises(JobAborted, match="cannot begin allreduce Sum"):
         ranks.lanes[0].enter(CALL)
     assert ranks.broken == ["", ""]
+
+
+def test_a_rank_stays_until_the_others_are_through_with_the_last_call(ranks):
+    ranks.enter()
+    order = []
+
+    def end():
+        ranks.lanes[1]._at_the_end()
+        order.append("rank 1 ended")
+
+    ranks.lanes[1].leave()
+    ending = threading.Thread(target=end, daemon=True)
+    ending.start()
+    ending.join(0.3)
+    order.append("rank 0 is through")
+    ranks.lanes[0].leave()
+    ending.join(PATIENCE)
+    assert order == ["rank 0 is through", "rank 1 ended"]
+
+
+@pytest.mark.parametrize("over", ["the job has failed", "the other one has ended", "the other one is through"])
+def test_a_rank_does_not_stay_for_one_that_takes_nothing_any_more(ranks, over):
+    ranks.enter()
+    ranks.lanes[1].leave()
+    if over == "the job has failed":
+        ranks.arena.abort(0, "rank 0 has failed")
+    elif over == "the other one has ended":
+        ranks.arena.set_state(0, FINISHED)
+    else:
+        ranks.lanes[0].leave()
+    ending = threading.Thread(target=ranks.lanes[1]._at_the_end, daemon=True)
+    ending.start()
+    ending.join(PATIENCE)
+    assert not ending.is_alive()
