@@ -18,7 +18,7 @@ from .catalogue import Kind
 from .facts import Script
 from .facts.apis import FITS
 from .facts.keras import ON_BATCH
-from .facts.program import Program, SourceFile, entered, leading
+from .facts.program import FRAMEWORKS, Program, SourceFile, entered, leading
 from .facts.shared_run import OTHER_SYSTEMS
 from .facts.training import Elsewhere
 from .outputs import EffectKind
@@ -133,6 +133,8 @@ def _above(path: str, level: int) -> str:
 
 def _located(module: str, folders: Iterable[str]) -> str | None:
     parts = module.split(".") if module else []
+    if parts and parts[0] in FRAMEWORKS:  # also in its own repository: a script's layers are no training of its own
+        return None
     bases = (os.path.join(folder, *parts) for folder in folders)
     tries = (file for base in bases for file in (f"{base}.py", os.path.join(base, "__init__.py")))
     return next((file for file in tries if os.path.isfile(file)), None)

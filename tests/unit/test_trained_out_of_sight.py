@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tfdp.migrate import engine
+from tfdp.migrate import beside, engine
 from tfdp.rules._base import Policy
 
 FIT = """\
@@ -107,6 +107,15 @@ def test_a_model_that_another_file_makes_is_training(step: str, tmp_path: Path) 
     assert (found.trains, found.road, found.refused) == (True, "calls", False)
     assert b"dp.init(shard_calls=True)" in found.after
     assert found.keeps is not None
+
+
+@pytest.mark.parametrize(("package", "found"), [("keras", False), ("layers", True)])
+def test_a_framework_that_lies_beside_the_script_is_not_read(package: str, found: bool, tmp_path: Path) -> None:
+    (tmp_path / package).mkdir()
+    trains = "import keras\n\ndef fitted(x):\n    model = keras.Sequential()\n    model.fit(x)\n"
+    (tmp_path / package / "__init__.py").write_text(trains)
+    source = f"import {package}\n{package}.fitted(x)\n"
+    assert bool(beside.trained_by(str(tmp_path / "train.py"), source.encode())) == found
 
 
 @pytest.mark.parametrize("source", [LOADED, LOADED.replace("tf.keras.models.load_model('m.keras')", "somelib.made()")])

@@ -7,7 +7,7 @@ from .asking import Answers, closure, within_itself
 from .boundness import certainly_bound
 from .conditions import exits_before, parses_arguments, tests_around
 from .dependence import Slice, backward
-from .elsewhere import computes, outside, uncalled, unfollowed
+from .elsewhere import FRAMEWORKS, computes, outside, uncalled, unfollowed
 from .evaluator import Evaluator
 from .flow import assigned, before, bound_once, reaching, uses, within
 from .grown import Addition, additions
@@ -40,6 +40,7 @@ from .variables import Variables
 
 __all__ = [
     "DEFINES",
+    "FRAMEWORKS",
     "ITER",
     "LAYERS",
     "Addition",

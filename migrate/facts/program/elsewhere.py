@@ -13,7 +13,7 @@ from .spelling import last_name
 from .unknown import Unknown
 
 _TEXT = "is a text, and what it names is not followed"
-_FRAMEWORK = frozenset({"builtins", "keras", "numpy", "scipy", "tensorflow", "tensorflow_probability", "tfdp"})
+FRAMEWORKS = frozenset({"builtins", "keras", "numpy", "scipy", "tensorflow", "tensorflow_probability", "tfdp"})
 
 
 def outside(origins: Origins, call: cst.Call) -> Unknown | None:
@@ -125,7 +125,7 @@ def _of_function(origins: Origins, call: cst.Call) -> Unknown | None:
 def computes(api: str) -> bool:
     """Whether a name is one of Python's own library or of those that scripts compute with."""
     root = api.partition(".")[0]
-    return root in _FRAMEWORK or root in sys.stdlib_module_names
+    return root in FRAMEWORKS or root in sys.stdlib_module_names
 
 
 def _of_object(origins: Origins, call: cst.Call, func: cst.Attribute, made: Origin) -> Unknown | None:
