@@ -91,6 +91,21 @@ ARRAY_WRITES = frozenset({"numpy.save", "numpy.savez", "numpy.savez_compressed"}
 SHOWS = frozenset({"matplotlib.pyplot.savefig", "matplotlib.pyplot.show", "matplotlib.pyplot.pause"})
 # Of those that write: files are gone afterwards.
 DELETES = frozenset({"os.remove", "os.unlink", "os.rename", "os.replace", "os.rmdir", "shutil.rmtree", "shutil.move"})
+# Of those: the second path is there afterwards.
+MOVES = frozenset(
+    {
+        "os.rename",
+        "os.replace",
+        "os.symlink",
+        "shutil.copy",
+        "shutil.copy2",
+        "shutil.copyfile",
+        "shutil.copytree",
+        "shutil.move",
+        "tensorflow.io.gfile.copy",
+        "tensorflow.io.gfile.rename",
+    }
+)
 _LEVELS = ("debug", "info", "warning", "warn", "error", "exception", "critical", "fatal", "log", "vlog")
 PRINTS = frozenset(
     {
@@ -294,6 +309,7 @@ METHODS: dict[str, tuple[frozenset[str], EffectKind]] = {
         EffectKind.SAVE,
     ),
     "numpy.": (frozenset({"tofile", "dump"}), EffectKind.SAVE),
+    "tensorflow.data.": (frozenset({"save"}), EffectKind.SAVE),
     "keras.preprocessing.image.array_to_img": (frozenset({"save"}), EffectKind.SAVE),
     "keras.utils.array_to_img": (frozenset({"save"}), EffectKind.SAVE),
     "wave.open": (frozenset({"writeframes", "setparams"}), EffectKind.SAVE),

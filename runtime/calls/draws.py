@@ -94,7 +94,7 @@ def _by_shape(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
         def imitate(shape: Any) -> Any:
             return _stateless(name, shape, arguments[1:], options) if has_state else make(shape)
 
-        return guard.drawn(Draw(name, given, make, imitate, has_state))
+        return guard.drawn(Draw(name, given, make, imitate, has_state, (arguments[1:], options)))
 
     return draw
 

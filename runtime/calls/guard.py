@@ -253,6 +253,8 @@ def drawn(draw: Draw) -> Any:
     assert here is not None
     if guard is None or guard.is_paused:
         return here.drawn(draw)
+    if any(guard.is_size(each) or guard.factor(each) for each in tf.nest.flatten(draw.given)):
+        guard.refuse("draws by a bound or seed that follows from the rows or their number")
     entries = guard.entries(draw.shape)
     first = entries[0] if entries else None
     if not sizes.are_fixed(entries) and not isinstance(first, Count):

@@ -1,8 +1,8 @@
 """The hooks into Keras' own losses and metrics, which compute a number for each row and take means of those.
 
 Where they take what a divided call gives, each worker computes those of its own rows, and they are gathered instead of
-what the model gives. Functions of the script's own are called with all rows: what they do by the numbers of some labels
-no look at others would show.
+what the model gives. Each of their operations is seen: a hinge loss asks whether all labels of the batch are 0 or 1.
+Functions of the script's own are called with all rows.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 from ..framework import as_written
 from ..keras import is_keras
 from . import division
+from .guard import Code
 from .kept import Kept
 
 
@@ -52,7 +53,9 @@ def _by_rows(call: Any, function: Any, owner: Any) -> Any:
         return call
 
     def called(*arguments: Any, **options: Any) -> Any:
-        callee = division.Callee(call, owner, f"{type(owner).__name__} {owner.name!r}", _kept, True)
+        callee = division.Callee(
+            call, owner, f"{type(owner).__name__} {owner.name!r}", _kept, True, None, Code(owner, ())
+        )
         return division.continued(callee, arguments, options)
 
     return called

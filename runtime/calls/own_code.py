@@ -8,17 +8,18 @@ each of its operations is seen.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import tensorflow as tf
 
-from ..keras import is_keras
+from ..keras import PACKAGES, is_keras
 from .guard import Code
 from .names import names_of_keras
 from .reach import closed_over
 
 _STATES = 4  # how deep containers are searched
+_SETTINGS = 64  # elements of one that may be a layer's configuration
 # Attributes of a model that a call of it does not use.
 _TRAINING = frozenset(
     {
@@ -53,7 +54,8 @@ _TRAINING = frozenset(
 )
 _HOOKS = ("__call__", "__getattr__", "__getattribute__", "__new__", "__setattr__")
 _CALLED = ("call", "__call__", "compute_mask")
-_OUTSIDE_CALLS = ("constraint", "initializer", "regularizer")
+# Keras 2 holds by the last name what its pooling layers call.
+_OUTSIDE_CALLS = ("constraint", "initializer", "regularizer", "pool_function")
 # Keras 2 puts operations between layers into layers of these classes.
 _OPERATIONS = ("ClassMethod", "InstanceMethod", "InstanceProperty", "SlicingOpLambda", "TFOpLambda")
 # Those that compute element by element, whatever the numbers are; by their names in Keras 3, and in Keras 2.
@@ -64,6 +66,10 @@ _ARITHMETIC = frozenset(
     """.split()  # noqa: SIM905 - a list of words
 )
 _SYMBOLS = tuple(f"{place}.{name}" for place in ("__operators__", "math") for name in ("add", "multiply", "subtract"))
+# Where those of Keras' functions stand that its layers call by themselves. Others are what the script has chosen of it:
+# what they do by the numbers of some rows no look at others would show.
+_OF_LAYERS = frozenset({"activations", "engine", "layers", "models"})
+_ELEMENTWISE = "elu gelu leaky_relu relu relu6 selu sigmoid silu softmax softplus softsign swish tanh"
 _PLAIN = ("_collections", "builtins", "collections", "numpy", "weakref", "threading", "_thread", "inspect", "types")
 
 
@@ -109,8 +115,15 @@ def _plain(layer: Any) -> Iterator[Any]:
     if hasattr(layer, "fit"):
         return
     for name, value in vars(layer).items():
-        if not name.startswith("_") and isinstance(value, bool | int | float | str | tuple):
-            yield name, repr(value) if isinstance(value, tuple) else value
+        if not name.startswith("_") and (isinstance(value, tuple) or _is_plain(value, 0)):
+            yield name, repr(value) if isinstance(value, tuple | list | dict) else value
+
+
+def _is_plain(value: Any, depth: int) -> bool:
+    if isinstance(value, list | tuple | dict):
+        held = value.values() if isinstance(value, dict) else value
+        return depth < _STATES and len(value) <= _SETTINGS and all(_is_plain(each, depth + 1) for each in held)
+    return isinstance(value, bool | int | float | str)
 
 
 def _of_class(cls: Any) -> bool:
@@ -138,22 +151,48 @@ def _of_values(layer: Any) -> bool:
     return any(not any(each in name for each in _OUTSIDE_CALLS) and _is_other(value, 0) for name, value in values)
 
 
-def _is_other(value: Any, depth: int) -> bool:
-    """Whether a value is, or holds, a function or an object of the script's or of another library's."""
+def _is_other(value: Any, depth: int, of_layers: Callable[[Any], bool] | None = None) -> bool:
+    """Whether a value is, or holds, a function or an object of the script's or of another library's.
+
+    of_layers: whether a function is one of those that Keras' layers call by themselves.
+    """
+    of_layers = of_layers or _is_of_layers
     if isinstance(value, functools.partial):
-        return _is_other(value.func, depth) or any(_is_other(each, depth) for each in value.args)
+        parts = (value.func, *value.args, *value.keywords.values())
+        return any(_is_other(each, depth, of_layers) for each in parts)
     if isinstance(value, Mapping):
-        return depth < _STATES and any(_is_other(each, depth + 1) for each in value.values())
+        return depth < _STATES and any(_is_other(each, depth + 1, of_layers) for each in value.values())
     if isinstance(value, list | tuple | set | frozenset):
-        return depth < _STATES and any(_is_other(each, depth + 1) for each in value)
+        return depth < _STATES and any(_is_other(each, depth + 1, of_layers) for each in value)
     inner = getattr(value, "python_function", None) or getattr(value, "__func__", None) or value
     if isinstance(inner, type):
         return not is_keras(inner)
+    if id(inner) in _elementwise():
+        return False
     if hasattr(inner, "__code__"):
-        return not is_keras(inner) or _is_other(closed_over(inner), depth)
+        return not of_layers(inner) or _is_other(closed_over(inner), depth, is_keras)
     if not is_keras(type(inner)):
         return type(inner).__module__.split(".")[0] not in _PLAIN
+    if not callable(inner) or hasattr(inner, "_flatten_layers"):
+        return False
+    if _is_chosen(type(inner)):
+        return True
     # What TensorFlow makes of a function, such as one with a gradient of its own.
-    return (
-        callable(inner) and not hasattr(inner, "_flatten_layers") and _is_other(getattr(inner, "__dict__", {}), depth)
-    )
+    return _is_other(getattr(inner, "__dict__", {}), depth, is_keras)
+
+
+def _is_chosen(cls: type) -> bool:
+    """Whether a class of Keras' is one whose objects compute, and which its layers do not hold by themselves."""
+    package, *places = cls.__module__.split(".")
+    return package in PACKAGES and not {"losses", "metrics", "ops"}.isdisjoint(places)
+
+
+def _is_of_layers(function: Any) -> bool:
+    package, *places = str(function.__module__).split(".")
+    return package in PACKAGES and not _OF_LAYERS.isdisjoint(places)
+
+
+@functools.cache
+def _elementwise() -> frozenset[int]:
+    """TensorFlow's own activations."""
+    return frozenset(id(getattr(tf.nn, name)) for name in _ELEMENTWISE.split())

@@ -6,13 +6,14 @@ are the first axis of a tensor; it may have several for each of the batch, its *
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
-from .sizes import Count, Entry
+from .sizes import Count, Entry, fixed
 
 
 def _words(text: str) -> frozenset[str]:
@@ -21,7 +22,8 @@ def _words(text: str) -> frozenset[str]:
 
 _ELEMENTWISE = _words(
     """
-    Abs Acos Acosh Add AddN AddV2 Asin Asinh Atan Atan2 Atanh Cast Ceil CheckNumerics ClipByValue Cos Cosh Digamma Div
+    Abs Acos Acosh Add AddN AddV2 Asin Asinh Atan Atan2 Atanh BitwiseAnd BitwiseOr BitwiseXor Cast Ceil CheckNumerics
+    ClipByValue Cos Cosh Digamma Div
     DivNoNan Elu EluGrad Equal Erf Erfc Exp Expm1 Floor FloorDiv FloorMod Greater GreaterEqual Identity InvGrad IsFinite
     IsInf IsNan LeakyRelu LeakyReluGrad Less LessEqual Lgamma Log Log1p LogicalAnd LogicalNot LogicalOr Maximum Minimum
     Mul MulNoNan Neg NotEqual OnesLike Pow Real RealDiv Reciprocal ReciprocalGrad Relu Relu6 Relu6Grad ReluGrad Rint
@@ -211,6 +213,10 @@ def _both(seen: Operation) -> bool:
     return seen.rows == [True, True]
 
 
+def _bitcast(seen: Operation) -> bool:
+    return seen.rank(0) == _rank(seen.outputs[0])
+
+
 def _einsum(seen: Operation) -> bool:
     """The first axis of the result is that of all that have rows, and of nothing else."""
     equation = seen.attrs["equation"]
@@ -230,6 +236,7 @@ def _einsum(seen: Operation) -> bool:
 _MOVES: dict[str, Callable[[Operation], bool]] = {
     "BatchMatMulV2": _batch_matmul,
     "BatchMatMulV3": _batch_matmul,
+    "Bitcast": _bitcast,
     "ConcatV2": _concat,
     "Einsum": _einsum,
     "ExpandDims": _expand,
@@ -253,11 +260,22 @@ _MOVES: dict[str, Callable[[Operation], bool]] = {
 
 def _reshaped(seen: Operation) -> int | None:
     """Rows of the batch may become several, and several one, as long as each has as many elements as before."""
-    before, now = (each.shape[1:].num_elements() for each in (seen.inputs[0], seen.outputs[0]))
+    before, now = seen.inputs[0].shape[1:].num_elements(), _elements(seen)
     given = seen.factors[0]
     if given is None or seen.rows[1] or not before or not now or given * before % now:
         return None
     return int(given * before // now)
+
+
+def _elements(seen: Operation) -> int | None:
+    """How many there are in each row of what is reshaped: by its shape, or by what the shape is made of."""
+    known: int | None = seen.outputs[0].shape[1:].num_elements()
+    if known is not None:
+        return known
+    first, *others = seen.sizes[1] or fixed(seen.inputs[1]) or [None]
+    numbers = [each for each in others if isinstance(each, int) and each > 0]
+    all_known = len(numbers) == len(others) and (first == -1 or isinstance(first, Count))
+    return math.prod(numbers) if all_known else None
 
 
 def _sized(seen: Operation, place: int) -> int | None:

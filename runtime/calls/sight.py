@@ -19,7 +19,8 @@ class Undivided(BaseException):
 
 
 class Draw(NamedTuple):
-    """A random operation inside a call: its name, the shape it is to have, and what makes it of any shape.
+    """A random operation inside a call: its name, the shape it is to have, what makes it of any shape, and what it is
+    given besides, such as bounds and seeds.
 
     `imitate` gives numbers of the kind, and changes no generator's state. has_state: whether it goes by one that
     TensorFlow keeps.
@@ -30,6 +31,7 @@ class Draw(NamedTuple):
     make: Callable[[Any], Tensor]
     imitate: Callable[[Any], Tensor]
     has_state: bool
+    given: Any = ()
 
 
 class Moments(NamedTuple):

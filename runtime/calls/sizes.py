@@ -20,6 +20,9 @@ class Count(NamedTuple):
 Entry = int | Count | None
 
 
+_ATTRIBUTES = ("axis", "begin_mask", "ellipsis_mask", "end_mask", "new_axis_mask", "shrink_axis_mask")
+
+
 def shape_of(tensor: Any, factor: int) -> list[Entry]:
     """The elements of the shape of a tensor with `factor` rows for each of the batch."""
     return [Count(factor), *tensor.shape[1:].as_list()]
@@ -46,10 +49,20 @@ def are_fixed(entries: Sequence[Entry] | None) -> bool:
 
 
 def fixed(tensor: Any) -> list[Entry] | None:
-    """The elements of one that does not follow from the number of rows; None where they are not known."""
-    value = tf.get_static_value(tf.convert_to_tensor(tensor))
-    integers = value is not None and np.issubdtype(np.asarray(value).dtype, np.integer)
-    return [int(each) for each in np.ravel(value)] if integers else None
+    """The elements of one that does not follow from the number of rows, as far as they are known; None where they are
+    not."""
+    tensor = tf.convert_to_tensor(tensor)
+    value = tf.get_static_value(tensor)
+    if value is not None:
+        return [int(each) for each in np.ravel(value)] if np.issubdtype(np.asarray(value).dtype, np.integer) else None
+    made = None if tf.executing_eagerly() else tensor.op
+    if made is not None and made.type == "Shape" and made.inputs[0].shape.rank is not None:
+        return list(made.inputs[0].shape)
+    if made is None or made.type not in _OPERATIONS or not tensor.dtype.is_integer:
+        return None
+    entries = [fixed(each) for each in made.inputs]
+    attrs = {name: made.get_attr(name) for name in _ATTRIBUTES if name in made.node_def.attr}
+    return None if None in entries else _OPERATIONS[made.type](entries, made.inputs, attrs)
 
 
 def _product(entries: Sequence[Entry]) -> Entry:
@@ -67,6 +80,11 @@ def _quotient(entries: Sequence[Entry]) -> Entry:
     if isinstance(one, int):
         return one // other
     return None if one.times % other else Count(one.times // other)
+
+
+def _difference(entries: Sequence[Entry]) -> Entry:
+    one, other = entries
+    return one - other if isinstance(one, int) and isinstance(other, int) else None
 
 
 def _sum(entries: Sequence[Entry]) -> Entry:
@@ -134,4 +152,5 @@ _OPERATIONS: dict[str, Callable[..., list[Entry] | None]] = {
     "Reshape": _first,
     "Squeeze": _first,
     "StridedSlice": _sliced,
+    "Sub": _by_elements(_difference),
 }

@@ -30,6 +30,7 @@ from ..program import (
 from ..training import TrainingLoop
 from .changing import Changing, Leaves
 from .failing import Failing
+from .paths import Paths
 from .presence import Presence
 from .trackers import Ask, Trackers
 from .writers import Writers
@@ -80,6 +81,7 @@ class Effects:
         trained = (node.value for name in _TRAINED for node in self._index.attributes.get(name, ()))
         models = (*(f.model for f in fits), *trained)
         self._writers = Writers(origins, {o.node for model in models for o in origins.of(model)})
+        self._paths = Paths(origins)
         self._presence = Presence(origins, self._writers)
         self._changing = Changing(origins, self._writers, self._presence, self._is_for_all)
         self._failing = Failing(origins, self._writers, self._changing)
@@ -281,12 +283,16 @@ class Effects:
         latest = {self._index.statement_of(e.call) for e in effects if e.kind is EffectKind.LATEST}
         writes = [e.call for e in effects if self._leaves_a_file(e)]
         fits = [f.call for f in self._fits if has_callbacks(self._origins, f)]
+        words = {write: self._paths.written(write) for write in writes}
         found: dict[cst.CSTNode, None] = {}
         for call in self._index.calls if writes or fits else ():
             statement = self._index.statement_of(call)
-            if statement in latest or not self._writers.reads(call) or self._is_guarded(call, guarded):
+            if statement in latest or self._is_guarded(call, guarded):
                 continue
-            written = [write for write in writes if self._writers.may_read(call, write)]
+            if self._writers.reads(call):
+                written = [write for write in writes if self._writers.may_read(call, write)]
+            else:
+                written = [write for write in writes if self._paths.may_read(call, words[write])]
             earlier = [*written, *(fits if self._writers.reads_model(call) else ())]
             if followed := [write for write in earlier if self.may_follow(write, call)]:
                 places = self._run_by(call, followed, certain) if not certain(statement) else None

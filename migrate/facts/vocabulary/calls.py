@@ -8,11 +8,12 @@ from functools import reduce
 
 import libcst as cst
 
-from ..program import nodes
+from ..program import argument
 from .expressions import Expressions
 from .kinds import DATA, Bindings, Box, Function, Instance, Kind, Owner, Value, join, kind, leaves
-from .words import AROUND, BESIDE, CALLED_BY, COUPLES, MEANS, METHODS, OF_ELEMENTS, RUNTIME, SAME, Word, known
+from .words import AROUND, BESIDE, CALLED_BY, LOSSES, MEANS, METHODS, OF_ELEMENTS, RUNTIME, SAME, Word, known
 
+_OF_LOSSES = frozenset({Kind.LOSS_OBJECT, Kind.LOSS_FUNCTION, Kind.NOTHING})
 _PUTS = ("append", "extend")
 _OTHER_AXES = frozenset({"-1", "1", "2", "3"})
 _DRAWS = ("numpy.random", "random.", "time.", "datetime.")
@@ -147,10 +148,12 @@ class Calls(Expressions):
         return self._given(node, word, *self._args(node, names))
 
     def _measured(self, node: cst.Call, names: Bindings) -> None:
-        """Metrics that `compile` is given: objects, or names of means over the rows; of losses no overlaps."""
-        texts = (n for n in nodes(node) if isinstance(n, cst.SimpleString))
-        if (coupling := next((t for t in texts if t.evaluated_value in COUPLES), None)) is not None:
-            self.outside(coupling)
+        """What `compile` is given: losses and metrics as objects, or by names of those that are means over the rows."""
+        loss = argument(node, "loss", 1)
+        for each in _elements(loss.value) if loss is not None else ():
+            name = each.evaluated_value if isinstance(each, cst.SimpleString) else None
+            if name not in LOSSES and kind(self.value(each, names)) not in _OF_LOSSES:
+                self.outside(each, f"`{self._file.code(each)}` as a loss")
         given = next((a.value for a in node.args if a.keyword is not None and a.keyword.value == "metrics"), None)
         for element in given.elements if isinstance(given, cst.List | cst.Tuple) else ():
             text = element.value.evaluated_value if isinstance(element.value, cst.SimpleString) else None
@@ -210,3 +213,10 @@ class Calls(Expressions):
         takes = {p.name.value for p in call.node.params.params}
         given = self.run(call, [model, *args], {k: v for k, v in named.items() if k in takes}, node)
         return Kind.ROWS if kind(given) is Kind.ROWS else self.outside(call.node)
+
+
+def _elements(given: cst.BaseExpression) -> list[cst.BaseExpression]:
+    """What a list, tuple or dictionary holds; else the expression itself."""
+    if isinstance(given, cst.List | cst.Tuple | cst.Dict):
+        return [each.value for each in given.elements if isinstance(each, cst.Element | cst.DictElement)]
+    return [given]

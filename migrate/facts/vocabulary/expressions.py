@@ -10,7 +10,7 @@ import libcst as cst
 
 from ..program import SourceFile, fold
 from .kinds import DATA, SHOWN, Bindings, Box, Function, Instance, Kind, Named, Value, join, kind
-from .words import ATTRIBUTES, CONSTANTS, LOSS_FUNCTIONS, RUNTIME, known
+from .words import ATTRIBUTES, CONSTANTS, LOSSES, RUNTIME, known
 
 
 class OutsideError(Exception):
@@ -101,7 +101,7 @@ class Expressions(ABC):
             return Kind.WHOLE
         if api == "builtins.None":
             return Kind.NOTHING
-        if LOSS_FUNCTIONS.match(api):
+        if api.startswith("keras.losses.") and api.removeprefix("keras.losses.") in LOSSES:
             return Kind.LOSS_FUNCTION
         word = known(api)
         return Kind.ACTIVATION if word is not None and word.activates else self.outside(node)

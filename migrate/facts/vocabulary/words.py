@@ -75,7 +75,7 @@ _ACTIVATIONS = "relu relu6 leaky_relu elu selu gelu silu swish sigmoid tanh soft
 
 _LOSSES = (
     "BinaryCrossentropy CategoricalCrossentropy SparseCategoricalCrossentropy MeanSquaredError MeanAbsoluteError "
-    "MeanSquaredLogarithmicError MeanAbsolutePercentageError Huber LogCosh Hinge SquaredHinge CategoricalHinge Poisson "
+    "MeanSquaredLogarithmicError MeanAbsolutePercentageError Huber LogCosh CategoricalHinge Poisson "
     "KLDivergence"
 )
 _METRICS = (
@@ -187,11 +187,13 @@ MEANS = _set(
 )
 """Names of metrics that are means over the rows."""
 
-LOSS_FUNCTIONS = re.compile(r"keras\.losses\.((?!(dice|tversky|circle|ctc)$)[a-z]\w+|MSE|MAE|MAPE|MSLE|KLD)$")
-"""Loss functions, which `compile` takes."""
-
-COUPLES = _set("dice tversky circle ctc Dice Tversky Circle CTC")
-"""Names of losses that put the examples of a batch together."""
+LOSSES = _set(
+    "mse MSE mean_squared_error mae MAE mean_absolute_error mape MAPE mean_absolute_percentage_error msle MSLE "
+    "mean_squared_logarithmic_error binary_crossentropy categorical_crossentropy sparse_categorical_crossentropy "
+    "binary_focal_crossentropy categorical_focal_crossentropy kld KLD kl_divergence huber logcosh log_cosh poisson "
+    "cosine_similarity categorical_hinge"
+)
+"""Loss functions of each row: no overlaps, and not those that move labels to -1 and 1 if all of a batch are 0 or 1."""
 
 CONSTANTS = re.compile(
     r"((tensorflow|numpy)\.((float|int|uint|bfloat|complex)\d*|bool_?|string|newaxis)|(numpy|math)\.(pi|e|inf|nan)"

@@ -45,6 +45,17 @@ def autoencoder_with_losses_of_keras():
     yield from fitted(model, x, x, epochs=2, batch_size=6)
 
 
+@kind(sample=True, divided="partly")
+def hinge_losses_of_labels_that_are_partly_soft():
+    """Keras moves labels to -1 and 1 only if all of the batch are 0 or 1: no worker's rows tell."""
+    x, _ = examples(24, 140)
+    labels = (x > 0.5) * 1.0
+    labels[::4] = 0.05 + 0.9 * labels[::4]
+    for count in (2, 5):
+        model = compiled(mlp(6, 140), keras.losses.SquaredHinge(), metrics=["hinge"])
+        yield from fitted(model, x, labels, epochs=1, batch_size=count, shuffle=False)
+
+
 @kind
 def metric_that_compares_rows():
     """It takes all of them, as a function of the script's own does."""

@@ -1,9 +1,11 @@
 """Code of the script's own that does by the numbers, the length, the step or a flag what one look would not show."""
 
+import functools
+
 import numpy as np
 import tensorflow as tf
 
-from . import L, by_rows, descend, descend_by_hand, examples, keras, kind, some, square
+from . import L, by_rows, descend, descend_by_hand, examples, keras, kind, some, square, trained
 
 X, Y = examples(24, 6)
 HOLES = np.where(np.random.RandomState(3).rand(*X.shape) < 0.2, np.nan, X)
@@ -335,3 +337,14 @@ def attention_of_raw_operations():
     yield from through_a_layer(attended, graph=True)
     yield from through_a_function(attended)
     yield from through_a_function(attended, graph=True)
+
+
+@kind(sample=True, divided="partly")
+def functions_of_a_library_as_activations():
+    """By the norm of all rows, if that is large: that of a batch which is made up is not."""
+    clip = functools.partial(tf.clip_by_norm, clip_norm=30.0)
+    clips = [L.Activation(clip), L.Dense(6, clip), L.Lambda(tf.clip_by_norm, arguments={"clip_norm": 30.0})]
+    for clipped in clips:
+        model = keras.Sequential([L.Dense(8), clipped, L.Dense(1)])
+        model.build((None, 6))
+        yield from trained(model, 10 * X, Y, graph=True, steps=2)

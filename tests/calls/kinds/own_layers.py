@@ -224,3 +224,34 @@ def layers_that_ask_how_they_are_run():
     for graph in (False, True):
         for asks in (asks_whether_it_runs_eagerly, asks_for_the_numbers_it_has, asks_by_other_words_for_the_length):
             yield from through_a_layer(asks, graph=graph)
+
+
+def as_many_as_there_are(x, _):
+    return x + 0.1 * tf.cast(tf.random.uniform(tf.shape(x), 0, tf.shape(x)[0], dtype=tf.int32, seed=3), x.dtype)
+
+
+def stateless_to_as_many(x, _):
+    drawn = tf.random.stateless_uniform(tf.shape(x), [1, 2], 0, tf.shape(x)[0], dtype=tf.int32)
+    return x + 0.1 * tf.cast(drawn, x.dtype)
+
+
+def seeded_by_the_length(x, _):
+    return x + tf.random.stateless_normal(tf.shape(x), [tf.shape(x)[0], 7], dtype=x.dtype)
+
+
+@kind(sample=True, divided="partly")
+def layers_that_draw_by_the_number_of_rows():
+    """Bounds and seeds that a worker's rows have not in common with the whole batch."""
+    for noise in (as_many_as_there_are, stateless_to_as_many, seeded_by_the_length):
+        yield from through_a_layer(noise, graph=True)
+
+
+@kind(divided="partly")
+def setting_in_a_dictionary_that_changes():
+    moved = L.Lambda(tf.roll, arguments={"shift": 0, "axis": 0})
+    model, optimizer = keras.Sequential([L.Dense(6), moved, L.Dense(1)]), keras.optimizers.SGD(0.1)
+    model.build((None, X.shape[1]))
+    for shift in (0, 0, 1, 2):
+        moved.arguments["shift"] = shift
+        x, y = some(7, X, Y)
+        yield [model, optimizer], descend(optimizer, [model], lambda x=x, y=y: square(model(x), y))
