@@ -35,6 +35,13 @@ def main() -> None:
 @click.option("-o", "--output", metavar="FILE", help="Write the result to FILE (- for stdout); needs a single input.")
 @policy_options
 @click.option(
+    "--target",
+    type=click.Choice(["tfdp", "single"]),
+    default="tfdp",
+    show_default=True,
+    help="single: only take another system (tf.distribute) out of scripts, so that they train on one device.",
+)
+@click.option(
     "--partial",
     is_flag=True,
     help="Also write files in which something is refused, with a TODO(tfdp) comment at each such place.",
@@ -51,6 +58,7 @@ def migrate(
     check_only: bool,
     style: Literal["text", "markdown", "github"],
     output: str | None,
+    target: Literal["tfdp", "single"],
     partial: bool,
     backup: bool,
     verbose: bool,
@@ -70,7 +78,10 @@ def migrate(
         raise click.UsageError("--backup keeps the originals of files that are rewritten in place: leave it out", ctx)
     if style != "text" and not (show_diff or check_only):
         raise click.UsageError(f"--format {style} is for --diff and --check", ctx)
-    options = MigrateOptions(policy(ctx, asked), show_diff, check_only, output, partial, style, backup)
+    chosen = policy(ctx, asked)
+    if target == "single" and (partial or chosen != type(chosen)()):
+        raise click.UsageError("--target single trains on one device: there is no batch, rate or road to choose", ctx)
+    options = MigrateOptions(chosen, show_diff, check_only, output, partial, style, backup, target)
     try:
         ctx.exit(several_files.migrate_files(paths, options, verbose))
     except several_files.SeveralInputs as error:

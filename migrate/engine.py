@@ -12,12 +12,14 @@ import libcst as cst
 
 from ..rules import RULES
 from ..rules._base import AS_USUAL, Batch, Context, Insert, Outcome, Policy, Refuse, Road, Rule, place
-from . import beside, files, imports, nesting, sequence
+from . import beside, dialects, files, imports, nesting, sequence
 from .applying import EngineError, changed
 from .facts import Script
 from .facts.program import Problem, Program, SourceFile
 from .facts.training import Elsewhere
+from .facts.untaught import distributed
 
+_OTHER_SYSTEM = "TFDP070"
 # A file without any of these trains nothing that tfdp knows, whatever it imports: its facts are not worth computing.
 _TRAINING_MARKS = (
     b"GradientTape",
@@ -127,7 +129,34 @@ def migrate(path: str, source: bytes, policy: Policy = AS_USUAL, partial: bool =
     with nesting.room(path, script):
         if not script.trains:
             return unchanged
+        if script.taken and policy.batch is None and policy.scales_by_workers:
+            policy = replace(policy, batch="global")  # the other system's batch is that of all workers
         return _migrated(unchanged, text, script, _Asked(policy, partial))
+
+
+def one_worker(path: str, source: bytes) -> bytes:
+    """The one-worker form of a script that another system distributes, where that is understood; else the script."""
+    text = files.decode(path, source)
+    script = parse(path, text.source)
+    return files.encode(text, script.program.entry.module.code) if script.taken else source
+
+
+def single(path: str, source: bytes) -> Migration:
+    """The one-worker form of a script that another system distributes, refused where that is not understood; any other
+    script as it is. Raises files.UnreadableSource."""
+    text = files.decode(path, source)
+    script = parse(path, text.source)
+    unchanged = Migration(path, source, source, (), trains=script.trains)
+    if not script.taken:
+        found = tuple(_finding(script, p) for p in distributed(script) if p.code == _OTHER_SYSTEM)
+        return replace(unchanged, findings=found)
+    after = files.encode(text, script.program.entry.module.code)
+    check(path, after)
+    return replace(unchanged, findings=_taken(script), after=after)
+
+
+def _taken(script: Script) -> tuple[Finding, ...]:
+    return tuple(Finding(_OTHER_SYSTEM, line, at, said, False) for line, at, said in script.taken)
 
 
 def _migrated(unchanged: Migration, text: files.Text, script: Script, asked: _Asked) -> Migration:
@@ -160,7 +189,9 @@ def _finding(script: Script, problem: Problem) -> Finding:
 def _carried_out(found: Migration, text: files.Text, plan: Plan, asked: _Asked) -> Migration:
     """What becomes of a file by a plan."""
     context, script = plan.context, plan.context.script
-    found = replace(found, findings=plan.findings, road=context.road, batch=context.batch)
+    taken = () if plan.refused else _taken(script)
+    findings = tuple(sorted((*plan.findings, *taken), key=lambda f: (f.line, f.column, f.code, f.message)))
+    found = replace(found, findings=findings, road=context.road, batch=context.batch)
     if context.batch == "global" and asked.policy.batch is None:
         keeps = None if script.unwidened is None else _finding(script, script.unwidened)
         found = replace(found, keeps=keeps, may_widen=keeps is None)
@@ -187,7 +218,8 @@ def _check_original(path: str, before: bytes) -> None:
 
 
 def parse(path: str, source: str, elsewhere: Callable[[], Mapping[str, Elsewhere]] = dict) -> Script:
-    """The facts of a source text, with what is known to train in other files.
+    """The facts of a source text, with what is known to train in other files; of one that is distributed already those
+    of its one-worker form, where that is understood.
 
     Raises files.UnreadableSource with the place of a syntax error.
     """
@@ -202,7 +234,10 @@ def parse(path: str, source: str, elsewhere: Callable[[], Mapping[str, Elsewhere
         if module.code != source:
             reason = "this text would not come back byte for byte: is there a form feed at its start? Remove it"
             raise files.UnreadableSource(path, 1, 1, reason)
-        return Script(Program(SourceFile(module)), elsewhere)
+        alone = dialects.single(module)
+        if alone is None:
+            return Script(Program(SourceFile(module)), elsewhere)
+        return Script(Program(SourceFile(cst.parse_module(alone.text), places=alone.places)), elsewhere, alone.taken)
 
 
 @dataclass

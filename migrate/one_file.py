@@ -28,6 +28,7 @@ class MigrateOptions:
     """What to do with each file.
 
     output: a file's path, `-` for stdout, or None for in place (stdin: stdout). backup: keep the original beside it.
+    target: what is written: a script for `tfdp`, or the one-worker form of one that another system distributes.
     """
 
     policy: Policy
@@ -37,6 +38,7 @@ class MigrateOptions:
     partial: bool = False
     style: Literal["text", "markdown", "github"] = "text"
     backup: bool = False
+    target: Literal["tfdp", "single"] = "tfdp"
 
     @property
     def writes(self) -> bool:
@@ -111,7 +113,10 @@ def _migrate(item: Input, name: str, options: MigrateOptions) -> Outcome:
     if item.named:
         # Nobody asks for a file by name that is no Python source: say so, where a walk passes over it.
         files.decode(name, before)
-    migration = engine.migrate(name, before, options.policy, options.partial)
+    if options.target == "single":
+        migration = engine.single(name, before)
+    else:
+        migration = engine.migrate(name, before, options.policy, options.partial)
     partly = options.partial and (migration.changed or b"TODO(tfdp)" in before)
     if migration.refused and not partly:
         return _outcome(migration, Verdict.REFUSED)

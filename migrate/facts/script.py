@@ -30,8 +30,15 @@ def _switch_names() -> Iterator[str]:
 class Script(TrainingFile):
     """The facts of one file, and what keeps it from being migrated."""
 
-    def __init__(self, program: Program, elsewhere: Callable[[], Mapping[str, Elsewhere]] = dict) -> None:
+    def __init__(
+        self,
+        program: Program,
+        elsewhere: Callable[[], Mapping[str, Elsewhere]] = dict,
+        taken: tuple[tuple[int, int, str], ...] = (),
+    ) -> None:
+        """`taken`: what of another system was taken out of the text before: line, column, and what is said of it."""
         super().__init__(program, elsewhere)
+        self.taken = taken
         self._problems: dict[str, tuple[Problem, ...]] = {}
 
     @cached_property

@@ -8,7 +8,7 @@ from pathlib import Path
 from ...rules._base import AS_USUAL, Policy, Road
 from .. import files, originals
 from ..applying import EngineError
-from ..engine import Migration, migrate
+from ..engine import Migration, migrate, one_worker
 from ..originals import Original
 from .recording import Batch, CouldNotRun
 
@@ -158,8 +158,9 @@ def migrated(path: str, source: bytes, policy: Policy = AS_USUAL) -> Migration:
 def reference_of(  # noqa: PLR0917
     road: Road, path: str, source: bytes, size: int, batch: Batch, policy: Policy
 ) -> bytes:
-    """The reference of an original script. Of sharded calls it is that script, as it is; with the batches of all
-    workers what the tool makes of it, whose functions give one process the batch of as many as it stands for.
+    """The reference of an original script. Of sharded calls it is that script, as it is, or its one-worker form, if it
+    is distributed already; with the batches of all workers what the tool makes of it, whose functions give one process
+    the batch of as many as it stands for.
 
     Raises:
         CouldNotRun: there is none.
@@ -168,7 +169,7 @@ def reference_of(  # noqa: PLR0917
         return reference(path, source, size, batch, policy)
     _readable(path, source)
     if batch == "global" or originals.imports_runtime(source):
-        return source
+        return one_worker(path, source)
     return migrated(path, source, _settled(policy, batch, road)).after
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 import libcst as cst
@@ -17,9 +17,13 @@ class SourceFile:
     Everything is computed on first use and never changes.
     """
 
-    def __init__(self, module: cst.Module, path: str = "") -> None:
-        """`path`: how messages name the file; empty for the file that the whole answer is about."""
-        self.module, self.path = module, path
+    def __init__(self, module: cst.Module, path: str = "", places: Sequence[tuple[int, int]] = ()) -> None:
+        """`path`: how messages name the file; empty for the file that the whole answer is about.
+
+        places: where another text has each of the lines, and how many columns further right; empty where this is the
+        author's own.
+        """
+        self.module, self.path, self._places = module, path, places
 
     @cached_property
     def _positions(self) -> Mapping[cst.CSTNode, CodeRange]:
@@ -32,7 +36,18 @@ class SourceFile:
     def position(self, node: cst.CSTNode) -> tuple[int, int]:
         """Line and column of a node, both from 1."""
         place = self._positions.get(node)
-        return (place.start.line, place.start.column + 1) if place is not None else (1, 1)
+        if place is None:
+            return 1, 1
+        line, column = place.start.line, place.start.column + 1
+        if not self._places:
+            return line, column
+        origin, shift = self._places[min(line, len(self._places)) - 1]
+        return origin, column + shift
+
+    def span(self, node: cst.CSTNode) -> tuple[tuple[int, int], tuple[int, int]]:
+        """Where a node begins and ends in this text: lines from 1, columns from 0."""
+        place = self._positions[node]
+        return (place.start.line, place.start.column), (place.end.line, place.end.column)
 
     def ignored(self, code: str, statement: cst.CSTNode) -> bool:
         """Whether a `# tfdp: ignore[…]` comment at the statement names the code."""

@@ -1,0 +1,28 @@
+"""The stage before the facts: text in, one-worker text out, with the origin of each line."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from .strategy import MODULE, NotReadError, Strategies
+from .texts import Single, Taken, untouched
+
+_WORD = MODULE.rpartition(".")[2]  # without which there is nothing to look for
+_MOST = 100  # changes of one text
+
+
+def single(module: cst.Module) -> Single | None:
+    """The one-worker form of a script; None where it is that already, or is not understood."""
+    if _WORD not in module.code:
+        return None
+    places, taken = untouched(module.code), list[Taken]()
+    try:
+        while (found := Strategies(module).next_change()) is not None and len(taken) < _MOST:
+            change, said = found
+            origin = places[said.line - 1]
+            taken.append(said._replace(line=origin.line, column=said.column + origin.shift))
+            text, places = change.applied(module.code, places)
+            module = cst.parse_module(text)
+    except (NotReadError, cst.ParserSyntaxError):
+        return None
+    return Single(module.code, places, tuple(taken)) if taken and found is None else None

@@ -1,0 +1,141 @@
+"""Scripts that another system distributes: their one-worker form, and what is said of it by the original's lines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import libcst as cst
+import pytest
+from click.testing import CliRunner
+
+from tfdp.migrate import dialects, engine
+from tfdp.migrate.cli import main
+
+CASES = Path(__file__).parents[2] / "fixtures" / "rules" / "TFDP070"
+SCRIPT = """\
+import tensorflow as tf
+
+strategy = {maker}
+{middle}
+with strategy.scope():
+    model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+model.fit(tf.ones([8, 2]), tf.ones([8, 1]))
+"""
+MIRRORED = "tf.distribute.MirroredStrategy()"
+
+
+def script(middle: str = "", maker: str = MIRRORED) -> str:
+    return SCRIPT.format(maker=maker, middle=middle)
+
+
+def single(source: str) -> str | None:
+    found = dialects.single(cst.parse_module(source))
+    return None if found is None else found.text
+
+
+def test_lines_of_the_one_worker_form_are_those_of_the_original() -> None:
+    source = (CASES / "fit_in_a_scope.py").read_text().partition("\n# output\n")[0]
+    found = dialects.single(cst.parse_module(source))
+    assert found is not None
+    before, after = source.splitlines(), found.text.splitlines()
+    assert len(found.places) == len(after)
+    for line, (number, shift) in zip(after, found.places, strict=True):
+        if "strategy" not in before[number - 1]:
+            assert before[number - 1][shift:] == line
+    assert sorted(taken.line for taken in found.taken) == [5, 6, 7, 13, 29]
+
+
+def test_messages_name_places_of_the_original() -> None:
+    source = script().replace("    model.compile", "    tf.config.run_functions_eagerly(1 / 0)\n    model.compile")
+    source = source.replace("model.fit(", "tf.compat.v1.disable_v2_behavior()\nmodel.fit(")
+    refused = engine.migrate("train.py", source.encode())
+    assert [(f.code, f.line, f.column) for f in refused.findings] == [("TFDP075", 9, 1)]
+    assert source.splitlines()[8] == "tf.compat.v1.disable_v2_behavior()"
+
+
+@pytest.mark.parametrize(
+    ("middle", "after"),
+    [
+        ("batch = 8 * strategy.num_replicas_in_sync", "batch = 8"),
+        ("steps = total // strategy.num_replicas_in_sync", "steps = total"),
+        ("share = total / strategy.num_replicas_in_sync", "share = total / 1"),
+        ("batch = (8 + 1) * strategy.num_replicas_in_sync", "batch = (8 + 1) * 1"),
+        ("loss = strategy.run(step, (a, b))", "loss = step(a, b)"),
+        ("loss = strategy.run(step, args=(next(it),), kwargs={'c': 1})", "loss = step(next(it), **({'c': 1}))"),
+        ("loss = strategy.run(fn=step, args=pair)", "loss = step(*pair)"),
+        ("data = strategy.experimental_distribute_dataset(a if b else c)", "data = (a if b else c)"),
+        ("x = 2 * strategy.reduce(tf.distribute.ReduceOp.MEAN, a + b, axis=None)", "x = 2 * (a + b)"),
+        ("x = strategy.reduce('sum', a,\n    None)", "x = a"),
+    ],
+)
+def test_what_a_strategy_does_is_what_one_replica_does(middle: str, after: str) -> None:
+    assert single(script(middle)) == "\n".join(
+        ["import tensorflow as tf", "", after, *script().splitlines()[5:], ""]
+    ).replace("    model", "model")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        script("print(strategy)"),
+        script("hand_on(strategy)"),
+        script("other = strategy"),
+        script("x = strategy.reduce(tf.distribute.ReduceOp.SUM, a, axis=0)"),
+        script("x = strategy.run(lambda: 1)"),
+        script("x = strategy.gather(a, axis=0)"),
+        script("x = tf.distribute.get_replica_context()"),
+        script("import os\nos.environ['TF_CONFIG'] = '{}'"),
+        script(maker="tf.distribute.MirroredStrategy(devices())"),
+        script(maker="tf.distribute.TPUStrategy(resolver)"),
+        script(maker="tf.distribute.MirroredStrategy() if gpus else None"),
+        script().replace("with strategy.scope():", "with strategy.scope(), tf.device('CPU'):"),
+        script().replace("with strategy.scope():", "with strategy.scope() as scope:"),
+        "from tensorflow.distribute import MirroredStrategy\n" + script(maker="MirroredStrategy()"),
+        script().replace("\nstrategy =", "\nif gpus:\n    strategy ="),
+    ],
+)
+def test_what_is_not_understood_is_refused(source: str) -> None:
+    assert single(source) is None
+    found = engine.migrate("train.py", (source + "model.fit(x, y)\n").encode())
+    assert found.refused
+    assert found.after == found.before
+
+
+def test_a_script_for_one_device_is_left_alone() -> None:
+    assert single("import tensorflow as tf\n\n# no tf.distribute here\nmodel.fit(x, y)\n") is None
+
+
+def test_the_batch_of_all_replicas_is_kept_unless_another_is_asked_for() -> None:
+    found = engine.migrate("train.py", script().encode())
+    assert (found.road, found.batch, found.refused) == ("calls", "global", False)
+
+
+def test_one_device_is_a_target(tmp_path: Path) -> None:
+    path = tmp_path / "train.py"
+    path.write_bytes(script().replace("\n", "\r\n").encode())
+    run = CliRunner().invoke(main, ["migrate", "--target", "single", str(path)])
+    assert run.exit_code == 0, run.output
+    wanted = "".join(line for line in script().splitlines(keepends=True) if "strategy" not in line)
+    assert path.read_bytes() == wanted.replace("    model", "model").replace("\n", "\r\n").encode()
+    again = CliRunner().invoke(main, ["migrate", "--target", "single", "--check", str(path)])
+    assert again.exit_code == 0, again.output
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [(["--batch", "global"], "no batch, rate or road"), (["--partial"], "no batch, rate or road")],
+)
+def test_one_device_has_no_policy(options: list[str], said: str, tmp_path: Path) -> None:
+    run = CliRunner().invoke(main, ["migrate", "--target", "single", *options, str(tmp_path)])
+    assert run.exit_code == 2
+    assert said in run.output
+
+
+def test_another_system_is_refused_by_that_target(tmp_path: Path) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(script("print(strategy)"))
+    run = CliRunner().invoke(main, ["migrate", "--target", "single", str(path)])
+    assert run.exit_code == 1
+    assert "TFDP070" in run.output
+    assert path.read_text() == script("print(strategy)")
