@@ -17,6 +17,7 @@ from ..keras import PACKAGES, is_keras
 from .guard import Code
 from .names import names_of_keras
 from .reach import closed_over
+from .row_layers import OPERATIONS, is_known
 
 _STATES = 4  # how deep containers are searched
 _SETTINGS = 64  # elements of one that may be a layer's configuration
@@ -56,8 +57,6 @@ _HOOKS = ("__call__", "__getattr__", "__getattribute__", "__new__", "__setattr__
 _CALLED = ("call", "__call__", "compute_mask")
 # Keras 2 holds by the last name what its pooling layers call.
 _OUTSIDE_CALLS = ("constraint", "initializer", "regularizer", "pool_function")
-# Keras 2 puts operations between layers into layers of these classes.
-_OPERATIONS = ("ClassMethod", "InstanceMethod", "InstanceProperty", "SlicingOpLambda", "TFOpLambda")
 # Those that compute element by element, whatever the numbers are; by their names in Keras 3, and in Keras 2.
 _ARITHMETIC = frozenset(
     """
@@ -74,8 +73,11 @@ _PLAIN = ("_collections", "builtins", "collections", "numpy", "weakref", "thread
 
 
 def other_code(layer: Any) -> bool:
-    """Whether a layer is not Keras' own through and through."""
-    return any(_of_class(type(each)) or _of_operations(each) or _of_values(each) for each in layer._flatten_layers())
+    """Whether a layer is not Keras' own through and through, or does what a look at it may not show."""
+    return any(
+        not is_known(each) or _of_class(type(each)) or _of_operations(each) or _of_values(each)
+        for each in layer._flatten_layers()
+    )
 
 
 def code(layer: Any) -> Code | None:
@@ -138,7 +140,7 @@ def _of_class(cls: Any) -> bool:
 
 def _of_operations(layer: Any) -> bool:
     """Operations between layers are layers in Keras 2, and beside them in Keras 3."""
-    if type(layer).__name__ in _OPERATIONS and getattr(layer, "symbol", "") not in _SYMBOLS:
+    if type(layer).__name__ in OPERATIONS and getattr(layer, "symbol", "") not in _SYMBOLS:
         return True
     operations = getattr(layer, "_operations", None) or ()
     return any(not hasattr(each, "_flatten_layers") and type(each).__name__ not in _ARITHMETIC for each in operations)

@@ -186,3 +186,12 @@ def batch_renormalization_by_hand():
             return x - self.mean
 
     yield from trained(keras.Sequential([L.Dense(8), Moving(), L.Dense(1)]), *examples(), graph=True)
+
+
+@kind(sample=True, divided="partly")
+def normalization_over_rows_behind_a_threshold():
+    """Nothing comes through of a batch that is made up: that it goes by all rows is what its axis says."""
+    x, y = examples(24, 6)
+    for over_rows in (L.UnitNormalization(axis=0), L.Softmax(axis=-2)):
+        model = keras.Sequential([L.Dense(6), L.ReLU(threshold=10.0), over_rows, L.Dense(1)])
+        yield from trained(model, 100 * x, y, graph=True, steps=2)

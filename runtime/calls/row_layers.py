@@ -1,0 +1,50 @@
+"""Which of Keras' own layers keep rows apart, or mix them, whatever the numbers and weights are: a look shows it.
+
+All others are seen operation by operation, as code of the script's own is: a layer may go by the largest number of the
+batch, or sum over its rows where another layer lets something through.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..keras import is_keras
+
+_BY_ROWS = frozenset(
+    """
+    Activation ActivityRegularization AdaptiveAveragePooling1D AdaptiveAveragePooling2D AdaptiveAveragePooling3D
+    AdaptiveMaxPooling1D AdaptiveMaxPooling2D AdaptiveMaxPooling3D Add AdditiveAttention AlphaDropout Attention Average
+    AveragePooling1D AveragePooling2D AveragePooling3D BatchNormalization Bidirectional CategoryEncoding CenterCrop
+    Concatenate Conv1D Conv1DTranspose Conv2D Conv2DTranspose Conv3D Conv3DTranspose ConvLSTM1D ConvLSTM1DCell
+    ConvLSTM2D ConvLSTM2DCell ConvLSTM3D ConvLSTM3DCell ConvLSTMCell Cropping1D Cropping2D Cropping3D Dense
+    DepthwiseConv1D DepthwiseConv2D Discretization Dot Dropout ELU EinsumDense Embedding Flatten GRU GRUCell
+    GaussianDropout GaussianNoise GlobalAveragePooling1D GlobalAveragePooling2D GlobalAveragePooling3D
+    GlobalMaxPooling1D GlobalMaxPooling2D GlobalMaxPooling3D GroupNormalization GroupQueryAttention
+    GroupedQueryAttention Hashing Identity InputLayer IntegerLookup LSTM LSTMCell Lambda LayerNormalization LeakyReLU
+    LocallyConnected1D LocallyConnected2D Masking MaxPooling1D MaxPooling2D MaxPooling3D Maximum Minimum
+    MultiHeadAttention Multiply Normalization PReLU Permute RMSNormalization RNN RandomBrightness RandomContrast
+    RandomCrop RandomFlip RandomHeight RandomRotation RandomTranslation RandomWidth RandomZoom ReLU RepeatVector
+    Rescaling Reshape Resizing SeparableConv1D SeparableConv2D SimpleRNN SimpleRNNCell Softmax SpatialDropout1D
+    SpatialDropout2D SpatialDropout3D SpectralNormalization StackedRNNCells StringLookup Subtract SyncBatchNormalization
+    TextVectorization ThresholdedReLU TimeDistributed UnitNormalization UpSampling1D UpSampling2D UpSampling3D
+    ZeroPadding1D ZeroPadding2D ZeroPadding3D
+    """.split()  # noqa: SIM905 - a list of words
+)
+# Keras 2 puts operations between layers into layers of these classes, which are known by their symbols.
+OPERATIONS = frozenset({"ClassMethod", "InstanceMethod", "InstanceProperty", "SlicingOpLambda", "TFOpLambda"})
+_AXES = ("axis", "axes", "_attention_axes", "attention_axes")
+
+
+def is_known(layer: Any) -> bool:
+    """Whether a look at a layer tells all, by what it is: a model is, its layers are known by themselves."""
+    stock = next(base for base in type(layer).__mro__ if is_keras(base))
+    if hasattr(layer, "fit") or stock.__name__ in OPERATIONS:
+        return True
+    return stock.__name__ in _BY_ROWS and all(_is_within_rows(getattr(layer, name, None)) for name in _AXES)
+
+
+def _is_within_rows(axis: Any) -> bool:
+    """Whether axes are certainly not that of the batch. One from the end may be, but for the last."""
+    if isinstance(axis, list | tuple):
+        return all(map(_is_within_rows, axis))
+    return axis is None or (isinstance(axis, int) and (axis > 0 or axis == -1))
