@@ -98,8 +98,8 @@ def held(layer: Any) -> Iterator[Any]:
 
 
 def configuration(layer: Any) -> Any:
-    """What a look at a layer holds for: its layers, their public attributes that are numbers, texts or flags, and which
-    attributes hold tensors.
+    """What a look at a layer holds for: its layers, their public attributes that are numbers, texts, flags or
+    functions, and which attributes hold tensors.
 
     Not its inputs, which compute nothing, and which a Sequential of Keras 2 replaces by the batch that it meets.
     """
@@ -119,6 +119,8 @@ def _plain(layer: Any) -> Iterator[Any]:
     for name, value in vars(layer).items():
         if not name.startswith("_") and (isinstance(value, tuple) or _is_plain(value, 0)):
             yield name, repr(value) if isinstance(value, tuple | list | dict) else value
+        elif not name.startswith("_") and (hasattr(value, "__code__") or isinstance(value, functools.partial)):
+            yield name, value
 
 
 def _is_plain(value: Any, depth: int) -> bool:
@@ -159,9 +161,8 @@ def _is_other(value: Any, depth: int, of_layers: Callable[[Any], bool] | None = 
     of_layers: whether a function is one of those that Keras' layers call by themselves.
     """
     of_layers = of_layers or _is_of_layers
-    if isinstance(value, functools.partial):
-        parts = (value.func, *value.args, *value.keywords.values())
-        return any(_is_other(each, depth, of_layers) for each in parts)
+    if isinstance(value, functools.partial):  # of an axis, perhaps
+        return True
     if isinstance(value, Mapping):
         return depth < _STATES and any(_is_other(each, depth + 1, of_layers) for each in value.values())
     if isinstance(value, list | tuple | set | frozenset):

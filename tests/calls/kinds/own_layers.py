@@ -255,3 +255,14 @@ def setting_in_a_dictionary_that_changes():
         moved.arguments["shift"] = shift
         x, y = some(7, X, Y)
         yield [model, optimizer], descend(optimizer, [model], lambda x=x, y=y: square(model(x), y))
+
+
+@kind(sample=True, divided="partly")
+def activation_that_is_replaced():
+    changed = L.Activation("tanh")
+    model, optimizer = keras.Sequential([L.Dense(6), changed, L.Dense(1)]), keras.optimizers.SGD(0.1)
+    model.build((None, X.shape[1]))
+    for activation in (keras.activations.tanh, keras.activations.relu, functools.partial(tf.nn.softmax, axis=0)):
+        changed.activation = activation
+        x, y = some(7, X, Y)
+        yield [model, optimizer], descend(optimizer, [model], lambda x=x, y=y: square(model(x), y))
