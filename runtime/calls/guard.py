@@ -247,6 +247,17 @@ def of_layer(nested: Callable[[tuple[bool, ...]], Nested], call: Callable[[], An
     return tf.nest.map_structure(lambda each: guard.of_layer(each, *found), results) if found else results
 
 
+def looked_up(rows: Any, look_up: Callable[[], Any]) -> Any:
+    """What is looked up for each of the rows, by exchanges of the runtime's own."""
+    guard = now()
+    factor = None if guard is None or guard.is_paused else guard.factor(rows)
+    if guard is None or factor is None:
+        return look_up()
+    with guard.paused():
+        found = look_up()
+    return guard.of_layer(found, factor)
+
+
 def drawn(draw: Draw) -> Any:
     """What is drawn inside a call."""
     guard, here = now(), sight.now()

@@ -182,7 +182,7 @@ def _hook_lookups(embedding: Any) -> None:
             with sight.lookup():
                 return original(self, rows)
 
-        return here.looked_up(self, inputs, look_up)
+        return guard.looked_up(inputs, lambda: here.looked_up(self, inputs, look_up))
 
     embedding.call = call
 

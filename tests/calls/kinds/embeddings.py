@@ -143,3 +143,18 @@ def matrix_factorization():
             return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(tf.range(7), scores))
 
         yield [users, items, optimizer], descend(optimizer, [users, items], loss)
+
+
+class Padded(L.Embedding):
+    """What it looks up is Keras' own work, what it masks the script's."""
+
+    def compute_mask(self, tokens, mask=None):
+        del mask
+        return tokens > 2
+
+
+@kind(sample=True)
+def embedding_with_a_mask_of_its_own():
+    net = keras.Sequential([Padded(12, 4, mask_zero=True), L.LSTM(4), L.Dense(1)])
+    net(TOKENS[:2])
+    yield from trained(net, TOKENS, TARGETS, count=9, graph=True)
