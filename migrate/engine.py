@@ -134,13 +134,6 @@ def migrate(path: str, source: bytes, policy: Policy = AS_USUAL, partial: bool =
         return _migrated(unchanged, text, script, _Asked(policy, partial))
 
 
-def one_worker(path: str, source: bytes) -> bytes:
-    """The one-worker form of a script that another system distributes, where that is understood; else the script."""
-    text = files.decode(path, source)
-    script = parse(path, text.source)
-    return files.encode(text, script.program.entry.module.code) if script.taken else source
-
-
 def single(path: str, source: bytes) -> Migration:
     """The one-worker form of a script that another system distributes, refused where that is not understood; any other
     script as it is. Raises files.UnreadableSource."""
@@ -153,6 +146,10 @@ def single(path: str, source: bytes) -> Migration:
     after = files.encode(text, script.program.entry.module.code)
     check(path, after)
     return replace(unchanged, findings=_taken(script), after=after)
+
+
+def _by_place(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    return tuple(sorted(findings, key=lambda f: (f.line, f.column, f.code, f.message)))
 
 
 def _taken(script: Script) -> tuple[Finding, ...]:
@@ -190,8 +187,7 @@ def _carried_out(found: Migration, text: files.Text, plan: Plan, asked: _Asked) 
     """What becomes of a file by a plan."""
     context, script = plan.context, plan.context.script
     taken = () if plan.refused else _taken(script)
-    findings = tuple(sorted((*plan.findings, *taken), key=lambda f: (f.line, f.column, f.code, f.message)))
-    found = replace(found, findings=findings, road=context.road, batch=context.batch)
+    found = replace(found, findings=_by_place((*plan.findings, *taken)), road=context.road, batch=context.batch)
     if context.batch == "global" and asked.policy.batch is None:
         keeps = None if script.unwidened is None else _finding(script, script.unwidened)
         found = replace(found, keeps=keeps, may_widen=keeps is None)
@@ -237,7 +233,7 @@ def parse(path: str, source: str, elsewhere: Callable[[], Mapping[str, Elsewhere
         alone = dialects.single(module)
         if alone is None:
             return Script(Program(SourceFile(module)), elsewhere)
-        return Script(Program(SourceFile(cst.parse_module(alone.text), places=alone.places)), elsewhere, alone.taken)
+        return Script(Program(SourceFile(alone.module, places=alone.places)), elsewhere, alone.taken)
 
 
 @dataclass
@@ -265,7 +261,7 @@ class Plan:
                 for r, o in self.outcomes
                 if not isinstance(o, Refuse)
             ]
-        return tuple(sorted(set(found), key=lambda f: (f.line, f.column, f.code, f.message)))
+        return _by_place(set(found))
 
 
 def make_plan(  # noqa: PLR0917 - options, each with a default

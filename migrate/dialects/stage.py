@@ -25,4 +25,4 @@ def single(module: cst.Module) -> Single | None:
             module = cst.parse_module(text)
     except (NotReadError, cst.ParserSyntaxError):
         return None
-    return Single(module.code, places, tuple(taken)) if taken and found is None else None
+    return Single(module, places, tuple(taken)) if taken and found is None else None

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import libcst as cst
+
 
 class Place(NamedTuple):
     """Where a line of a text was before: its number, from 1, and by how many columns it stands further left now."""
@@ -28,7 +30,7 @@ class Taken(NamedTuple):
 class Single:
     """The one-worker form of a distributed script; `places` has the origin of each of its lines."""
 
-    text: str
+    module: cst.Module
     places: tuple[Place, ...]
     taken: tuple[Taken, ...]
 

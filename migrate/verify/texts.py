@@ -8,7 +8,7 @@ from pathlib import Path
 from ...rules._base import AS_USUAL, Policy, Road
 from .. import files, originals
 from ..applying import EngineError
-from ..engine import Migration, migrate, one_worker
+from ..engine import Migration, migrate, single
 from ..originals import Original
 from .recording import Batch, CouldNotRun
 
@@ -169,7 +169,7 @@ def reference_of(  # noqa: PLR0917
         return reference(path, source, size, batch, policy)
     _readable(path, source)
     if batch == "global" or originals.imports_runtime(source):
-        return one_worker(path, source)
+        return single(path, source).after
     return migrated(path, source, _settled(policy, batch, road)).after
 
 

@@ -31,14 +31,14 @@ def script(middle: str = "", maker: str = MIRRORED) -> str:
 
 def single(source: str) -> str | None:
     found = dialects.single(cst.parse_module(source))
-    return None if found is None else found.text
+    return None if found is None else found.module.code
 
 
 def test_lines_of_the_one_worker_form_are_those_of_the_original() -> None:
     source = (CASES / "fit_in_a_scope.py").read_text().partition("\n# output\n")[0]
     found = dialects.single(cst.parse_module(source))
     assert found is not None
-    before, after = source.splitlines(), found.text.splitlines()
+    before, after = source.splitlines(), found.module.code.splitlines()
     assert len(found.places) == len(after)
     for line, (number, shift) in zip(after, found.places, strict=True):
         if "strategy" not in before[number - 1]:

@@ -101,7 +101,8 @@ class Expressions(ABC):
             return Kind.WHOLE
         if api == "builtins.None":
             return Kind.NOTHING
-        if api.startswith("keras.losses.") and api.removeprefix("keras.losses.") in LOSSES:
+        place, _, name = api.rpartition(".")
+        if place == "keras.losses" and name in LOSSES:
             return Kind.LOSS_FUNCTION
         word = known(api)
         return Kind.ACTIVATION if word is not None and word.activates else self.outside(node)
