@@ -4,6 +4,9 @@ from typing import Literal
 
 from .job import Options, join
 
+# Of a script that another system distributes.
+_AS_WRITTEN = Options(row_check=False, as_written=True)
+
 
 def init(
     *,
@@ -63,3 +66,20 @@ def init(
             "BatchNormalization has no other statistics than those of a worker's own rows. Leave it out"
         )
     join(Options(same_start, row_check, shard_calls, batch_norm), hook)
+
+
+def join_as_written() -> None:
+    """Join the job, for a script that another system distributes: it makes each worker's data by itself.
+
+    Nothing is seeded, and the states of random generators are left as the script makes them. Every variable starts with
+    rank 0's value all the same.
+    """
+
+    def hook() -> None:
+        from .collective import keep_in_order
+        from .start import follow_root
+
+        keep_in_order()
+        follow_root(_AS_WRITTEN.row_check)
+
+    join(_AS_WRITTEN, hook)

@@ -23,12 +23,13 @@ DEFAULT_STALL_SECONDS = 600.0
 
 
 class Options(NamedTuple):
-    """What `dp.init` was called with."""
+    """What `dp.init` was called with; as_written: the script is another system's, and seeds and shards by itself."""
 
     same_start: bool = True
     row_check: bool = True
     shard_calls: bool = False
     batch_norm: str = "global"
+    as_written: bool = False
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,8 @@ def join(options: Options, hook: Callable[[], None]) -> None:
         _process.job, _process.pid, _process.options = job, os.getpid(), options
         _train_together()
         if job.topology.size > 1:
-            _seed_common(job.seed)
+            if not options.as_written:
+                _seed_common(job.seed)
             if job.topology.rank == 1:  # it speaks for all that are not rank 0
                 watch_writers()
             _changed_by(hook)
@@ -110,6 +112,11 @@ def is_initialized() -> bool:
 def shards_calls() -> bool:
     """Whether every worker runs the whole script and its own rows of model calls (`dp.init(shard_calls=True)`)."""
     return is_initialized() and _process.options.shard_calls
+
+
+def seeds_by_itself() -> bool:
+    """Whether the script is one that another system distributes: what it draws is its own matter."""
+    return is_initialized() and _process.options.as_written
 
 
 def normalises_locally() -> bool:

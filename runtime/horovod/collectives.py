@@ -1,0 +1,210 @@
+"""Horovod's collective functions, in its order of arguments. Devices, names and groups are taken and mean nothing."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from .. import collective
+from ..foundation import Average, ReduceOp, Sum, call_site
+from ..framework import as_written
+from ..gradients import Compression
+from ..job import size
+from .options import global_process_set, reduction, refuse_process_set
+
+
+@as_written
+def allreduce(  # noqa: PLR0917 - Horovod's order
+    tensor: Any,
+    average: bool | None = None,
+    device_dense: str = "",
+    device_sparse: str = "",
+    compression: Any = Compression.none,
+    op: ReduceOp | None = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    name: str | None = None,
+    process_set: Any = global_process_set,
+    ignore_name_scope: bool = False,
+) -> Any:
+    """The tensor combined over all ranks; of `tf.IndexedSlices` all ranks' slices, divided by their number to average.
+
+    Raises:
+        ValueError: both `average` and `op`.
+        NotImplementedError: slices with a scale, or another op than Average and Sum.
+    """
+    del device_dense, device_sparse, ignore_name_scope
+    refuse_process_set(process_set)
+    how = reduction(average, op)
+    if isinstance(tensor, tf.IndexedSlices):
+        if prescale_factor != 1.0 or postscale_factor != 1.0 or how not in (Average, Sum):
+            raise NotImplementedError(f"allreduce of IndexedSlices at {call_site()}: averaged or added up, not scaled")
+        return _all_slices(tensor, how)
+    return _reduced([tensor], how, compression, prescale_factor, postscale_factor, name)[0]
+
+
+@as_written
+def grouped_allreduce(  # noqa: PLR0917 - Horovod's order
+    tensors: Sequence[Any],
+    average: bool | None = None,
+    device_dense: str = "",
+    device_sparse: str = "",
+    compression: Any = Compression.none,
+    op: ReduceOp | None = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: Any = global_process_set,
+    ignore_name_scope: bool = False,
+) -> list[Any]:
+    """`allreduce` of each tensor, in one exchange for all that are dense."""
+    del device_dense, device_sparse, ignore_name_scope
+    refuse_process_set(process_set)
+    how = reduction(average, op)
+    dense = [each for each in tensors if not isinstance(each, tf.IndexedSlices)]
+    found = iter(_reduced(dense, how, compression, prescale_factor, postscale_factor, None))
+    scales = {"prescale_factor": prescale_factor, "postscale_factor": postscale_factor}
+    sparse = [isinstance(each, tf.IndexedSlices) for each in tensors]
+    return [
+        allreduce(each, op=how, **scales) if is_sparse else next(found)  # type: ignore[arg-type]
+        for each, is_sparse in zip(tensors, sparse, strict=True)
+    ]
+
+
+def _reduced(  # noqa: PLR0917
+    tensors: Sequence[Any], op: ReduceOp, compression: Any, before: float, after: float, name: str | None
+) -> list[Any]:
+    given = [tf.convert_to_tensor(each) for each in tensors]
+    sent = [compression.compress(each) for each in given]
+    scaled = [_times(tensor, before) for tensor, _ in sent]
+    if len(scaled) == 1:
+        received = [collective.allreduce(scaled[0], op, name)]
+    else:
+        received = collective.grouped_allreduce(scaled, op, name)
+    pairs = zip(received, sent, strict=True)
+    return [compression.decompress(_times(tensor, after), context) for tensor, (_, context) in pairs]
+
+
+def _times(tensor: Any, factor: float) -> Any:
+    if factor == 1.0:
+        return tensor
+    wide = tensor if tensor.dtype.is_floating else tf.cast(tensor, tf.float64)
+    return tf.cast(wide * tf.cast(factor, wide.dtype), tensor.dtype)
+
+
+def _all_slices(slices: Any, op: ReduceOp) -> Any:
+    values = collective.allgather(slices.values)
+    indices = collective.allgather(slices.indices)
+    divided = values / tf.cast(size(), values.dtype) if op is Average else values
+    return tf.IndexedSlices(divided, indices, slices.dense_shape)
+
+
+@as_written
+def allgather(
+    tensor: Any, name: str | None = None, ignore_name_scope: bool = False, process_set: Any = global_process_set
+) -> Any:
+    """All ranks' rows one after the other, in the order of the ranks."""
+    del ignore_name_scope
+    refuse_process_set(process_set)
+    return collective.allgather(tensor, name)
+
+
+@as_written
+def grouped_allgather(
+    tensors: Sequence[Any],
+    name: str | None = None,
+    ignore_name_scope: bool = False,
+    process_set: Any = global_process_set,
+) -> list[Any]:
+    """`allgather` of each tensor."""
+    return [allgather(each, None, ignore_name_scope, process_set) for each in tensors] if name or tensors else []
+
+
+@as_written
+def broadcast(
+    tensor: Any,
+    root_rank: int,
+    name: str | None = None,
+    ignore_name_scope: bool = False,
+    process_set: Any = global_process_set,
+) -> Any:
+    """The root's tensor, on every rank."""
+    del ignore_name_scope
+    refuse_process_set(process_set)
+    return collective.broadcast(tensor, root_rank, name)
+
+
+@as_written
+def broadcast_variables(
+    variables: Any, root_rank: int, process_set: Any = global_process_set, inplace: bool = False
+) -> None:
+    """Every variable takes the root's value. `variables`: a list, or a method that gives it (`optimizer.variables`)."""
+    del inplace
+    refuse_process_set(process_set)
+    collective.broadcast_variables(_listed(variables), root_rank)
+
+
+@as_written
+def broadcast_(
+    variables: Any, root_rank: int, name: str | None = None, process_set: Any = global_process_set
+) -> list[Any]:
+    """`broadcast_variables`, which returns the variables."""
+    del name
+    refuse_process_set(process_set)
+    listed = _listed(variables)
+    collective.broadcast_variables(listed, root_rank)
+    return listed
+
+
+def _listed(variables: Any) -> list[Any]:
+    return list(variables() if callable(variables) else variables)
+
+
+def broadcast_object(
+    obj: Any,
+    root_rank: int = 0,
+    session: Any = None,
+    name: str | None = None,
+    process_set: Any = global_process_set,
+) -> Any:
+    """The root's object, on every rank."""
+    del session
+    refuse_process_set(process_set)
+    return collective.broadcast_object(obj, root_rank, name)
+
+
+def allgather_object(
+    obj: Any, session: Any = None, name: str | None = None, process_set: Any = global_process_set
+) -> list[Any]:
+    """All ranks' objects, in the order of the ranks."""
+    del session
+    refuse_process_set(process_set)
+    payload = np.frombuffer(pickle.dumps(obj, protocol=pickle.HIGHEST_PROTOCOL), np.uint8)
+    lengths = collective.allgather(tf.constant([len(payload)], tf.int64), None if name is None else f"{name}.sizes")
+    parts = tf.split(collective.allgather(tf.constant(payload), name), lengths)
+    return [pickle.loads(part.numpy().tobytes()) for part in parts]
+
+
+def barrier(process_set: Any = global_process_set) -> None:
+    """Wait until every rank has come here."""
+    refuse_process_set(process_set)
+    collective.barrier()
+
+
+def broadcast_global_variables(root_rank: int) -> None:
+    """All variables that were created since `init` take rank 0's values.
+
+    Raises:
+        ValueError: another root.
+    """
+    from ..start import broadcast_state
+
+    if root_rank != 0:
+        raise ValueError(f"broadcast_global_variables({root_rank}) at {call_site()}: name the variables, in {_OF_ROOT}")
+    broadcast_state()
+
+
+_OF_ROOT = "broadcast_variables(variables, root_rank)"

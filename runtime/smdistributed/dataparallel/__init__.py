@@ -1,0 +1,1 @@
+"""See `tfdp.runtime.smdistributed.dataparallel.tensorflow`."""
