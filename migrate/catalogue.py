@@ -212,6 +212,7 @@ STRATEGY_PREFIXES = (
     "byteps",
     "keras.distribution",
 )
+NAMED_SYSTEMS = ("horovod", "smdistributed")  # whose names the runtime has
 TF1_PREFIXES = (
     "tensorflow.compat.v1.Session",
     "tensorflow.compat.v1.InteractiveSession",

@@ -12,7 +12,7 @@ import libcst as cst
 
 from ..rules import RULES
 from ..rules._base import AS_USUAL, Batch, Context, Insert, Outcome, Policy, Refuse, Road, Rule, place
-from . import beside, dialects, files, imports, nesting, sequence
+from . import beside, dialects, files, imports, nesting, originals, sequence
 from .applying import EngineError, changed
 from .facts import Script
 from .facts.program import Problem, Program, SourceFile
@@ -20,6 +20,7 @@ from .facts.training import Elsewhere
 from .facts.untaught import distributed
 
 _OTHER_SYSTEM = "TFDP070"
+_OWN_POLICY = "the script says by itself what each worker's batch and rate are, and what it reads: it has no other mode"
 # A file without any of these trains nothing that tfdp knows, whatever it imports: its facts are not worth computing.
 _TRAINING_MARKS = (
     b"GradientTape",
@@ -120,6 +121,8 @@ def migrate(path: str, source: bytes, policy: Policy = AS_USUAL, partial: bool =
     Raises files.UnreadableSource for what is no Python source, EngineError for a defect of tfdp.
     """
     unchanged = Migration(path, source, source, ())
+    if (in_names := _in_names(unchanged, policy)) is not None:
+        return in_names
     trains_here = files.mentions_framework(source) and any(mark in source for mark in _TRAINING_MARKS)
     elsewhere = functools.cache(lambda: beside.trained_by(path, source))
     if not trains_here and not elsewhere():
@@ -132,6 +135,34 @@ def migrate(path: str, source: bytes, policy: Policy = AS_USUAL, partial: bool =
         if script.taken and policy.batch is None and policy.scales_by_workers:
             policy = replace(policy, batch="global")  # the other system's batch is that of all workers
         return _migrated(unchanged, text, script, _Asked(policy, partial))
+
+
+def _in_names(unchanged: Migration, policy: Policy) -> Migration | None:
+    """The migration of a script that trains by another system's names, which the runtime has; None of another one."""
+    path, source = unchanged.path, unchanged.before
+    found = replace(unchanged, trains=True, road="names", batch="per-worker")
+    if originals.keeps_names(source):
+        return found
+    if not any(name.encode() in source for name in dialects.SYSTEMS):
+        return None
+    text = files.decode(path, source)
+    module = _tree(path, text.source)
+    with nesting.room():
+        moved = dialects.moved(module)
+        if moved is None:
+            return None
+        script = Script(Program(SourceFile(module)))
+        refused = [_finding(script, p) for p in distributed(script, beside_names=True)]
+    refused += [Finding(_OTHER_SYSTEM, *one[:3], True, one.next_step) for one in moved.refused]
+    if policy != AS_USUAL:
+        first = moved.taken[0] if moved.taken else moved.refused[0]
+        refused.append(Finding(_OTHER_SYSTEM, first.line, first.column, _OWN_POLICY, True, "leave these options out"))
+    if refused:
+        return replace(found, findings=_by_place(set(refused)))
+    after = files.encode(text, moved.module.code)
+    check(path, after)
+    said = tuple(Finding(_OTHER_SYSTEM, line, at, what, False) for line, at, what in moved.taken)
+    return replace(found, findings=_by_place(said), after=after)
 
 
 def single(path: str, source: bytes) -> Migration:
@@ -219,6 +250,16 @@ def parse(path: str, source: str, elsewhere: Callable[[], Mapping[str, Elsewhere
 
     Raises files.UnreadableSource with the place of a syntax error.
     """
+    module = _tree(path, source)
+    with nesting.room():
+        alone = dialects.single(module)
+        if alone is None:
+            return Script(Program(SourceFile(module)), elsewhere)
+        return Script(Program(SourceFile(alone.module, places=alone.places)), elsewhere, alone.taken)
+
+
+def _tree(path: str, source: str) -> cst.Module:
+    """The syntax tree of a text, which has its every byte. Raises files.UnreadableSource."""
     try:
         module = cst.parse_module(source)
     except cst.ParserSyntaxError as error:
@@ -230,10 +271,7 @@ def parse(path: str, source: str, elsewhere: Callable[[], Mapping[str, Elsewhere
         if module.code != source:
             reason = "this text would not come back byte for byte: is there a form feed at its start? Remove it"
             raise files.UnreadableSource(path, 1, 1, reason)
-        alone = dialects.single(module)
-        if alone is None:
-            return Script(Program(SourceFile(module)), elsewhere)
-        return Script(Program(SourceFile(alone.module, places=alone.places)), elsewhere, alone.taken)
+    return module
 
 
 @dataclass

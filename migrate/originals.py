@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import files
+from .dialects import SYSTEMS
 
 _SUFFIX = ".orig"
 _RUNTIME = "tfdp.runtime"
@@ -92,6 +93,18 @@ def shards_calls(source: bytes) -> bool:
     return any(w.arg == "shard_calls" and not (isinstance(w.value, ast.Constant) and not w.value.value) for w in given)
 
 
+def keeps_names(source: bytes) -> bool:
+    """Whether a script has the runtime's functions by the names of another system, and trains as it did under that."""
+    if b"tfdp.runtime" not in source:
+        return False
+    tree = _tree(source)
+    return tree is not None and any(
+        f"{name}.".startswith(tuple(f"{_RUNTIME}.{system}." for system in SYSTEMS))
+        for node in ast.walk(tree)
+        for name in _imported(node)
+    )
+
+
 def _tree(source: bytes) -> ast.Module | None:
     try:
         with warnings.catch_warnings():
@@ -102,13 +115,16 @@ def _tree(source: bytes) -> ast.Module | None:
 
 
 def _of_runtime(node: ast.AST) -> bool:
+    return any(f"{name}.".startswith(f"{_RUNTIME}.") for name in _imported(node))
+
+
+def _imported(node: ast.AST) -> list[str]:
+    """The dotted names that a statement imports, if it does."""
     if isinstance(node, ast.Import):
-        return any(f"{alias.name}.".startswith(f"{_RUNTIME}.") for alias in node.names)
+        return [alias.name for alias in node.names]
     if isinstance(node, ast.ImportFrom) and node.module and not node.level:
-        return f"{node.module}.".startswith(f"{_RUNTIME}.") or any(
-            f"{node.module}.{alias.name}" == _RUNTIME for alias in node.names
-        )
-    return False
+        return [f"{node.module}.{alias.name}" for alias in node.names]
+    return []
 
 
 def _kept(path: str) -> Iterator[Original]:

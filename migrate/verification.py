@@ -132,6 +132,7 @@ def _proof(options: VerifyOptions, texts: Texts) -> Proof:
             reference=texts.reference,
             batch=texts.batch,
             calls=texts.road == "calls",
+            names=texts.road == "names",
             args=options.args,
             timeout=options.timeout,
             watch=steps.at,

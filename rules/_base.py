@@ -15,9 +15,10 @@ if TYPE_CHECKING:
     from ..migrate.facts.training import Entry, Place
 
 Batch = Literal["per-worker", "global"]
-Road = Literal["input", "calls"]
-"""How a script is made data-parallel: each worker trains on its share of the records, or every worker runs the whole
-script and computes its own rows of each model call."""
+Road = Literal["input", "calls", "names"]
+"""How a script is made data-parallel: each worker trains on its share of the records; or every worker runs the whole
+script and computes its own rows of each model call; or it is distributed already, by another system whose names the
+runtime has, and shards by itself."""
 Shard = Literal["auto", "input", "calls"]
 INPUT_ONLY: frozenset[Road] = frozenset({"input"})
 CALLS_ONLY: frozenset[Road] = frozenset({"calls"})

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import io
 import tokenize
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import NamedTuple
 
 import libcst as cst
@@ -73,6 +74,14 @@ def _replace(lines: list[str], origins: list[Place], span: Span) -> None:
     made = lines_of(lines[first - 1][:start] + text + lines[last - 1][end:])
     origins[first - 1 : last] = [origins[min(first - 1 + n, last - 1)] for n in range(len(made))]
     lines[first - 1 : last] = made
+
+
+def spliced(text: str, spans: Iterable[Span]) -> str:
+    """The text with other words in these places, no two of which overlap."""
+    starts = [0, *accumulate(map(len, lines_of(text)))]
+    for (first, start), (last, end), words in sorted(spans, reverse=True):
+        text = text[: starts[first - 1] + start] + words + text[starts[last - 1] + end :]
+    return text
 
 
 def untouched(text: str) -> tuple[Place, ...]:

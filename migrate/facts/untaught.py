@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from ..catalogue import STRATEGY_PREFIXES, TF1_PREFIXES, UPDATES, VARIABLE_COLLECTIONS, Kind
+from ..catalogue import NAMED_SYSTEMS, STRATEGY_PREFIXES, TF1_PREFIXES, UPDATES, VARIABLE_COLLECTIONS, Kind
 from .data import Chain
 from .other_training import other_training
 from .program import Problem, Unknown, last_name, method, receiver, unfollowed
@@ -199,14 +199,27 @@ def general(script: TrainingFile) -> list[Problem]:
     return found if script.migrated else [*found, *seeded_orders(script)]
 
 
-def distributed(script: TrainingFile) -> list[Problem]:
-    """Calls of other systems that distribute training, and of TensorFlow 1."""
+def distributed(script: TrainingFile, *, beside_names: bool = False) -> list[Problem]:
+    """Calls of other systems that distribute training, and of TensorFlow 1.
+
+    beside_names: of a script that keeps the names of such a system, which the runtime has: what it does besides. A
+    session that Keras is given does nothing there, as it did.
+    """
     found = []
     for call in script.index.calls:
         api = script.origins.called(call)
-        if api.startswith(STRATEGY_PREFIXES):
+        if api.startswith(STRATEGY_PREFIXES) and not (beside_names and api.startswith(NAMED_SYSTEMS)):
             reason = f"the script is distributed already, by {api}"
             found.append(Problem("TFDP070", call, reason, "remove that system's calls first"))
         elif api.startswith(TF1_PREFIXES) and call not in script.devices.carried:
+            if beside_names and _is_kerass_session(script, call):
+                continue
             found.append(Problem("TFDP075", call, f"{api} is TensorFlow 1 style, which is not migrated yet", _BY_HAND))
     return found
+
+
+def _is_kerass_session(script: TrainingFile, call: cst.Call) -> bool:
+    """`set_session(Session(config=…))`."""
+    given = script.index.parents[call]
+    around = script.index.parents[given]
+    return isinstance(given, cst.Arg) and isinstance(around, cst.Call) and last_name(around.func) == "set_session"

@@ -57,7 +57,7 @@ class Road:
     is asked for; `widened`: it gets them.
     """
 
-    taken: Literal["", "input", "calls"] = ""
+    taken: Literal["", "input", "calls", "names"] = ""
     widened: bool = False
     not_input: Finding | None = None
     keeps: Finding | None = None

@@ -50,11 +50,11 @@ def prove(
     source = Path(path).read_bytes()
     after = texts.migrated(str(path), source, policy).after if migrated is None else migrated
     road = texts.road_of(after) or "input"
-    calls = road == "calls"
+    calls, names = road == "calls", road == "names"
     mode = texts.mode_of(road, policy.batch, after)
     if reference is None:
         reference = texts.reference_of(road, str(path), source, np, mode, policy)
     options: dict[str, Any] = {"batch": mode, "seed": seed, "args": args, "timeout": timeout}
-    options |= {"keep_randomness": keep_randomness, "float64": float64, "calls": calls}
+    options |= {"keep_randomness": keep_randomness, "float64": float64, "calls": calls, "names": names}
     with record(path, np, steps, reference=reference, original=source, **options) as recording:
         return recording.prove(after)

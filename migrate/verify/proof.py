@@ -47,7 +47,8 @@ class Proof:
     randomness_kept: nothing was neutralised, so that nothing can be concluded: never proved. float64: of runs in
     float64 that nothing held together, the largest relative difference of a variable after the last step. coverage:
     None where not all steps were compared. division: what a job by sharded calls divided, None on the other road, or
-    where that is not known. calls: whether calls are sharded. kept: what draws, and normalises by the batch, and did so
+    where that is not known. calls: whether calls are sharded. names: whether
+    the script keeps another system's names. kept: what draws, and normalises by the batch, and did so
     in both runs.
     """
 
@@ -79,6 +80,7 @@ class Proof:
     could_not_compare: bool = False
     failed_run: FailedRun | None = None
     calls: bool = False
+    names: bool = False
     division: Division | None = None
     kept: tuple[str, ...] = ()
 
@@ -130,13 +132,17 @@ class Proof:
     @property
     def road(self) -> str:
         """How the work is shared, in words."""
+        if self.names:
+            return "another system's names: each worker trains on what the script gives it"
         if not self.calls:
             return "sharded input: each worker trains on its share of the records"
         return "sharded calls: every worker runs the whole script, and its own rows of each model call"
 
     @property
     def of_calls(self) -> dict[str, str]:
-        """What there is to say of sharded calls, by what it is; empty on the other road."""
+        """What there is to say of the road, by what it is; empty where the input is sharded."""
+        if self.names:
+            return {"road": self.road, "reference": _BY_NAMES, "neutralised": "nothing was neutralised"}
         if not self.calls:
             return {}
         said = {"road": self.road} | ({"reference": _WIDENED} if self.batch == "per-worker" else {})
@@ -151,6 +157,12 @@ class Proof:
 _WIDENED = (
     "the migrated script in one process that stands for all workers; that its batch, rates and steps are those of the "
     "original for so many is not shown by this"
+)
+
+
+_BY_NAMES = (
+    "the original on as many processes, with that system's functions in their plain meaning: what all ranks have is "
+    "gathered, and averaged in float64; each rank is compared with its own. Variables start alike in both runs"
 )
 
 

@@ -20,6 +20,7 @@ from .judge import (
     Failure,
     Rounding,
     compared,
+    compared_by_rank,
     drawn,
     first,
     in_float64,
@@ -90,7 +91,8 @@ class Recording:
         self._original = original
         self._room_is_known = False
         self._number = itertools.count(1)
-        self._trace = Trace(Path(spec.out) / "rank0")
+        self._traces = [Trace(Path(spec.out) / f"rank{rank}") for rank in range(np if spec.names else 1)]
+        self._trace = self._traces[0]
         self._wide: Recording | None = None
         self._narrow = ""  # why there is no record in float64
         self._permuted: Comparison | None = None
@@ -101,15 +103,16 @@ class Recording:
         Raises:
             CouldNotRun: with the end of its output.
         """
-        ended = runs.run(self._folder, self._spec, 0, self._timeout, self._watch)
+        ranks = self._np if self._spec.names else 0
+        ended = runs.run(self._folder, self._spec, ranks, self._timeout, self._watch)
         self._require(ended)
         if self._spec.fitting:
             known = read_coverage(self._trace.folder)
-            done, short = self._trace.closed_steps(), known.short if known else None
+            done, short = min(trace.closed_steps() for trace in self._traces), known.short if known else None
             self._spec = dataclasses.replace(self._spec, steps=done, fitting=False, short=short)
-        self._trace.write_lock(lock(self._trace, self._spec.steps))
-        values = drawn(self._trace.start(), self._trace.lock().trained)
-        self._trace.write_start(values)
+        for trace in self._traces:
+            trace.write_lock(lock(trace, self._spec.steps))
+            trace.write_start(drawn(trace.start(), trace.lock().trained))
         if self._spec.float64 and (left := narrow(self._trace)):
             raise CouldNotRun(f"{self._spec.path}: {NOT_FREE}: {', '.join(left)} is not float64 all the same")
 
@@ -137,17 +140,15 @@ class Recording:
         source.write_bytes(_text(self._spec.path, migrated, float64=self._spec.float64))
         names = _names(folder)
         names["path"] = str(Path(path).absolute()) if path else self._spec.path
-        spec = Spec(**{**vars(self._spec), **names, "reference": str(self._trace.folder)})
+        reference = self._trace.folder.parent if self._spec.names else self._trace.folder
+        spec = Spec(**{**vars(self._spec), **names, "reference": str(reference)})
         ended = runs.run(folder, spec, self._np, self._timeout, self._watch)
         _refuse_tracer_error(spec)
         ranks = [Trace(Path(spec.out) / f"rank{rank}") for rank in range(self._np)]
         self._refuse_idle(ranks, ended, Moved(names["path"], migrated, "the migrated script"))
         examples = checks.data_of_calls if spec.calls else checks.data
-        data = None if spec.keep_randomness else examples(self._trace, ranks, self._spec.steps)
-        times = UNDECIDED_CALLS if spec.calls else UNDECIDED
-        found = compared(
-            self._trace, ranks, self._spec.steps, times=1 if spec.float64 or spec.keep_randomness else times
-        )
+        data = None if spec.keep_randomness or spec.names else examples(self._trace, ranks, self._spec.steps)
+        found = self._compared(ranks, spec)
         failed = failed_run(ended, ranks, Moved(names["path"], migrated, "the migrated script"), self._timeout)
         proof = self._judged(found, ranks, ended, failed, data)
         if spec.calls:
@@ -155,6 +156,8 @@ class Recording:
         if data is not None:
             proof = checks.with_data(proof, data)
         proof = checks.with_settings(proof, self._trace, ranks)
+        if spec.names:
+            return dataclasses.replace(proof, names=True)
         if spec.float64:
             proof = checks.with_float64(proof, self._trace, ranks)
         proof = checks.with_files(proof, checks.files(ranks, spec, self._spec.steps))
@@ -164,6 +167,14 @@ class Recording:
             known = functools.partial(self._diagnosis, found, ranks, data=data)
             return checks.with_rounding(proof, measured, one, _sentence(one), known)
         return checks.with_randomness(proof) if spec.keep_randomness else proof
+
+    def _compared(self, ranks: Sequence[Trace], spec: Spec) -> Comparison:
+        """The ranks held against the reference: each against its own one, where that has ranks."""
+        if spec.names:
+            return compared_by_rank(self._traces, ranks, self._spec.steps)
+        times = UNDECIDED_CALLS if spec.calls else UNDECIDED
+        free = spec.float64 or spec.keep_randomness
+        return compared(self._trace, ranks, self._spec.steps, times=1 if free else times)
 
     def _in_float64(self, found: Comparison, migrated: bytes, path: str | Path | None) -> Rounding | None:
         """What both runs show in float64, None where they show nothing there."""
@@ -275,9 +286,9 @@ class Recording:
         """Raise unless the reference did what a proof needs."""
         spec = self._spec
         _refuse_tracer_error(spec)
-        done = self._trace.closed_steps()
+        done = min(trace.closed_steps() for trace in self._traces)
         moved = Moved(spec.path, Path(spec.source).read_bytes(), "the reference")
-        known = failed_run(ended, [self._trace], moved, self._timeout, moved.word)
+        known = failed_run(ended, self._traces, moved, self._timeout, "" if spec.names else moved.word)
         failed = known and (self._own_failure(ended) or known)
         if failed is not None:
             of = f" of {spec.steps}" if ended.code is None and not spec.fitting else ""
@@ -298,7 +309,7 @@ class Recording:
 
     def _own_failure(self, reference: Ended) -> FailedRun | None:
         """Whether the original fails, too: then it is that which its author has to see, with its own lines."""
-        if self._original is None or not reference.code:
+        if self._original is None or not reference.code or self._spec.names:
             return None
         folder = self._folder / "original"
         folder.mkdir()
@@ -326,6 +337,7 @@ def record(
     keep_randomness: bool = False,
     float64: bool = False,
     calls: bool = False,
+    names: bool = False,
 ) -> Iterator[Recording]:
     """Run `reference` under the name of `path`, in one process, for `steps` updates; None: past the end of an epoch.
 
@@ -335,7 +347,8 @@ def record(
     whether the script fails by itself. keep_randomness: neutralise nothing, so that nothing can be concluded. float64:
     run freely in float64, and compare the variables after each step. calls: the migrated runs shard calls: nothing is
     neutralised, and all processes draw by the same entropy; `reference` is the original as it is, or with the batches
-    of all workers what is migrated of it, in one process that stands for them.
+    of all workers what is migrated of it, in one process that stands for them. names: the script keeps the functions
+    of another system; `reference` is the original, which runs on `np` processes, and by each rank's own entropy.
 
     Raises:
         CouldNotRun: the reference fails, or ends before `steps` updates.
@@ -360,6 +373,7 @@ def record(
             permuted=False,
             calls=calls,
             stands_for=np if calls and batch == "per-worker" else 1,
+            names=names,
         )
         recording = Recording(folder, spec, np, batch, timeout=timeout, watch=watch, original=original)
         recording.make()

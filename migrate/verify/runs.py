@@ -36,7 +36,7 @@ class Ended:
 
 
 def run(folder: Path, spec: Spec, ranks: int, timeout: float, watch: Watch | None = None) -> Ended:
-    """Run the child of `spec` under `folder`: alone for `ranks` 0, else on that many processes.
+    """Run the child of `spec` under `folder`: alone for `ranks` 0, else on that many processes, of the reference, too.
 
     timeout: seconds for the whole run. The processes are gone when this returns.
     """
@@ -68,7 +68,8 @@ def run(folder: Path, spec: Spec, ranks: int, timeout: float, watch: Watch | Non
 def _wait(process: subprocess.Popen[bytes], timeout: float, spec: Spec, ranks: int, watch: Watch | None) -> int | None:
     """The exit status, None when the time is up."""
     end = time.monotonic() + timeout
-    name = f"the migrated script on {ranks} processes" if ranks else "the reference in one process"
+    what = "the migrated script" if spec.migrated else "the reference"
+    name = f"{what} on {ranks} processes" if ranks else "the reference in one process"
     name += ", in float64" if spec.float64 else ", with the rows of its batches permuted" if spec.permuted else ""
     folders = [Path(spec.out) / f"rank{rank}" for rank in range(max(1, ranks))]
     while (left := end - time.monotonic()) > 0:
@@ -87,8 +88,9 @@ def _environment(inherited: Mapping[str, str], temporary: Path, spec: Spec) -> d
     kept = {name: inherited[name] for name in ("TFDP_TRANSPORT", "TFDP_SHM_BYTES") if name in inherited}
     # NCCL, which is chosen by itself on GPUs, would need TensorFlow untouched when the script joins its job.
     defaults = {"TF_CPP_MIN_LOG_LEVEL": "2", "MPLBACKEND": "Agg", "TFDP_TRANSPORT": "shared_memory"}
-    if spec.calls:  # as the launcher gives it to all workers of a job
+    if spec.as_in_life:  # as the launcher gives it to all workers of a job
         defaults["PYTHONHASHSEED"] = str(spec.seed % 2**32)
+    if spec.calls:
         kept["TFDP_STANDS_FOR"] = str(spec.stands_for)
     stall = inherited.get("TFDP_STALL_SECONDS", STALL_SECONDS)
     return {**defaults, **clean, **kept, "TFDP_STALL_SECONDS": stall, "TMPDIR": str(temporary)}

@@ -15,6 +15,7 @@ from .recording import Batch, CouldNotRun
 # How a script whose input is sharded says that its batch is the job's, and one whose calls are that it is not.
 _GLOBAL = (b"local_batch_size(", b"even_batch_size(")
 _WIDENED = (b"global_batch_size(", b"scale_lr(", b"scale_optimizer(", b"local_steps(")
+_NO_ORIGINAL = "the script with that system's own imports was not found: name it with --against"
 _ITSELF = "none was found: compared with the script itself in one process, in which the runtime changes nothing"
 
 
@@ -58,19 +59,22 @@ def of_original(path: str, size: int, policy: Policy = AS_USUAL) -> Texts:
         text = reference_of(road, path, source, size, migration.batch, policy)
         return Texts(path, path, source, migration.after, text, road=road, batch=migration.batch)
     mode = mode_of(road, policy.batch, source)
-    if (known := _found(path, source, _settled(policy, mode, road))) is not None:
+    if (known := _found(path, source, policy if road == "names" else _settled(policy, mode, road))) is not None:
         found, same = known
         text = reference_of(road, found.name, found.source, size, mode, policy)
         return Texts(path, path, found.source, source, text, found.name, not same, road, mode)
     if road == "calls":
         _readable(path, source)
         return Texts(path, path, source, source, source, found=_ITSELF, road=road, batch=mode)
+    if road == "names":
+        raise CouldNotRun(f"{path}: {_NO_ORIGINAL}")
     after = migrated(path, source, _settled(policy, mode, road)).after
     return Texts(path, path, source, after, reference(path, source, size, mode, policy), batch=mode)
 
 
 def _settled(policy: Policy, batch: Batch, road: Road) -> Policy:
     """The policy by which a script was migrated, of which road and batch mode are known. Raises CouldNotRun."""
+    assert road != "names"  # which has one mode only
     try:
         return replace(policy, batch=batch, shard=road)
     except ValueError as error:
@@ -115,6 +119,8 @@ def road_of(migrated_text: bytes) -> Road | None:
     """The road on which a text was migrated, None where it is not."""
     if not originals.imports_runtime(migrated_text):
         return None
+    if originals.keeps_names(migrated_text):
+        return "names"
     return "calls" if originals.shards_calls(migrated_text) else "input"
 
 
@@ -158,9 +164,9 @@ def migrated(path: str, source: bytes, policy: Policy = AS_USUAL) -> Migration:
 def reference_of(  # noqa: PLR0917
     road: Road, path: str, source: bytes, size: int, batch: Batch, policy: Policy
 ) -> bytes:
-    """The reference of an original script. Of sharded calls it is that script, as it is, or its one-worker form, if it
-    is distributed already; with the batches of all workers what the tool makes of it, whose functions give one process
-    the batch of as many as it stands for.
+    """The reference of an original script. With another system's names it is that script. Of sharded calls it is the
+    script, as it is, or its one-worker form, if it is distributed already; with the batches of all workers what the
+    tool makes of it, whose functions give one process the batch of as many as it stands for.
 
     Raises:
         CouldNotRun: there is none.
@@ -168,6 +174,8 @@ def reference_of(  # noqa: PLR0917
     if road == "input":
         return reference(path, source, size, batch, policy)
     _readable(path, source)
+    if road == "names":
+        return source
     if batch == "global" or originals.imports_runtime(source):
         return single(path, source).after
     return migrated(path, source, _settled(policy, batch, road)).after

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .accumulation import Accumulation
 from .compression import Compression
-from .exchange import FINGERPRINT, Exchange, Gradient, exchanges
+from .exchange import FINGERPRINT, Exchange, Gradient, count_exchange, exchanges
 from .options import check_kinds, check_options
 from .tape_marks import forget_marks, mark, refuse_marked
 
@@ -16,6 +16,7 @@ __all__ = [
     "Gradient",
     "check_kinds",
     "check_options",
+    "count_exchange",
     "exchanges",
     "forget_marks",
     "mark",

@@ -36,6 +36,11 @@ def exchanges() -> int:
     return _Count.exchanges
 
 
+def count_exchange() -> None:
+    """Once more."""
+    _Count.exchanges += 1
+
+
 class Passenger(Protocol):
     """What travels with dense gradients: a vector, to which each rank adds something."""
 
@@ -78,7 +83,7 @@ class Exchange:
         self, gradients: Sequence[Gradient], names: Sequence[str], site: str, passenger: Passenger | None = None
     ) -> list[Gradient]:
         """The gradients of several ranks. `names` are those of the sources, for messages."""
-        _Count.exchanges += 1
+        count_exchange()
         given = [_dense(each) if self.sparse_as_dense else each for each in gradients]
         if self.count is not None:
             return self._weighted(given, names, site, passenger)

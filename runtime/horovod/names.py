@@ -67,9 +67,13 @@ OF_CALLBACKS = (
     "LearningRateWarmupCallback",
     "MetricAverageCallback",
 )
+OF_FUNCTIONS = ("allgather_object", "broadcast_object", "broadcast_variables")
 MODULES = {
     "horovod": ("keras", "tensorflow"),
     "horovod.tensorflow": OF_TENSORFLOW,
+    "horovod.tensorflow.compression": ("Compression",),
+    "horovod.tensorflow.functions": OF_FUNCTIONS,
+    "horovod.tensorflow.mpi_ops": (*BASICS, *OPERATIONS, "allgather", "broadcast", "broadcast_"),
     "horovod.tensorflow.keras": OF_KERAS,
     "horovod.tensorflow.keras.callbacks": OF_CALLBACKS,
     "horovod.keras": OF_KERAS,

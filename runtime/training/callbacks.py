@@ -151,6 +151,10 @@ class LearningRateScheduleCallback(Hooks):
         self._steps = steps_per_epoch
         self._epoch = 0
 
+    def begin_at_rate(self) -> None:
+        """The rate that the optimizer has now is the one that is multiplied."""
+        self._initial = _rate(self.model.optimizer)
+
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002
         """Keras' hook."""
         self._epoch = epoch

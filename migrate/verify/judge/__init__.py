@@ -16,6 +16,7 @@ from .compare import (
     Point,
     Row,
     compared,
+    compared_by_rank,
     drawn,
     lock,
 )
@@ -38,6 +39,7 @@ __all__ = [
     "Rounding",
     "Row",
     "compared",
+    "compared_by_rank",
     "drawn",
     "first",
     "in_float64",

@@ -149,6 +149,25 @@ def compared(reference: Trace, ranks: Sequence[Trace], steps: int, *, times: int
     return _Judge(reference, ranks, steps, times).judge()
 
 
+def compared_by_rank(references: Sequence[Trace], ranks: Sequence[Trace], steps: int) -> Comparison:
+    """Compare `steps` steps of each rank with those of the reference's same rank."""
+    pairs = zip(references, ranks, strict=True)
+    alone = [_Judge(reference, [rank], steps, 1).judge() for reference, rank in pairs]
+    failures = [replace(one.failure, rank=rank) for rank, one in enumerate(alone) if one.failure is not None]
+    found = Comparison(min(failures, key=lambda failure: failure.step, default=None), limits=alone[0].limits)
+    for one in alone:
+        found.loss = _larger(found.loss, one.loss)
+        for whole, part in ((found.gradients, one.gradients), (found.updates, one.updates)):
+            whole.update({key: _larger(whole.get(key, 0.0), value) for key, value in part.items()})
+    for points in zip(*(one.points for one in alone), strict=False):
+        point = points[0]
+        for other in points[1:]:
+            for kind in ("loss", "gradient", "update", "weights"):
+                point = point.grown(kind, getattr(other, kind))
+        found.points.append(point)
+    return found
+
+
 def readable(key: str, names: Mapping[str, str]) -> str:
     """A variable's name with its shape: names alone are not unique."""
     name, shape, _, occurrence = key.rsplit("|", 3)

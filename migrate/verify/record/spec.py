@@ -19,7 +19,9 @@ class Spec:
     `reference` before each step. short: batches after which each
     pass over the data ends, None: where it ends in life. calls: calls are sharded: nothing computes otherwise
     than in life, and all processes draw by one entropy. stands_for: so many workers' batches are one step of the
-    reference, by the runtime's own functions.
+    reference, by the runtime's own functions. names: the script has the functions of another system, and does what it
+    did under that: nothing computes otherwise than in life, and each rank draws by an entropy of its own. Its reference
+    runs on as many processes, and `reference` is the folder of all their traces.
     """
 
     path: str
@@ -38,8 +40,18 @@ class Spec:
     short: int | None
     calls: bool = False
     stands_for: int = 1
+    names: bool = False
 
     @property
     def migrated(self) -> bool:
         """Whether this is the migrated script, on ranks."""
         return bool(self.reference) and not self.permuted
+
+    @property
+    def as_in_life(self) -> bool:
+        """Whether nothing is neutralised."""
+        return self.calls or self.names
+
+    def trace_of_reference(self, rank: int) -> str:
+        """The folder of the trace that a rank is held against."""
+        return f"{self.reference}/rank{rank}" if self.names else self.reference

@@ -21,8 +21,10 @@ from typing import Any, NoReturn, TypeVar
 import tensorflow as tf
 
 from ....runtime.clusters import local
+from ....runtime.job import mix
 from ..record import (
     DIVERGED,
+    FEWEST,
     LOCALLY_NORMALIZED,
     TRACER_FAILED,
     TRACER_LOG,
@@ -43,7 +45,7 @@ from ..record import (
 )
 from . import float64 as _float64
 from . import keras as _keras
-from . import xla
+from . import plain, xla
 from .crashes import crash
 from .data import RecordOrder, Seeds
 from .draws import Draws
@@ -69,12 +71,12 @@ class Session:
 
     def __init__(self, spec: Spec) -> None:
         self.spec = spec
-        self.rank = int(os.environ[local.RANK]) if spec.migrated else 0
+        self.rank = int(os.environ[local.RANK]) if spec.migrated or spec.names else 0
         self.trace = Trace(Path(spec.out) / f"rank{self.rank}")
         self.trace.folder.mkdir(parents=True, exist_ok=True)
-        reference = Trace(Path(spec.reference)) if spec.reference else None
-        forced = reference.start() if reference and self.rank == 0 and not spec.calls else {}
-        scatter = None if spec.calls else self.rank or None
+        reference = Trace(Path(spec.trace_of_reference(self.rank))) if spec.reference else None
+        forced = reference.start() if reference and self.rank == 0 and not spec.as_in_life else {}
+        scatter = None if spec.as_in_life else self.rank or None
         self.registry = Registry(forced, scatter=scatter, wide=spec.float64)
         self.lines = Lines(spec.path)
         self.changed = Notes()
@@ -90,10 +92,11 @@ class Session:
         self.passes = WatchedPasses(self.recorder.moment)
         self.recorder.entered, self.recorder.taken = self.examples.entered, self._taken
         self.passes.found.short = spec.short
-        self.passes.found.shortens = spec.fitting and not spec.keep_randomness
+        self.passes.found.shortens = spec.fitting and not spec.keep_randomness and not spec.names
         if spec.fitting:
             stop = functools.partial(self.stop, "complete")
-            self.recorder.enough = Fitting(self.trace.folder, self.passes.found, stop).enough
+            fitting = Fitting(self.trace.folder, self.passes.found, None if spec.names else stop)
+            self.recorder.enough = functools.partial(self._agreed, fitting) if spec.names else fitting.enough
         tree = Path(spec.root)
         roots = tree, Path("/", Path(spec.scratch).relative_to(tree)), Path(spec.path).parent
         self.effects = Watch(self.trace.folder, roots, self.lines, lambda: self.recorder.index, self.guard)
@@ -117,16 +120,16 @@ class Session:
             _float64.install()
         self.lines.install()
         xla.leave_out(self._changed)
-        if not self.spec.calls:
+        if not self.spec.as_in_life:
             self.seeds.install()
         self.registry.install()
-        if not self.spec.calls:
+        if not self.spec.as_in_life:
             self.order.install()
         self.layers.watch()
         self.optimizers.install()
         if self.spec.calls:
             _keras.change_fits(self.passes.shorten)
-        elif not self.spec.keep_randomness:
+        elif not self.spec.names and not self.spec.keep_randomness:
             Pipeline(self._changed).install()  # before what exchanges draws, which is not done while data are made
             self.draws.install()
             self.layers.install()
@@ -141,6 +144,8 @@ class Session:
             self.draws.taken = self.permuted.draw
         if self.spec.calls:
             self._share_calls()
+        elif self.spec.names:
+            self._keep_names()
         elif self.spec.migrated:
             os.environ[local.SEED] = str(self.spec.seed % 2**32)
             _replace("init", self.seeds.keeping)
@@ -168,6 +173,31 @@ class Session:
         from ....runtime.calls import common_entropy
 
         common_entropy(seed)
+
+    def _keep_names(self) -> None:
+        """Of a script with another system's names nothing is changed; it draws by its rank's entropy in both runs."""
+        seed = mix(self.spec.seed, self.rank) % 2**32
+        os.environ[local.SEED] = str(self.spec.seed % 2**32)
+        from ....runtime.calls import common_entropy
+
+        common_entropy(seed)
+        if not self.spec.migrated:
+            plain.install()
+        self._watch_tape()
+        _keras.Optimizers(self.recorder, self.registry, self.guard).install()
+
+    def _agreed(self, fitting: Fitting, done: int) -> bool:
+        """Whether to stop after `done` updates, which rank 0 decides: all ranks of a reference stop at the same one."""
+        if done < FEWEST:
+            return False
+        from ....runtime.job import current
+
+        store, key = current().store, f"verify: enough at {done}"
+        if self.rank:
+            return store.fetch(key, publisher=0) == b"yes"
+        enough = fitting.enough(done)
+        store.publish(key, b"yes" if enough else b"no")
+        return enough
 
     def _watching_averages(self, init: Callable[..., Any]) -> Callable[..., Any]:
         """`dp.init`, after which a tape gives the mean over the workers: that is recorded, and not a worker's own."""

@@ -6,6 +6,7 @@ import dis
 import math
 import sys
 import threading
+import time
 from collections.abc import Callable, Sized
 from pathlib import Path
 from typing import Any
@@ -147,21 +148,29 @@ class WatchedPasses:
 class Fitting:
     """Says when the reference has recorded enough: past the end of an epoch, where that does not take long."""
 
-    def __init__(self, folder: Path, found: Passes, stop: Callable[[], None]) -> None:
-        """stop: ends the process, also from another thread: what comes after the last step may take long, too."""
+    def __init__(self, folder: Path, found: Passes, stop: Callable[[], None] | None) -> None:
+        """stop: ends the process, also from another thread: what comes after the last step may take long, too. None
+        where it may end between two steps only."""
         self._folder = folder
         self._found = found
         self._stop = stop
         self._alarm: threading.Timer | None = None
+        self._late: float | None = None
 
     def enough(self, done: int) -> bool:
         """Whether to stop after `done` updates."""
-        if done >= FEWEST - 1 and self._alarm is None:
+        if done >= FEWEST - 1 and self._late is None:
+            self._late = time.monotonic() + SECONDS
+            self._set_alarm()
+        late = self._late is not None and time.monotonic() > self._late
+        size = sum(file.stat().st_size for file in self._folder.glob("step-*.npz"))
+        return self._found.enough(done) or (done >= FEWEST and (late or size > BYTES))
+
+    def _set_alarm(self) -> None:
+        if self._stop is not None:
             self._alarm = threading.Timer(SECONDS, self._stop)
             self._alarm.daemon = True
             self._alarm.start()
-        size = sum(file.stat().st_size for file in self._folder.glob("step-*.npz"))
-        return self._found.enough(done) or (done >= FEWEST and size > BYTES)
 
 
 def _telling(method: Callable[..., Any], tell: Callable[[Any, int], None]) -> Callable[..., Any]:

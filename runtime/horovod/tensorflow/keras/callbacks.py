@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .... import training
-from ....training import BroadcastGlobalVariablesCallback, LearningRateWarmupCallback, MetricAverageCallback
+from ....training import BroadcastGlobalVariablesCallback, MetricAverageCallback
 from ...names import OF_CALLBACKS
 from ...options import left_out
 
@@ -17,29 +17,57 @@ __all__ = list(OF_CALLBACKS)
 class LearningRateScheduleCallback(training.LearningRateScheduleCallback):
     """From `start_epoch` until before `end_epoch` the rate is `initial_lr` times `multiplier`.
 
-    A multiplier that is a number is raised to the number of epochs since `start_epoch`, as Horovod 0.28.1 does.
+    A multiplier that is a number is raised to the number of epochs since `start_epoch`, as in Horovod 0.28.1. Without
+    `initial_lr`, as before Horovod 0.20, it is the optimizer's rate when training begins.
     """
 
     def __init__(  # noqa: PLR0917 - Horovod's order
         self,
-        initial_lr: float,
-        multiplier: float | Callable[[float], float],
+        initial_lr: float | None = None,
+        multiplier: float | Callable[[float], float] = 1.0,
         start_epoch: float = 0,
         end_epoch: float | None = None,
         staircase: bool = True,
         momentum_correction: bool = True,
         steps_per_epoch: int | None = None,
     ) -> None:
-        """As `dp.callbacks.LearningRateScheduleCallback`. Raises ValueError without `initial_lr`."""
-        if initial_lr is None:
-            raise ValueError("LearningRateScheduleCallback needs initial_lr, the rate that it multiplies")
+        """As `dp.callbacks.LearningRateScheduleCallback`."""
 
         def decayed(epoch: float) -> float:
             assert not callable(multiplier)
             return float(multiplier ** (epoch - start_epoch))
 
         of_epoch = multiplier if callable(multiplier) else decayed
-        super().__init__(initial_lr, of_epoch, start_epoch, end_epoch, staircase, momentum_correction, steps_per_epoch)
+        given = 0.0 if initial_lr is None else initial_lr
+        super().__init__(given, of_epoch, start_epoch, end_epoch, staircase, momentum_correction, steps_per_epoch)
+        self._of_optimizer = initial_lr is None
+
+    def on_train_begin(self, logs: Any = None) -> None:  # noqa: ARG002
+        """Keras' hook."""
+        if self._of_optimizer:
+            self.begin_at_rate()
+
+
+class LearningRateWarmupCallback(training.LearningRateWarmupCallback):
+    """Over the first epochs the rate grows from `initial_lr / N` to `initial_lr`; without it, to the optimizer's."""
+
+    def __init__(
+        self,
+        initial_lr: float | None = None,
+        warmup_epochs: float = 5,
+        momentum_correction: bool = True,
+        steps_per_epoch: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        """As `dp.callbacks.LearningRateWarmupCallback`."""
+        given = 0.0 if initial_lr is None else initial_lr
+        super().__init__(given, warmup_epochs, momentum_correction, steps_per_epoch, verbose)
+        self._of_optimizer = initial_lr is None
+
+    def on_train_begin(self, logs: Any = None) -> None:  # noqa: ARG002
+        """Keras' hook."""
+        if self._of_optimizer:
+            self.begin_at_rate()
 
 
 def __getattr__(name: str) -> Any:
