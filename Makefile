@@ -8,7 +8,7 @@ export TF_CPP_MIN_LOG_LEVEL ?= 2
 # Two files of tests at a time: many wait for processes to end. Cases share ranks, and the proofs of a script references.
 TWO := -n 2 --dist loadgroup
 
-.PHONY: help demo quick test readme prove calls generated faults lint keras2 matrix clean
+.PHONY: help demo quick test readme prove calls generated faults lint keras2 peers matrix clean
 
 help:
 	@echo "make demo    install, migrate a real script, show the diff, train on 2 processes, prove it equivalent"
@@ -21,6 +21,7 @@ help:
 	@echo "make faults  what one rank can do wrong, on 2, 3 and 4 processes: time to the error, and the message"
 	@echo "make lint    ruff, mypy --strict and the contract between rooms (import-linter)"
 	@echo "make keras2  a sample of the kinds of training on Keras 2: TensorFlow 2.15 in an environment of its own"
+	@echo "make peers   build Horovod 0.28.1 beside TensorFlow 2.15, once, and hold migrated scripts against it"
 	@echo "make matrix  the runtime suite on the other supported TensorFlow and Python versions"
 	@echo "make clean   remove everything that the other commands made"
 
@@ -70,9 +71,13 @@ lint: $(STAMP)
 keras2:
 	@CELLS=py3.11-tf2.15 TESTS="tests/calls --sample" bash tests/matrix.sh
 
+peers: $(STAMP)
+	@bash tests/peers/make.sh
+	@$(BIN)/python -m pytest -q -n 2 tests/peers
+
 matrix:
 	@bash tests/matrix.sh
 
 clean:
-	rm -rf $(VENV) .matrix build dist demo-out try .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) .matrix .peers build dist demo-out try .pytest_cache .mypy_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

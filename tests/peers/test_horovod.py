@@ -1,0 +1,95 @@
+"""Scripts under Horovod 0.28.1 itself, and migrated, on the same TensorFlow and data: the same weights.
+
+`make peers` builds the environment; without it these tests are skipped.
+"""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tfdp.migrate import engine
+
+ROOT = Path(__file__).parents[2]
+FIXTURES = ROOT / "fixtures"
+PEER = ROOT / os.environ.get("TFDP_PEER", ".peers/horovod")
+BIN = PEER / "bin"
+LIMIT_SECONDS = 240
+
+pytestmark = pytest.mark.skipif(not (PEER / ".installed").exists(), reason="Horovod is not built here: make peers")
+
+
+def run(command: list[str], folder: Path) -> str:
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONPATH": str(ROOT / ".editable")},
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_SECONDS,
+        check=False,
+    )
+    assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
+    return done.stdout
+
+
+def weights(folder: Path) -> list[np.ndarray]:
+    with np.load(folder / "weights.npz") as file:
+        return [file[name] for name in file.files]
+
+
+@pytest.mark.parametrize(
+    ("script", "args", "np_", "limit"),
+    [
+        ("horovod_tape", (), 2, 1e-6),
+        ("horovod_tape", (), 3, 1e-6),
+        ("horovod_fit", (), 2, 1e-6),
+        # It adds up in float16, the runtime in float32, which is rounded once.
+        ("horovod_fit", ("--fp16",), 2, 2e-3),
+        ("horovod_words", (), 2, 1e-6),
+        ("horovod_words", (), 3, 1e-6),
+        ("horovod_words", ("--passes",), 2, 1e-6),
+    ],
+)
+def test_a_script_trains_as_under_horovod(
+    script: str, args: tuple[str, ...], np_: int, limit: float, tmp_path: Path
+) -> None:
+    names = tmp_path / "names"
+    names.mkdir()
+    (tmp_path / "scripts").mkdir()
+    shutil.copytree(FIXTURES / "scripts" / "data", tmp_path / "scripts" / "data")
+    original = (FIXTURES / "names" / f"{script}.py").read_bytes()
+    migrated = engine.migrate(f"{script}.py", original)
+    assert not migrated.refused
+    assert migrated.changed
+    starts = {
+        "horovod": ([str(BIN / "horovodrun"), "--gloo", "-np"], original),
+        "tfdp": ([str(BIN / "python"), "-m", "tfdp.runtime.launch", "-np"], migrated.after),
+    }
+    found = {}
+    for name, (start, text) in starts.items():
+        path = names / f"{name}_train.py"
+        path.write_bytes(text)
+        folder = tmp_path / name
+        folder.mkdir()
+        python = [str(BIN / "python")] if name == "horovod" else []
+        run([*start, str(np_), *python, str(path), *args], folder)
+        found[name] = weights(folder)
+    for ours, theirs in zip(found["tfdp"], found["horovod"], strict=True):
+        assert np.linalg.norm(ours - theirs) <= limit * np.linalg.norm(theirs)
+
+
+def test_another_rate_would_be_seen(tmp_path: Path) -> None:
+    """The comparison above tells a rate that is not scaled."""
+    original = (FIXTURES / "names" / "horovod_words.py").read_bytes()
+    found = []
+    for name, text in (("as it is", original), ("other", original.replace(b"SGD(0.05)", b"SGD(0.025)"))):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "train.py").write_bytes(engine.migrate("train.py", text).after)
+        run([str(BIN / "python"), "-m", "tfdp.runtime.launch", "-np", "2", "train.py"], folder)
+        found.append(weights(folder))
+    assert any(np.linalg.norm(one - other) > 1e-3 * np.linalg.norm(other) for one, other in zip(*found, strict=True))
