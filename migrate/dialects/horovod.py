@@ -144,9 +144,12 @@ class _Move:
 
     def _check(self, node: cst.CSTNode, module: str, name: str) -> None:
         """Whether a module of theirs, or what stands for it, has a name here."""
+        names = _MODULES.get(module, ())
         if module not in _MODULES:
-            self._refuse_module(node, f"{module}.{name}" if module in SYSTEMS else module)
-        elif name not in _MODULES[module]:
+            self._refuse_module(node, module)
+        elif module in SYSTEMS and name not in (*names, *LEFT_OUT):
+            self._refuse_module(node, f"{module}.{name}")
+        elif name not in names:
             why = LEFT_OUT.get(name, "the runtime has no such name")
             if any(isinstance(above, _BRANCHES) for above in self._index.ancestors(node)):
                 self._say(node, f"{name} is left out of the runtime, an error where the script comes to it: {why}")

@@ -54,6 +54,16 @@ def with_division(proof: Proof, ranks: Sequence[Trace]) -> Proof:
     return dataclasses.replace(proof, calls=True, division=next((each for each in found if each), None))
 
 
+def going_on(ranks: Sequence[Trace], steps: int) -> Failure | None:
+    """A rank that makes one more update where the reference comes to its end; told where that many were to be made."""
+    for rank, trace in enumerate(ranks):
+        step = trace.step(steps)
+        if step is not None and step.closed:
+            text = f"goes on after {steps} steps, where the reference comes to its end"
+            return Failure(steps, rank, "", "steps", steps + 1, steps, text)
+    return None
+
+
 def idle(division: Division | None, ended_well: bool) -> str:
     """Why nothing can be concluded of a job of sharded calls: nothing was divided. Empty where something was, or where
     the job has failed for another reason."""

@@ -96,6 +96,7 @@ class Recording:
         self._wide: Recording | None = None
         self._narrow = ""  # why there is no record in float64
         self._permuted: Comparison | None = None
+        self._is_whole = False  # whether the reference came to its own end
 
     def make(self) -> None:
         """Run the reference.
@@ -110,6 +111,8 @@ class Recording:
             known = read_coverage(self._trace.folder)
             done, short = min(trace.closed_steps() for trace in self._traces), known.short if known else None
             self._spec = dataclasses.replace(self._spec, steps=done, fitting=False, short=short)
+        coverage = read_coverage(self._trace.folder)
+        self._is_whole = coverage is not None and coverage.whole and coverage.short is None
         for trace in self._traces:
             trace.write_lock(lock(trace, self._spec.steps))
             trace.write_start(drawn(trace.start(), trace.lock().trained))
@@ -141,7 +144,10 @@ class Recording:
         names = _names(folder)
         names["path"] = str(Path(path).absolute()) if path else self._spec.path
         reference = self._trace.folder.parent if self._spec.names else self._trace.folder
-        spec = Spec(**{**vars(self._spec), **names, "reference": str(reference)})
+        # One more where the reference came to its end: a script that goes on is another one.
+        whole = self._is_whole
+        more = {"reference": str(reference), "steps": self._spec.steps + whole, "one_more": whole}
+        spec = Spec(**{**vars(self._spec), **names, **more})
         ended = runs.run(folder, spec, self._np, self._timeout, self._watch)
         _refuse_tracer_error(spec)
         ranks = [Trace(Path(spec.out) / f"rank{rank}") for rank in range(self._np)]
@@ -149,6 +155,7 @@ class Recording:
         examples = checks.data_of_calls if spec.calls else checks.data
         data = None if spec.keep_randomness or spec.names else examples(self._trace, ranks, self._spec.steps)
         found = self._compared(ranks, spec)
+        found.failure = found.failure or checks.going_on(ranks, self._spec.steps)
         failed = failed_run(ended, ranks, Moved(names["path"], migrated, "the migrated script"), self._timeout)
         proof = self._judged(found, ranks, ended, failed, data)
         if spec.calls:

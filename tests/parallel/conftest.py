@@ -7,7 +7,8 @@ a family of files (`cases_keras_…`, `cases_training_…`) share one launch for
     RANKS         the numbers of ranks to run on over shared memory, a literal tuple; (2,) if missing
     DEVICE_RANKS  the same over `device`, which is TensorFlow's ring here; (2,) if missing
     ENVIRON       variables for the ranks, a literal dict; files with others have launches of their own
-    INIT          keyword arguments of `dp.init`, a literal dict; the same
+    INIT          keyword arguments of `dp.init`, a literal dict, or {"as_written": True} for what another system's
+                  `init` does; the same
     APART         True where one rank alone makes variables, which later files would meet: a launch of its own
 
 Over shared memory the ranks are started as those of a user are. Over `device` they are forks (tests/forking), which

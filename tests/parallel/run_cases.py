@@ -12,12 +12,16 @@ import sys
 import traceback
 
 import tfdp.runtime as dp
+from tfdp.runtime.initialise import join_as_written
 from tfdp.runtime.job import current
 
 
 def main(plan_path):
     plan = json.loads(pathlib.Path(plan_path).read_text())
-    dp.init(**plan["init"])
+    if plan["init"] == {"as_written": True}:
+        join_as_written()
+    else:
+        dp.init(**plan["init"])
     with pathlib.Path(plan_path).with_name(f"{dp.rank()}.jsonl").open("w", buffering=1) as results:
         for path, name in plan["cases"]:
             error = run(getattr(imported(path), name))

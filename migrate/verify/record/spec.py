@@ -21,7 +21,8 @@ class Spec:
     than in life, and all processes draw by one entropy. stands_for: so many workers' batches are one step of the
     reference, by the runtime's own functions. names: the script has the functions of another system, and does what it
     did under that: nothing computes otherwise than in life, and each rank draws by an entropy of its own. Its reference
-    runs on as many processes, and `reference` is the folder of all their traces.
+    runs on as many processes, and `reference` is the folder of all their traces. one_more: `steps` has one more than
+    the reference, which came to its end with them.
     """
 
     path: str
@@ -41,11 +42,17 @@ class Spec:
     calls: bool = False
     stands_for: int = 1
     names: bool = False
+    one_more: bool = False
 
     @property
     def migrated(self) -> bool:
         """Whether this is the migrated script, on ranks."""
         return bool(self.reference) and not self.permuted
+
+    @property
+    def compared(self) -> int:
+        """How many updates are compared."""
+        return self.steps - self.one_more
 
     @property
     def as_in_life(self) -> bool:

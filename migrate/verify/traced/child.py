@@ -260,7 +260,7 @@ class Session:
         """The script is over."""
         self.guard(self.recorder.finish)
         self.guard(lambda: self._write_coverage(whole=outcome == "ended"))
-        self._write_header("complete" if self.recorder.index >= self.spec.steps else outcome)
+        self._write_header("complete" if self.recorder.index >= self.spec.compared else outcome)
 
     def guard(self, callback: Callable[[], T]) -> T:
         """The result of a callback of ours: its failure is not the script's."""
@@ -365,7 +365,7 @@ def main() -> None:
     session.run()
     # A thread of the script's own that never ends would keep the process; all that is asked for is known.
     lasting = [one for one in threading.enumerate() if not one.daemon and one is not threading.main_thread()]
-    if lasting and session.recorder.index >= spec.steps:
+    if lasting and session.recorder.index >= spec.compared:
         if spec.migrated:
             _runtime("shutdown")()
         session.stop("complete")

@@ -1,0 +1,200 @@
+"""`tfdp.runtime.horovod` and `tfdp.runtime.smdistributed`: the names, arguments and results of those systems."""
+
+import random
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tfdp.runtime.horovod.keras as hvd_keras
+import tfdp.runtime.horovod.tensorflow as hvd
+import tfdp.runtime.smdistributed.dataparallel.tensorflow as sdp
+from tfdp.runtime.foundation import TfdpError
+
+RANKS = (2, 3)
+DEVICE_RANKS = (2,)
+INIT = {"as_written": True}
+
+
+def every(value):
+    return hvd.allgather_object(value)
+
+
+def case_each_rank_draws_by_itself():
+    drawn = every((random.random(), float(np.random.rand()), float(tf.random.uniform([]))))
+    assert len(set(drawn)) == hvd.size(), drawn
+
+
+def case_generators_are_seeded_as_the_script_says():
+    tf.keras.utils.set_random_seed(3)
+    dropped = tf.keras.layers.Dropout(0.5)(tf.ones([4, 50]), training=True)
+    masks = every(dropped.numpy().tobytes())
+    assert len(set(masks)) == 1
+    generator = tf.random.Generator.from_seed(5)
+    assert len(set(every(float(generator.uniform([]))))) == 1
+
+
+def case_variables_start_with_rank_0s_values():
+    layer = tf.keras.layers.Dense(3)
+    layer.build((None, 2))
+    assert len({weights.tobytes() for weights in every(layer.get_weights()[0])}) == 1
+
+
+def case_who_is_who():
+    assert hvd.is_initialized()
+    assert sorted(every((hvd.rank(), hvd.local_rank(), hvd.cross_rank()))) == [(r, r, 0) for r in range(hvd.size())]
+    assert (hvd.local_size(), hvd.cross_size(), hvd.is_homogeneous()) == (hvd.size(), 1, True)
+    assert not any((hvd.mpi_enabled(), hvd.gloo_built(), hvd.nccl_built(), hvd.mpi_threads_supported()))
+    assert (sdp.rank(), sdp.size(), hvd_keras.rank()) == (hvd.rank(), hvd.size(), hvd.rank())
+    hvd.init()
+    sdp.init()
+    with pytest.raises(TfdpError, match="all ranks take part"):
+        hvd.init(comm=[0, 1])
+
+
+def case_allreduce_by_its_older_and_newer_words():
+    mine, size = tf.constant([1.0, float(hvd.rank())]), hvd.size()
+    total = [float(size), sum(range(size))]
+    mean = [1.0, total[1] / size]
+    for given, wanted in [
+        ({}, mean),
+        ({"average": True}, mean),
+        ({"average": False}, total),
+        ({"op": hvd.Sum}, total),
+        ({"op": hvd.Average}, mean),
+        ({"op": hvd.Max}, [1.0, size - 1.0]),
+        ({"op": hvd.Min}, [1.0, 0.0]),
+        ({"op": hvd.Sum, "prescale_factor": 2.0, "postscale_factor": 0.5}, total),
+        ({"compression": hvd.Compression.fp16}, mean),
+        ({"name": "loss", "device_dense": "/cpu:0"}, mean),
+    ]:
+        np.testing.assert_allclose(hvd.allreduce(mine, **given).numpy(), wanted, rtol=1e-3)
+    np.testing.assert_allclose(hvd.allreduce(mine, False).numpy(), total)
+    np.testing.assert_allclose(hvd_keras.allreduce(mine, "loss", False).numpy(), total)
+    np.testing.assert_allclose(hvd_keras.allreduce(float(hvd.rank())).numpy(), mean[1])
+    np.testing.assert_allclose(sdp.oob_allreduce(mine).numpy(), mean)
+    np.testing.assert_allclose(sdp.allreduce(mine, 0, 1, op=sdp.ReduceOp.SUM).numpy(), total)
+    with pytest.raises(ValueError, match="both op and average"):
+        hvd.allreduce(mine, average=True, op=hvd.Sum)
+    one, other = hvd.grouped_allreduce([mine, mine + 1], op=hvd.Sum)
+    np.testing.assert_allclose((other - one).numpy(), [size, size])
+
+
+def case_integers_keep_their_type():
+    found = hvd.allreduce(tf.constant([3, hvd.rank()]), op=hvd.Sum, prescale_factor=2.0)
+    assert found.dtype == tf.int32
+    assert found.numpy().tolist() == [6 * hvd.size(), 2 * sum(range(hvd.size()))]
+
+
+def case_slices_of_all_ranks():
+    slices = tf.IndexedSlices(tf.fill([1, 2], hvd.rank() + 1.0), tf.constant([hvd.rank()]), tf.constant([8, 2]))
+    found = hvd.allreduce(slices)
+    assert found.indices.numpy().tolist() == list(range(hvd.size()))
+    np.testing.assert_allclose(found.values.numpy()[:, 0], [(r + 1) / hvd.size() for r in range(hvd.size())])
+    summed, dense = hvd.grouped_allreduce([slices, tf.ones([2])], average=False)
+    np.testing.assert_allclose(summed.values.numpy()[:, 0], [r + 1 for r in range(hvd.size())])
+    np.testing.assert_allclose(dense.numpy(), [hvd.size()] * 2)
+    with pytest.raises(NotImplementedError, match="not scaled"):
+        hvd.allreduce(slices, prescale_factor=2.0)
+
+
+def case_gathers_and_broadcasts():
+    mine = tf.fill([hvd.rank() + 1, 1], float(hvd.rank()))
+    wanted = [float(r) for r in range(hvd.size()) for _ in range(r + 1)]
+    assert hvd.allgather(mine).numpy()[:, 0].tolist() == wanted
+    assert hvd_keras.allgather(mine).numpy()[:, 0].tolist() == wanted
+    assert hvd.grouped_allgather([mine, -mine])[1].numpy()[:, 0].tolist() == [-each for each in wanted]
+    last = hvd.size() - 1
+    assert float(hvd.broadcast(tf.constant(float(hvd.rank())), last)) == last
+    assert float(hvd_keras.broadcast(hvd.rank() * 1.0, last, name="resume_from_epoch")) == last
+    assert hvd.broadcast_object({"rank": hvd.rank()}, root_rank=last) == {"rank": last}
+    assert every([hvd.rank()] * (hvd.rank() + 1)) == [[r] * (r + 1) for r in range(hvd.size())]
+    hvd.barrier()
+
+
+def case_variables_take_the_roots_values_from_a_list_or_a_method():
+    variable = tf.Variable(0.0)
+    for call in (hvd.broadcast_variables, hvd.broadcast_, sdp.broadcast_variables):
+        for given in ([variable], lambda: [variable]):
+            variable.assign(hvd.rank() + 1.0)
+            call(given, root_rank=0)
+            assert float(variable) == 1.0
+    variable.assign(hvd.rank() + 1.0)
+    hvd.broadcast_global_variables(0)
+    assert float(variable) == 1.0
+    with pytest.raises(ValueError, match="name the variables"):
+        hvd.broadcast_global_variables(1)
+
+
+def gradient(wrap, entered=None, **options):
+    variable = tf.Variable([2.0, 3.0])
+    with entered or tf.GradientTape() as tape:
+        loss = tf.reduce_sum(variable * (hvd.rank() + 1.0))
+    return wrap(tape, **options).gradient(loss, [variable])[0].numpy().tolist()
+
+
+def case_tapes():
+    size = hvd.size()
+    mean = sum(range(1, size + 1)) / size
+    for options in ({}, {"device_dense": "/cpu:0"}, {"gradient_predivide_factor": 2.0}, {"groups": 1, "num_groups": 1}):
+        np.testing.assert_allclose(gradient(hvd.DistributedGradientTape, **options), [mean] * 2, rtol=1e-6)
+    np.testing.assert_allclose(gradient(hvd.DistributedGradientTape, op=hvd.Sum), [mean * size] * 2)
+    np.testing.assert_allclose(gradient(sdp.DistributedGradientTape, sparse_as_dense=True), [mean] * 2)
+    wrapped = hvd.DistributedGradientTape(tf.GradientTape(), "", "", hvd.Compression.fp16)
+    np.testing.assert_allclose(gradient(lambda tape: tape, wrapped), [mean] * 2, rtol=1e-3)
+    with pytest.raises(TfdpError, match="all ranks take part"):
+        hvd.DistributedGradientTape(tf.GradientTape(), process_set=object())
+
+
+def case_optimizers_in_both_orders_of_arguments():
+    keras = tf.keras.optimizers
+    for made in (
+        hvd.DistributedOptimizer(keras.SGD(1.0), None, False, "", "", hvd.Compression.none, False, 1, hvd.Sum),
+        hvd_keras.DistributedOptimizer(keras.SGD(1.0), None, "", "", hvd.Compression.none, False, 1.0, hvd.Sum),
+        sdp.DistributedOptimizer(keras.SGD(1.0), op=sdp.ReduceOp.SUM),
+    ):
+        variable = tf.Variable(0.0)
+        made.apply_gradients([(tf.constant(hvd.rank() + 1.0), variable)])
+        assert float(variable) == -sum(range(1, hvd.size() + 1))
+
+
+class Rates(tf.keras.callbacks.Callback):
+    """The rate at each batch."""
+
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+    def on_train_batch_end(self, batch, logs=None):  # noqa: ARG002
+        self.seen.append(round(float(np.asarray(self.model.optimizer.learning_rate)), 6))
+
+
+def rates(*callbacks, rate=0.5, epochs=4):
+    model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+    model.compile(hvd_keras.DistributedOptimizer(tf.keras.optimizers.SGD(rate)), "mse")
+    seen = Rates()
+    given = [hvd_keras.callbacks.BroadcastGlobalVariablesCallback(0), *callbacks, seen]
+    model.fit(np.ones([4, 2]), np.ones([4, 1]), batch_size=2, epochs=epochs, verbose=0, callbacks=given)
+    return seen.seen
+
+
+def case_a_constant_multiplier_is_a_decay_as_in_horovod():
+    schedule = hvd_keras.callbacks.LearningRateScheduleCallback(initial_lr=1.0, multiplier=0.5, start_epoch=1)
+    assert rates(schedule) == [0.5, 0.5, 1.0, 1.0, 0.5, 0.5, 0.25, 0.25]
+
+
+def case_a_warm_up_rises_to_the_scaled_rate():
+    size = hvd.size()
+    warm_up = hvd_keras.callbacks.LearningRateWarmupCallback(initial_lr=1.0, warmup_epochs=2)
+    done = [(1 + (size - 1) * step / 4) / size for step in range(1, 5)]
+    np.testing.assert_allclose(rates(warm_up, epochs=3), [*done, 1.0, 1.0], atol=1e-6)
+    without = rates(hvd_keras.callbacks.LearningRateWarmupCallback(warmup_epochs=2), rate=1.0, epochs=3)
+    np.testing.assert_allclose(without, [*done, 1.0, 1.0], atol=1e-6)
+
+
+def case_what_is_left_out_says_so():
+    for module, name in ((hvd, "join"), (hvd, "alltoall"), (hvd_keras, "elastic"), (hvd_keras.callbacks, "Best")):
+        with pytest.raises(AttributeError, match=name):
+            getattr(module, name)
+    with pytest.raises(AttributeError, match="sessions"):
+        sdp.BroadcastGlobalVariablesHook(0)
