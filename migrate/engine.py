@@ -154,7 +154,7 @@ def _in_names(unchanged: Migration, policy: Policy) -> Migration | None:
         script = Script(Program(SourceFile(module)))
         refused = [_finding(script, p) for p in distributed(script, beside_names=True)]
     refused += [Finding(_OTHER_SYSTEM, *one[:3], True, one.next_step) for one in moved.refused]
-    if policy != AS_USUAL:
+    if policy not in (AS_USUAL, Policy(batch="per-worker")):
         first = moved.taken[0] if moved.taken else moved.refused[0]
         refused.append(Finding(_OTHER_SYSTEM, first.line, first.column, _OWN_POLICY, True, "leave these options out"))
     if refused:

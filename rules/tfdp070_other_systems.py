@@ -1,28 +1,36 @@
 """Scripts that another system distributes already.
 
 What it does
-    Takes `tf.distribute` out of scripts that train under MirroredStrategy, MultiWorkerMirroredStrategy (without
-    TF_CONFIG) or OneDeviceStrategy: statements in `with strategy.scope():` stand without it,
-    `strategy.experimental_distribute_dataset(data)` is the data, `strategy.run(step, args=(batch,))` is `step(batch)`,
-    `strategy.reduce(…, losses, axis=None)` the losses, and `strategy.num_replicas_in_sync` is 1. What is left is
-    migrated by the other rules, as a script for one device is. The strategy's batch, which is that of all replicas, is
-    kept (sharded calls); a batch that is multiplied by the number of replicas is that of one. `--target single` writes
-    the script for one device.
+    Horovod and SMDDP: the runtime has their names, so that `import horovod.tensorflow as hvd` becomes
+    `import tfdp.runtime.horovod.tensorflow as hvd`, and the script trains as it did: it shards its data, seeds, scales
+    its rate, divides its steps and writes as it says. Left out are the argument `experimental_run_tf_function`, and the
+    brackets of `optimizer.variables()` in broadcasts, which Keras 3 does not take. A proof runs the original on as many
+    processes, with Horovod's functions in their plain meaning, and compares each rank with its own.
+
+    `tf.distribute`: MirroredStrategy, MultiWorkerMirroredStrategy (without TF_CONFIG) and OneDeviceStrategy are taken
+    out: statements in `with strategy.scope():` stand without it, `strategy.experimental_distribute_dataset(data)` is
+    the data, `strategy.run(step, args=(batch,))` is `step(batch)`, `strategy.reduce(…, losses, axis=None)` the losses,
+    and `strategy.num_replicas_in_sync` is 1. What is left is migrated by the other rules, as a script for one device
+    is. The strategy's batch, which is that of all replicas, is kept (sharded calls); a batch that is multiplied by the
+    number of replicas is that of one. `--target single` writes the script for one device.
 
 Why
-    Two systems that both shard data or average gradients train wrongly together. With one replica that has the whole
-    batch, a loss that is divided by the global batch, and sums over replicas, are those of the whole batch.
+    Two systems that both shard data or average gradients train wrongly together. Under Horovod nothing of a script need
+    be understood to train as it did, if the names do what they did. With one replica that has the whole batch, a loss
+    that is divided by the global batch, and sums over replicas, are those of the whole batch.
 
 Example
-    with strategy.scope():
-        model = build()
+    import horovod.tensorflow as hvd
     # becomes
-    model = build()
+    import tfdp.runtime.horovod.tensorflow as hvd
 
 When it refuses
-    Other strategies, DTensor, Horovod, SMDDP and BytePS; what asks a strategy for more than that, such as values of
-    single replicas; a strategy that is made in a branch, or handed to a function; TF_CONFIG. A step on replicas whose
-    loss is a mean over each replica's examples trains as on one device: over N replicas the strategy added up N means.
+    What of Horovod the runtime has not: join, elastic jobs, process sets, Adasum, Spark and Ray, hooks of TensorFlow 1
+    (in a branch it is said, and an error where the script comes to it); `--batch`, `--shard` and rates for a script
+    that says these itself. DTensor and BytePS. Other strategies; what asks a strategy for more than that, such as
+    values of single replicas; a strategy that is made in a branch, or handed to a function; TF_CONFIG. A step on
+    replicas whose loss is a mean over each replica's examples trains as on one device: over N replicas the strategy
+    added up N means.
 """
 
 from __future__ import annotations

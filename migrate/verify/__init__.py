@@ -13,9 +13,10 @@ from typing import Any
 
 from ...rules._base import AS_USUAL, Policy
 from . import texts
+from .could_not_run import CouldNotRun
 from .judge import Failure, Row
 from .proof import Proof
-from .recording import SEED, TIMEOUT, CouldNotRun, Recording, record
+from .recording import SEED, TIMEOUT, Recording, record
 
 __all__ = ["CouldNotRun", "Failure", "Proof", "Recording", "Row", "prove", "record"]
 

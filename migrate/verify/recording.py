@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from . import checks, obstacles, runs
+from .could_not_run import NOT_FREE, CouldNotRun, refuse_tracer_error, text_to_run, told
 from .diagnosis import Diagnosis, diagnose, places
 from .failed_run import cut_short, diverged, failed_run
 from .judge import (
@@ -37,7 +38,6 @@ from .record import (
     FILES,
     LOCALLY_NORMALIZED,
     MOST,
-    TRACER_LOG,
     Data,
     Header,
     Spec,
@@ -47,25 +47,11 @@ from .record import (
     read_division,
     scratch_place,
 )
-from .reference import NotWidenedError, widened
 from .runs import Ended, Watch
 
 Batch: TypeAlias = Literal["per-worker", "global"]
 SEED = 20240229
 TIMEOUT = 600.0
-NOT_FREE = "it does not run in float64, so leave out --float64"
-
-
-class CouldNotRun(Exception):  # noqa: N818 - says what happened, and is neither "equal" nor "different"
-    """There is nothing to compare: the original fails, updates nothing, or ends too early.
-
-    reason: in words. failed_run: the run that failed, where one did.
-    """
-
-    def __init__(self, reason: str, failed_run: FailedRun | None = None) -> None:
-        super().__init__(f"{reason}\n{failed_run.short}" if failed_run else reason)
-        self.reason = reason
-        self.failed_run = failed_run
 
 
 class Recording:
@@ -140,16 +126,16 @@ class Recording:
         folder = self._folder / f"migrated{next(self._number)}"
         folder.mkdir()
         source = folder / "source.py"
-        source.write_bytes(_text(self._spec.path, migrated, float64=self._spec.float64))
+        source.write_bytes(text_to_run(self._spec.path, migrated, float64=self._spec.float64))
         names = _names(folder)
         names["path"] = str(Path(path).absolute()) if path else self._spec.path
         reference = self._trace.folder.parent if self._spec.names else self._trace.folder
         # One more where the reference came to its end: a script that goes on is another one.
         whole = self._is_whole
-        more = {"reference": str(reference), "steps": self._spec.steps + whole, "one_more": whole}
+        more: dict[str, Any] = {"reference": str(reference), "steps": self._spec.steps + whole, "one_more": whole}
         spec = Spec(**{**vars(self._spec), **names, **more})
         ended = runs.run(folder, spec, self._np, self._timeout, self._watch)
-        _refuse_tracer_error(spec)
+        refuse_tracer_error(spec)
         ranks = [Trace(Path(spec.out) / f"rank{rank}") for rank in range(self._np)]
         self._refuse_idle(ranks, ended, Moved(names["path"], migrated, "the migrated script"))
         examples = checks.data_of_calls if spec.calls else checks.data
@@ -190,7 +176,7 @@ class Recording:
                 self._wide = self._made_wide()
             again = self._wide.prove(migrated, path) if self._wide else None
         except CouldNotRun as error:
-            self._narrow = _told(self._spec.path, error)
+            self._narrow = told(self._spec.path, error)
             return None
         if again is None or again.float64 is None:
             return None
@@ -204,7 +190,7 @@ class Recording:
         folder = self._folder / "float64"
         folder.mkdir()
         source = Path(self._spec.source).read_bytes()
-        (folder / "source.py").write_bytes(_text(self._spec.path, source, float64=True))
+        (folder / "source.py").write_bytes(text_to_run(self._spec.path, source, float64=True))
         spec = Spec(**{**vars(self._spec), **_names(folder), "float64": True})
         wide = Recording(folder, spec, self._np, self._batch, timeout=self._timeout, watch=self._told, original=None)
         wide.make()
@@ -219,7 +205,7 @@ class Recording:
             names = {**_names(folder), "source": self._spec.source, "reference": str(self._trace.folder)}
             spec = Spec(**{**vars(self._spec), **names, "permuted": True})
             runs.run(folder, spec, 0, self._timeout, self._told)
-            _refuse_tracer_error(spec)
+            refuse_tracer_error(spec)
             other = Trace(Path(spec.out) / "rank0")
             self._permuted = compared(self._trace, [other], self._spec.steps)
         return in_permuted_rows(found, self._permuted, self._spec.steps, self._narrow)
@@ -292,7 +278,7 @@ class Recording:
     def _require(self, ended: Ended) -> None:
         """Raise unless the reference did what a proof needs."""
         spec = self._spec
-        _refuse_tracer_error(spec)
+        refuse_tracer_error(spec)
         done = min(trace.closed_steps() for trace in self._traces)
         moved = Moved(spec.path, Path(spec.source).read_bytes(), "the reference")
         known = failed_run(ended, self._traces, moved, self._timeout, "" if spec.names else moved.word)
@@ -363,9 +349,11 @@ def record(
     """
     if np < 1 or (steps is not None and steps < 1):
         raise ValueError(f"np is {np} and steps is {steps}: both must be at least 1")
+    if names and float64:
+        raise CouldNotRun(f"{path}: {NOT_FREE}: nothing of a script that keeps another system's names is changed")
     with tempfile.TemporaryDirectory(prefix="tfdp-verify-") as name:
         folder = Path(name)
-        (folder / "source.py").write_bytes(_text(path, reference, float64=float64))
+        (folder / "source.py").write_bytes(text_to_run(path, reference, float64=float64))
         spec = Spec(
             path=str(Path(path).absolute()),
             **_names(folder),
@@ -374,7 +362,7 @@ def record(
             fitting=steps is None,
             short=None,
             seed=seed,
-            keep_randomness=keep_randomness and not calls,
+            keep_randomness=keep_randomness and not (calls or names),
             float64=float64,
             args=tuple(args),
             permuted=False,
@@ -387,7 +375,7 @@ def record(
         yield recording
 
 
-def _names(folder: Path) -> dict[str, str]:
+def _names(folder: Path) -> dict[str, Any]:
     """Where a run under `folder` has its things."""
     root = folder / "scratch"
     return {
@@ -396,24 +384,6 @@ def _names(folder: Path) -> dict[str, str]:
         "root": str(root),
         "scratch": str(scratch_place(root, Path.cwd())),
     }
-
-
-def _text(path: str | Path, source: bytes, *, float64: bool) -> bytes:
-    try:
-        return widened(source) if float64 else source
-    except NotWidenedError as error:
-        raise CouldNotRun(f"{path}: {NOT_FREE}: {error}") from error
-
-
-def _told(path: str, error: CouldNotRun) -> str:
-    """The first line of what keeps a script from float64."""
-    return str(error).removeprefix(f"{path}: ").removeprefix(f"{NOT_FREE}: ").splitlines()[0]
-
-
-def _refuse_tracer_error(spec: Spec) -> None:
-    log = Path(spec.out) / TRACER_LOG
-    if log.exists():
-        raise CouldNotRun(f"{spec.path}: the proof's own instruments failed:\n{log.read_text('utf-8')}")
 
 
 def _sentence(failure: Failure) -> str:

@@ -10,7 +10,8 @@ from .. import files, originals
 from ..applying import EngineError
 from ..engine import Migration, migrate, single
 from ..originals import Original
-from .recording import Batch, CouldNotRun
+from .could_not_run import CouldNotRun
+from .recording import Batch
 
 # How a script whose input is sharded says that its batch is the job's, and one whose calls are that it is not.
 _GLOBAL = (b"local_batch_size(", b"even_batch_size(")
