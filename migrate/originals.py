@@ -99,7 +99,7 @@ def keeps_names(source: bytes) -> bool:
         return False
     tree = _tree(source)
     return tree is not None and any(
-        f"{name}.".startswith(tuple(f"{_RUNTIME}.{system}." for system in SYSTEMS))
+        f"{name}.".startswith(tuple(f"{_RUNTIME}.{system}." for system in (*SYSTEMS, "Runner")))
         for node in ast.walk(tree)
         for name in _imported(node)
     )

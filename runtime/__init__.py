@@ -71,6 +71,8 @@ if TYPE_CHECKING:
     from .job import shuffle_seed as shuffle_seed
     from .job import shutdown as shutdown
     from .job import size as size
+    from .runner import Runner as Runner
+    from .runner import WorkerError as WorkerError
     from .start import broadcast_state as broadcast_state
     from .training import DistributedGradientTape as DistributedGradientTape
     from .training import DistributedOptimizer as DistributedOptimizer
@@ -151,6 +153,7 @@ _ROOMS = {
         "shutdown",
         "size",
     ),
+    "runner": ("Runner", "WorkerError"),
     "start": ("broadcast_state",),
     "training": (
         "DistributedGradientTape",

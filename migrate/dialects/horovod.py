@@ -6,7 +6,7 @@ Besides the imports only what a newer Keras does not take, and Horovod alone ask
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import libcst as cst
@@ -18,7 +18,8 @@ from ..facts.program import Index, Names, Program, SourceFile
 from .texts import Span, Taken, spliced
 
 RUNTIME = "tfdp.runtime"
-SYSTEMS = {"horovod": "Horovod", "smdistributed": "SMDDP"}
+SYSTEMS = ("horovod", "smdistributed", "sparkdl")
+_RUNNER = "sparkdl"
 _MODULES = {**MODULES, "smdistributed.dataparallel.tensorflow": NAMES}
 _PACKAGES = {"smdistributed", "smdistributed.dataparallel"}
 _BRANCHES = (cst.If, cst.IfExp, cst.Try)
@@ -27,8 +28,10 @@ _BY_NAME = ("import_module", "__import__")
 _OTHER = "{} is not in the runtime, which has Horovod for TensorFlow and Keras"
 _MOVED = (
     "{}'s names are the runtime's: the script shards its data, seeds, scales its rate and writes as it did, and "
-    "variables start alike before the first step. Start it by `tfdp run -np N`"
+    "variables start alike before the first step"
 )
+_STARTED = ". Start it by `tfdp run -np N`"
+_RAN = "HorovodRunner is the runtime's Runner: new processes on this machine for each run, whatever the sign of np"
 _KEPT = "the argument {} is left out: Horovod asked for it, and Keras 3 takes it no more"
 _METHOD = "{} without its brackets: in Keras 3 it is a list, in Keras 2 either"
 _ENVIRONMENT = "{} means nothing to tfdp"
@@ -80,15 +83,20 @@ class _Move:
     def imports(self) -> list[Span]:
         """What becomes of the imports."""
         spans: list[Span] = []
+        trains = False
         for node in m.findall(self._module, m.Import() | m.ImportFrom()):
             before = len(spans)
             if isinstance(node, cst.Import):
                 spans += self._imported(node)
             elif isinstance(node, cst.ImportFrom):
                 spans += self._imported_from(node)
-            if len(spans) > before:
+            if len(spans) > before and not self._file.code(node).startswith(f"from {_RUNNER}"):
                 system = "Horovod" if "horovod" in self._file.code(node) else "SMDDP"
-                self._say(node, _MOVED.format(system))
+                self._say(node, _MOVED.format(system) + _STARTED * (_RUNNER not in self._module.code))
+                trains = True
+        if spans and not trains:
+            message = "no function in this file trains by Horovod: HorovodRunner would run what trains by itself"
+            self._refuse(self._module.body[0], message, "import horovod in the function that it runs")
         for call in self._index.calls:
             self._refuse_by_name(call)
         return spans
@@ -112,6 +120,9 @@ class _Move:
         dotted = self._file.code(node.module) if node.module is not None and not node.relative else ""
         if not _is_theirs(dotted):
             return
+        if dotted == _RUNNER and not isinstance(node.names, cst.ImportStar):
+            yield from self._runner(node, node.names)
+            return
         if isinstance(node.names, cst.ImportStar):
             self._refuse(node, f"what a star import of {dotted} brings is not told", "import its names one by one")
             return
@@ -121,6 +132,18 @@ class _Move:
                 self._check(alias, dotted, name)
         if node.module is not None:
             yield Span(*self._file.span(node.module), f"{RUNTIME}.{dotted}")
+
+    def _runner(self, node: cst.ImportFrom, names: Sequence[cst.ImportAlias]) -> Iterator[Span]:
+        """`from sparkdl import HorovodRunner`."""
+        (alias, *others) = names
+        if others or self._file.code(alias.name) != "HorovodRunner":
+            self._refuse(
+                node, f"of {_RUNNER} HorovodRunner is here alone", "take out what the script does by the others"
+            )
+            return
+        known_as = alias.asname.name if alias.asname is not None else alias.name
+        self._say(node, _RAN)
+        yield Span(*self._file.span(node), f"from {RUNTIME} import Runner as {self._file.code(known_as)}")
 
     def _refuse_by_name(self, call: cst.Call) -> None:
         """`importlib.import_module("horovod.tensorflow")`."""

@@ -69,7 +69,7 @@ OF_CALLBACKS = (
 )
 OF_FUNCTIONS = ("allgather_object", "broadcast_object", "broadcast_variables")
 MODULES = {
-    "horovod": ("keras", "tensorflow"),
+    "horovod": ("keras", "run", "tensorflow"),
     "horovod.tensorflow": OF_TENSORFLOW,
     "horovod.tensorflow.compression": ("Compression",),
     "horovod.tensorflow.functions": OF_FUNCTIONS,
@@ -98,7 +98,6 @@ LEFT_OUT = {
     "join": "all ranks take equally many steps: shard the data evenly, or take so many batches as every rank has",
     "reducescatter": "use allreduce",
     "remove_process_set": "all ranks take part in everything",
-    "run": "start the script by `tfdp run -np N`",
     "start_timeline": "there is no timeline: use the TensorFlow profiler",
     "stop_timeline": "there is no timeline: use the TensorFlow profiler",
 }

@@ -26,6 +26,7 @@ def test_only_the_imports_change_and_what_keras_3_does_not_take(path: Path) -> N
     found = engine.migrate(str(path), path.read_bytes())
     assert (found.road, found.refused, found.changed) == ("names", False, True)
     after = found.after.decode().replace("tfdp.runtime.horovod", "horovod").replace("tfdp.runtime.smdis", "smdis")
+    after = after.replace("from tfdp.runtime import Runner as Horo", "from sparkdl import Horo")
     before = path.read_text().replace("variables()", "variables")
     before = before.replace("\n    experimental_run_tf_function=False,", "")
     assert after == before
@@ -114,6 +115,8 @@ def test_what_is_left_out_may_stand_where_the_script_does_not_come_to() -> None:
         ("import smdistributed.modelparallel.tensorflow as smp\n", "modelparallel"),
         ("import os, horovod.tensorflow\n", "among others"),
         ("import horovod.tensorflow as hvd\nhvd.Init()\n", "Init"),
+        ("from sparkdl import HorovodRunner\nHorovodRunner(np=2).run(main)\n", "trains by Horovod"),
+        ("from sparkdl import HorovodRunner, x\nimport horovod.keras\n", "HorovodRunner is here alone"),
         ("import importlib\nhvd = importlib.import_module('horovod.tensorflow')\n", "by a text"),
         ("import horovod.keras as hvd\nimport tensorflow as tf\ntf.compat.v1.train.AdamOptimizer()\n", "TensorFlow 1"),
         ("import horovod.keras as h\nimport tensorflow as tf\ntf.distribute.MirroredStrategy()\n", "MirroredStrategy"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,6 +22,7 @@ _OF_SMDDP = ("smdistributed", "smdistributed.dataparallel", "smdistributed.datap
 
 def install() -> None:
     """Before the script is run. Not at the top: all instruments are in place before the runtime is imported."""
+    from .... import runtime
     from ....runtime import collective
     from ....runtime.gradients import Exchange
 
@@ -29,6 +31,9 @@ def install() -> None:
     Exchange.combined = _combined  # type: ignore[method-assign,assignment]
     for name in (*MODULES, *_OF_SMDDP):
         sys.modules[name] = importlib.import_module(f"tfdp.runtime.{name}")
+    sparkdl = types.ModuleType("sparkdl")
+    sparkdl.HorovodRunner = runtime.Runner  # type: ignore[attr-defined]
+    sys.modules["sparkdl"] = sparkdl
     _take_what_keras_2_took()
 
 
