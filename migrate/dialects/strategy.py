@@ -12,6 +12,7 @@ from itertools import takewhile
 import libcst as cst
 
 from ..facts.program import Index, Names, Origins, Program, SourceFile, argument
+from .machines import asks_for_cluster, left_out
 from .texts import Change, Span, Taken, dedent, lines_of
 
 MODULE = "tensorflow.distribute"
@@ -25,7 +26,6 @@ _MAKERS = frozenset(
         "get_strategy",
     )
 )
-_CLUSTER = "TF_CONFIG"  # sets several hosts up, in code that would be left over
 _GONE = "{} is left out: each worker is a process of its own"
 _OF_ONE_REPLICA = "{} is left out: there is one replica, with the whole batch"
 _SUMMED = "; a loss that is not divided by the global batch was added up over the replicas, and is no longer"
@@ -52,12 +52,14 @@ class Strategies:
 
         Raises NotReadError where something of it is not understood.
         """
+        for gone in left_out(self.file, self._index, self._origins):
+            return gone
         makers = [c for c in self._index.calls if self._origins.called(c) in _MAKERS]
         uses = list(self._uses(makers))
         known = [*makers, *(call for use in uses if (call := self._call_of(use)) is not None)]
         others = [c for c in self._named() if not any(self._is_in(c, call) for call in known)]
         imported = (d.api for held in self._index.definitions.values() for ds in held.values() for d in ds)
-        if others or any(api.startswith(MODULE) for api in imported) or (makers and _CLUSTER in self._text):
+        if others or any(api.startswith(MODULE) for api in imported) or (makers and asks_for_cluster(self.file)):
             raise NotReadError
         for node in uses:
             return self._used(node)
@@ -76,8 +78,8 @@ class Strategies:
             every = (node for nodes in held.values() for node in nodes)
             yield from (node for node in every if (self._names.api(node) or "").startswith(MODULE))
 
-    def _is_in(self, node: cst.CSTNode, call: cst.Call) -> bool:
-        return any(above is call for above in self._index.ancestors(node))
+    def _is_in(self, node: cst.CSTNode, whole: cst.CSTNode) -> bool:
+        return any(above is whole for above in self._index.ancestors(node))
 
     # --- uses ---------------------------------------------------------------------------------------------------------
 
@@ -181,14 +183,20 @@ class Strategies:
 
     def _made(self, maker: cst.Call) -> tuple[Change, Taken]:
         """The statement that makes a strategy, which nothing reads any more, with the comments right above it."""
-        assigned = self._index.parents[maker]
+        assigned, made = self._index.parents[maker], [maker]
+        if isinstance(assigned, cst.IfExp):  # one of two
+            made = [each for each in (assigned.body, assigned.orelse) if isinstance(each, cst.Call)]
+            if len(made) < 2 or any(self._origins.called(each) not in _MAKERS for each in made):
+                raise NotReadError
+            assigned = self._index.parents[assigned]
         line = self._index.parents[assigned]
         block = self._index.parents[line]
         target = assigned.targets[0].target if isinstance(assigned, cst.Assign) and len(assigned.targets) == 1 else None
         several = isinstance(block, cst.Module | cst.IndentedBlock) and len(block.body) > 1
         if not isinstance(line, cst.SimpleStatementLine) or len(line.body) > 1 or not several:
             raise NotReadError
-        if not isinstance(target, cst.Name) or any(map(self._may_do, self._calls_in(maker))):
+        assert isinstance(assigned, cst.CSTNode)
+        if not isinstance(target, cst.Name) or any(map(self._may_do, self._calls_in(assigned, made))):
             raise NotReadError
         if self._index.names[target.value]:
             raise NotReadError  # something reads it that is not followed
@@ -198,14 +206,22 @@ class Strategies:
         removed = frozenset(range(first[0] - above, last[0] + 1))
         return Change(removed), Taken(*self.file.position(line), message)
 
-    def _calls_in(self, maker: cst.Call) -> list[cst.Call]:
-        return [c for c in self._index.calls if c is not maker and self._is_in(c, maker)]
+    def _calls_in(self, statement: cst.CSTNode, makers: list[cst.Call]) -> list[cst.Call]:
+        return [c for c in self._index.calls if c not in makers and self._is_in(c, statement)]
 
     def _may_do(self, call: cst.Call) -> bool:
         """Whether a call among what a strategy is made of does anything else."""
-        return not self._origins.called(call).startswith((MODULE, "builtins.range", "builtins.len"))
+        return not self._origins.called(call).startswith((MODULE, *_DO_NOTHING))
 
 
+_DO_NOTHING = (
+    "builtins.range",
+    "builtins.len",
+    "tensorflow.config.list_physical_devices",
+    "tensorflow.config.experimental.list_physical_devices",
+    "tensorflow.config.list_logical_devices",
+    "tensorflow.config.experimental.list_logical_devices",
+)
 _ALONE = (cst.Name, cst.Attribute, cst.Call, cst.Subscript, cst.Integer)
 _OF_ONE: dict[str, Callable[[Strategies, cst.Call], str]] = {
     "experimental_distribute_dataset": Strategies._first,

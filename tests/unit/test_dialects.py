@@ -25,6 +25,25 @@ model.fit(tf.ones([8, 2]), tf.ones([8, 1]))
 MIRRORED = "tf.distribute.MirroredStrategy()"
 
 
+TPU = """\
+import tensorflow as tf
+
+try:  # a TPU
+    tpu = tf.distribute.cluster_resolver.TPUClusterResolver.connect()
+    print("Device:", tpu.master())
+    strategy = tf.distribute.TPUStrategy(tpu)
+except ValueError:
+    # none
+    print("on a GPU")
+    strategy = tf.distribute.get_strategy()
+print("Replicas:", strategy.num_replicas_in_sync)
+with strategy.scope():
+    model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+model.fit(tf.ones([8, 2]), tf.ones([8, 1]))
+"""
+
+
 def script(middle: str = "", maker: str = MIRRORED) -> str:
     return SCRIPT.format(maker=maker, middle=middle)
 
@@ -85,7 +104,11 @@ def test_what_a_strategy_does_is_what_one_replica_does(middle: str, after: str) 
         script("x = strategy.run(lambda: 1)"),
         script("x = strategy.gather(a, axis=0)"),
         script("x = tf.distribute.get_replica_context()"),
-        script("import os\nos.environ['TF_CONFIG'] = '{}'"),
+        script("import os\nos.environ['TF_CONFIG'] = open('cluster.json').read()"),
+        script("import json, os\nworkers = json.loads(os.environ['TF_CONFIG'])['cluster']"),
+        script(maker="tf.distribute.MirroredStrategy() if asked() else tf.distribute.get_strategy()"),
+        TPU.replace("except ValueError:", "except ValueError:\n    pass\nexcept KeyError:"),
+        TPU.replace("    strategy = tf.distribute.get_strategy()", "    raise"),
         script(maker="tf.distribute.MirroredStrategy(devices())"),
         script(maker="tf.distribute.TPUStrategy(resolver)"),
         script(maker="tf.distribute.MirroredStrategy() if gpus else None"),
@@ -100,6 +123,35 @@ def test_what_is_not_understood_is_refused(source: str) -> None:
     found = engine.migrate("train.py", (source + "model.fit(x, y)\n").encode())
     assert found.refused
     assert found.after == found.before
+
+
+def test_without_a_tpu_the_other_branch_is_taken() -> None:
+    found = dialects.single(cst.parse_module(TPU))
+    assert found is not None
+    assert found.module.code == (
+        'import tensorflow as tf\n\n# none\nprint("on a GPU")\nprint("Replicas:", 1)\n'
+        'model = tf.keras.Sequential([tf.keras.layers.Dense(1)])\nmodel.compile("sgd", "mse")\n'
+        "model.fit(tf.ones([8, 2]), tf.ones([8, 1]))\n"
+    )
+    assert [place.line for place in found.places] == [1, 2, 8, 9, 11, 13, 14, 15]
+    assert sorted(taken.line for taken in found.taken) == [3, 10, 11, 12]
+
+
+def test_the_hosts_that_a_script_names_are_left_out() -> None:
+    middle = (
+        "import json, os\nos.environ['TF_CONFIG'] = json.dumps({'cluster': {'worker': ['a:1', 'b:1']}, 'task': {}})\n"
+        "os.environ.pop('TF_CONFIG', None)\nos.environ['OTHER'] = 'kept'"
+    )
+    after = single(script(middle, "tf.distribute.MultiWorkerMirroredStrategy()"))
+    assert after is not None
+    assert "TF_CONFIG" not in after
+    assert "import json, os\nos.environ['OTHER'] = 'kept'\n" in after
+
+
+def test_one_of_two_strategies_is_none() -> None:
+    two = "{} if len(tf.config.list_physical_devices('GPU')) > 1 else tf.distribute.get_strategy()"
+    after = single(script(maker=two.format(MIRRORED)))
+    assert after == single(script())
 
 
 def test_a_script_for_one_device_is_left_alone() -> None:

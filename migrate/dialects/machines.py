@@ -1,0 +1,100 @@
+"""Machines that a script is not run on here: a TPU that it looks for first, the hosts of a TF_CONFIG that it sets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+import libcst.matchers as m
+
+from ..facts.program import Index, Origins, SourceFile
+from .texts import Change, Taken, dedent, lines_of
+
+CLUSTER = "TF_CONFIG"
+_TPU = "tensorflow.distribute.cluster_resolver.TPUClusterResolver"
+_ENVIRONMENT = "os.environ"
+_TEXTS = frozenset({"builtins.dict", "builtins.range", "builtins.str", "json.dumps"})
+_LEAVES = m.Raise() | m.Return() | m.Break() | m.Continue()
+_NO_TPU = "what is tried on a TPU is left out: there is none, so that what stands under `except` is done"
+_NO_CLUSTER = f"{CLUSTER} is left out: `tfdp run` starts the workers"
+
+
+def left_out(file: SourceFile, index: Index, origins: Origins) -> Iterator[tuple[Change, Taken]]:
+    """Each statement that goes, or what is left of it."""
+    for node in m.findall(file.module, m.Try()):
+        if isinstance(node, cst.Try) and any(_looks_for_tpu(origins, call) for call in m.findall(node.body, m.Call())):
+            change = _except(file, node)
+            if change is not None:
+                yield change, Taken(*file.position(node), _NO_TPU)
+    for line in _settings(file, index, origins):
+        first, last = file.span(line)
+        yield Change(frozenset(range(first[0], last[0] + 1))), Taken(*file.position(line), _NO_CLUSTER)
+
+
+def asks_for_cluster(file: SourceFile) -> bool:
+    """Whether the text of the variable stands anywhere, as a value."""
+    strings = m.findall(file.module, m.SimpleString())
+    return any(isinstance(each, cst.SimpleString) and each.evaluated_value == CLUSTER for each in strings)
+
+
+def _looks_for_tpu(origins: Origins, call: cst.CSTNode) -> bool:
+    return isinstance(call, cst.Call) and origins.called(call).startswith(_TPU)
+
+
+def _except(file: SourceFile, node: cst.Try) -> Change | None:
+    """The body of its only handler in place of the whole statement; None where that is not clear."""
+    if len(node.handlers) != 1 or node.finalbody is not None or node.handlers[0].name is not None:
+        return None
+    body = node.handlers[0].body
+    if not isinstance(body, cst.IndentedBlock) or not body.body or m.findall(body, _LEAVES):
+        return None
+    text = file.module.code
+    first, last = file.span(node)
+    start, end = file.span(body.body[0])[0], file.span(body.body[-1])[1]
+    header = file.span(node.handlers[0])[0][0]
+    if not header < start[0] <= end[0] <= last[0]:
+        return None
+    lines = lines_of(text)
+    outer, inner = lines[first[0] - 1][: first[1]], lines[start[0] - 1][: start[1]]
+    if not inner.startswith(outer):
+        return None
+    kept = range(header + 1, end[0] + 1)
+    gone = frozenset(number for number in range(first[0], last[0] + 1) if number not in kept)
+    return Change(gone, dedent(text, header + 1, end[0], outer, inner))
+
+
+def _settings(file: SourceFile, index: Index, origins: Origins) -> Iterator[cst.SimpleStatementLine]:
+    """`os.environ["TF_CONFIG"] = json.dumps({…})`, and `os.environ.pop("TF_CONFIG", None)`."""
+    for line in m.findall(file.module, m.SimpleStatementLine()):
+        if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1:
+            block = index.parents.get(line)
+            several = isinstance(block, cst.Module | cst.IndentedBlock) and len(block.body) > 1
+            value = _given(origins, line.body[0])
+            if several and value is not None and all(_is_text(origins, c) for c in m.findall(value, m.Call())):
+                yield line
+
+
+def _given(origins: Origins, statement: cst.BaseSmallStatement) -> cst.CSTNode | None:
+    """What the variable is set to by a statement, or what it is taken out by; None for other statements."""
+    if isinstance(statement, cst.Assign) and len(statement.targets) == 1:
+        target = statement.targets[0].target
+        of_cluster = isinstance(target, cst.Subscript) and _is_cluster(target.slice[0].slice)
+        return statement.value if of_cluster and _is_environment(origins, target.value) else None  # type: ignore[attr-defined]
+    call = statement.value if isinstance(statement, cst.Expr) else None
+    if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute) or not call.args:
+        return None
+    pops = call.func.attr.value == "pop" and _is_environment(origins, call.func.value)
+    return call.args[0] if pops and _is_cluster(call.args[0].value) else None
+
+
+def _is_text(origins: Origins, call: cst.CSTNode) -> bool:
+    return isinstance(call, cst.Call) and origins.called(call) in _TEXTS
+
+
+def _is_cluster(node: cst.CSTNode) -> bool:
+    text = node.value if isinstance(node, cst.Index) else node
+    return isinstance(text, cst.SimpleString) and text.evaluated_value == CLUSTER
+
+
+def _is_environment(origins: Origins, node: cst.BaseExpression) -> bool:
+    return origins.names.api(node) == _ENVIRONMENT
