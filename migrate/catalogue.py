@@ -212,6 +212,17 @@ STRATEGY_PREFIXES = (
     "byteps",
     "keras.distribution",
 )
+OTHER_SYSTEMS = (
+    "autodist",
+    "byteps",
+    "kungfu",
+    "mpi4py",
+    "ray.train",
+    "ray.util.sgd",
+    "spark_tensorflow_distributor",
+    "tensorflowonspark",
+)
+"""Modules that start or join processes which train together, and nothing else here."""
 NAMED_SYSTEMS = ("horovod", "smdistributed")  # whose names the runtime has
 TF1_PREFIXES = (
     "tensorflow.compat.v1.Session",

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import libcst as cst
 
-from ..catalogue import NAMED_SYSTEMS, STRATEGY_PREFIXES, TF1_PREFIXES, UPDATES, VARIABLE_COLLECTIONS, Kind
+from ..catalogue import (
+    NAMED_SYSTEMS,
+    OTHER_SYSTEMS,
+    STRATEGY_PREFIXES,
+    TF1_PREFIXES,
+    UPDATES,
+    VARIABLE_COLLECTIONS,
+    Kind,
+)
 from .data import Chain
 from .other_training import other_training
 from .program import Problem, Unknown, last_name, method, receiver, unfollowed
@@ -205,7 +213,7 @@ def distributed(script: TrainingFile, *, beside_names: bool = False) -> list[Pro
     beside_names: of a script that keeps the names of such a system, which the runtime has: what it does besides. A
     session that Keras is given does nothing there, as it did.
     """
-    found = []
+    found = _other_systems(script)
     for call in script.index.calls:
         api = script.origins.called(call)
         if api.startswith(STRATEGY_PREFIXES) and not (beside_names and api.startswith(NAMED_SYSTEMS)):
@@ -216,6 +224,19 @@ def distributed(script: TrainingFile, *, beside_names: bool = False) -> list[Pro
                 continue
             found.append(Problem("TFDP075", call, f"{api} is TensorFlow 1 style, which is not migrated yet", _BY_HAND))
     return found
+
+
+def _other_systems(script: TrainingFile) -> list[Problem]:
+    """Imports of what would have other processes, or none, where `tfdp run` starts the workers."""
+    next_step = "take out what the script does by it; each worker's number is dp.rank(), and their number dp.size()"
+    every = (each for held in script.index.definitions.values() for found in held.values() for each in found)
+    imported = {(each.statement, system) for each in every if each.kind == "import" for system in _systems_of(each.api)}
+    reason = "the script is distributed already, by {}, whose processes are not those of tfdp run"
+    return [Problem("TFDP070", node, reason.format(system), next_step) for node, system in imported]
+
+
+def _systems_of(api: str) -> list[str]:
+    return [system for system in OTHER_SYSTEMS if f"{api}.".startswith(f"{system}.")]
 
 
 def _is_kerass_session(script: TrainingFile, call: cst.Call) -> bool:
