@@ -46,8 +46,41 @@ def test_a_fit_in_a_scope_is_proved_and_an_unscaled_sum_is_not(tmp_path: Path) -
         assert (failed.proved, failed.cause) == (False, Cause.RATE.value), str(failed)
 
 
+@pytest.mark.parametrize("np", [2, 3])
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("fit_in_a_scope", '"sgd"', "tf.keras.optimizers.SGD(0.01 * dp.size())"),
+        ("several_hosts", '"sgd"', "tf.keras.optimizers.SGD(0.01 * dp.size())"),
+        ("steps_on_replicas", "global_batch_size=GLOBAL_BATCH)", "global_batch_size=GLOBAL_BATCH * dp.size())"),
+    ],
+)
+@pytest.mark.usefixtures("forking")
+def test_scripts_under_strategies_are_proved_and_their_mutants_are_not(
+    name: str, old: str, new: str, np: int, tmp_path: Path
+) -> None:
+    path = tmp_path / "train.py"
+    source = original(name)
+    path.write_text(regularised(source) if name == "steps_on_replicas" else source)
+    texts = of_original(str(path), np)
+    with record(path, np, None, reference=texts.reference, batch="global", calls=True) as recording:
+        proof = recording.prove(texts.migrated)
+        assert proof.proved, str(proof)
+        assert old.encode() in texts.migrated
+        assert not recording.prove(texts.migrated.replace(old.encode(), new.encode())).proved
+
+
+def regularised(source: str) -> str:
+    """The loop with a penalty of which each replica takes its part."""
+    layer, loss = "tf.keras.layers.Dense(1)", "global_batch_size=GLOBAL_BATCH)"
+    assert layer in source
+    assert loss in source
+    source = source.replace(layer, 'tf.keras.layers.Dense(1, kernel_regularizer="l2")')
+    return source.replace(loss, f"{loss}\n        loss += tf.nn.scale_regularization_loss(tf.add_n(model.losses))")
+
+
 def test_the_one_worker_form_trains_as_two_replicas_do(tmp_path: Path) -> None:
-    source = original("steps_on_replicas").replace("shuffle(64)", "shuffle(64, seed=3)")
+    source = regularised(original("steps_on_replicas").replace("shuffle(64)", "shuffle(64, seed=3)"))
     source = source.replace("for inputs in batches:", "for inputs in (each for _ in range(25) for each in batches):")
     found = engine.single("train.py", source.encode())
     assert not found.refused
