@@ -5,7 +5,7 @@ from typing import Literal
 from .job import Options, join
 
 # Of a script that another system distributes.
-_AS_WRITTEN = Options(row_check=False, as_written=True)
+_AS_WRITTEN = Options(same_start=False, row_check=False, as_written=True)
 
 
 def init(
@@ -69,17 +69,20 @@ def init(
 
 
 def join_as_written() -> None:
-    """Join the job, for a script that another system distributes: it makes each worker's data by itself.
+    """Join the job, for a script that another system distributes: it makes each worker's data and start by itself.
 
-    Nothing is seeded, and the states of random generators are left as the script makes them. Every variable starts with
-    rank 0's value all the same.
+    Nothing is seeded, variables start with each rank's own values until the script broadcasts them, and they are not
+    compared over the ranks: one may hold a rank's own data.
     """
 
     def hook() -> None:
+        import tensorflow as tf
+
         from .collective import keep_in_order
-        from .start import follow_root
+        from .start import watch_keras
 
         keep_in_order()
-        follow_root(_AS_WRITTEN.row_check)
+        assert tf.keras.Model  # loads Keras, which turns XLA on by itself where there is a GPU
+        watch_keras(_AS_WRITTEN.row_check)
 
     join(_AS_WRITTEN, hook)

@@ -6,7 +6,7 @@ from .accumulation import Accumulation
 from .compression import Compression
 from .exchange import FINGERPRINT, Exchange, Gradient, count_exchange, exchanges
 from .options import check_kinds, check_options
-from .tape_marks import forget_marks, mark, refuse_marked
+from .tape_marks import forget_marks, mark, refuse_marked, taken_back
 
 __all__ = [
     "FINGERPRINT",
@@ -21,4 +21,5 @@ __all__ = [
     "forget_marks",
     "mark",
     "refuse_marked",
+    "taken_back",
 ]

@@ -12,9 +12,10 @@ import tensorflow as tf
 
 from .. import collective as collectives
 from ..foundation import Average, ReduceOp, Sum
-from ..job import Job
+from ..job import Job, seeds_by_itself
 from ..transports import Label
 from . import slices
+from .compression import Compression
 
 # What the vector is called that travels with the gradients.
 FINGERPRINT = "fingerprint of the variables"
@@ -145,13 +146,15 @@ class Exchange:
         found = list(combined)
         if not sparse:
             return found
-        sent = [self.compression.compress(given[index].values) for index in sparse]
+        # Horovod sends slices as they are.
+        compression = Compression.none if seeds_by_itself() else self.compression
+        sent = [compression.compress(given[index].values) for index in sparse]
         parts = zip(sent, (given[index].indices for index in sparse), strict=True)
         tensors = [tensor for (values, _), rows in parts for tensor in (values, rows)]
         said = [f"{names[index]} ({part})" for index in sparse for part in ("values", "indices")]
         gathered = slices.gather(tensors, self.job, Label("sparse gradients", site, tuple(said)))
         for place, index in enumerate(sparse):
-            values = divided(self.compression.decompress(gathered[2 * place], sent[place][1]))
+            values = divided(compression.decompress(gathered[2 * place], sent[place][1]))
             every = tf.IndexedSlices(values, gathered[2 * place + 1], given[index].dense_shape)
             found[index] = self._deduplicated(every)
         return found

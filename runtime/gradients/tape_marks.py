@@ -27,12 +27,19 @@ def forget_marks() -> None:
 
 def refuse_marked(variables: Iterable[Any], site: str) -> None:
     """Raise TypeError if a distributed tape has averaged gradients of one of these."""
-    if any(_is_marked(each.handle) for each in variables if is_variable(each)):
-        _marked.clear()
+    if taken_back(variables):
         raise TypeError(
             f"the gradients at {site} were averaged by a DistributedGradientTape, and would be once more by the "
             "DistributedOptimizer: use the tf.GradientTape itself, or the optimizer itself"
         )
+
+
+def taken_back(variables: Iterable[Any]) -> bool:
+    """Whether a distributed tape has averaged gradients of one of these; from now on it has not."""
+    found = any(_is_marked(each.handle) for each in variables if is_variable(each))
+    if found:
+        _marked.clear()
+    return found
 
 
 def _is_marked(handle: Any) -> bool:

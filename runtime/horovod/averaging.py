@@ -45,6 +45,11 @@ class DistributedGradientTape(training.DistributedGradientTape):
         del use_generic_names
         return super().gradient(target, sources, output_gradients, **options)
 
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        """For `isinstance(tape, tf.GradientTape)`: Horovod's tape is of a class that derives from the tape's."""
+        return type(self._tape)
+
 
 def DistributedOptimizer(  # noqa: N802, PLR0917 - Horovod's name and order
     optimizer: Any,
@@ -63,11 +68,13 @@ def DistributedOptimizer(  # noqa: N802, PLR0917 - Horovod's name and order
     process_set: Any = global_process_set,
     scale_local_gradients: bool = True,
 ) -> Any:
-    """The optimizer, whose gradients are averaged over the ranks, or added up. The order of `horovod.tensorflow`."""
+    """An optimizer of this one's configuration, without its state, as Horovod makes it, whose gradients are averaged
+    over the ranks, or added up. The arguments in the order of `horovod.tensorflow`.
+    """
     del name, use_locking, device_dense, device_sparse, num_groups, groups, scale_local_gradients
     refuse_process_set(process_set)
     return training.DistributedOptimizer(
-        optimizer,
+        _made_anew(optimizer),
         op=op,
         compression=compression,
         backward_passes_per_step=backward_passes_per_step,
@@ -75,6 +82,14 @@ def DistributedOptimizer(  # noqa: N802, PLR0917 - Horovod's name and order
         gradient_predivide_factor=gradient_predivide_factor,
         sparse_as_dense=sparse_as_dense,
     )
+
+
+def _made_anew(optimizer: Any) -> Any:
+    """Another optimizer of the same configuration; the one itself where it cannot be made of that."""
+    try:
+        return type(optimizer).from_config(optimizer.get_config())
+    except Exception:
+        return optimizer
 
 
 def DistributedKerasOptimizer(  # noqa: N802, PLR0917 - Horovod's order

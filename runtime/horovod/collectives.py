@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from .. import collective
+from .. import collective, job
 from ..foundation import Average, ReduceOp, Sum, call_site
-from ..framework import as_written
+from ..framework import as_written, stream_element
 from ..gradients import Compression
-from ..job import size
 from .options import global_process_set, reduction, refuse_process_set
+
+_BYTES = (tf.int8, tf.uint8)
 
 
 @as_written
@@ -78,6 +79,10 @@ def _reduced(  # noqa: PLR0917
     tensors: Sequence[Any], op: ReduceOp, compression: Any, before: float, after: float, name: str | None
 ) -> list[Any]:
     given = [tf.convert_to_tensor(each) for each in tensors]
+    if any(each.dtype in _BYTES for each in given):
+        whole = [tf.cast(each, tf.int32) if each.dtype in _BYTES else each for each in given]
+        found = _reduced(whole, op, compression, before, after, name)
+        return [tf.cast(each, one.dtype) for each, one in zip(found, given, strict=True)]
     sent = [compression.compress(each) for each in given]
     scaled = [_times(tensor, before) for tensor, _ in sent]
     if len(scaled) == 1:
@@ -98,7 +103,7 @@ def _times(tensor: Any, factor: float) -> Any:
 def _all_slices(slices: Any, op: ReduceOp) -> Any:
     values = collective.allgather(slices.values)
     indices = collective.allgather(slices.indices)
-    divided = values / tf.cast(size(), values.dtype) if op is Average else values
+    divided = values / tf.cast(job.size(), values.dtype) if op is Average else values
     return tf.IndexedSlices(divided, indices, slices.dense_shape)
 
 
@@ -144,7 +149,7 @@ def broadcast_variables(
     """Every variable takes the root's value. `variables`: a list, or a method that gives it (`optimizer.variables`)."""
     del inplace
     refuse_process_set(process_set)
-    collective.broadcast_variables(_listed(variables), root_rank)
+    collective.broadcast_variables(shared(_listed(variables)), root_rank)
 
 
 @as_written
@@ -155,8 +160,14 @@ def broadcast_(
     del name
     refuse_process_set(process_set)
     listed = _listed(variables)
-    collective.broadcast_variables(listed, root_rank)
+    collective.broadcast_variables(shared(listed), root_rank)
     return listed
+
+
+def shared(variables: Sequence[Any]) -> list[Any]:
+    """Without the states of Keras 3's generators, which it lists among a model's variables: each rank draws by its own,
+    as it does with Keras 2."""
+    return [each for each in variables if not (hasattr(each, "path") and stream_element(each.name) is not None)]
 
 
 def _listed(variables: Any) -> list[Any]:
@@ -195,16 +206,33 @@ def barrier(process_set: Any = global_process_set) -> None:
 
 
 def broadcast_global_variables(root_rank: int) -> None:
-    """All variables that were created since `init` take rank 0's values.
+    """For sessions of TensorFlow 1, as with Horovod.
 
     Raises:
-        ValueError: another root.
+        RuntimeError: always: outside of sessions nothing knows all variables.
     """
-    from ..start import broadcast_state
+    raise RuntimeError(
+        f"broadcast_global_variables({root_rank}) at {call_site()} is for sessions of TensorFlow 1: use "
+        "broadcast_variables(variables, root_rank)"
+    )
 
-    if root_rank != 0:
-        raise ValueError(f"broadcast_global_variables({root_rank}) at {call_site()}: name the variables, in {_OF_ROOT}")
-    broadcast_state()
+
+def size_op(process_set_id: int = 0, name: str | None = None) -> Any:
+    """The number of ranks, as an int32 tensor."""
+    del process_set_id
+    return tf.constant(job.size(), tf.int32, name=name)
 
 
-_OF_ROOT = "broadcast_variables(variables, root_rank)"
+def rank_op(name: str | None = None) -> Any:
+    """This process's number, as an int32 tensor."""
+    return tf.constant(job.rank(), tf.int32, name=name)
+
+
+def local_size_op(name: str | None = None) -> Any:
+    """How many ranks are on this host, as an int32 tensor."""
+    return tf.constant(job.local_size(), tf.int32, name=name)
+
+
+def local_rank_op(name: str | None = None) -> Any:
+    """This process's number on its host, as an int32 tensor."""
+    return tf.constant(job.local_rank(), tf.int32, name=name)

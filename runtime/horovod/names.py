@@ -37,6 +37,10 @@ COLLECTIVES = (
     "broadcast_variables",
     "grouped_allgather",
     "grouped_allreduce",
+    "local_rank_op",
+    "local_size_op",
+    "rank_op",
+    "size_op",
 )
 OF_TENSORFLOW = (
     *BASICS,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .keras_models import watch_keras
 from .row_independence import reads
 from .same_start import list_number
 from .same_variables import watched
@@ -15,5 +16,6 @@ __all__ = [
     "live_generators",
     "live_variables",
     "reads",
+    "watch_keras",
     "watched",
 ]

@@ -34,10 +34,25 @@ def case_generators_are_seeded_as_the_script_says():
     assert len(set(every(float(generator.uniform([]))))) == 1
 
 
-def case_variables_start_with_rank_0s_values():
-    layer = tf.keras.layers.Dense(3)
-    layer.build((None, 2))
-    assert len({weights.tobytes() for weights in every(layer.get_weights()[0])}) == 1
+def case_variables_start_as_each_rank_makes_them():
+    table = tf.Variable(np.arange(4.0 + hvd.rank()))
+    assert every(table.numpy().tolist()) == [list(range(4 + rank)) for rank in range(hvd.size())]
+    if hvd.rank() == 1:
+        tf.Variable(5.0)
+
+
+def case_a_rank_may_keep_its_data_in_variables():
+    data, weight = tf.Variable([hvd.rank() + 1.0]), tf.Variable([2.0])
+
+    @tf.function
+    def gradient():
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(weight * data)
+        return hvd.DistributedGradientTape(tape).gradient(loss, [weight])[0]
+
+    for _ in range(3):
+        np.testing.assert_allclose(gradient().numpy(), [sum(range(1, hvd.size() + 1)) / hvd.size()])
+    assert float(data[0]) == hvd.rank() + 1.0
 
 
 def case_who_is_who():
@@ -119,11 +134,21 @@ def case_variables_take_the_roots_values_from_a_list_or_a_method():
             variable.assign(hvd.rank() + 1.0)
             call(given, root_rank=0)
             assert float(variable) == 1.0
-    variable.assign(hvd.rank() + 1.0)
-    hvd.broadcast_global_variables(0)
-    assert float(variable) == 1.0
-    with pytest.raises(ValueError, match="name the variables"):
-        hvd.broadcast_global_variables(1)
+    with pytest.raises(RuntimeError, match="sessions"):
+        hvd.broadcast_global_variables(0)
+
+
+def case_generators_of_layers_stay_each_ranks_own():
+    model = tf.keras.Sequential([tf.keras.layers.Dropout(0.5), tf.keras.layers.Dense(1)])
+    model(tf.ones([2, 3]))
+    for layer in model.layers:
+        for each in getattr(getattr(layer, "seed_generator", None), "variables", None) or []:
+            each.assign(each + hvd.rank())
+    before = [np.array(each) for each in model.variables if "seed" in each.name]
+    hvd.broadcast_variables(model.variables, root_rank=0)
+    after = [np.array(each) for each in model.variables if "seed" in each.name]
+    assert all(map(np.array_equal, before, after))
+    assert len({kernel.tobytes() for kernel in every(np.array(model.layers[1].kernel))}) == 1
 
 
 def gradient(wrap, entered=None, **options):
@@ -142,8 +167,17 @@ def case_tapes():
     np.testing.assert_allclose(gradient(sdp.DistributedGradientTape, sparse_as_dense=True), [mean] * 2)
     wrapped = hvd.DistributedGradientTape(tf.GradientTape(), "", "", hvd.Compression.fp16)
     np.testing.assert_allclose(gradient(lambda tape: tape, wrapped), [mean] * 2, rtol=1e-3)
+    assert isinstance(wrapped, tf.GradientTape)
     with pytest.raises(TfdpError, match="all ranks take part"):
         hvd.DistributedGradientTape(tf.GradientTape(), process_set=object())
+
+
+def case_slices_are_sent_as_they_are():
+    table = tf.Variable(np.ones([4, 2], "float32"))
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(tf.gather(table, [hvd.rank()])) * 1e-8  # nothing in float16
+    found = hvd.DistributedGradientTape(tape, compression=hvd.Compression.fp16).gradient(loss, [table])[0]
+    np.testing.assert_allclose(found.values.numpy(), np.full([hvd.size(), 2], 1e-8 / hvd.size()), rtol=1e-6)
 
 
 def case_optimizers_in_both_orders_of_arguments():
@@ -156,6 +190,58 @@ def case_optimizers_in_both_orders_of_arguments():
         variable = tf.Variable(0.0)
         made.apply_gradients([(tf.constant(hvd.rank() + 1.0), variable)])
         assert float(variable) == -sum(range(1, hvd.size() + 1))
+
+
+def case_an_optimizer_is_made_anew_of_its_configuration():
+    base, variable = tf.keras.optimizers.SGD(0.5, momentum=0.9, clipnorm=3.0), tf.Variable(0.0)
+    base.apply_gradients([(tf.constant(1.0), variable)])
+    made = [hvd.DistributedOptimizer(base), hvd.DistributedOptimizer(base), hvd_keras.DistributedOptimizer(base)]
+    assert len({id(each) for each in (base, *made)}) == 4
+    assert all(type(each) is type(base) and int(each.iterations) == 0 and each.clipnorm == 3.0 for each in made)
+    variable.assign(0.0)
+    made[0].apply_gradients([(tf.constant(hvd.rank() + 1.0), variable)])
+    np.testing.assert_allclose(float(variable), -0.5 * sum(range(1, hvd.size() + 1)) / hvd.size())
+
+
+def case_an_optimizer_leaves_gradients_to_a_tape_that_has_averaged_them():
+    variable = tf.Variable(0.0)
+    optimizer = hvd.DistributedOptimizer(tf.keras.optimizers.SGD(1.0), op=hvd.Sum)
+    for step in (1, 2):
+        with tf.GradientTape() as tape:
+            loss = variable * (hvd.rank() + 1.0)
+        gradient = hvd.DistributedGradientTape(tape).gradient(loss, [variable])[0]
+        optimizer.apply_gradients([(gradient, variable)])
+        np.testing.assert_allclose(float(variable), -step * sum(range(1, hvd.size() + 1)) / hvd.size(), rtol=1e-6)
+
+
+def case_the_model_takes_the_roots_values_after_the_first_batch():
+    class Seen(tf.keras.callbacks.Callback):
+        def on_train_batch_end(self, batch, logs=None):  # noqa: ARG002
+            kernels.append(np.array(self.model.layers[0].kernel))
+
+    kernels = []
+    start = tf.keras.initializers.Constant(hvd.rank() + 1.0)
+    model = tf.keras.Sequential([tf.keras.layers.Dense(1, kernel_initializer=start)])
+    model.compile(hvd_keras.DistributedOptimizer(tf.keras.optimizers.SGD(0.0)), "mse")
+    given = [Seen(), hvd_keras.callbacks.BroadcastGlobalVariablesCallback(0), Seen()]
+    model.fit(np.ones([4, 2]), np.ones([4, 1]), batch_size=2, epochs=1, verbose=0, callbacks=given)
+    assert [float(each[0, 0]) for each in kernels] == [hvd.rank() + 1.0, 1.0, 1.0, 1.0]
+
+
+def case_models_of_one_rank_train_by_themselves():
+    if hvd.rank() == 0:
+        model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+        model.compile("sgd", "mse")
+        model.fit(np.ones([4, 2]), np.ones([4, 1]), epochs=1, verbose=0)
+    hvd.barrier()
+
+
+def case_bytes_and_numbers_as_tensors():
+    for dtype in (tf.int8, tf.uint8):
+        found = hvd.allreduce(tf.constant([hvd.rank() + 3], dtype), op=hvd.Sum)
+        assert (found.dtype, int(found[0])) == (dtype, sum(range(3, 3 + hvd.size())))
+    numbers = tf.function(lambda: [hvd.rank_op(), hvd.size_op(), hvd.local_rank_op(), hvd.local_size_op()])()
+    assert [int(each) for each in numbers] == [hvd.rank(), hvd.size(), hvd.rank(), hvd.size()]
 
 
 class Rates(tf.keras.callbacks.Callback):

@@ -101,8 +101,7 @@ def _combined(
         if gradient is None:
             found.append(None)
         elif isinstance(gradient, tf.IndexedSlices):
-            sent, context = exchange.compression.compress(gradient.values)
-            values = exchange.compression.decompress(collective.allgather(sent), context)
+            values = collective.allgather(gradient.values)
             values = values / ranks if exchange.op is Average else values
             found.append(tf.IndexedSlices(values, collective.allgather(gradient.indices), gradient.dense_shape))
         else:

@@ -21,6 +21,10 @@ from ..collectives import (
     broadcast_variables,
     grouped_allgather,
     grouped_allreduce,
+    local_rank_op,
+    local_size_op,
+    rank_op,
+    size_op,
 )
 from ..names import OF_TENSORFLOW
 from ..options import global_process_set, left_out

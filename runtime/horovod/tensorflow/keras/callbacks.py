@@ -7,11 +7,34 @@ from collections.abc import Callable
 from typing import Any
 
 from .... import training
-from ....training import BroadcastGlobalVariablesCallback, MetricAverageCallback
+from ....framework import collect
+from ....keras import Hooks, variables_of
+from ....training import MetricAverageCallback
+from ...collectives import broadcast_variables
 from ...names import OF_CALLBACKS
 from ...options import left_out
 
 __all__ = list(OF_CALLBACKS)
+
+
+class BroadcastGlobalVariablesCallback(Hooks):
+    """The model and its optimizer take the root's values after the first batch, when all of them are there."""
+
+    def __init__(self, root_rank: int, device: str = "", local_variables: Any = None) -> None:
+        """`local_variables` stay each rank's own."""
+        del device
+        super().__init__()
+        self._root_rank = root_rank
+        self._own = {id(variable.handle) for variable in collect([local_variables or []])}
+        self._done = False
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002
+        """Keras' hook."""
+        if self._done:
+            return
+        self._done = True
+        held = [*self.model.variables, *variables_of(self.model.optimizer)]
+        broadcast_variables([each for each in held if id(each.handle) not in self._own], self._root_rank)
 
 
 class LearningRateScheduleCallback(training.LearningRateScheduleCallback):
