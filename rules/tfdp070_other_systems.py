@@ -3,7 +3,7 @@
 What it does
     Horovod and SMDDP: the runtime has their names, so that `import horovod.tensorflow as hvd` becomes
     `import tfdp.runtime.horovod.tensorflow as hvd`, and the script trains as it did: it shards its data, seeds, scales
-    its rate, divides its steps and writes as it says. Left out are the argument `experimental_run_tf_function`, and the
+    its rate, divides its steps, broadcasts and writes as it says. Left out are the argument `experimental_run_tf_function`, and the
     brackets of `optimizer.variables()` in broadcasts, which Keras 3 does not take. A proof runs the original on as many
     processes, with Horovod's functions in their plain meaning, and compares each rank with its own. HorovodRunner
     becomes the runtime's Runner, on processes of one machine.

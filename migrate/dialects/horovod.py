@@ -27,8 +27,7 @@ _OWN_ARGUMENT = "experimental_run_tf_function"  # Horovod's own, for TensorFlow 
 _BY_NAME = ("import_module", "__import__")
 _OTHER = "{} is not in the runtime, which has Horovod for TensorFlow and Keras"
 _MOVED = (
-    "{}'s names are the runtime's: the script shards its data, seeds, scales its rate and writes as it did, and "
-    "variables start alike before the first step"
+    "{}'s names are the runtime's: the script shards its data, seeds, scales its rate, broadcasts and writes as it did"
 )
 _STARTED = ". Start it by `tfdp run -np N`"
 _RAN = "HorovodRunner is the runtime's Runner: new processes on this machine for each run, whatever the sign of np"

@@ -162,7 +162,7 @@ _WIDENED = (
 
 _BY_NAMES = (
     "the original on as many processes, with that system's functions in their plain meaning: what all ranks have is "
-    "gathered, and averaged in float64; each rank is compared with its own. Variables start alike in both runs"
+    "gathered, and averaged in float64; each rank is compared with its own"
 )
 
 

@@ -3,9 +3,8 @@
     import tfdp.runtime.horovod.tensorflow as hvd
 
 Names, arguments and their order are those of Horovod 0.28.1; what is left out says so where it is used. A script
-trains as it did: it shards its data, seeds and writes by itself, each rank computes its own batches, and gradients are
-averaged. Other than with Horovod, variables start alike before the first step instead of after it, and an optimizer
-that is given is the one that is returned.
+trains as it did: it shards its data, seeds, broadcasts and writes by itself, each rank computes its own batches, and
+gradients are averaged.
 """
 
 from __future__ import annotations

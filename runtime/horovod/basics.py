@@ -16,7 +16,7 @@ __all__ = list(BASICS)
 def init(comm: Any = None, process_sets: Any = None) -> None:
     """Join the job that `tfdp run` has started, or be a job of one.
 
-    Nothing is seeded, and no data sharded: that is the script's own. Variables start with rank 0's values.
+    Nothing is seeded, sharded or broadcast: that is the script's own.
 
     Raises:
         TfdpError: a communicator, or process sets: all ranks take part in everything.

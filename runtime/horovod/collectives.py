@@ -60,13 +60,14 @@ def grouped_allreduce(  # noqa: PLR0917 - Horovod's order
     postscale_factor: float = 1.0,
     process_set: Any = global_process_set,
     ignore_name_scope: bool = False,
+    name: str | None = None,
 ) -> list[Any]:
     """`allreduce` of each tensor, in one exchange for all that are dense."""
     del device_dense, device_sparse, ignore_name_scope
     refuse_process_set(process_set)
     how = reduction(average, op)
     dense = [each for each in tensors if not isinstance(each, tf.IndexedSlices)]
-    found = iter(_reduced(dense, how, compression, prescale_factor, postscale_factor, None))
+    found = iter(_reduced(dense, how, compression, prescale_factor, postscale_factor, name))
     scales = {"prescale_factor": prescale_factor, "postscale_factor": postscale_factor}
     sparse = [isinstance(each, tf.IndexedSlices) for each in tensors]
     return [
@@ -114,7 +115,7 @@ def allgather(
     """All ranks' rows one after the other, in the order of the ranks."""
     del ignore_name_scope
     refuse_process_set(process_set)
-    return collective.allgather(tensor, name)
+    return collective.allgather(_with_mean_gradient(tensor), name)
 
 
 @as_written
@@ -139,7 +140,23 @@ def broadcast(
     """The root's tensor, on every rank."""
     del ignore_name_scope
     refuse_process_set(process_set)
-    return collective.broadcast(tensor, root_rank, name)
+    return collective.broadcast(_with_mean_gradient(tensor), root_rank, name)
+
+
+def _with_mean_gradient(tensor: Any) -> Any:
+    """The tensor, whose gradient is divided by the number of ranks: of what all ranks have got Horovod takes the mean of
+    their gradients, and not the sum.
+    """
+    given = tf.convert_to_tensor(tensor)
+    if not given.dtype.is_floating:
+        return given
+    ranks = job.size()
+
+    @tf.custom_gradient  # type: ignore[untyped-decorator]
+    def same(value: Any) -> Any:
+        return tf.identity(value), lambda upstream: upstream / tf.cast(ranks, upstream.dtype)
+
+    return same(given)
 
 
 @as_written
@@ -181,10 +198,23 @@ def broadcast_object(
     name: str | None = None,
     process_set: Any = global_process_set,
 ) -> Any:
-    """The root's object, on every rank."""
+    """The root's object, on every rank, by cloudpickle where that is installed: functions, too."""
     del session
     refuse_process_set(process_set)
-    return collective.broadcast_object(obj, root_rank, name)
+    if job.size() == 1:
+        return obj
+    payload = _pickled(obj) if job.rank() == root_rank else b""
+    received = collective.broadcast_object(payload, root_rank, name)
+    return obj if job.rank() == root_rank else pickle.loads(received)
+
+
+def _pickled(obj: Any) -> bytes:
+    try:
+        import cloudpickle
+    except ImportError:
+        return pickle.dumps(obj, protocol=pickle.HIGHEST_PROTOCOL)
+    packed: bytes = cloudpickle.dumps(obj)
+    return packed
 
 
 def allgather_object(
@@ -193,16 +223,10 @@ def allgather_object(
     """All ranks' objects, in the order of the ranks."""
     del session
     refuse_process_set(process_set)
-    payload = np.frombuffer(pickle.dumps(obj, protocol=pickle.HIGHEST_PROTOCOL), np.uint8)
+    payload = np.frombuffer(_pickled(obj), np.uint8)
     lengths = collective.allgather(tf.constant([len(payload)], tf.int64), None if name is None else f"{name}.sizes")
     parts = tf.split(collective.allgather(tf.constant(payload), name), lengths)
     return [pickle.loads(part.numpy().tobytes()) for part in parts]
-
-
-def barrier(process_set: Any = global_process_set) -> None:
-    """Wait until every rank has come here."""
-    refuse_process_set(process_set)
-    collective.barrier()
 
 
 def broadcast_global_variables(root_rank: int) -> None:

@@ -29,7 +29,6 @@ COLLECTIVES = (
     "allgather",
     "allgather_object",
     "allreduce",
-    "barrier",
     "broadcast",
     "broadcast_",
     "broadcast_global_variables",
@@ -54,7 +53,8 @@ OF_TENSORFLOW = (
 )
 OF_KERAS = (
     *BASICS,
-    *OPERATIONS,
+    "Average",
+    "Sum",
     "Compression",
     "DistributedOptimizer",
     "allgather",

@@ -91,8 +91,24 @@ def case_allreduce_by_its_older_and_newer_words():
     np.testing.assert_allclose(sdp.allreduce(mine, 0, 1, op=sdp.ReduceOp.SUM).numpy(), total)
     with pytest.raises(ValueError, match="both op and average"):
         hvd.allreduce(mine, average=True, op=hvd.Sum)
-    one, other = hvd.grouped_allreduce([mine, mine + 1], op=hvd.Sum)
+    one, other = hvd.grouped_allreduce([mine, mine + 1], op=hvd.Sum, name="both")
     np.testing.assert_allclose((other - one).numpy(), [size, size])
+
+
+def case_gradients_of_gathers_and_broadcasts_are_means():
+    size, mine = hvd.size(), tf.Variable([1.0])
+    with tf.GradientTape(persistent=True) as tape:
+        gathered = tf.reduce_sum(hvd.allgather(mine * 1.0) * (hvd.rank() + 1.0))
+        sent = tf.reduce_sum(hvd.broadcast(mine * 1.0, 0) * (hvd.rank() + 1.0))
+    mean = sum(range(1, size + 1)) / size
+    np.testing.assert_allclose(tape.gradient(gathered, mine).numpy(), [mean])
+    np.testing.assert_allclose(tape.gradient(sent, mine).numpy(), [mean if hvd.rank() == 0 else 0.0])
+
+
+def case_functions_are_sent():
+    number = hvd.rank()
+    assert hvd.broadcast_object(lambda: number)() == 0
+    assert [each() for each in every(lambda: number)] == list(range(hvd.size()))
 
 
 def case_integers_keep_their_type():
@@ -124,7 +140,7 @@ def case_gathers_and_broadcasts():
     assert float(hvd_keras.broadcast(hvd.rank() * 1.0, last, name="resume_from_epoch")) == last
     assert hvd.broadcast_object({"rank": hvd.rank()}, root_rank=last) == {"rank": last}
     assert every([hvd.rank()] * (hvd.rank() + 1)) == [[r] * (r + 1) for r in range(hvd.size())]
-    hvd.barrier()
+    every(None)
 
 
 def case_variables_take_the_roots_values_from_a_list_or_a_method():
@@ -233,7 +249,7 @@ def case_models_of_one_rank_train_by_themselves():
         model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
         model.compile("sgd", "mse")
         model.fit(np.ones([4, 2]), np.ones([4, 1]), epochs=1, verbose=0)
-    hvd.barrier()
+    every(None)
 
 
 def case_bytes_and_numbers_as_tensors():

@@ -3,6 +3,7 @@
 `make peers` builds the environment; without it these tests are skipped.
 """
 
+import json
 import os
 import shutil
 import subprocess
@@ -80,6 +81,31 @@ def test_a_script_trains_as_under_horovod(
         found[name] = weights(folder)
     for ours, theirs in zip(found["tfdp"], found["horovod"], strict=True):
         assert np.linalg.norm(ours - theirs) <= limit * np.linalg.norm(theirs)
+
+
+SIGNATURES = """
+import importlib, inspect, json
+from tfdp.runtime.horovod import MODULES
+found = {}
+for module, names in MODULES.items():
+    for name in names if module != "horovod" else ():
+        for package in ("", "tfdp.runtime."):
+            thing = getattr(importlib.import_module(package + module), name, None)
+            if callable(thing):
+                known = [each.name for each in inspect.signature(thing).parameters.values()]
+                found.setdefault(f"{module}.{name}", []).append(known)
+print(json.dumps(found))
+"""
+# Theirs takes anything and looks later; those of `horovod.keras` are a later subset of what they were before.
+OTHERS = {"init", "horovod.keras.DistributedOptimizer", "MetricAverageCallback"}
+
+
+def test_arguments_are_those_of_horovod_in_its_order(tmp_path: Path) -> None:
+    (tmp_path / "signatures.py").write_text(SIGNATURES)
+    found = json.loads(run([str(BIN / "python"), "signatures.py"], tmp_path).splitlines()[-1])
+    assert len(found) > 60
+    differ = {name: both for name, both in found.items() if len(both) == 2 and both[0] != both[1]}
+    assert {name for name in differ if name not in OTHERS and name.rpartition(".")[2] not in OTHERS} == set()
 
 
 def test_another_rate_would_be_seen(tmp_path: Path) -> None:

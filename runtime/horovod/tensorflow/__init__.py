@@ -13,7 +13,6 @@ from ..collectives import (
     allgather,
     allgather_object,
     allreduce,
-    barrier,
     broadcast,
     broadcast_,
     broadcast_global_variables,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....foundation import Average, Max, Min, Product, Sum
+from ....foundation import Average, Sum
 from ....gradients import Compression
 from ...averaging import DistributedKerasOptimizer as DistributedOptimizer
 from ...basics import *  # noqa: F403 - the same names
