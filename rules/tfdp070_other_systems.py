@@ -3,10 +3,10 @@
 What it does
     Horovod and SMDDP: the runtime has their names, so that `import horovod.tensorflow as hvd` becomes
     `import tfdp.runtime.horovod.tensorflow as hvd`, and the script trains as it did: it shards its data, seeds, scales
-    its rate, divides its steps, broadcasts and writes as it says. Left out are the argument `experimental_run_tf_function`, and the
-    brackets of `optimizer.variables()` in broadcasts, which Keras 3 does not take. A proof runs the original on as many
-    processes, with Horovod's functions in their plain meaning, and compares each rank with its own. HorovodRunner
-    becomes the runtime's Runner, on processes of one machine.
+    its rate, divides its steps, broadcasts and writes as it says. Left out are the argument
+    `experimental_run_tf_function`, and the brackets of `optimizer.variables()` in broadcasts, which Keras 3 does not
+    take. A proof runs the original on as many processes, with Horovod's functions in their plain meaning, and compares
+    each rank with its own. HorovodRunner becomes the runtime's Runner, on processes of one machine.
 
     `tf.distribute`: MirroredStrategy, MultiWorkerMirroredStrategy (without TF_CONFIG) and OneDeviceStrategy are taken
     out: statements in `with strategy.scope():` stand without it, `strategy.experimental_distribute_dataset(data)` is

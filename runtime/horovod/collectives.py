@@ -144,9 +144,7 @@ def broadcast(
 
 
 def _with_mean_gradient(tensor: Any) -> Any:
-    """The tensor, whose gradient is divided by the number of ranks: of what all ranks have got Horovod takes the mean of
-    their gradients, and not the sum.
-    """
+    """The tensor, whose gradient is divided by the number of ranks: Horovod takes the mean of all ranks' gradients."""
     given = tf.convert_to_tensor(tensor)
     if not given.dtype.is_floating:
         return given
