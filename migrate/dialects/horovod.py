@@ -15,6 +15,7 @@ import libcst.matchers as m
 from ...runtime.horovod import LEFT_OUT, MODULES
 from ...runtime.smdistributed import NAMES
 from ..facts.program import Index, Names, Program, SourceFile
+from .retired import retired
 from .texts import Span, Taken, spliced
 
 RUNTIME = "tfdp.runtime"
@@ -64,6 +65,7 @@ def moved(module: cst.Module) -> Moved | None:
     move.names()
     spans += [*move.arguments(), *move.methods()]
     move.environment()
+    move.retired()
     after = module if move.refused else cst.parse_module(spliced(module.code, spans))
     return Moved(after, tuple(dict.fromkeys(move.taken)), tuple(dict.fromkeys(move.refused)))
 
@@ -206,6 +208,11 @@ class _Move:
             value = node.evaluated_value if isinstance(node, cst.SimpleString) else ""
             if isinstance(value, str) and value.isidentifier() and value.startswith("HOROVOD_"):
                 self._say(node, _ENVIRONMENT.format(value))
+
+    def retired(self) -> None:
+        """What another Keras does not take."""
+        for node, said in retired(self._index, self._names):
+            self._say(node, said)
 
     # --- messages -----------------------------------------------------------------------------------------------------
 

@@ -149,6 +149,26 @@ def test_variables_for_horovod_are_named() -> None:
     assert [f.message for f in found.findings if f.line == 3] == ["HOROVOD_CYCLE_TIME means nothing to tfdp"]
 
 
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("keras.optimizers.Adam(lr=0.1)", "use learning_rate"),
+        ("keras.optimizers.SGD(0.1, decay=1e-4)", "use a schedule"),
+        ("keras.callbacks.ModelCheckpoint('a', period=2)", "use save_freq"),
+        ("model.fit_generator(batches)", "use fit"),
+        ("print(model.optimizer.lr)", "optimizer.lr is of Keras 2"),
+    ],
+)
+def test_words_that_keras_3_does_not_take_are_left_and_named(line: str, said: str) -> None:
+    found = migrated(f"import horovod.keras as hvd\nfrom tensorflow import keras\n{line}\n")
+    assert not found.refused
+    assert any(said in f.message for f in found.findings if f.line == 3), found.findings
+    assert found.after.decode().splitlines()[2] == line
+    new = line.replace("lr=", "learning_rate=").replace("decay", "momentum").replace("period", "verbose")
+    new = new.replace("fit_generator", "fit").replace(".lr", ".learning_rate")
+    assert len(migrated(f"import horovod.keras as hvd\nfrom tensorflow import keras\n{new}\n").findings) == 1
+
+
 def test_the_one_worker_form_is_not_made(tmp_path: Path) -> None:
     path = tmp_path / "train.py"
     path.write_bytes((FIXTURES / "horovod_tape.py").read_bytes())
