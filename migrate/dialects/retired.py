@@ -1,4 +1,4 @@
-"""Words of Keras 2 that Keras 3 does not take, in scripts of systems that ended with Keras 2: they are left, and named."""
+"""Words of Keras 2 that Keras 3 does not take, in scripts of systems that ended with Keras 2: left, and named."""
 
 from __future__ import annotations
 
