@@ -33,7 +33,8 @@ _MOVED = (
 _STARTED = ". Start it by `tfdp run -np N`"
 _RAN = "HorovodRunner is the runtime's Runner: new processes on this machine for each run, whatever the sign of np"
 _KEPT = "the argument {} is left out: Horovod asked for it, and Keras 3 takes it no more"
-_METHOD = "{} without its brackets: in Keras 3 it is a list, in Keras 2 either"
+_METHOD = "{} without its brackets: in Keras 3 it is a list; a method is called by the runtime"
+_VARIABLES = m.Call(func=m.Attribute(attr=m.Name("variables")), args=[])
 _ENVIRONMENT = "{} means nothing to tfdp"
 
 
@@ -197,10 +198,11 @@ class _Move:
     def methods(self) -> Iterator[Span]:
         """`broadcast_variables(optimizer.variables(), …)`."""
         for call in self._index.methods("broadcast_variables"):
-            for node in m.findall(call, m.Call(func=m.Attribute(attr=m.Name("variables")), args=[])):
-                assert isinstance(node, cst.Call)
-                self._say(node, _METHOD.format(f"`{self._file.code(node.func)}`"))
-                yield Span(*self._file.span(node), self._file.code(node.func))
+            for given in call.args[:1]:
+                node = given.value
+                if isinstance(node, cst.Call) and m.matches(node, _VARIABLES):
+                    self._say(node, _METHOD.format(f"`{self._file.code(node.func)}`"))
+                    yield Span(*self._file.span(node), self._file.code(node.func))
 
     def environment(self) -> None:
         """Variables for Horovod that a script sets."""

@@ -15,6 +15,7 @@ from .record import (
     Trace,
     files_made,
     judge_effects,
+    judge_effects_by_rank,
     judge_examples,
     judge_settings,
     judge_whole,
@@ -104,6 +105,12 @@ def files(ranks: Sequence[Trace], spec: Spec, steps: int) -> Effects:
     copy = scratch_place(Path(spec.root), real_path(spec.path))
     done = min(steps, *(rank.closed_steps() for rank in ranks))
     return judge_effects([read_effects(rank.folder) for rank in ranks], files_made(Path(spec.scratch), copy), done)
+
+
+def files_by_rank(references: Sequence[Trace], ranks: Sequence[Trace], steps: int) -> Effects:
+    """Which files each rank wrote, against the reference's same rank."""
+    theirs, ours = ([read_effects(each.folder) for each in traces] for traces in (references, ranks))
+    return judge_effects_by_rank(theirs, ours, steps)
 
 
 def with_files(proof: Proof, found: Effects) -> Proof:

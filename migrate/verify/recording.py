@@ -150,7 +150,8 @@ class Recording:
             proof = checks.with_data(proof, data)
         proof = checks.with_settings(proof, self._trace, ranks)
         if spec.names:
-            return dataclasses.replace(proof, names=True)
+            wrote = checks.files_by_rank(self._traces, ranks, self._spec.steps)
+            return dataclasses.replace(checks.with_files(proof, wrote), names=True)
         if spec.float64:
             proof = checks.with_float64(proof, self._trace, ranks)
         proof = checks.with_files(proof, checks.files(ranks, spec, self._spec.steps))

@@ -126,7 +126,8 @@ def grouped_allgather(
     process_set: Any = global_process_set,
 ) -> list[Any]:
     """`allgather` of each tensor."""
-    return [allgather(each, None, ignore_name_scope, process_set) for each in tensors] if name or tensors else []
+    del name
+    return [allgather(each, None, ignore_name_scope, process_set) for each in tensors]
 
 
 @as_written

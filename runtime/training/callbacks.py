@@ -183,8 +183,17 @@ class LearningRateScheduleCallback(Hooks):
         if logs is not None:
             logs["lr"] = _rate(self.model.optimizer)
 
+    @property
+    def steps(self) -> int:
+        """The batches of an epoch."""
+        return self._steps or 1
+
+    def acts(self, epoch: float) -> bool:
+        """Whether the rate is changed at this moment."""
+        return epoch >= self._start and (self._end is None or epoch < self._end)
+
     def _adjust(self, epoch: float) -> None:
-        if epoch < self._start or (self._end is not None and epoch >= self._end):
+        if not self.acts(epoch):
             return
         factor = self._multiplier(epoch) if callable(self._multiplier) else self._multiplier
         optimizer = self.model.optimizer

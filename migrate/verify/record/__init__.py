@@ -13,6 +13,7 @@ from .effects import (
     effect_line,
     files_made,
     judge_effects,
+    judge_effects_by_rank,
     mark_effects,
     read_effects,
 )
@@ -113,6 +114,7 @@ __all__ = [
     "files_made",
     "hashes",
     "judge_effects",
+    "judge_effects_by_rank",
     "judge_examples",
     "judge_settings",
     "judge_whole",

@@ -67,6 +67,23 @@ def read_effects(folder: Path) -> list[Effect]:
     return [Effect(**json.loads(text)) for text in lines if text.endswith("\n")]
 
 
+def judge_effects_by_rank(
+    reference: Sequence[Sequence[Effect]], ranks: Sequence[Sequence[Effect]], steps: int
+) -> Effects:
+    """What each rank did to files, against the same rank of the reference: up to so many steps, what another rank does
+    there. Names that are drawn anew in each run tell nothing.
+    """
+    theirs = [{(one.kind, one.path) for one in each} for each in reference]
+    for rank, done in enumerate(ranks):
+        for one in done:
+            key = one.kind, one.path
+            others = [other for other, known in enumerate(theirs) if key in known]
+            if one.step <= steps and others and rank not in others:
+                text = f"rank {rank} {one.kind} {one.path}, which rank {others[0]} alone does in the reference"
+                return Effects(text, (), rank, one.path, one.step)
+    return Effects("each rank wrote what it writes in the reference")
+
+
 def files_made(scratch: Path, script: Path) -> dict[str, bool | None]:
     """The files that a run left in its directory: made by another rank than 0, as far as their mode tells.
 
