@@ -15,6 +15,10 @@ What it does
     is. The strategy's batch, which is that of all replicas, is kept (sharded calls); a batch that is multiplied by the
     number of replicas is that of one. `--target single` writes the script for one device.
 
+    DTensor: `from tensorflow.experimental import dtensor` becomes `from tfdp.runtime import dtensor`, the same words
+    on one device, where no layout splits anything; sharded calls divide the calls of the model. Weights are replicated:
+    a layout that shards one is an error where it is made.
+
 Why
     Two systems that both shard data or average gradients train wrongly together. Under Horovod nothing of a script need
     be understood to train as it did, if the names do what they did. With one replica that has the whole batch, a loss
@@ -28,10 +32,10 @@ Example
 When it refuses
     What of Horovod the runtime has not: join, elastic jobs, process sets, Adasum, Spark and Ray, hooks of TensorFlow 1
     (in a branch it is said, and an error where the script comes to it); `--batch`, `--shard` and rates for a script
-    that says these itself. DTensor and BytePS. Other strategies; what asks a strategy for more than that, such as
-    values of single replicas; a strategy that is made in a branch, or handed to a function; TF_CONFIG. A step on
-    replicas whose loss is a mean over each replica's examples trains as on one device: over N replicas the strategy
-    added up N means.
+    that says these itself. Keras' optimizers for DTensor; BytePS, MPI, Ray. Other strategies; what asks a strategy for
+    more than that, such as values of single replicas; a strategy that is made in a branch, or handed to a function;
+    TF_CONFIG that is read. A step on replicas whose loss is a mean over each replica's examples trains as on one
+    device: over N replicas the strategy added up N means.
 """
 
 from __future__ import annotations

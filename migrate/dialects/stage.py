@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import libcst as cst
 
-from .strategy import MODULE, NotReadError, Strategies
-from .texts import Single, Taken, untouched
+from . import dtensor
+from .strategy import MODULE, Strategies
+from .texts import Change, NotReadError, Single, Taken, untouched
 
-_WORD = MODULE.rpartition(".")[2]  # without which there is nothing to look for
+_STRATEGIES = MODULE.rpartition(".")[2]  # without which there is nothing to look for
 _MOST = 100  # changes of one text
 
 
 def single(module: cst.Module) -> Single | None:
     """The one-worker form of a script; None where it is that already, or is not understood."""
-    if _WORD not in module.code:
-        return None
     places, taken = untouched(module.code), list[Taken]()
     try:
-        while (found := Strategies(module).next_change()) is not None and len(taken) < _MOST:
+        while (found := _next_change(module)) is not None and len(taken) < _MOST:
             change, said = found
             origin = places[said.line - 1]
             taken.append(said._replace(line=origin.line, column=said.column + origin.shift))
@@ -26,3 +25,9 @@ def single(module: cst.Module) -> Single | None:
     except (NotReadError, cst.ParserSyntaxError):
         return None
     return Single(module, places, tuple(taken)) if taken and found is None else None
+
+
+def _next_change(module: cst.Module) -> tuple[Change, Taken] | None:
+    """Of the first system of which something is left."""
+    found = dtensor.next_change(module) if dtensor.WORD in module.code else None
+    return Strategies(module).next_change() if found is None and _STRATEGIES in module.code else found

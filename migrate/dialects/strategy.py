@@ -13,7 +13,7 @@ import libcst as cst
 
 from ..facts.program import Index, Names, Origins, Program, SourceFile, argument
 from .machines import asks_for_cluster, left_out
-from .texts import Change, Span, Taken, dedent, lines_of
+from .texts import Change, NotReadError, Span, Taken, dedent, lines_of
 
 MODULE = "tensorflow.distribute"
 _MAKERS = frozenset(
@@ -31,10 +31,6 @@ _OF_ONE_REPLICA = "{} is left out: there is one replica, with the whole batch"
 _SUMMED = "; a loss that is not divided by the global batch was added up over the replicas, and is no longer"
 _RUNS = frozenset({"experimental_run_v2", "run"})
 _ONE = "1 in place of the number of replicas: the batch is that of one, and kept (--batch per-worker: of each worker)"
-
-
-class NotReadError(Exception):
-    """Something of the system is not understood."""
 
 
 class Strategies:

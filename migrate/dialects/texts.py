@@ -12,6 +12,10 @@ from typing import NamedTuple
 import libcst as cst
 
 
+class NotReadError(Exception):
+    """Something of another system is not understood."""
+
+
 class Place(NamedTuple):
     """Where a line of a text was before: its number, from 1, and by how many columns it stands further left now."""
 

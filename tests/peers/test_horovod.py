@@ -53,6 +53,8 @@ def weights(folder: Path) -> list[np.ndarray]:
         ("horovod_words", (), 2, 1e-6),
         ("horovod_words", (), 3, 1e-6),
         ("horovod_words", ("--passes",), 2, 1e-6),
+        ("horovod_parts", (), 2, 1e-6),
+        ("horovod_parts", (), 3, 1e-6),
     ],
 )
 def test_a_script_trains_as_under_horovod(

@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from ..record import Array, Delivery, DeliveryKind, hashes, write_examples
-from . import keras2
+from . import iterators, keras2
 from .frames import KERAS, frames, inside
 
 # Operations that draw by these names, in the functions of a pipeline; a shuffle is none of them.
@@ -45,9 +45,7 @@ class Examples:
 
     def install(self) -> None:
         """Wrap iterators of datasets, and calls of `tf.function`s. AutoGraph's loops over datasets ask no iterator."""
-        iterator = type(iter(tf.data.Dataset.range(1)))
-        for name in ("__next__", "get_next"):
-            setattr(iterator, name, self._delivering(getattr(iterator, name)))
+        iterators.wrap(self._delivering)
         begin = tf.data.Dataset.__iter__
 
         def __iter__(this: Any) -> Any:  # noqa: N807

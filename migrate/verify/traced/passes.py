@@ -16,6 +16,7 @@ import numpy as np
 import tensorflow as tf
 
 from ..record import BYTES, FEWEST, SECONDS, Pass, Passes
+from . import iterators
 from .frames import KERAS, frames, inside
 
 
@@ -43,9 +44,7 @@ class WatchedPasses:
         }
         for name, tell in told.items():
             setattr(callbacks, name, _telling(getattr(callbacks, name), tell))
-        iterator = type(iter(tf.data.Dataset.range(1)))
-        for name in ("__next__", "get_next"):
-            setattr(iterator, name, self._following(getattr(iterator, name)))
+        iterators.wrap(self._following)
         begin = tf.data.Dataset.__iter__
 
         def __iter__(this: Any) -> Any:  # noqa: N807

@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from ..record import Array, Delivery
+from . import iterators
 
 
 class Permuted:
@@ -20,9 +21,7 @@ class Permuted:
 
     def install(self) -> None:
         """Wrap iterators of datasets."""
-        iterator = type(iter(tf.data.Dataset.range(1)))
-        for name in ("__next__", "get_next"):
-            setattr(iterator, name, self._following(getattr(iterator, name)))
+        iterators.wrap(self._following)
 
     def draw(self, drawn: Array) -> Array:
         """Numbers drawn in the model; those for each row of a batch go with their rows."""

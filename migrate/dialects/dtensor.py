@@ -1,0 +1,64 @@
+"""DTensor: the runtime has its words for one device, on which nothing is split, and sharded calls divide the model's.
+
+Weights that are sharded are refused by those words where they are made.
+"""
+
+from __future__ import annotations
+
+import libcst as cst
+import libcst.matchers as m
+
+from ..facts.program import Index, Names, Program, SourceFile
+from .texts import Change, NotReadError, Span, Taken
+
+WORD = "dtensor"
+_MODULE = "tensorflow.experimental.dtensor"
+_KERAS = "keras.dtensor"
+_RUNTIME = "tfdp.runtime"
+_SAID = (
+    "DTensor's words are the runtime's, on one device: each worker has the whole batch, and its own rows of each call"
+)
+
+
+def next_change(module: cst.Module) -> tuple[Change, Taken] | None:
+    """The next import to be changed, None where nothing of DTensor is left.
+
+    Raises NotReadError where something of it is not understood.
+    """
+    file = SourceFile(module)
+    for node in m.findall(module, m.Import() | m.ImportFrom()):
+        span = _of_import(file, node) if isinstance(node, cst.Import) else None
+        span = _of_names(file, node) if isinstance(node, cst.ImportFrom) else span
+        if span is not None:
+            return Change(span=span), Taken(*file.position(node), _SAID)
+    index = Index(Program(file))
+    names = Names(index)
+    every = (node for held in (index.names, index.attributes) for nodes in held.values() for node in nodes)
+    if any((names.api(node) or "").startswith((_MODULE, _KERAS)) for node in every):
+        raise NotReadError
+    return None
+
+
+def _of_import(file: SourceFile, node: cst.Import) -> Span | None:
+    """`import tensorflow.experimental.dtensor as dtensor`."""
+    for alias in node.names:
+        if file.code(alias.name) == _MODULE:
+            if alias.asname is None:
+                raise NotReadError
+            return Span(*file.span(alias.name), f"{_RUNTIME}.{WORD}")
+    return None
+
+
+def _of_names(file: SourceFile, node: cst.ImportFrom) -> Span | None:
+    """`from tensorflow.experimental import dtensor`, and what is imported from it."""
+    dotted = file.code(node.module) if node.module is not None and not node.relative else ""
+    if dotted == _MODULE and node.module is not None:
+        return Span(*file.span(node.module), f"{_RUNTIME}.{WORD}")
+    if dotted != _MODULE.rpartition(".")[0] or isinstance(node.names, cst.ImportStar) or node.module is None:
+        return None
+    brought = [file.code(alias.name) for alias in node.names]
+    if WORD not in brought:
+        return None
+    if len(brought) > 1:
+        raise NotReadError
+    return Span(*file.span(node.module), _RUNTIME)
