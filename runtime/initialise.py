@@ -1,5 +1,6 @@
 """The first call of a migrated script."""
 
+import importlib
 from typing import Literal
 
 from .job import Options, join
@@ -82,7 +83,7 @@ def join_as_written() -> None:
         from .start import watch_keras
 
         keep_in_order()
-        assert tf.keras.Model  # loads Keras, which turns XLA on by itself where there is a GPU
+        importlib.import_module(tf.keras.Model.__module__)  # Keras, which turns XLA on by itself where there is a GPU
         watch_keras(_AS_WRITTEN.row_check)
 
     join(_AS_WRITTEN, hook)

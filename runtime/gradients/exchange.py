@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from .. import collective as collectives
 from ..foundation import Average, ReduceOp, Sum
-from ..job import Job, seeds_by_itself
+from ..job import Job, runs_as_written
 from ..transports import Label
 from . import slices
 from .compression import Compression
@@ -147,7 +147,7 @@ class Exchange:
         if not sparse:
             return found
         # Horovod sends slices as they are.
-        compression = Compression.none if seeds_by_itself() else self.compression
+        compression = Compression.none if runs_as_written() else self.compression
         sent = [compression.compress(given[index].values) for index in sparse]
         parts = zip(sent, (given[index].indices for index in sparse), strict=True)
         tensors = [tensor for (values, _), rows in parts for tensor in (values, rows)]

@@ -114,8 +114,8 @@ def shards_calls() -> bool:
     return is_initialized() and _process.options.shard_calls
 
 
-def seeds_by_itself() -> bool:
-    """Whether the script is one that another system distributes: what it draws is its own matter."""
+def runs_as_written() -> bool:
+    """Whether the script is one that another system distributes: it seeds, shards and starts its ranks itself."""
     return is_initialized() and _process.options.as_written
 
 

@@ -7,7 +7,7 @@ import sys
 from typing import Any, SupportsIndex
 
 from ..foundation import Ordinals, call_site
-from .membership import current, known, seeds_by_itself, shards_calls
+from .membership import current, known, shards_calls
 
 _SEEDS = 2**31
 _shuffles = Ordinals()
@@ -119,9 +119,6 @@ def set_random_seed(seed: int) -> None:
 def stream_mask(rank: int) -> int:
     """What to flip in a generator's state so that each rank draws other numbers: 0 on rank 0, below 2**30.
 
-    The rank is part of it, so no two ranks have the same (up to 2**15 ranks). With sharded calls all draw the same; a
-    script that another system distributes has seeded its generators itself.
+    The rank is part of it, so no two ranks have the same (up to 2**15 ranks). With sharded calls all draw the same.
     """
-    if rank == 0 or shards_calls() or seeds_by_itself():
-        return 0
-    return (mix("stream", rank) % 2**15) << 15 | rank % 2**15
+    return 0 if rank == 0 or shards_calls() else (mix("stream", rank) % 2**15) << 15 | rank % 2**15

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..foundation import TfdpError, call_site, say_once
 from ..gradients import exchanges
-from ..job import current, is_initialized, seeds_by_itself, shards_calls
+from ..job import current, is_initialized, runs_as_written, shards_calls
 from ..keras import PACKAGES, is_averaged
 from .loss_rows import watch_losses
 from .row_independence import watch_calls
@@ -61,7 +61,7 @@ def _watched_method(original: Callable[..., Any]) -> Callable[..., Any]:
         if not is_initialized() or current().topology.size == 1:
             return original(self, force)
         _keep_out_of_xla(self)
-        if shards_calls() or seeds_by_itself() or is_averaged(getattr(self, "optimizer", None)):
+        if shards_calls() or runs_as_written() or is_averaged(getattr(self, "optimizer", None)):
             return original(self, force)
         if _is_kerass(getattr(self, "train_step", None)):
             raise TfdpError(_message(call_site(), "would train"))

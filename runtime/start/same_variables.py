@@ -16,7 +16,7 @@ import tensorflow as tf
 from ..data import Taken, last_taken
 from ..foundation import TfdpError, call_site
 from ..framework import Variable, in_python, name_of
-from ..job import Job, seeds_by_itself
+from ..job import Job, runs_as_written
 from .row_independence import refuse_mixing
 from .same_start import compare, digests, list_number, ranks_and_names
 
@@ -49,7 +49,7 @@ def watched(variables: Sequence[Variable], sparse: Sequence[Variable], job: Job)
     Raises:
         TfdpError: a model that holds one of the variables mixes the examples of a batch.
     """
-    if seeds_by_itself():  # and starts by itself: before its broadcast the ranks hold different values
+    if runs_as_written():  # and starts by itself: before its broadcast the ranks hold different values
         return None
     refuse_mixing(variables)
     return Watch(variables, sparse, job) if variables else None

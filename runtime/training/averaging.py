@@ -21,7 +21,7 @@ import tensorflow as tf
 from ..foundation import call_site
 from ..framework import as_written, is_variable, name_of, stream_element
 from ..gradients import Accumulation, Exchange, Gradient, check_kinds, forget_marks, refuse_marked, taken_back
-from ..job import seeds_by_itself
+from ..job import runs_as_written
 from ..keras import KEY, PACKAGES, averaging_of, inner_of, road_of, variables_of
 from ..start import watched
 
@@ -46,7 +46,7 @@ class Averaging:
         """`apply` with what all ranks' gradients come to; every so many calls, where passes are added up."""
         site = call_site()
         given = [_as_tensor(each) for each in gradients]
-        if not seeds_by_itself():
+        if not runs_as_written():
             refuse_marked(variables, site)
         elif taken_back(variables):  # Horovod's optimizer leaves them to the tape
             return apply(given)
