@@ -146,6 +146,23 @@ def test_what_differs_from_the_usual_is_kept(variant: str, tmp_path: Path) -> No
         assert not changed.proved
 
 
+@pytest.mark.usefixtures("forking")
+def test_files_beside_the_script_count_as_migrated_with_it(tmp_path: Path) -> None:
+    helper = "import horovod.tensorflow as hvd\n\n\ndef start():\n    hvd.init()\n    return hvd\n"
+    (tmp_path / "lib.py").write_text(helper)
+    path = tmp_path / "train.py"
+    path.write_text(
+        "import horovod.tensorflow.keras as hvd_keras\nimport lib\nimport numpy as np\nimport tensorflow as tf\n\n"
+        "hvd = lib.start()\nmodel = tf.keras.Sequential([tf.keras.layers.Dense(1)])\n"
+        'model.compile(hvd_keras.DistributedOptimizer(tf.keras.optimizers.SGD(0.01 * hvd.size())), "mse")\n'
+        "model.fit(np.random.rand(64, 3), np.random.rand(64, 1), batch_size=8, verbose=0)\n"
+    )
+    one = of_original(str(path), 2)
+    with record(path, 2, None, reference=one.reference, names=True) as recording:
+        assert recording.prove(one.migrated).proved
+        assert not recording.prove(replaced(one.migrated, "0.01 * hvd.size()", "0.01")).proved
+
+
 @pytest.mark.sample
 def test_a_migrated_script_needs_its_original(tmp_path: Path) -> None:
     path, original = tmp_path / "train.py", tmp_path / "train_before.py"

@@ -181,6 +181,7 @@ class Session:
         from ....runtime.calls import common_entropy
 
         common_entropy(seed)
+        plain.name_modules()  # in the migrated run, too: files beside the script are migrated with it
         if not self.spec.migrated:
             plain.install()
         self._watch_tape()

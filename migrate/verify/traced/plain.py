@@ -22,19 +22,24 @@ _OF_SMDDP = ("smdistributed", "smdistributed.dataparallel", "smdistributed.datap
 
 def install() -> None:
     """Before the script is run. Not at the top: all instruments are in place before the runtime is imported."""
-    from .... import runtime
     from ....runtime import collective
     from ....runtime.gradients import Exchange
 
     operations = sys.modules[collective.exchanged.__module__]
     operations.exchanged = collective.exchanged = _exchanged  # type: ignore[attr-defined,assignment]
     Exchange.combined = _combined  # type: ignore[method-assign,assignment]
+    _take_what_keras_2_took()
+
+
+def name_modules() -> None:
+    """From now on the systems' own names are those of the runtime's modules, in every file of the script's."""
+    from .... import runtime
+
     for name in (*MODULES, *_OF_SMDDP):
         sys.modules[name] = importlib.import_module(f"tfdp.runtime.{name}")
     sparkdl = types.ModuleType("sparkdl")
     sparkdl.HorovodRunner = runtime.Runner  # type: ignore[attr-defined]
     sys.modules["sparkdl"] = sparkdl
-    _take_what_keras_2_took()
 
 
 class _Callable(list[Any]):
