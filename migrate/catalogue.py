@@ -205,6 +205,7 @@ KINDS: dict[str, Kind] = {
 
 STRATEGY_PREFIXES = (
     "tensorflow.distribute",
+    "tensorflow.python.distribute",
     "tensorflow.compat.v1.distribute",
     "tensorflow.experimental.dtensor",
     "horovod",

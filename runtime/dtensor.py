@@ -26,24 +26,11 @@ class Mesh:
         self.dim_names = list(dim_names)
         self.name = name
 
-    @property
-    def size(self) -> int:
-        """The number of devices: 1."""
-        return 1
-
-    def dim_size(self, dim_name: str) -> int:
-        """The devices along a dimension: 1. Raises ValueError for one that there is not."""
-        if dim_name not in self.dim_names:
-            raise ValueError(f"the mesh has no dimension {dim_name!r}: it has {', '.join(self.dim_names)}")
-        return 1
-
-    def shape(self) -> list[int]:
-        """The devices along each dimension."""
-        return [1] * len(self.dim_names)
-
-    def num_local_devices(self) -> int:
-        """The number of devices of this process: 1."""
-        return 1
+    def __getattr__(self, name: str) -> Any:
+        raise TfdpError(
+            f"mesh.{name} at {call_site()}: each worker has a mesh of one device here, with the whole batch, so that a "
+            "number of devices would change what is trained. Write the number that is meant"
+        )
 
     def local_device_locations(self) -> list[dict[str, int]]:
         """Where this process's device stands in the mesh."""
@@ -57,8 +44,8 @@ class Layout:
         """Raises ValueError for a dimension that the mesh has not."""
         self.sharding_specs, self.mesh = list(sharding_specs), mesh
         for spec in self.sharding_specs:
-            if spec not in (UNSHARDED, MATCH):
-                mesh.dim_size(spec)
+            if spec not in (UNSHARDED, MATCH, *mesh.dim_names):
+                raise ValueError(f"the mesh has no dimension {spec!r}: it has {', '.join(mesh.dim_names)}")
 
     @classmethod
     def replicated(cls, mesh: Mesh, rank: int) -> Layout:
@@ -130,16 +117,17 @@ def call_with_layout(fn: Callable[..., Any], layout: Layout | None, *args: Any, 
     return _with_layout(fn(*args, **kwargs), layout)
 
 
-def pack(tensors: Sequence[Any], layout: Layout) -> Any:
+def pack(tensors: Any, layout: Layout) -> Any:
     """The part of the only device. Raises ValueError for more parts."""
-    if len(tensors) != 1:
-        raise ValueError(f"dtensor.pack at {call_site()} has {len(tensors)} parts, and the mesh one device")
-    return _with_layout(tf.convert_to_tensor(tensors[0]), layout)
+    parts = list(tensors) if isinstance(tensors, list | tuple) else [tensors]
+    if len(parts) != 1:
+        raise ValueError(f"dtensor.pack at {call_site()} has {len(parts)} parts, and the mesh one device")
+    return _with_layout(tf.identity(parts[0]), layout)
 
 
 def unpack(tensor: Any) -> list[Any]:
     """The tensor, as the only part."""
-    return [tensor]
+    return [tf.identity(tensor)]
 
 
 def fetch_layout(tensor: Any) -> Layout | None:
@@ -149,14 +137,13 @@ def fetch_layout(tensor: Any) -> Layout | None:
 
 
 def relayout(tensor: Any, layout: Layout, name: str | None = None) -> Any:
-    """The tensor itself."""
-    del name
-    return _with_layout(tensor, layout)
+    """The tensor; of a variable its value now."""
+    return _with_layout(tf.identity(tensor, name=name), layout)
 
 
 def copy_to_mesh(tensor: Any, layout: Layout, *_: Any) -> Any:
-    """The tensor itself."""
-    return _with_layout(tf.convert_to_tensor(tensor), layout)
+    """The tensor; of a variable its value now."""
+    return _with_layout(tf.identity(tensor), layout)
 
 
 @contextlib.contextmanager

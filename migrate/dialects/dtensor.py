@@ -15,6 +15,31 @@ WORD = "dtensor"
 _MODULE = "tensorflow.experimental.dtensor"
 _KERAS = "keras.dtensor"
 _RUNTIME = "tfdp.runtime"
+WORDS = frozenset(
+    {
+        "Layout",
+        "MATCH",
+        "Mesh",
+        "UNSHARDED",
+        "DVariable",
+        "call_with_layout",
+        "client_id",
+        "copy_to_mesh",
+        "create_distributed_mesh",
+        "create_mesh",
+        "default_mesh",
+        "fetch_layout",
+        "initialize_accelerator_system",
+        "initialize_multi_client",
+        "num_clients",
+        "pack",
+        "relayout",
+        "run_on",
+        "shutdown_accelerator_system",
+        "unpack",
+    }
+)
+"""What the runtime has of it."""
 _SAID = (
     "DTensor's words are the runtime's, on one device: each worker has the whole batch, and its own rows of each call"
 )
@@ -26,15 +51,18 @@ def next_change(module: cst.Module) -> tuple[Change, Taken] | None:
     Raises NotReadError where something of it is not understood.
     """
     file = SourceFile(module)
+    index = Index(Program(file))
+    names = Names(index)
+    every = [node for held in (index.names, index.attributes) for nodes in held.values() for node in nodes]
+    apis = {names.api(node) or "" for node in every}
+    if any(api.rpartition(".")[0] == _MODULE and api.rpartition(".")[2] not in WORDS for api in apis):
+        raise NotReadError
     for node in m.findall(module, m.Import() | m.ImportFrom()):
         span = _of_import(file, node) if isinstance(node, cst.Import) else None
         span = _of_names(file, node) if isinstance(node, cst.ImportFrom) else span
         if span is not None:
             return Change(span=span), Taken(*file.position(node), _SAID)
-    index = Index(Program(file))
-    names = Names(index)
-    every = (node for held in (index.names, index.attributes) for nodes in held.values() for node in nodes)
-    if any((names.api(node) or "").startswith((_MODULE, _KERAS)) for node in every):
+    if any(api.startswith((_MODULE, _KERAS)) for api in apis):
         raise NotReadError
     return None
 
@@ -53,6 +81,8 @@ def _of_names(file: SourceFile, node: cst.ImportFrom) -> Span | None:
     """`from tensorflow.experimental import dtensor`, and what is imported from it."""
     dotted = file.code(node.module) if node.module is not None and not node.relative else ""
     if dotted == _MODULE and node.module is not None:
+        if isinstance(node.names, cst.ImportStar) or any(file.code(a.name) not in WORDS for a in node.names):
+            raise NotReadError
         return Span(*file.span(node.module), f"{_RUNTIME}.{WORD}")
     if dotted != _MODULE.rpartition(".")[0] or isinstance(node.names, cst.ImportStar) or node.module is None:
         return None

@@ -35,6 +35,15 @@ _RAN = "HorovodRunner is the runtime's Runner: new processes on this machine for
 _KEPT = "the argument {} is left out: Horovod asked for it, and Keras 3 takes it no more"
 _METHOD = "{} without its brackets: in Keras 3 it is a list; a method is called by the runtime"
 _VARIABLES = m.Call(func=m.Attribute(attr=m.Name("variables")), args=[])
+_OWN_RANK = (
+    "HOROVOD_RANK",
+    "HOROVOD_SIZE",
+    "HOROVOD_LOCAL_",
+    "HOROVOD_CROSS_",
+    "OMPI_COMM_WORLD_",
+    "PMI_RANK",
+    "PMI_SIZE",
+)
 _ENVIRONMENT = "{} means nothing to tfdp"
 
 
@@ -208,7 +217,11 @@ class _Move:
         """Variables for Horovod that a script sets."""
         for node in m.findall(self._module, m.SimpleString()):
             value = node.evaluated_value if isinstance(node, cst.SimpleString) else ""
-            if isinstance(value, str) and value.isidentifier() and value.startswith("HOROVOD_"):
+            if isinstance(value, str) and value.startswith(_OWN_RANK):
+                self._refuse(
+                    node, f"{value} is set by Horovod's launcher, and not by tfdp run", "ask hvd.rank() and the like"
+                )
+            elif isinstance(value, str) and value.isidentifier() and value.startswith("HOROVOD_"):
                 self._say(node, _ENVIRONMENT.format(value))
 
     def retired(self) -> None:

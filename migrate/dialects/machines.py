@@ -13,32 +13,66 @@ from .texts import Change, Taken, dedent, lines_of
 CLUSTER = "TF_CONFIG"
 _TPU = "tensorflow.distribute.cluster_resolver.TPUClusterResolver"
 _ENVIRONMENT = "os.environ"
+_REACH_TPU = (
+    "builtins.print",
+    "tensorflow.config.experimental_connect_to_cluster",
+    "tensorflow.distribute.TPUStrategy",
+    "tensorflow.distribute.experimental.TPUStrategy",
+    "tensorflow.tpu.experimental.initialize_tpu_system",
+    _TPU,
+)
 _TEXTS = frozenset({"builtins.dict", "builtins.range", "builtins.str", "json.dumps"})
 _LEAVES = m.Raise() | m.Return() | m.Break() | m.Continue()
 _NO_TPU = "what is tried on a TPU is left out: there is none, so that what stands under `except` is done"
 _NO_CLUSTER = f"{CLUSTER} is left out: `tfdp run` starts the workers"
 
 
-def left_out(file: SourceFile, index: Index, origins: Origins) -> Iterator[tuple[Change, Taken]]:
+def left_out(file: SourceFile, origins: Origins) -> Iterator[tuple[Change, Taken]]:
     """Each statement that goes, or what is left of it."""
     for node in m.findall(file.module, m.Try()):
-        if isinstance(node, cst.Try) and any(_looks_for_tpu(origins, call) for call in m.findall(node.body, m.Call())):
+        if isinstance(node, cst.Try) and _only_tries_tpu(origins, node):
             change = _except(file, node)
             if change is not None:
                 yield change, Taken(*file.position(node), _NO_TPU)
-    for line in _settings(file, index, origins):
+
+
+def cluster_left_out(file: SourceFile, index: Index, origins: Origins) -> Iterator[tuple[Change, Taken]]:
+    """The statements that set TF_CONFIG, or take it out, where nothing else has to do with it."""
+    lines = list(_settings(file, index, origins))
+    named = sum(map(_is_cluster, m.findall(file.module, m.SimpleString())))
+    if named > len(lines):
+        return
+    for line in lines:
         first, last = file.span(line)
         yield Change(frozenset(range(first[0], last[0] + 1))), Taken(*file.position(line), _NO_CLUSTER)
 
 
 def asks_for_cluster(file: SourceFile) -> bool:
     """Whether the text of the variable stands anywhere, as a value."""
-    strings = m.findall(file.module, m.SimpleString())
-    return any(isinstance(each, cst.SimpleString) and each.evaluated_value == CLUSTER for each in strings)
+    return any(map(_is_cluster, m.findall(file.module, m.SimpleString())))
 
 
-def _looks_for_tpu(origins: Origins, call: cst.CSTNode) -> bool:
-    return isinstance(call, cst.Call) and origins.called(call).startswith(_TPU)
+def _only_tries_tpu(origins: Origins, node: cst.Try) -> bool:
+    """Whether all that is tried is to reach a TPU, first of all to find one, which raises ValueError without one."""
+    handler = node.handlers[0].type if len(node.handlers) == 1 else None
+    caught = origins.names.api(handler) if handler is not None else "builtins.Exception"
+    if len(node.handlers) != 1 or caught not in ("builtins.ValueError", "builtins.Exception"):
+        return False
+    parts = [node.body, *([node.orelse.body] if node.orelse is not None else [])]
+    lines = [line for part in parts for line in part.body]
+    small = [one for line in lines for one in (line.body if isinstance(line, cst.SimpleStatementLine) else [line])]
+    return bool(small) and _found(origins, small[0]).startswith(_TPU) and all(_found(origins, one) for one in small)
+
+
+def _found(origins: Origins, statement: cst.CSTNode) -> str:
+    """What a statement calls that does nothing but reach a TPU, or say so; empty for another one."""
+    value = statement.value if isinstance(statement, cst.Assign | cst.Expr) else None
+    if isinstance(statement, cst.Assign) and not all(isinstance(each.target, cst.Name) for each in statement.targets):
+        return ""
+    if not isinstance(value, cst.Call) or m.findall(value, m.NamedExpr()):
+        return ""
+    api = origins.called(value)
+    return api if api.startswith(_REACH_TPU) else ""
 
 
 def _except(file: SourceFile, node: cst.Try) -> Change | None:
@@ -70,7 +104,9 @@ def _settings(file: SourceFile, index: Index, origins: Origins) -> Iterator[cst.
             block = index.parents.get(line)
             several = isinstance(block, cst.Module | cst.IndentedBlock) and len(block.body) > 1
             value = _given(origins, line.body[0])
-            if several and value is not None and all(_is_text(origins, c) for c in m.findall(value, m.Call())):
+            if value is None or not several or m.findall(value, m.NamedExpr()):
+                continue
+            if all(_is_text(origins, c) for c in m.findall(value, m.Call())):
                 yield line
 
 

@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator
 from itertools import takewhile
 
 import libcst as cst
+import libcst.matchers as m
 
 from ..facts.program import Index, Names, Origins, Program, SourceFile, argument
-from .machines import asks_for_cluster, left_out
+from .machines import asks_for_cluster, cluster_left_out, left_out
 from .texts import Change, NotReadError, Span, Taken, dedent, lines_of
 
 MODULE = "tensorflow.distribute"
@@ -48,9 +49,11 @@ class Strategies:
 
         Raises NotReadError where something of it is not understood.
         """
-        for gone in left_out(self.file, self._index, self._origins):
+        for gone in left_out(self.file, self._origins):
             return gone
         makers = [c for c in self._index.calls if self._origins.called(c) in _MAKERS]
+        for gone in cluster_left_out(self.file, self._index, self._origins) if makers else ():
+            return gone
         uses = list(self._uses(makers))
         known = [*makers, *(call for use in uses if (call := self._call_of(use)) is not None)]
         others = [c for c in self._named() if not any(self._is_in(c, call) for call in known)]
@@ -82,7 +85,12 @@ class Strategies:
     def _uses(self, makers: list[cst.Call]) -> Iterator[cst.BaseExpression]:
         """Names that mean a strategy where they are read, and strategies that have no name."""
         every = (name for names in self._index.names.values() for name in names)
-        yield from (n for n in every if any(o.node in makers for o in self._origins.of(n)))
+        for name in every:
+            of_makers = [origin.node in makers for origin in self._origins.of(name)]
+            if any(of_makers) and not all(of_makers):
+                raise NotReadError  # a strategy or something else
+            if any(of_makers):
+                yield name
         yield from (m for m in makers if isinstance(self._index.parents[m], cst.Attribute))
 
     def _used(self, node: cst.BaseExpression) -> tuple[Change, Taken]:
@@ -112,9 +120,8 @@ class Strategies:
         parent = self._index.parents[part]
         if isinstance(parent, cst.BinaryOperation) and not part.lpar and not parent.lpar:
             other = parent.right if parent.left is part else parent.left
-            divided = isinstance(parent.operator, cst.FloorDivide) and parent.right is part
             alone = isinstance(other, cst.Name | cst.Integer | cst.Attribute)
-            if alone and (divided or isinstance(parent.operator, cst.Multiply)):
+            if alone and isinstance(parent.operator, cst.Multiply):
                 return parent, self.file.code(other)
         return part, "1"
 
@@ -124,13 +131,15 @@ class Strategies:
         if function is None or not isinstance(function.value, cst.Name | cst.Attribute):
             raise NotReadError
         given = []
+        if args is not None and _is_none(args):
+            args = None
         if args is not None and isinstance(args.value, cst.Tuple | cst.List):
             given = [self.file.code(each.value) for each in args.value.elements if isinstance(each, cst.Element)]
             if len(given) < len(args.value.elements):
                 raise NotReadError
         elif args is not None:
             given = [f"*{self._text_of(args)}"]
-        given += [f"**{self._text_of(kwargs)}"] if kwargs is not None else []
+        given += [f"**{self._text_of(kwargs)}"] if kwargs is not None and not _is_none(kwargs) else []
         return f"{self.file.code(function.value)}({', '.join(given)})"
 
     def _reduced(self, call: cst.Call) -> str:
@@ -192,6 +201,9 @@ class Strategies:
         if not isinstance(line, cst.SimpleStatementLine) or len(line.body) > 1 or not several:
             raise NotReadError
         assert isinstance(assigned, cst.CSTNode)
+        in_class = isinstance(self._index.parents.get(block), cst.ClassDef)  # read by instances, too
+        if in_class or m.findall(assigned, m.NamedExpr()):
+            raise NotReadError
         if not isinstance(target, cst.Name) or any(map(self._may_do, self._calls_in(assigned, made))):
             raise NotReadError
         if self._index.names[target.value]:
@@ -208,6 +220,10 @@ class Strategies:
     def _may_do(self, call: cst.Call) -> bool:
         """Whether a call among what a strategy is made of does anything else."""
         return not self._origins.called(call).startswith((MODULE, *_DO_NOTHING))
+
+
+def _is_none(given: cst.Arg) -> bool:
+    return isinstance(given.value, cst.Name) and given.value.value == "None"
 
 
 _DO_NOTHING = (

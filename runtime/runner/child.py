@@ -9,7 +9,7 @@ import traceback
 from pathlib import Path
 
 from ..clusters import local
-from .driver import CALL, ERROR, RESULT
+from .driver import CALL, ERROR, PATH, RESULT
 
 
 def main() -> None:
@@ -18,9 +18,11 @@ def main() -> None:
 
     folder, rank = Path(sys.argv[1]), int(os.environ[local.RANK])
     try:
-        path, function, args, kwargs = pickle.loads((folder / CALL).read_bytes())
-        sys.path[:] = path
-        _leave(folder / RESULT.format(rank), cloudpickle.dumps(function(*args, **kwargs)))
+        # Before the function is looked for: where the driver finds its module is where it is.
+        sys.path[:], every = pickle.loads((folder / PATH).read_bytes())
+        function, args, kwargs = pickle.loads((folder / CALL).read_bytes())
+        value = function(*args, **kwargs)
+        _leave(folder / RESULT.format(rank), cloudpickle.dumps(value if every or rank == 0 else None))
     except BaseException as error:
         text = "".join(traceback.format_exception(type(error), error, error.__traceback__.tb_next))  # type: ignore[union-attr]
         try:
@@ -36,7 +38,3 @@ def _leave(path: Path, content: bytes) -> None:
     part = path.with_suffix(".part")
     part.write_bytes(content)
     part.rename(path)
-
-
-if __name__ == "__main__":
-    main()

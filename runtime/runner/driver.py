@@ -16,9 +16,13 @@ from typing import Any
 
 from ..clusters import local
 from ..foundation import TfdpError
-from ..job import is_initialized
+from ..job import is_initialized, size
 
-CALL, RESULT, ERROR = "call", "result-{}", "error-{}"
+PATH, CALL, RESULT, ERROR = "path", "call", "result-{}", "error-{}"
+# Without the working directory in front of the path, where a file may have the name of any module.
+_SAFE = "import sys; sys.path[:] = filter(None, sys.path); "
+_LAUNCH = f"{_SAFE}import runpy; runpy.run_module('tfdp.runtime.launch', run_name='__main__')"
+_CHILD = f"{_SAFE}from tfdp.runtime.runner.child import main; main()"
 _VERBOSITY = ("all", "log_callback_only")
 _LAST_LINES = 30
 _GRACE_SECONDS = 15.0
@@ -71,19 +75,28 @@ class Runner:
             WorkerError: a worker raised, or ended otherwise than by returning; the first one that did.
             TypeError: `main` cannot be called, or cannot be pickled with its arguments.
         """
-        return run_on_all(main, (), kwargs, self.num_processor, shows=self._shows)[0]
+        return run_on_all(main, (), kwargs, self.num_processor, shows=self._shows, every=False)[0]
 
 
 def run_on_all(
-    function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], np: int, *, shows: bool = True
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    np: int,
+    *,
+    shows: bool = True,
+    every: bool = True,
 ) -> list[Any]:
-    """What the function gives on each of `np` new processes, by rank. Raises as `Runner.run` does."""
+    """What the function gives on each of `np` new processes, by rank; without `every` that of rank 0 and None for the
+    others. Raises as `Runner.run` does.
+    """
     if not callable(function):
         raise TypeError(f"{function!r} cannot be called: a function is needed")
-    if is_initialized() or local.present(os.environ):
+    if local.present(os.environ) or (is_initialized() and size() > 1):
         return [function(*args, **kwargs)]
     with tempfile.TemporaryDirectory(prefix="tfdp-run-") as name:
         folder = Path(name)
+        (folder / PATH).write_bytes(pickle.dumps((list(map(str, sys.path)), every)))
         (folder / CALL).write_bytes(_pickled(function, args, kwargs))
         code, last = _started(folder, np, shows)
         _raise_what_failed(folder, np, code, last)
@@ -96,7 +109,7 @@ def _pickled(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[
     except ImportError as error:
         raise TfdpError("functions are sent by cloudpickle, which is not installed: pip install cloudpickle") from error
     try:
-        call: bytes = cloudpickle.dumps((sys.path, function, tuple(args), dict(kwargs)))
+        call: bytes = cloudpickle.dumps((function, tuple(args), dict(kwargs)))
     except Exception as error:
         raise TypeError(
             f"{getattr(function, '__name__', function)!r} cannot be sent to other processes: {error}. Make models, "
@@ -107,15 +120,17 @@ def _pickled(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[
 
 def _started(folder: Path, np: int, shows: bool) -> tuple[int, list[str]]:
     """Run the processes; their exit status, and the last lines that they said."""
-    child = ["-m", f"{__package__}.child", str(folder)]
-    command = [sys.executable, "-u", "-m", "tfdp.runtime.launch", "-np", str(np), "--", *child]
+    child = ["-c", _CHILD, str(folder)]
+    command = [sys.executable, "-u", "-c", _LAUNCH, "-np", str(np), "--", *child]
+    # Of the driver's path only what has the runtime: files elsewhere may have the names of any modules.
+    path = os.pathsep.join(filter(None, (str(Path(__file__).absolute().parents[3]), os.environ.get("PYTHONPATH"))))
     last: collections.deque[str] = collections.deque(maxlen=_LAST_LINES)
     process = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        env={**os.environ, "PYTHONPATH": path},
         start_new_session=True,
     )
     with _ended(process):
@@ -153,7 +168,8 @@ def _raise_what_failed(folder: Path, np: int, code: int, last: Sequence[str]) ->
         text, pickled = pickle.loads((folder / ERROR.format(rank)).read_bytes())
         cause = None
         with contextlib.suppress(Exception):  # of a class that is not there, say
-            cause = pickle.loads(pickled)
+            found = pickle.loads(pickled)
+            cause = found if isinstance(found, BaseException) else None
         raise WorkerError(f"rank {rank} of {np} failed:\n{text}", rank) from cause
     if code or not all((folder / RESULT.format(rank)).exists() for rank in range(np)):
         said = "\n".join(last)

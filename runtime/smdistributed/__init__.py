@@ -1,5 +1,8 @@
 """SMDDP's API over this runtime: `import tfdp.runtime.smdistributed.dataparallel.tensorflow as sdp`."""
 
+import importlib
+from typing import Any
+
 NAMES = (
     "Compression",
     "DistributedGradientTape",
@@ -19,3 +22,10 @@ NAMES = (
     "size",
 )
 """What `smdistributed.dataparallel.tensorflow` has here."""
+
+
+def __getattr__(name: str) -> Any:
+    """The package, as `import smdistributed.dataparallel.tensorflow` gives it."""
+    if name != "dataparallel":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return importlib.import_module(f"{__name__}.dataparallel")

@@ -74,6 +74,33 @@ def test_bad_arguments(given: dict[str, object], error: type[Exception]) -> None
         Runner(**given)  # type: ignore[arg-type]
 
 
+def test_modules_are_those_of_the_driver(tmp_path: Path) -> None:
+    project, elsewhere = tmp_path / "project", tmp_path / "elsewhere"
+    for folder, answer in ((project, "right"), (elsewhere, "wrong")):
+        folder.mkdir()
+        (folder / "helpers.py").write_text(f"def main():\n    return {answer!r}\n")
+    (elsewhere / "selectors.py").write_text("raise SystemExit('not the standard library')\n")
+    text = (
+        "import sys\nsys.path.pop(0) if sys.path[0] == '' else None\nimport helpers\nfrom tfdp.runtime import Runner\n"
+    )
+    (project / "driver.py").write_text(text + "print(Runner(np=2).run(helpers.main))\n")
+    done = subprocess.run(
+        [sys.executable, str(project / "driver.py")], cwd=elsewhere, capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "right\n", done.stderr
+
+
+def test_only_rank_0s_value_has_to_be_sent() -> None:
+    assert Runner(np=2).run(lambda: 7 if who()[0] == "0" else __import__("threading").Lock()) == 7
+
+
+def test_a_driver_that_has_joined_a_job_of_one_starts_processes(tmp_path: Path) -> None:
+    text = "import tfdp.runtime as dp\nimport os\ndp.init()\n"
+    (tmp_path / "script.py").write_text(text + "print(dp.Runner(np=2).run(lambda: os.environ['TFDP_SIZE']))\n")
+    done = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout == "2\n"
+
+
 def test_horovod_run_gives_what_each_rank_gives() -> None:
     found = run(who, kwargs={"k": 1}, np=3, hosts="localhost:3", use_gloo=True)
     assert [(rank, given) for rank, _, given in found] == [(str(rank), {"k": 1}) for rank in range(3)]

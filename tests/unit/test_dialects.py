@@ -77,7 +77,9 @@ def test_messages_name_places_of_the_original() -> None:
     ("middle", "after"),
     [
         ("batch = 8 * strategy.num_replicas_in_sync", "batch = 8"),
-        ("steps = total // strategy.num_replicas_in_sync", "steps = total"),
+        ("steps = total // strategy.num_replicas_in_sync", "steps = total // 1"),
+        ("loss = strategy.run(step, args=(a,), kwargs=None)", "loss = step(a)"),
+        ("loss = strategy.run(step, None)", "loss = step()"),
         ("share = total / strategy.num_replicas_in_sync", "share = total / 1"),
         ("batch = (8 + 1) * strategy.num_replicas_in_sync", "batch = (8 + 1) * 1"),
         ("loss = strategy.run(step, (a, b))", "loss = step(a, b)"),
@@ -109,6 +111,19 @@ def test_what_a_strategy_does_is_what_one_replica_does(middle: str, after: str) 
         script(maker="tf.distribute.MirroredStrategy() if asked() else tf.distribute.get_strategy()"),
         TPU.replace("except ValueError:", "except ValueError:\n    pass\nexcept KeyError:"),
         TPU.replace("    strategy = tf.distribute.get_strategy()", "    raise"),
+        TPU.replace("except ValueError:", "except KeyError:"),
+        TPU.replace("try:  # a TPU", "try:\n    rate = 0.5"),
+        TPU.replace('    print("Device', '    rate = 0.5\n    print("Device'),
+        TPU.replace('    print("Device:", tpu.master())', "    if flag:\n        tpu = None"),
+        TPU.replace("    tpu = tf.d", "    def find():\n        return tf.d").replace(
+            "TPUStrategy(tpu)", "TPUStrategy(find())"
+        ),
+        script("import os\nprint(os.environ['TF_CONFIG'])\nos.environ['TF_CONFIG'] = '{}'"),
+        script("import json, os\nos.environ['TF_CONFIG'] = (text := json.dumps({}))"),
+        script().replace("\nstrategy =", "\nstrategy = Own()\nif gpus:\n    print()\n    strategy ="),
+        script(maker="tf.distribute.MirroredStrategy((devices := None))"),
+        script().replace("\nstrategy =", "\nclass A:\n    other = 1\n    strategy ="),
+        script("from tensorflow.experimental import dtensor\ndtensor.DTensorDataset(dataset)"),
         script(maker="tf.distribute.MirroredStrategy(devices())"),
         script(maker="tf.distribute.TPUStrategy(resolver)"),
         script(maker="tf.distribute.MirroredStrategy() if gpus else None"),
@@ -146,6 +161,17 @@ def test_the_hosts_that_a_script_names_are_left_out() -> None:
     assert after is not None
     assert "TF_CONFIG" not in after
     assert "import json, os\nos.environ['OTHER'] = 'kept'\n" in after
+
+
+def test_a_cluster_of_another_system_stays() -> None:
+    assert single("import os\nimport tensorflow as tf\nos.environ['TF_CONFIG'] = '{}'\ntf.distribute\n") is None
+
+
+def test_a_strategy_by_another_way_in_is_refused() -> None:
+    source = script(maker="mirrored_strategy.MirroredStrategy()")
+    source = "from tensorflow.python.distribute import mirrored_strategy\n" + source
+    found = engine.migrate("train.py", source.encode())
+    assert "TFDP070" in [f.code for f in found.findings if f.refusal]
 
 
 def test_one_of_two_strategies_is_none() -> None:

@@ -117,6 +117,7 @@ def test_what_is_left_out_may_stand_where_the_script_does_not_come_to() -> None:
         ("import horovod.tensorflow as hvd\nhvd.Init()\n", "Init"),
         ("from sparkdl import HorovodRunner\nHorovodRunner(np=2).run(main)\n", "trains by Horovod"),
         ("from sparkdl import HorovodRunner, x\nimport horovod.keras\n", "HorovodRunner is here alone"),
+        ("import os, sys\nimport horovod.keras\nrank = os.environ['OMPI_COMM_WORLD_RANK']\n", "OMPI_COMM_WORLD_RANK"),
         ("import importlib\nhvd = importlib.import_module('horovod.tensorflow')\n", "by a text"),
         ("import horovod.keras as hvd\nimport tensorflow as tf\ntf.compat.v1.train.AdamOptimizer()\n", "TensorFlow 1"),
         ("import horovod.keras as h\nimport tensorflow as tf\ntf.distribute.MirroredStrategy()\n", "MirroredStrategy"),
