@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import libcst as cst
+from typing import TYPE_CHECKING
 
-from .facts.program import Index
+if TYPE_CHECKING:
+    import libcst as cst
+
+    from .facts.program import Index
 
 MODULE = "tfdp.runtime"
 _CHOICES = ("dp", "tfdp_dp", "tfdp_runtime")

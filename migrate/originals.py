@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import files
-from .dialects import SYSTEMS
+from .catalogue import NAMED_SYSTEMS
+from .imports import MODULE as RUNTIME
 
 _SUFFIX = ".orig"
-_RUNTIME = "tfdp.runtime"
 _MOST_COMMITS = 100  # of those that changed the script
 _MOST_ORIGINALS = 12
 _GIT_SECONDS = 20.0
@@ -95,11 +95,11 @@ def shards_calls(source: bytes) -> bool:
 
 def keeps_names(source: bytes) -> bool:
     """Whether a script has the runtime's functions by the names of another system, and trains as it did under that."""
-    if b"tfdp.runtime" not in source:
+    if RUNTIME.encode() not in source:
         return False
     tree = _tree(source)
     return tree is not None and any(
-        f"{name}.".startswith(tuple(f"{_RUNTIME}.{system}." for system in (*SYSTEMS, "Runner")))
+        f"{name}.".startswith(tuple(f"{RUNTIME}.{system}." for system in (*NAMED_SYSTEMS, "Runner")))
         for node in ast.walk(tree)
         for name in _imported(node)
     )
@@ -115,7 +115,7 @@ def _tree(source: bytes) -> ast.Module | None:
 
 
 def _of_runtime(node: ast.AST) -> bool:
-    return any(f"{name}.".startswith(f"{_RUNTIME}.") for name in _imported(node))
+    return any(f"{name}.".startswith(f"{RUNTIME}.") for name in _imported(node))
 
 
 def _imported(node: ast.AST) -> list[str]:
