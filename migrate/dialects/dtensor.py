@@ -9,12 +9,12 @@ import libcst as cst
 import libcst.matchers as m
 
 from ..facts.program import Index, Names, Program, SourceFile
+from ..imports import MODULE as RUNTIME
 from .texts import Change, NotReadError, Span, Taken
 
 WORD = "dtensor"
 _MODULE = "tensorflow.experimental.dtensor"
 _KERAS = "keras.dtensor"
-_RUNTIME = "tfdp.runtime"
 WORDS = frozenset(
     {
         "Layout",
@@ -73,7 +73,7 @@ def _of_import(file: SourceFile, node: cst.Import) -> Span | None:
         if file.code(alias.name) == _MODULE:
             if alias.asname is None:
                 raise NotReadError
-            return Span(*file.span(alias.name), f"{_RUNTIME}.{WORD}")
+            return Span(*file.span(alias.name), f"{RUNTIME}.{WORD}")
     return None
 
 
@@ -83,7 +83,7 @@ def _of_names(file: SourceFile, node: cst.ImportFrom) -> Span | None:
     if dotted == _MODULE and node.module is not None:
         if isinstance(node.names, cst.ImportStar) or any(file.code(a.name) not in WORDS for a in node.names):
             raise NotReadError
-        return Span(*file.span(node.module), f"{_RUNTIME}.{WORD}")
+        return Span(*file.span(node.module), f"{RUNTIME}.{WORD}")
     if dotted != _MODULE.rpartition(".")[0] or isinstance(node.names, cst.ImportStar) or node.module is None:
         return None
     brought = [file.code(alias.name) for alias in node.names]
@@ -91,4 +91,4 @@ def _of_names(file: SourceFile, node: cst.ImportFrom) -> Span | None:
         return None
     if len(brought) > 1:
         raise NotReadError
-    return Span(*file.span(node.module), _RUNTIME)
+    return Span(*file.span(node.module), RUNTIME)

@@ -14,13 +14,14 @@ import libcst.matchers as m
 
 from ...runtime.horovod import LEFT_OUT, MODULES
 from ...runtime.smdistributed import NAMES
+from ..catalogue import NAMED_SYSTEMS
 from ..facts.program import Index, Names, Program, SourceFile
+from ..imports import MODULE as RUNTIME
 from .retired import retired
 from .texts import Span, Taken, spliced
 
-RUNTIME = "tfdp.runtime"
-SYSTEMS = ("horovod", "smdistributed", "sparkdl")
 _RUNNER = "sparkdl"
+SYSTEMS = (*NAMED_SYSTEMS, _RUNNER)
 _MODULES = {**MODULES, "smdistributed.dataparallel.tensorflow": NAMES}
 _PACKAGES = {"smdistributed", "smdistributed.dataparallel"}
 _BRANCHES = (cst.If, cst.IfExp, cst.Try)

@@ -8,7 +8,7 @@ import libcst as cst
 import libcst.matchers as m
 
 from ..facts.program import Index, Origins, SourceFile
-from .texts import Change, Taken, dedent, lines_of
+from .texts import Change, Taken, lifted
 
 CLUSTER = "TF_CONFIG"
 _TPU = "tensorflow.distribute.cluster_resolver.TPUClusterResolver"
@@ -27,8 +27,8 @@ _NO_TPU = "what is tried on a TPU is left out: there is none, so that what stand
 _NO_CLUSTER = f"{CLUSTER} is left out: `tfdp run` starts the workers"
 
 
-def left_out(file: SourceFile, origins: Origins) -> Iterator[tuple[Change, Taken]]:
-    """Each statement that goes, or what is left of it."""
+def tpu_left_out(file: SourceFile, origins: Origins) -> Iterator[tuple[Change, Taken]]:
+    """What is left of each statement that tries to reach a TPU."""
     for node in m.findall(file.module, m.Try()):
         if isinstance(node, cst.Try) and _only_tries_tpu(origins, node):
             change = _except(file, node)
@@ -77,24 +77,15 @@ def _found(origins: Origins, statement: cst.CSTNode) -> str:
 
 def _except(file: SourceFile, node: cst.Try) -> Change | None:
     """The body of its only handler in place of the whole statement; None where that is not clear."""
-    if len(node.handlers) != 1 or node.finalbody is not None or node.handlers[0].name is not None:
+    (handler,) = node.handlers
+    body = handler.body
+    if node.finalbody is not None or handler.name is not None:
         return None
-    body = node.handlers[0].body
     if not isinstance(body, cst.IndentedBlock) or not body.body or m.findall(body, _LEAVES):
         return None
-    text = file.module.code
     first, last = file.span(node)
     start, end = file.span(body.body[0])[0], file.span(body.body[-1])[1]
-    header = file.span(node.handlers[0])[0][0]
-    if not header < start[0] <= end[0] <= last[0]:
-        return None
-    lines = lines_of(text)
-    outer, inner = lines[first[0] - 1][: first[1]], lines[start[0] - 1][: start[1]]
-    if not inner.startswith(outer):
-        return None
-    kept = range(header + 1, end[0] + 1)
-    gone = frozenset(number for number in range(first[0], last[0] + 1) if number not in kept)
-    return Change(gone, dedent(text, header + 1, end[0], outer, inner))
+    return lifted(file.module.code, first, file.span(handler)[0][0], start, end=end[0], last=last[0])
 
 
 def _settings(file: SourceFile, index: Index, origins: Origins) -> Iterator[cst.SimpleStatementLine]:

@@ -13,8 +13,8 @@ import libcst as cst
 import libcst.matchers as m
 
 from ..facts.program import Index, Names, Origins, Program, SourceFile, argument
-from .machines import asks_for_cluster, cluster_left_out, left_out
-from .texts import Change, NotReadError, Span, Taken, dedent, lines_of
+from .machines import asks_for_cluster, cluster_left_out, tpu_left_out
+from .texts import Change, NotReadError, Span, Taken, lifted
 
 MODULE = "tensorflow.distribute"
 _MAKERS = frozenset(
@@ -49,7 +49,7 @@ class Strategies:
 
         Raises NotReadError where something of it is not understood.
         """
-        for gone in left_out(self.file, self._origins):
+        for gone in tpu_left_out(self.file, self._origins):
             return gone
         makers = [c for c in self._index.calls if self._origins.called(c) in _MAKERS]
         for gone in cluster_left_out(self.file, self._index, self._origins) if makers else ():
@@ -91,7 +91,7 @@ class Strategies:
                 raise NotReadError  # a strategy or something else
             if any(of_makers):
                 yield name
-        yield from (m for m in makers if isinstance(self._index.parents[m], cst.Attribute))
+        yield from (maker for maker in makers if isinstance(self._index.parents[maker], cst.Attribute))
 
     def _used(self, node: cst.BaseExpression) -> tuple[Change, Taken]:
         part = self._index.parents[node]
@@ -174,15 +174,11 @@ class Strategies:
             if start[0] != first[0]:
                 raise NotReadError
             return Change(span=Span(first, start, "")), taken
-        lines = lines_of(self._text)
         body = self.file.span(block.body.body[0])[0]
-        if body[0] <= header:
+        change = lifted(self._text, first, header, body, end=last[0], last=last[0])
+        if change is None:
             raise NotReadError
-        outer, inner = lines[first[0] - 1][: first[1]], lines[body[0] - 1][: body[1]]
-        if not inner.startswith(outer):
-            raise NotReadError
-        moved = dedent(self._text, header + 1, last[0], outer, inner)
-        return Change(frozenset(range(first[0], header + 1)), moved), taken
+        return change, taken
 
     # --- makers -------------------------------------------------------------------------------------------------------
 

@@ -100,6 +100,20 @@ def dedent(text: str, first: int, last: int, outer: str, inner: str) -> Mapping[
     return {n: by for n in range(first, last + 1) if n not in within and lines[n - 1].startswith(inner)}
 
 
+def lifted(
+    text: str, first: tuple[int, int], header: int, body: tuple[int, int], *, end: int, last: int
+) -> Change | None:
+    """A block in place of its statement, which begins at `first` and goes on to the line `last`: the lines after its
+    header up to `end`. None where its first statement, at `body`, does not stand further right, in a line of its own.
+    """
+    lines = lines_of(text)
+    outer, inner = lines[first[0] - 1][: first[1]], lines[body[0] - 1][: body[1]]
+    if body[0] <= header or not inner.startswith(outer):
+        return None
+    gone = frozenset((*range(first[0], header + 1), *range(end + 1, last + 1)))
+    return Change(gone, dedent(text, header + 1, end, outer, inner))
+
+
 def lines_of(text: str) -> list[str]:
     """With their ends."""
     return io.StringIO(text, newline="").readlines()
