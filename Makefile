@@ -73,6 +73,7 @@ keras2:
 
 peers: $(STAMP)
 	@bash tests/peers/make.sh
+	@bash tests/peers/engines.sh
 	@$(BIN)/python -m pytest -q -n 2 tests/peers
 
 matrix:

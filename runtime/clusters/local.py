@@ -1,5 +1,6 @@
 """Processes started on this host by `tfdp run`: everything comes in TFDP_* variables, no port and no file."""
 
+import os
 from collections.abc import Mapping
 
 from ..foundation import LaunchEnvironmentError, Topology
@@ -16,6 +17,8 @@ UNJOINED = "TFDP_UNJOINED"
 TRAINING_HOOK = "_tfdp_training_hook"  # the module that looks, in such a process
 JOINED = "TFDP_JOINED"
 """The process that has joined as the rank: what it starts finds it in its environment."""
+_THREADS = ("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS")
+_BLOCKING_THREADS = "TF_NUM_INTEROP_THREADS"
 NEEDED = (RANK, SIZE, LOCAL_RANK, LOCAL_SIZE, CROSS_RANK, CROSS_SIZE, SEED, JOB, STORE_FD, MEMORY_FD)
 
 
@@ -63,3 +66,17 @@ def variables(topology: Topology, seed: int, job: str, *, store_fd: int, memory_
     numbers = (topology.rank, topology.size, topology.local_rank, topology.local_size)
     values = (*numbers, topology.cross_rank, topology.cross_size, seed, job, store_fd, memory_fd)
     return {name: str(value) for name, value in zip(NEEDED, values, strict=True)}
+
+
+def shares(cores: int, environ: Mapping[str, str]) -> dict[str, str]:
+    """Thread counts for one rank that may use `cores`, where the user has set none."""
+    counts = dict.fromkeys(_THREADS, str(max(1, cores)))
+    # A collective occupies one of these threads while it waits; tf.data must still find another.
+    counts[_BLOCKING_THREADS] = str(max(2, cores))
+    return {name: count for name, count in counts.items() if name not in environ}
+
+
+def cores_of_one(ranks: int) -> int:
+    """The cores that one of `ranks` on this host may use: what it is bound to, or its part of all."""
+    bound, every = len(os.sched_getaffinity(0)), os.cpu_count() or 1
+    return bound if bound < every else max(1, every // ranks)

@@ -6,13 +6,16 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import NamedTuple
 
 from .. import transports
-from ..clusters import local
+from ..clusters import engines, handout, local
+from ..clusters.found import Found
 from ..foundation import SOLO, LaunchEnvironmentError, NotInitializedError, TfdpError, Topology
 from ..store import SocketStore, SoloStore, Store, end_without_launcher, speak_at_the_end
 from ..transports import Place, Transport
+from .again import one_order
 from .lineage import claim, in_multiprocessing, refuse_child
 from .writers import watch_writers
 
@@ -73,7 +76,10 @@ def join(options: Options, hook: Callable[[], None]) -> None:
             return
         if _process.closed:
             raise TfdpError("dp.init() after dp.shutdown(): a process joins its job once. Remove the shutdown")
-        job = _join(os.environ, _process.pid if _process.job is not None else 0)
+        forked_from = _process.pid if _process.job is not None else 0
+        if not local.present(os.environ) and (found := engines.recognise(os.environ)) is not None and found.size > 1:
+            _begin(found, forked_from, alike=not options.as_written)
+        job = _join(os.environ, forked_from)
         _process.job, _process.pid, _process.options = job, os.getpid(), options
         _train_together()
         if job.topology.size > 1:
@@ -187,6 +193,16 @@ def _join(environ: Mapping[str, str], forked_from: int) -> Job:
     os.set_inheritable(memory_fd, False)
     os.environ[local.JOINED] = str(os.getpid())
     return Job(topology, store, transport, seed)
+
+
+def _begin(found: Found, forked_from: int, *, alike: bool) -> None:
+    """Give a rank that an engine has started what `tfdp run` gives to its own; with `alike` the order of sets, too."""
+    refuse_child({**os.environ, local.RANK: str(found.rank)}, forked_from)
+    if alike:
+        one_order(found, os.environ)
+    given = handout.joined(found, _stall_seconds(os.environ), version("tfdp"))
+    os.environ.update(local.shares(local.cores_of_one(found.local_size), os.environ))
+    os.environ.update(given)
 
 
 def _train_together() -> None:

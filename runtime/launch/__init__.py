@@ -18,6 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 
+from ..agent import StoreServer
 from ..clusters import local
 from ..foundation import TransportError
 from ..job import DEFAULT_STALL_SECONDS, REPORT, STALL
@@ -30,7 +31,6 @@ from .memory import OutOfMemory
 from .output import Output, Shown
 from .report import Failure, Report, listed
 from .screen import TF_LOG, TRACEBACKS, Screen
-from .store_server import StoreServer
 from .unjoined import Unjoined, independent_copies
 from .watch import Signals, Watch
 
@@ -85,7 +85,7 @@ class _Launch:
         self._arena = Arena(self._memory_fd, size)
         self._stall = _number(environ, STALL, DEFAULT_STALL_SECONDS)
         self._shown = _shown(screen, size, environ)
-        self._store = StoreServer(size, self._job, store_bytes, self._told, self._spoke)
+        self._store = StoreServer(size, self._job, store_bytes, failed=self._told, spoken=self._spoke)
         self._unjoined = None if independent or size == 1 else Unjoined()
         self._told_by: int | None = None
         self._told_reason = ""

@@ -7,9 +7,7 @@ from collections.abc import Mapping, Sequence
 from ..clusters import local
 from ..foundation import Topology
 
-_THREADS = ("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS")
 _TODO = b"# TODO(tfdp):"
-_BLOCKING_THREADS = "TF_NUM_INTEROP_THREADS"
 
 
 class CommandError(Exception):
@@ -64,9 +62,5 @@ def environment(base: Mapping[str, str], joined: Mapping[str, str], size: int, c
     if size > 1:
         # The order of a set of strings may decide about data (label numbers, file lists): one order on all ranks.
         found.setdefault("PYTHONHASHSEED", str(int(joined[local.SEED]) % 2**32))
-        share = max(1, cores // size)
-        for name in _THREADS:
-            found.setdefault(name, str(share))
-        # A collective occupies one of these threads while it waits; tf.data must still find another.
-        found.setdefault(_BLOCKING_THREADS, str(max(2, share)))
+        found |= local.shares(cores // size, found)
     return found

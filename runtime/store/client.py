@@ -5,6 +5,7 @@ job can write to it, and what comes out of it was put there by a rank of the sam
 be unpickled. The end of the connection means that the launcher is gone; the rank then ends itself.
 """
 
+import atexit
 import contextlib
 import itertools
 import os
@@ -26,7 +27,7 @@ from ..foundation import (
 
 # A frame: what it is, the request it belongs to, a number (readers or publisher), the lengths of key and value.
 FRAME = struct.Struct("!BIiIQ")
-HELLO, WELCOME, PUBLISH, FETCH, CANCEL, VALUE, GONE, FINISHED, ABORT, REFUSED, LAST_WORDS = range(1, 12)
+HELLO, WELCOME, PUBLISH, FETCH, CANCEL, VALUE, GONE, FINISHED, ABORT, REFUSED, LAST_WORDS, GOODBYE = range(1, 13)
 ANYONE = -1
 
 
@@ -111,6 +112,7 @@ class SocketStore:
         self._aborted: str | None = None
         self._socket = _connect(fd)
         self._greet(job)
+        atexit.register(self._goodbye, os.getpid())
         threading.Thread(target=self._listen, name="tfdp-store", daemon=True).start()
 
     @property
@@ -127,6 +129,12 @@ class SocketStore:
         """Tell the launcher the end of the traceback that this rank is about to write: kind and message."""
         with contextlib.suppress(OSError):
             self._send(Frame(LAST_WORDS, 0, self._rank, "", text.encode("utf-8", "backslashreplace")))
+
+    def _goodbye(self, pid: int) -> None:
+        """What a process that ends in order says last, so that its end is known for what it is."""
+        if pid == os.getpid():
+            with contextlib.suppress(OSError):
+                self._send(Frame(GOODBYE, 0, self._rank))
 
     def publish(self, key: str, value: bytes, readers: int | None = None) -> None:
         self._send(Frame(PUBLISH, 0, -1 if readers is None else readers, key, value))

@@ -1,4 +1,4 @@
-from tfdp.runtime.launch.shelf import Shelf
+from tfdp.runtime.agent.shelf import Shelf
 
 
 def test_a_value_is_dropped_when_all_others_have_read_it():

@@ -5,6 +5,7 @@ import threading
 
 import pytest
 
+from tfdp.runtime.agent.store_server import StoreServer
 from tfdp.runtime.foundation import (
     JobAborted,
     LaunchEnvironmentError,
@@ -12,7 +13,6 @@ from tfdp.runtime.foundation import (
     StoreEvictedError,
     StoreTimeout,
 )
-from tfdp.runtime.launch.store_server import StoreServer
 from tfdp.runtime.store import HELLO, REFUSED, WELCOME, Frame, SocketStore, SoloStore
 from tfdp.runtime.store.client import _receive
 

@@ -1,4 +1,4 @@
-"""The launcher's side of `tfdp.runtime.store`: one thread that keeps the values and answers the ranks."""
+"""The other side of `tfdp.runtime.store`, in the launcher or the agent: one thread with the values for the ranks."""
 
 import collections
 import os
@@ -25,6 +25,7 @@ class _Connection:
     leaving: collections.deque[memoryview] = field(default_factory=collections.deque)
     waiting: dict[int, Frame] = field(default_factory=dict)
     greeted: str = ""
+    goodbye: bool = False
 
 
 class StoreServer:
@@ -35,16 +36,20 @@ class StoreServer:
         size: int,
         job: str,
         limit_bytes: int,
+        *,
         failed: Callable[[int, str], None] | None = None,
         spoken: Callable[[int, bytes], None] | None = None,
+        left: Callable[[int, bool], None] | None = None,
     ) -> None:
         """What is called on the server's thread.
 
         failed: with the rank that says first that it has failed, and why.
         spoken: with a rank that is about to end by an exception, and the end of the traceback that it writes.
+        left: with a rank whose connection has ended, and whether it has said goodbye before.
         """
         self._failed = failed
         self._spoken = spoken
+        self._left = left
         self._job = job
         self._shelf = Shelf(size, limit_bytes)
         self._finished: set[int] = set()
@@ -65,9 +70,9 @@ class StoreServer:
             self._selector.register(ours, selectors.EVENT_READ, self._connections[rank])
             self.ends.append(theirs)
 
-    def start(self) -> None:
-        """Begin to serve; call it when the ranks have been started."""
-        for end in self.ends:
+    def start(self, *, keep_ends: bool = False) -> None:
+        """Begin to serve; the ranks have been given their `ends`, or will be where these are kept."""
+        for end in self.ends if not keep_ends else ():
             end.close()
         self._thread.start()
 
@@ -150,6 +155,8 @@ class StoreServer:
         elif message.kind == store.LAST_WORDS:
             if self._spoken is not None:
                 self._spoken(connection.rank, message.value)
+        elif message.kind == store.GOODBYE:
+            connection.goodbye = True
         elif message.kind == store.CANCEL:
             connection.waiting.pop(message.request, None)
 
@@ -235,6 +242,8 @@ class StoreServer:
         if self._connections.pop(connection.rank, None) is not None:
             self._selector.unregister(connection.socket)
             connection.socket.close()
+            if self._left is not None and self._running:
+                self._left(connection.rank, connection.goodbye)
 
 
 def _complete(arrived: bytearray) -> list[Frame]:
