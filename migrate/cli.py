@@ -111,20 +111,34 @@ def migrate(
 )
 @click.option("--log-dir", metavar="DIR", help="Keep all output there too, by process and as it is.")
 @click.option("-v", "--verbose", is_flag=True, help="Say at the end what sharded calls have divided, and what not.")
+@click.option(
+    "--nnodes", metavar="K", type=click.IntRange(1), help="Of how many hosts this is one; -np is for this one."
+)
+@click.option("--node-rank", metavar="R", type=click.IntRange(0), help="Which of them this is, from 0 on.")
+@click.option("--root", metavar="HOST[:PORT]", help="Where host 0 listens, as all reach it. All know TFDP_SECRET.")
+@click.option(
+    "--start-timeout", metavar="SECONDS", type=float, help="How long all hosts may take to come.  [default: 300]"
+)
+@click.option(
+    "--link-timeout", metavar="SECONDS", type=float, help="A host that says nothing is lost then.  [default: 30]"
+)
 @click.option("--independent", is_flag=True, help="Let a script that is not migrated train N models, one a process.")
 @click.argument(
     "command", metavar="SCRIPT|-m MODULE|COMMAND [ARGS]...", nargs=-1, required=True, type=click.UNPROCESSED
 )
 @click.pass_context
-def run(ctx: click.Context, /, np: int, independent: bool, command: tuple[str, ...], **shown: Any) -> None:
-    """Run a migrated script on N processes of this machine.
+def run(ctx: click.Context, /, np: int, independent: bool, command: tuple[str, ...], **given: Any) -> None:
+    """Run a migrated script on N processes of this machine, or of this one and others.
 
     Everything after SCRIPT is passed to it. The exit status is that of the first process that fails, and why it failed
     is the last that is said. A script that trains and never calls dp.init() is not run: exit 1.
     """
     from . import running
 
-    ctx.exit(running.run(np, list(command), independent, shown))
+    places = ("nnodes", "node_rank", "root", "start_timeout", "link_timeout")
+    count, node, root, start, link = (given.pop(name) for name in places)
+    nodes = {"count": count, "node": node, "root": root, "start_seconds": start, "link_seconds": link}
+    ctx.exit(running.run(np, list(command), independent, given, nodes))
 
 
 @main.command(short_help="Prove that a migrated script trains the same model.")

@@ -6,6 +6,25 @@ a host then starts an agent. Nothing here imports TensorFlow.
 
 from __future__ import annotations
 
-from .store_server import StoreServer
+from .hosts import DEFAULT_LIMIT_SECONDS, Hosts
+from .link import Link
+from .rendezvous import DEFAULT_PORT, Comer, Meeting, Plan, address_of, alone, gathered, joined, listen, shown
+from .store_server import StoreServer, Ways
 
-__all__ = ["StoreServer"]
+__all__ = [
+    "DEFAULT_LIMIT_SECONDS",
+    "DEFAULT_PORT",
+    "Comer",
+    "Hosts",
+    "Link",
+    "Meeting",
+    "Plan",
+    "StoreServer",
+    "Ways",
+    "address_of",
+    "alone",
+    "gathered",
+    "joined",
+    "listen",
+    "shown",
+]

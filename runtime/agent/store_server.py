@@ -5,22 +5,42 @@ import os
 import selectors
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from .. import store
-from ..store import FRAME, Frame
+from ..store import Frame, parsed
 from .shelf import Shelf
 
 _READ_BYTES = 2**18
+_OF_THE_STORE = (store.PUBLISH, store.FETCH, store.CANCEL)
+
+
+@dataclass(frozen=True)
+class Ways:
+    """How a host's server reaches what is on other hosts; nothing is set where there are none.
+
+    to_store: hands a frame of a rank of this host to the store, where another host has it.
+    to_rank: hands the store's answer to a rank of another host, where this host has the store.
+    met: hands on what a rank of this host has published where the ranks meet.
+    finished: says that a rank of this host has ended without an error, when all that it has published is handed on.
+    """
+
+    to_store: Callable[[int, Frame], None] | None = None
+    to_rank: Callable[[int, Frame], None] | None = None
+    met: Callable[[int, bytes], None] | None = None
+    finished: Callable[[int], None] | None = None
 
 
 @dataclass(eq=False)
 class _Connection:
-    """One rank's end: what has arrived of a frame, what is still to be sent, and the fetches that wait."""
+    """One rank's end: what has arrived of a frame, what is still to be sent, and the fetches that wait.
+
+    `socket` is None for a rank of another host.
+    """
 
     rank: int
-    socket: socket.socket
+    socket: socket.socket | None
     arrived: bytearray = field(default_factory=bytearray)
     leaving: collections.deque[memoryview] = field(default_factory=collections.deque)
     waiting: dict[int, Frame] = field(default_factory=dict)
@@ -40,16 +60,21 @@ class StoreServer:
         failed: Callable[[int, str], None] | None = None,
         spoken: Callable[[int, bytes], None] | None = None,
         left: Callable[[int, bool], None] | None = None,
+        ranks: Sequence[int] | None = None,
+        ways: Ways | None = None,
     ) -> None:
         """What is called on the server's thread.
 
         failed: with the rank that says first that it has failed, and why.
         spoken: with a rank that is about to end by an exception, and the end of the traceback that it writes.
         left: with a rank whose connection has ended, and whether it has said goodbye before.
+
+        `ranks` are those of this host, all by default; `ways` lead to the others.
         """
         self._failed = failed
         self._spoken = spoken
         self._left = left
+        self._ways = ways or Ways()
         self._job = job
         self._shelf = Shelf(size, limit_bytes)
         self._finished: set[int] = set()
@@ -62,17 +87,22 @@ class StoreServer:
         os.set_blocking(self._wake_in, False)
         self._selector.register(self._wake_in, selectors.EVENT_READ, None)
         self._connections: dict[int, _Connection] = {}
-        self.ends: list[socket.socket] = []
-        for rank in range(size):
+        # By key, so that a value that arrives is held against those who want it and no others.
+        self._waiting: dict[str, dict[tuple[int, int], _Connection]] = collections.defaultdict(dict)
+        self.ends: dict[int, socket.socket] = {}
+        here = range(size) if ranks is None else ranks
+        for rank in sorted({*range(size)} - {*here}):
+            self._connections[rank] = _Connection(rank, None)
+        for rank in here:
             ours, theirs = socket.socketpair()
             ours.setblocking(False)
             self._connections[rank] = _Connection(rank, ours)
             self._selector.register(ours, selectors.EVENT_READ, self._connections[rank])
-            self.ends.append(theirs)
+            self.ends[rank] = theirs
 
     def start(self, *, keep_ends: bool = False) -> None:
         """Begin to serve; the ranks have been given their `ends`, or will be where these are kept."""
-        for end in self.ends if not keep_ends else ():
+        for end in self.ends.values() if not keep_ends else ():
             end.close()
         self._thread.start()
 
@@ -83,6 +113,13 @@ class StoreServer:
     def abort(self, reason: str) -> None:
         """A rank has failed: nobody waits any longer."""
         self._command(lambda: self._abort(reason.encode()))
+
+    def arrived(self, rank: int, frame: Frame) -> None:
+        """A frame of another host: of its rank for the store, or of the store for a rank of this host."""
+        connection = self._connections.get(rank)
+        if connection is not None:
+            take = self._handle if connection.socket is None else self._send
+            self._command(lambda: take(connection, frame))
 
     def _command(self, command: Callable[[], None]) -> None:
         self._commands.append(command)
@@ -116,7 +153,7 @@ class StoreServer:
                     self._flush(connection)
         for connection in list(self._connections.values()):
             self._drop(connection)
-        for end in self.ends:
+        for end in self.ends.values():
             end.close()
         self._selector.close()
         os.close(self._wake_in)
@@ -124,6 +161,8 @@ class StoreServer:
 
     def _read(self, connection: _Connection) -> bool:
         """Whether anything had arrived."""
+        if connection.socket is None:
+            return False
         try:
             data = connection.socket.recv(_READ_BYTES)
         except BlockingIOError:
@@ -134,20 +173,24 @@ class StoreServer:
             self._drop(connection)
             return False
         connection.arrived += data
-        for message in _complete(connection.arrived):
+        for message in parsed(connection.arrived):
             self._handle(connection, message)
         return True
 
     def _handle(self, connection: _Connection, message: Frame) -> None:
         if message.kind == store.HELLO:
             self._greet(connection, message)
+        elif message.kind == store.MET:
+            if self._ways.met is not None:
+                self._ways.met(connection.rank, message.value)
+        elif message.kind in _OF_THE_STORE and self._ways.to_store is not None:
+            self._ways.to_store(connection.rank, message)
         elif message.kind == store.PUBLISH:
             readers = None if message.number < 0 else message.number
             self._shelf.put(message.key, message.value, connection.rank, readers)
-            self._answer_all()
+            self._answer_all(message.key)
         elif message.kind == store.FETCH:
-            connection.waiting[message.request] = message
-            self._answer_all()
+            self._ask(connection, message)
         elif message.kind == store.ABORT:
             if self._aborted is None and self._failed is not None:
                 self._failed(connection.rank, message.value.decode("utf-8", "replace"))
@@ -158,7 +201,7 @@ class StoreServer:
         elif message.kind == store.GOODBYE:
             connection.goodbye = True
         elif message.kind == store.CANCEL:
-            connection.waiting.pop(message.request, None)
+            self._forget(connection, message.request)
 
     def _greet(self, connection: _Connection, message: Frame) -> None:
         pid = message.value.decode()
@@ -177,13 +220,29 @@ class StoreServer:
             if self._aborted is not None:
                 self._send(connection, Frame(store.ABORT, value=self._aborted))
 
-    def _answer_all(self) -> None:
-        for connection in list(self._connections.values()):
-            for request, wanted in list(connection.waiting.items()):
-                answer = self._answer(connection.rank, wanted)
-                if answer is not None:
-                    del connection.waiting[request]
-                    self._send(connection, answer)
+    def _ask(self, connection: _Connection, wanted: Frame) -> None:
+        answer = self._answer(connection.rank, wanted)
+        if answer is not None:
+            self._send(connection, answer)
+        else:
+            connection.waiting[wanted.request] = wanted
+            self._waiting[wanted.key][connection.rank, wanted.request] = connection
+
+    def _forget(self, connection: _Connection, request: int) -> None:
+        wanted = connection.waiting.pop(request, None)
+        if wanted is not None:
+            waiting = self._waiting[wanted.key]
+            waiting.pop((connection.rank, request), None)
+            if not waiting:
+                del self._waiting[wanted.key]
+
+    def _answer_all(self, key: str) -> None:
+        """Whoever waits for this key, once there may be something to say."""
+        for (rank, request), connection in list(self._waiting.get(key, {}).items()):
+            answer = self._answer(rank, connection.waiting[request])
+            if answer is not None:
+                self._forget(connection, request)
+                self._send(connection, answer)
 
     def _answer(self, rank: int, wanted: Frame) -> Frame | None:
         if self._aborted is not None:
@@ -205,7 +264,10 @@ class StoreServer:
         # What it published just before it ended may still be on its way.
         self._read_all(rank)
         self._finished.add(rank)
-        self._answer_all()
+        if self._ways.finished is not None and rank in self.ends:
+            self._ways.finished(rank)
+        for key in list(self._waiting):
+            self._answer_all(key)
 
     def _read_all(self, rank: int) -> None:
         while rank in self._connections and self._read(self._connections[rank]):
@@ -214,15 +276,22 @@ class StoreServer:
     def _abort(self, reason: bytes) -> None:
         if self._aborted is None:
             self._aborted = reason
+            self._waiting.clear()
             for connection in list(self._connections.values()):
                 connection.waiting.clear()
-                self._send(connection, Frame(store.ABORT, value=reason))
+                if connection.socket is not None:  # other hosts tell their own
+                    self._send(connection, Frame(store.ABORT, value=reason))
 
     def _send(self, connection: _Connection, message: Frame) -> None:
+        if connection.socket is None:
+            if self._ways.to_rank is not None:
+                self._ways.to_rank(connection.rank, message)
+            return
         connection.leaving.extend(memoryview(part) for part in message.buffers() if part)
         self._flush(connection)
 
     def _flush(self, connection: _Connection) -> None:
+        assert connection.socket is not None
         leaving = connection.leaving
         try:
             while leaving:
@@ -239,26 +308,10 @@ class StoreServer:
         self._selector.modify(connection.socket, events, connection)
 
     def _drop(self, connection: _Connection) -> None:
-        if self._connections.pop(connection.rank, None) is not None:
+        if self._connections.pop(connection.rank, None) is not None and connection.socket is not None:
+            for request in list(connection.waiting):
+                self._forget(connection, request)
             self._selector.unregister(connection.socket)
             connection.socket.close()
             if self._left is not None and self._running:
                 self._left(connection.rank, connection.goodbye)
-
-
-def _complete(arrived: bytearray) -> list[Frame]:
-    """The whole frames at the beginning of what has arrived, which are taken from it."""
-    messages, at = [], 0
-    with memoryview(arrived) as view:
-        while len(view) >= at + FRAME.size:
-            kind, request, number, key_length, value_length = FRAME.unpack_from(view, at)
-            key_at = at + FRAME.size
-            value_at = key_at + key_length
-            end = value_at + value_length
-            if len(view) < end:
-                break
-            key, value = bytes(view[key_at:value_at]).decode(), bytes(view[value_at:end])
-            messages.append(Frame(kind, request, number, key, value))
-            at = end
-    del arrived[:at]
-    return messages

@@ -15,6 +15,8 @@ MEMORY_FD = "TFDP_SHM_FD"
 # Where a process that is about to train without having joined tells the launcher so; gone when it has joined.
 UNJOINED = "TFDP_UNJOINED"
 TRAINING_HOOK = "_tfdp_training_hook"  # the module that looks, in such a process
+ADDRESS = "TFDP_ADDRESS"
+"""Where the other hosts of a job on several reach this one."""
 JOINED = "TFDP_JOINED"
 """The process that has joined as the rank: what it starts finds it in its environment."""
 _THREADS = ("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS")

@@ -188,7 +188,9 @@ def _join(environ: Mapping[str, str], forked_from: int) -> Job:
     claim(memory_fd, topology.rank)
     store = SocketStore(store_fd, topology.rank, environ[local.JOB], stall, end_without_launcher)
     speak_at_the_end(store, topology.rank)
-    transport = transports.connect(name, Place(topology, store, memory_fd, stall))
+    transport = transports.connect(
+        name, Place(topology, store, memory_fd, stall, environ.get(local.ADDRESS, "127.0.0.1"))
+    )
     claim(memory_fd, topology.rank)  # a transport that was tried and not taken has given it back
     os.set_inheritable(memory_fd, False)
     os.environ[local.JOINED] = str(os.getpid())

@@ -11,23 +11,23 @@ they have started in their process groups.
 
 import math
 import os
-import secrets
 import signal
 import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from ..agent import StoreServer
+from ..agent import Hosts, Link, Plan, StoreServer
 from ..clusters import local
 from ..foundation import TransportError
 from ..job import DEFAULT_STALL_SECONDS, REPORT, STALL
 from ..transports import DEFAULT_BYTES, FINISHED, Arena
 from . import children, unjoined, watch
 from .children import Child, Guardian
-from .command import CommandError, command, environment, topology, unfinished
+from .command import CommandError, command, environment, unfinished
 from .logs import Logs
 from .memory import OutOfMemory
+from .nodes import Nodes, meet, of_options, variables, without_secret
 from .output import Output, Shown
 from .report import Failure, Report, listed
 from .screen import TF_LOG, TRACEBACKS, Screen
@@ -40,10 +40,17 @@ _NOT_FOUND = 127
 _STORE_BYTES = 4 * 2**30
 _GRACE_SECONDS = 10.0
 
-__all__ = ["TF_LOG", "TRACEBACKS", "Screen", "independent_copies", "main", "unfinished"]
+__all__ = ["TF_LOG", "TRACEBACKS", "Nodes", "Screen", "independent_copies", "main", "of_options", "unfinished"]
 
 
-def main(np: int, argv: Sequence[str], screen: Screen | None = None, *, independent: bool = False) -> int:
+def main(
+    np: int,
+    argv: Sequence[str],
+    screen: Screen | None = None,
+    *,
+    independent: bool = False,
+    nodes: Callable[[], Nodes | None] = lambda: None,
+) -> int:
     """Run a script or command on `np` processes and return the exit status for this process.
 
     That is 0, or the status of the rank that failed first (128 + N for signal N), or 128 + N when signal N ended the
@@ -54,6 +61,7 @@ def main(np: int, argv: Sequence[str], screen: Screen | None = None, *, independ
         argv: a Python script (a file that ends in `.py` or is not executable), `-m module`, or any command; and its
             arguments.
         screen: what of the ranks' output is shown and kept.
+        nodes: gives what is known where this host is one of several, each with a launcher of its own and `np` ranks.
         independent: let ranks train though they have not joined the job, each a model of its own.
     """
     if threading.current_thread() is not threading.main_thread():
@@ -62,7 +70,9 @@ def main(np: int, argv: Sequence[str], screen: Screen | None = None, *, independ
         if np < 1:
             raise CommandError(f"-np is {np}: at least one process is needed")
         line = command(argv)
-        return _Launch(np, line, os.environ, screen or Screen(), independent).run()
+        others = nodes()
+        plan, links = meet(others, np, os.environ)
+        return _Launch(plan, links, line, os.environ, screen or Screen(), independent, others).run()
     except (CommandError, TransportError) as error:
         watch.say(str(error))
         return _USAGE_ERROR
@@ -71,21 +81,39 @@ def main(np: int, argv: Sequence[str], screen: Screen | None = None, *, independ
 class _Launch:
     """One job from the start of its ranks to its exit status."""
 
-    def __init__(
-        self, size: int, line: Sequence[str], environ: Mapping[str, str], screen: Screen, independent: bool
+    def __init__(  # noqa: PLR0917 - what `main` was given, and who has come
+        self,
+        plan: Plan,
+        links: Sequence[Link],
+        line: Sequence[str],
+        environ: Mapping[str, str],
+        screen: Screen,
+        independent: bool,
+        nodes: Nodes | None,
     ) -> None:
         self._line = line
-        self._environ = {**environ, REPORT: "1"} if screen.verbose else environ
-        self._job = secrets.token_hex(16)
-        self._seed = secrets.randbits(32)
+        self._plan = plan
+        self._here = plan.ranks[plan.mine]
+        size = self._size = plan.size
+        self._environ = {**without_secret(environ), **({REPORT: "1"} if screen.verbose else {})}
         self._grace = _number(environ, "TFDP_GRACE_SECONDS", _GRACE_SECONDS)
         store_bytes = int(_number(environ, "TFDP_STORE_BYTES", _STORE_BYTES))
         self._began = time.monotonic()
         self._memory_fd = Arena.create(size, int(_number(environ, "TFDP_SHM_BYTES", DEFAULT_BYTES)))
         self._arena = Arena(self._memory_fd, size)
         self._stall = _number(environ, STALL, DEFAULT_STALL_SECONDS)
-        self._shown = _shown(screen, size, environ)
-        self._store = StoreServer(size, self._job, store_bytes, failed=self._told, spoken=self._spoke)
+        self._shown = _shown(screen, self._here, environ)
+        self._hosts = Hosts(plan, links, self, self._arena, nodes.link_seconds) if nodes is not None else None
+        self._store = StoreServer(
+            size,
+            plan.job,
+            store_bytes,
+            failed=self._told,
+            spoken=self._spoke,
+            ranks=self._here,
+            ways=self._hosts.ways() if self._hosts is not None else None,
+        )
+        self._elsewhere = ""
         self._unjoined = None if independent or size == 1 else Unjoined()
         self._told_by: int | None = None
         self._told_reason = ""
@@ -95,7 +123,6 @@ class _Launch:
         self._hint = ""
         self._wake: Callable[[], None] = lambda: None
         self._ranks: list[Child] = []
-        self._size = size
 
     def run(self) -> int:
         """Start, watch, report."""
@@ -126,6 +153,7 @@ class _Launch:
                     ending=lambda: self._is_ending(watching),
                 )
                 watching.run(signals)
+                self._part(watching, signals)
             finally:
                 children.end(self._ranks, guardian)
                 guardian.dismiss()
@@ -138,27 +166,58 @@ class _Launch:
 
     def _start(self, guardian: Guardian) -> None:
         cores = len(os.sched_getaffinity(0))
-        for rank in range(self._size):
+        for rank in self._here:
             told = self._unjoined.variables(rank) if self._unjoined is not None else {}
             base = unjoined.environment(self._environ, told)
             store_fd = self._store.ends[rank].fileno()
             joined = local.variables(
-                topology(rank, self._size), self._seed, self._job, store_fd=store_fd, memory_fd=self._memory_fd
+                self._plan.topology(rank), self._plan.seed, self._plan.job, store_fd=store_fd, memory_fd=self._memory_fd
             )
-            environ = environment(base, joined, self._size, cores)
+            environ = environment(base, joined, cores) | variables(self._plan)
             self._ranks.append(children.start(rank, self._line, environ, [store_fd, self._memory_fd]))
             guardian.watch(self._ranks[-1].pid)
         self._store.start()
+        if self._hosts is not None:
+            self._hosts.serve(self._store)
+
+    def _part(self, watching: Watch, signals: Signals) -> None:
+        """The ranks of this host have ended: let the other hosts know, and serve them for as long as they need it."""
+        if self._hosts is None:
+            return
+
+        def well() -> bool:
+            stopped = any(number in watch.ENDING for number in signals.wait(0))
+            return not (stopped or self._elsewhere or self._is_ending(watching))
+
+        self._hosts.close(well)
 
     def _failed(self, reason: str) -> None:
         self._hint = self._memory.hint()  # before the others end, and free theirs
         self._arena.abort(self._size, reason)
         self._store.abort(reason)
+        if self._hosts is not None:
+            self._hosts.failed(-1, f"{reason} on {self._plan.hosts[self._plan.mine]}")
+
+    def told(self, rank: int, reason: str) -> None:
+        """Another host says that the job has failed there."""
+        if self._arena.aborted() is None:
+            self._elsewhere = reason
+        self._arena.abort(self._size, reason)
+        self._store.abort(reason)
+        if self._told_by is None:
+            self._told_by, self._told_reason = rank, reason
+        self._wake()
+
+    def said(self, line: str) -> None:
+        """Another host's link has something for the user."""
+        watch.say(line)
 
     def _told(self, rank: int, reason: str) -> None:
         """A rank says that it has failed; its process may take long to end."""
         self._arena.abort(rank, reason)
         self._told_by, self._told_reason = rank, reason
+        if self._hosts is not None:
+            self._hosts.failed(rank, f"{reason} on {self._plan.hosts[self._plan.mine]}")
         self._wake()
 
     def _ending(self) -> int | None:
@@ -187,6 +246,10 @@ class _Launch:
             watch.say(self._shown.logs.failed)
         if watching.stopped_by is not None:
             return self._interrupted(watching, watching.stopped_by, report)
+        if self._elsewhere:
+            report.interrupted()
+            watch.say(f"the job was ended by another host: {self._elsewhere}")
+            return 1
         if self._unjoined is not None and self._unjoined.first is not None:
             report.all_is_well()
             watch.say(independent_copies(self._size, *self._unjoined.first, self._unjoined.ranks))
@@ -226,14 +289,13 @@ class _Launch:
     def _cause(self, first: Child | None) -> Child | None:
         """The rank to blame: one that broke off a collective by itself may take longer to end than those it stopped."""
         writer = self._arena.aborted_by()
-        if first is not None and writer is not None and writer < self._size and self._ranks[writer].status:
-            return self._ranks[writer]
-        return first
+        blamed = next((child for child in self._ranks if child.rank == writer), None)
+        return blamed if first is not None and blamed is not None and blamed.status else first
 
 
-def _shown(screen: Screen, size: int, environ: Mapping[str, str]) -> Shown:
+def _shown(screen: Screen, ranks: Sequence[int], environ: Mapping[str, str]) -> Shown:
     loud = screen.tf_log or ("all" if environ.get("TF_CPP_MIN_LOG_LEVEL") == "0" else "quiet")
-    logs = Logs(screen.log_dir, size) if screen.log_dir is not None else None
+    logs = Logs(screen.log_dir, ranks) if screen.log_dir is not None else None
     return Shown(startup_lines=loud == "all", last_words=screen.traceback == "full", logs=logs)
 
 

@@ -5,7 +5,6 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from ..clusters import local
-from ..foundation import Topology
 
 _TODO = b"# TODO(tfdp):"
 
@@ -48,19 +47,16 @@ def unfinished(script: str) -> str:
     )
 
 
-def topology(rank: int, size: int) -> Topology:
-    """The place of one of `size` processes on this host."""
-    return Topology(rank=rank, size=size, local_rank=rank, local_size=size, cross_rank=0, cross_size=1)
-
-
-def environment(base: Mapping[str, str], joined: Mapping[str, str], size: int, cores: int) -> dict[str, str]:
-    """`base` with the job's variables, and with thread counts that share `cores` out where the user has set none."""
-    found = {name: value for name, value in base.items() if name not in (*local.NEEDED, local.JOINED)} | dict(joined)
+def environment(base: Mapping[str, str], joined: Mapping[str, str], cores: int) -> dict[str, str]:
+    """`base` with the job's variables, and with thread counts that share this host's `cores` out where none are set."""
+    found = {
+        name: value for name, value in base.items() if name not in (*local.NEEDED, local.ADDRESS, local.JOINED)
+    } | dict(joined)
     found.setdefault("PYTHONUNBUFFERED", "1")
     # A crash in native code says nothing by itself; with this Python says where it was.
     found.setdefault("PYTHONFAULTHANDLER", "1")
-    if size > 1:
+    if int(joined[local.SIZE]) > 1:
         # The order of a set of strings may decide about data (label numbers, file lists): one order on all ranks.
         found.setdefault("PYTHONHASHSEED", str(int(joined[local.SEED]) % 2**32))
-        found |= local.shares(cores // size, found)
+        found |= local.shares(cores // int(joined[local.LOCAL_SIZE]), found)
     return found

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+from collections.abc import Sequence
 
 from .command import CommandError
 
@@ -11,7 +12,7 @@ _STREAMS = ("stdout", "stderr")
 class Logs:
     """Files `rank-0.stdout.log`, `rank-0.stderr.log`, … in a folder."""
 
-    def __init__(self, folder: str, size: int) -> None:
+    def __init__(self, folder: str, ranks: Sequence[int]) -> None:
         """Make the folder, if it is not there, and the files.
 
         Raises:
@@ -27,7 +28,7 @@ class Logs:
                     f"--log-dir {folder}: {earlier[0]} is there already, from an earlier run: give another folder, or "
                     "remove the logs in this one"
                 )
-            for rank in range(size):
+            for rank in ranks:
                 for which, name in enumerate(_STREAMS):
                     path = os.path.join(folder, f"rank-{rank}.{name}.log")
                     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC

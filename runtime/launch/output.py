@@ -63,8 +63,8 @@ class Output:
         self._broken = broken
         self._unread = False
         self._selector = selectors.DefaultSelector()
-        self._tails = [collections.deque[bytes](maxlen=_TAIL_LINES) for _ in children]
-        self._held = [Held(ending) for _ in children]
+        self._tails = {child.rank: collections.deque[bytes](maxlen=_TAIL_LINES) for child in children}
+        self._held = {child.rank: Held(ending) for child in children}
         self._streams: list[_Stream] = []
         self._last: tuple[int, int] | None = None
         self._ended = threading.Event()
@@ -127,7 +127,7 @@ class Output:
         self._selector.close()
 
     def _timeout(self) -> float | None:
-        times = [each.lines.due for each in self._streams] + [each.due for each in self._held]
+        times = [each.lines.due for each in self._streams] + [each.due for each in self._held.values()]
         due = [at for at in times if at is not None]
         return max(0.0, min(due) - time.monotonic()) if due else None
 
@@ -137,7 +137,7 @@ class Output:
         for stream in self._streams:
             self._say(stream, stream.lines.look(now), now)
         if not self._ended.is_set():
-            for rank, held in enumerate(self._held):
+            for rank, held in self._held.items():
                 self.show(rank, held.look(now))
 
     def _pass_on(self, key: selectors.SelectorKey) -> None:

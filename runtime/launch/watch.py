@@ -25,7 +25,7 @@ _PASSED_ON = (
 _LOOK_SECONDS = 1.0
 # How long a rank that a signal has interrupted may take to end once its last exit handler has run.
 _HURRY_SECONDS = 1.0
-_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
 class Signals:
@@ -185,7 +185,7 @@ class Watch:
             os.kill(os.getpid(), signal.SIGSTOP)
             self._send(signal.SIGCONT)
             return
-        if number in _ENDING:
+        if number in ENDING:
             self._asked += 1
             if self._asked > 1:
                 self._kill()  # no more patience

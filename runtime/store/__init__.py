@@ -12,6 +12,7 @@ from .client import (
     GOODBYE,
     HELLO,
     LAST_WORDS,
+    MET,
     PUBLISH,
     REFUSED,
     VALUE,
@@ -21,6 +22,7 @@ from .client import (
     SoloStore,
     Store,
     end_without_launcher,
+    parsed,
 )
 from .ending import speak_at_the_end
 
@@ -34,6 +36,7 @@ __all__ = [
     "GOODBYE",
     "HELLO",
     "LAST_WORDS",
+    "MET",
     "PUBLISH",
     "REFUSED",
     "VALUE",
@@ -43,5 +46,6 @@ __all__ = [
     "SoloStore",
     "Store",
     "end_without_launcher",
+    "parsed",
     "speak_at_the_end",
 ]

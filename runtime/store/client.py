@@ -27,7 +27,7 @@ from ..foundation import (
 
 # A frame: what it is, the request it belongs to, a number (readers or publisher), the lengths of key and value.
 FRAME = struct.Struct("!BIiIQ")
-HELLO, WELCOME, PUBLISH, FETCH, CANCEL, VALUE, GONE, FINISHED, ABORT, REFUSED, LAST_WORDS, GOODBYE = range(1, 13)
+HELLO, WELCOME, PUBLISH, FETCH, CANCEL, VALUE, GONE, FINISHED, ABORT, REFUSED, LAST_WORDS, GOODBYE, MET = range(1, 14)
 ANYONE = -1
 
 
@@ -69,9 +69,15 @@ class Store(Protocol):
             JobAborted: another rank has failed.
         """
 
+    def spread(self, words: bytes) -> None:
+        """Tell the ranks of other hosts what this one has published where the ranks meet; never waits for them."""
+
 
 class SoloStore:
     """The store of a job of one, where there is nobody to read from."""
+
+    def spread(self, words: bytes) -> None:
+        pass
 
     def publish(self, key: str, value: bytes, readers: int | None = None) -> None:
         pass
@@ -129,6 +135,10 @@ class SocketStore:
         """Tell the launcher the end of the traceback that this rank is about to write: kind and message."""
         with contextlib.suppress(OSError):
             self._send(Frame(LAST_WORDS, 0, self._rank, "", text.encode("utf-8", "backslashreplace")))
+
+    def spread(self, words: bytes) -> None:
+        with contextlib.suppress(OSError):  # whoever serves this host is gone, and this process ends
+            self._send(Frame(MET, 0, self._rank, "", words))
 
     def _goodbye(self, pid: int) -> None:
         """What a process that ends in order says last, so that its end is known for what it is."""
@@ -225,6 +235,24 @@ def _exactly(connection: socket.socket, count: int) -> bytes:
             raise EOFError("the connection has ended")
         done += got
     return bytes(data)
+
+
+def parsed(arrived: bytearray) -> list[Frame]:
+    """The whole frames at the beginning of what has arrived, which are taken from it."""
+    messages, at = [], 0
+    with memoryview(arrived) as view:
+        while len(view) >= at + FRAME.size:
+            kind, request, number, key_length, value_length = FRAME.unpack_from(view, at)
+            key_at = at + FRAME.size
+            value_at = key_at + key_length
+            end = value_at + value_length
+            if len(view) < end:
+                break
+            key, value = bytes(view[key_at:value_at]).decode("utf-8", "replace"), bytes(view[value_at:end])
+            messages.append(Frame(kind, request, number, key, value))
+            at = end
+    del arrived[:at]
+    return messages
 
 
 def end_without_launcher() -> None:

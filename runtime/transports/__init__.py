@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ..foundation import Topology, TransportError
 from ..store import Store
 from ._arena import DEFAULT_BYTES, FINISHED, Arena
+from ._mirror import Mirror
 from ._protocol import Label, Tensor, Transport
 from .solo import Solo
 
@@ -17,6 +18,7 @@ __all__ = [
     "VARIABLE",
     "Arena",
     "Label",
+    "Mirror",
     "Place",
     "Tensor",
     "Transport",
@@ -29,27 +31,35 @@ VARIABLE = "TFDP_TRANSPORT"
 
 @dataclass(frozen=True)
 class Place:
-    """What a transport needs to know of the job: `memory_fd` leads to the memory that the host's ranks share."""
+    """What a transport needs to know of the job.
+
+    memory_fd: leads to the memory that the host's ranks share. address: where the other hosts reach this one.
+    """
 
     topology: Topology
     store: Store
     memory_fd: int = -1
     stall_seconds: float = 0.0
+    address: str = "127.0.0.1"
+
+    @property
+    def on_one_host(self) -> bool:
+        """Whether all ranks of the job are on this host."""
+        return self.topology.local_size == self.topology.size
 
 
 def _solo(_: Place) -> Transport:
     return Solo()
 
 
-def _arena(place: Place, name: str) -> Arena:
-    here, size = place.topology.local_size, place.topology.size
-    if here != size:
-        raise TransportError(f"{name} reaches the {here} ranks of this host; the job has {size}")
-    return Arena(place.memory_fd, size)
-
-
 def _shared_memory(place: Place) -> Transport:
-    arena = _arena(place, "shared_memory")  # before the seconds that TensorFlow takes to import
+    here, size = place.topology.local_size, place.topology.size
+    if not place.on_one_host:
+        raise TransportError(
+            f"{VARIABLE}=shared_memory reaches the {here} ranks of this host; the job has {size}. Use "
+            "ring, or leave it unset"
+        )
+    arena = Arena(place.memory_fd, size)  # before the seconds that TensorFlow takes to import
 
     from .host import OnHost
     from .shared_memory import SharedMemory
@@ -58,15 +68,15 @@ def _shared_memory(place: Place) -> Transport:
 
 
 def _collectives(place: Place, name: str) -> Transport | None:
-    """TensorFlow's collectives; None if `name` is "automatic" and not every rank has a GPU."""
-    arena = _arena(place, name)
+    """TensorFlow's collectives; None for "automatic" where memory reaches all ranks, and not each has a GPU."""
+    arena = Arena(place.memory_fd, place.topology.size)
 
     from . import _cluster
     from ._lane import Lane
     from .device import Device
 
     gpus = [said["gpu"] for said in _cluster.agree(place, "gpu", {"gpu": _cluster.has_gpu(place.topology)})]
-    if name == "automatic" and not all(gpus):
+    if name == "automatic" and not all(gpus) and place.on_one_host:
         return None
     if name == "nccl" and not all(gpus):
         raise TransportError(
@@ -75,7 +85,8 @@ def _collectives(place: Place, name: str) -> Transport | None:
         )
     hint = "nccl" if all(gpus) and name != "ring" else "ring"
     _cluster.start(place, gpu=hint == "nccl")
-    lane = Lane(arena, place.topology.rank, place.stall_seconds, _cluster.break_off)
+    spread = None if place.on_one_host else place.store.spread
+    lane = Lane(arena, place.topology.rank, place.stall_seconds, _cluster.break_off, spread)
     return Device(lane, place.topology, hint)
 
 
@@ -94,7 +105,8 @@ _CONNECT: Mapping[str, Callable[[Place], Transport | None]] = {
 def choose(topology: Topology, environ: Mapping[str, str]) -> str:
     """The name of the transport: solo for one worker, else what TFDP_TRANSPORT says, else shared_memory.
 
-    It is "automatic" where there seem to be GPUs: TensorFlow must be asked whether it can use them.
+    It is "automatic" where there seem to be GPUs, since TensorFlow must be asked whether it can use them; and on
+    several hosts, where it is nccl or ring.
 
     Raises:
         TransportError: TFDP_TRANSPORT names none that exists, or solo for several workers.
@@ -106,7 +118,8 @@ def choose(topology: Topology, environ: Mapping[str, str]) -> str:
         return "solo"
     if asked == "solo":
         raise TransportError(f"{VARIABLE}=solo is for one worker; this job has {topology.size}. Use shared_memory")
-    return asked or ("automatic" if gpus_seem_there(environ) else "shared_memory")
+    alone = topology.local_size == topology.size
+    return asked or ("shared_memory" if alone and not gpus_seem_there(environ) else "automatic")
 
 
 def gpus_seem_there(environ: Mapping[str, str], devices: Sequence[str] = ("/dev/nvidia[0-9]*", "/dev/dxg")) -> bool:

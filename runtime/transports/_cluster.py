@@ -45,9 +45,10 @@ def start(place: Place, *, gpu: bool) -> None:
     if tf.config.list_physical_devices("GPU"):
         pin(topology)
     with _reserved_port() as port:
-        said = agree(place, "address", {"address": f"127.0.0.1:{port}"})
+        host = f"[{place.address}]" if ":" in place.address else place.address
+        said = agree(place, "address", {"address": f"{host}:{port}"})
     addresses = [str(each["address"]) for each in said]
-    _reach_directly({address.rpartition(":")[0] for address in addresses})
+    _reach_directly({address.rpartition(":")[0].strip("[]") for address in addresses})
     try:
         with _environment(
             {

@@ -29,10 +29,20 @@ _WORD = 2**32
 class Lane:
     """The way to the collectives as one rank sees it. Calls from several threads take turns."""
 
-    def __init__(self, arena: Arena, rank: int, stall_seconds: float, break_off: Callable[[str], None]) -> None:
-        """`break_off` makes the collective under way, and all later ones, fail with the text it is given."""
+    def __init__(
+        self,
+        arena: Arena,
+        rank: int,
+        stall_seconds: float,
+        break_off: Callable[[str], None],
+        spread: Callable[[bytes], None] | None = None,
+    ) -> None:
+        """`break_off` makes the collective under way, and all later ones, fail with the text it is given.
+
+        `spread` is for a job on several hosts, as in `Meeting`.
+        """
         self._arena, self._rank = arena, rank
-        self._meeting = Meeting(arena, rank, stall_seconds)
+        self._meeting = Meeting(arena, rank, stall_seconds, spread)
         self._stall_seconds = stall_seconds
         self._break_off = break_off
         self._size = arena.size
@@ -69,6 +79,7 @@ class Lane:
         with self._changed:
             if self._call is not None:
                 self._arena.set_over(self._rank, (self._arena.over(self._rank) + 1) % _WORD)
+                self._meeting.tell()
             self._call = None
             self._changed.notify_all()
 

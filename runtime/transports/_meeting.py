@@ -8,7 +8,7 @@ read all it needs of n.
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from ..foundation import CollectiveMismatchError, JobAborted, RankFinishedError, StallError
@@ -16,6 +16,7 @@ from . import _call
 from ._arena import LEFT, RUNNING, Arena, make_fence
 from ._call import Call
 from ._futex import Futex, worth_spinning
+from ._mirror import words_of
 
 # A waiting rank looks at the abort word this often. A wake on the awaited word ends the sleep at once.
 _POLL_SECONDS = 0.1
@@ -27,8 +28,12 @@ _WORD = 2**32
 class Meeting:
     """The meeting place as one rank sees it. Calls from several threads take turns."""
 
-    def __init__(self, arena: Arena, rank: int, stall_seconds: float) -> None:
+    def __init__(
+        self, arena: Arena, rank: int, stall_seconds: float, spread: Callable[[bytes], None] | None = None
+    ) -> None:
+        """`spread` tells other hosts, where there are any, what this rank has written about itself."""
         self._arena = arena
+        self._spread = spread
         self._rank = rank
         self._stall_seconds = stall_seconds
         self._peers = tuple(peer for peer in range(arena.size) if peer != rank)
@@ -85,6 +90,12 @@ class Meeting:
         self._arena.set_sequence(self._rank, sequence)
         self._fence()
         self._futex.wake(self._arena.sequence_address(self._rank))
+        self.tell(header=not self._announced)
+
+    def tell(self, *, header: bool = False) -> None:
+        """Let other hosts know what this rank has written about itself."""
+        if self._spread is not None:
+            self._spread(words_of(self._arena, self._rank, header=header))
 
     def wait(self) -> None:
         """Return when all ranks have made as many publications as this one.
@@ -107,6 +118,7 @@ class Meeting:
         """No call will follow: whoever waits for this rank is told so."""
         with self._lock:
             self._arena.set_state(self._rank, LEFT)
+            self.tell()
 
     def numbers(self, rank: int) -> tuple[int, int]:
         """The numbers that `rank` gave to the publication just waited for, the first one of the collective."""

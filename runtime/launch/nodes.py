@@ -1,0 +1,92 @@
+"""A job on several hosts: each has a launcher of its own, which meets the others before it starts its ranks."""
+
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..agent import Comer, Link, Meeting, Plan, address_of, alone, gathered, joined, listen
+from ..clusters import local
+from . import watch
+from .command import CommandError
+
+SECRET = "TFDP_SECRET"
+_SHORTEST = 16
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """What this host knows of the others: their number, its own, where the first one listens, and how long to wait.
+
+    start_seconds: for all hosts to come. link_seconds: for a word of a host that says nothing, before it is lost.
+    """
+
+    count: int
+    node: int
+    root: str
+    start_seconds: float = 300.0
+    link_seconds: float = 30.0
+
+
+def of_options(
+    count: int | None, node: int | None, root: str | None, start_seconds: float | None, link_seconds: float | None
+) -> Nodes | None:
+    """What the options of `tfdp run` say, None where they speak of this host only.
+
+    Raises:
+        CommandError: some are given, and others that they need are not.
+    """
+    given = {"--nnodes": count, "--node-rank": node, "--root": root}
+    missing = [name for name, value in given.items() if value is None]
+    if count is None or node is None or root is None:
+        told = {**given, "--start-timeout": start_seconds, "--link-timeout": link_seconds}
+        there = [name for name, value in told.items() if value is not None]
+        if there:
+            raise CommandError(f"{', '.join(there)} without {', '.join(missing)}: each host of several needs all three")
+        return None
+    defaults = Nodes(count, node, root)
+    return Nodes(count, node, root, start_seconds or defaults.start_seconds, link_seconds or defaults.link_seconds)
+
+
+def meet(nodes: Nodes | None, ranks: int, environ: Mapping[str, str]) -> tuple[Plan, list[Link]]:
+    """The plan of the job, and the links to the other hosts: of this host alone where `nodes` is None.
+
+    Raises:
+        CommandError: the options, or the secret, are not what they must be.
+        TransportError: the hosts do not come together.
+    """
+    if nodes is None:
+        return alone(ranks), []
+    if not 0 <= nodes.node < nodes.count:
+        raise CommandError(f"--node-rank is {nodes.node}: with --nnodes {nodes.count} it is 0 to {nodes.count - 1}")
+    try:
+        root = address_of(nodes.root)
+    except ValueError as error:
+        raise CommandError(f"--root: {error}") from None
+    for name, value in (("--start-timeout", nodes.start_seconds), ("--link-timeout", nodes.link_seconds)):
+        if not value > 0:
+            raise CommandError(f"{name} is {value:g}: a number of seconds greater than 0 is needed")
+    secret = environ.get(SECRET, "")
+    if len(secret) < _SHORTEST:
+        raise CommandError(
+            f"{SECRET} {'has ' + str(len(secret)) + ' characters' if secret else 'is not set'}: the hosts of a job "
+            f"know each other by it. Set the same on each, of {_SHORTEST} characters or more: "
+            f"export {SECRET}=$(openssl rand -hex 16)"
+        )
+    meeting = Meeting(
+        root, secret.encode(), nodes.count, by_rank=False, limit_seconds=nodes.start_seconds, said=watch.say
+    )
+    me = Comer(ranks, nodes.node, host=socket.gethostname())
+    if nodes.node == 0:
+        return gathered(meeting, listen(root), me)
+    plan, link = joined(meeting, me)
+    return plan, [link]
+
+
+def variables(plan: Plan) -> dict[str, str]:
+    """What the environment of this host's ranks has besides, where there are other hosts."""
+    return {local.ADDRESS: plan.addresses[plan.mine]} if len(plan.ranks) > 1 else {}
+
+
+def without_secret(environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment for what is started: nothing of the user's needs the secret."""
+    return {name: value for name, value in environ.items() if name != SECRET} if SECRET in environ else {**environ}
