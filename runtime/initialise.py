@@ -18,10 +18,10 @@ def init(
 ) -> None:
     """Join the job that `tfdp run` has started, or be a job of one where it has not.
 
-    Call it before the first TensorFlow operation; calling it again does nothing. With several workers it seeds Python's
-    `random` and NumPy's legacy generator with the job's common seed, so that decisions about data are the same on all
-    ranks, and, with `same_start`, sees to it that every variable starts with rank 0's value. One worker is left as it
-    is: it computes what the script would without tfdp.
+    Call it before the first TensorFlow operation; calling it again does nothing. Several workers all go on
+    with rank 0's state of Python's `random` and of NumPy's legacy generator, seeded by the script before or not, so
+    that decisions about data are the same on all ranks; and, with `same_start`, every variable starts with rank 0's
+    value. One worker is left as it is: it computes what the script would without tfdp.
 
     With `row_check`, too, each Keras model is looked at before its first call on a batch: it is compiled once more and
     run on a few rows. If the result for one row changes with the others, training the model is an error. False is for

@@ -142,10 +142,25 @@ def _of_class(cls: Any) -> bool:
 
 def _of_operations(layer: Any) -> bool:
     """Operations between layers are layers in Keras 2, and beside them in Keras 3."""
-    if type(layer).__name__ in OPERATIONS and getattr(layer, "symbol", "") not in _SYMBOLS:
+    if type(layer).__name__ in OPERATIONS and not (getattr(layer, "symbol", "") in _SYMBOLS and _keeps_rows(layer)):
         return True
-    operations = getattr(layer, "_operations", None) or ()
-    return any(not hasattr(each, "_flatten_layers") and type(each).__name__ not in _ARITHMETIC for each in operations)
+    operations = [each for each in getattr(layer, "_operations", None) or () if not hasattr(each, "_flatten_layers")]
+    return any(type(each).__name__ not in _ARITHMETIC or not _keeps_rows(each) for each in operations)
+
+
+def _keeps_rows(operation: Any) -> bool:
+    """Whether axis 0 of all that an operation between layers takes and gives is the batch, so that row meets row.
+
+    Numbers that are broadcast along it, as `(1, B)` against `(B, 1)` are, or `(B,)` against `(B, 1)`, do not.
+    """
+    for node in operation._inbound_nodes:
+        taken = getattr(node, "input_tensors", None) or getattr(node, "keras_inputs", ())
+        shapes = [tuple(each.shape) for each in (*taken, *tf.nest.flatten(node.outputs))]
+        if any(not shape or shape[0] is not None for shape in shapes):
+            return False
+        if type(operation).__name__ != "ExpandDims" and len({len(shape) for shape in shapes}) > 1:
+            return False
+    return True
 
 
 def _of_values(layer: Any) -> bool:

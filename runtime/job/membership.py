@@ -1,6 +1,7 @@
 """The job this process belongs to: who is in it, how to reach the others, and the seed they have in common."""
 
 import os
+import pickle
 import random
 import sys
 import threading
@@ -23,6 +24,7 @@ STALL = "TFDP_STALL_SECONDS"
 REPORT = "TFDP_REPORT"  # set where rank 0 is to say at its end what sharded calls have divided
 STANDS_FOR = "TFDP_STANDS_FOR"  # set in the one process of a proof whose batches are those of so many workers
 DEFAULT_STALL_SECONDS = 600.0
+_DRAWS = "draws"
 
 
 class Options(NamedTuple):
@@ -84,7 +86,7 @@ def join(options: Options, hook: Callable[[], None]) -> None:
         _train_together()
         if job.topology.size > 1:
             if not options.as_written:
-                _seed_common(job.seed)
+                _draw_alike(job)
             if job.topology.rank == 1:  # it speaks for all that are not rank 0
                 watch_writers()
             _changed_by(hook)
@@ -226,11 +228,17 @@ def _fresh() -> int:
     return int.from_bytes(os.urandom(4), "little")
 
 
-def _seed_common(seed: int) -> None:
+def _draw_alike(job: Job) -> None:
+    """Go on with rank 0's state of Python's and NumPy's generators, which is what the script has seeded, if it has."""
     import numpy as np
 
-    random.seed(seed)
-    np.random.seed(seed)
+    if job.topology.rank == 0:
+        job.store.publish(_DRAWS, pickle.dumps((random.getstate(), np.random.get_state())))
+        return
+    # What is unpickled was put there by rank 0 of this job: nobody else can write to the store.
+    python, numpy = pickle.loads(job.store.fetch(_DRAWS, publisher=0))
+    random.setstate(python)
+    np.random.set_state(numpy)
 
 
 def _stall_seconds(environ: Mapping[str, str]) -> float:

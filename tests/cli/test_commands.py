@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 
 from tfdp.migrate.command_line import Processes
 from tfdp.rules import RULES
-from tfdp.runtime.launch import Screen
+from tfdp.runtime.launch import Nodes, Screen, of_options
 
 
 def test_version(tfdp) -> None:
@@ -87,13 +88,18 @@ class Launched:
     """Stands in for the launcher where only the command line is looked at."""
 
     Screen = Screen
+    of_options = staticmethod(of_options)
 
     def __init__(self) -> None:
         self.calls: list[tuple[int, list[str], Screen]] = []
+        self.nodes: list[Nodes | None] = []
 
-    def main(self, np: int, argv: list[str], screen: Screen, *, independent: bool) -> int:
+    def main(
+        self, np: int, argv: list[str], screen: Screen, *, independent: bool, nodes: Callable[[], Nodes | None]
+    ) -> int:
         assert not independent
         self.calls.append((np, argv, screen))
+        self.nodes.append(nodes())
         return 37
 
 
@@ -128,7 +134,20 @@ def test_run_gives_the_launcher_its_arguments_and_takes_its_status(
     monkeypatch.setitem(sys.modules, "tfdp.runtime.launch", launched)  # type: ignore[arg-type]
     monkeypatch.setattr("tfdp.runtime.launch", launched, raising=False)
     result = CliRunner().invoke(main, ["run", *args])
-    assert (result.exit_code, launched.calls) == (37, [expected])
+    assert (result.exit_code, launched.calls, launched.nodes) == (37, [expected], [None])
+
+
+def test_run_gives_the_launcher_its_place_among_several_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
+    from click.testing import CliRunner
+
+    from tfdp.migrate.cli import main
+
+    launched = Launched()
+    monkeypatch.setitem(sys.modules, "tfdp.runtime.launch", launched)  # type: ignore[arg-type]
+    monkeypatch.setattr("tfdp.runtime.launch", launched, raising=False)
+    place = ["--nnodes", "3", "--node-rank", "1", "--root", "a:80", "--link-timeout", "9"]
+    result = CliRunner().invoke(main, ["run", "-np", "2", *place, "a.py"])
+    assert (result.exit_code, launched.nodes) == (37, [Nodes(3, 1, "a:80", link_seconds=9.0)])
 
 
 def test_what_is_no_script_gets_the_same_sentence_everywhere(here, tmp_path: Path) -> None:

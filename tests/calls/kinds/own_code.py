@@ -348,3 +348,23 @@ def functions_of_a_library_as_activations():
         model = keras.Sequential([L.Dense(8), clipped, L.Dense(1)])
         model.build((None, 6))
         yield from trained(model, 10 * X, Y, graph=True, steps=2)
+
+
+@kind(divided="partly")
+def rows_that_meet_behind_a_gate():
+    """Each row against each other one: made-up rows are too near to each other for the gate to let anything through."""
+    place = keras.Input((6,))
+    score = L.Dense(1, kernel_initializer=keras.initializers.RandomNormal(stddev=0.01, seed=1))(place)
+    expand = keras.ops.expand_dims if hasattr(keras, "ops") else tf.expand_dims
+    apart = L.ReLU()(expand(score, 0) - expand(score, 1) - 2.0)
+    model = keras.Model(place, [score, L.GlobalAveragePooling1D()(apart)])
+    optimizer = keras.optimizers.SGD(0.1)
+    far = np.random.RandomState(4).normal(size=(24, 6))
+    for _ in range(8):
+        rows, targets = some(8, far, 5 * far[:, :1])
+        with tf.GradientTape() as tape:
+            found, spread = model(rows, training=True)
+            loss = tf.reduce_mean((found - targets) ** 2) + tf.reduce_mean(spread)
+        weights = model.trainable_variables
+        optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights, strict=True))
+        yield [model, optimizer], loss
