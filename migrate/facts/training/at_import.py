@@ -14,6 +14,10 @@ _LITERALS = (cst.BaseString, cst.BaseNumber, cst.BaseList, cst.BaseDict, cst.Bas
 _OPERATORS = (cst.BinaryOperation, cst.BooleanOperation, cst.Comparison, cst.UnaryOperation)
 _MAKE_NO_VARIABLES = frozenset({Kind.COMPILER, Kind.LOSS_CLASS, Kind.SCHEDULE})
 _RUN_BY_THEMSELVES = ("__new__", "__init__", "__post_init__", "__enter__", "__exit__", "__iter__", "__next__")
+_GENERATORS = ("random", "numpy.random")
+_MAKE_GENERATORS = frozenset(
+    {"default_rng", "Generator", "Random", "RandomState", "SeedSequence", "SystemRandom", "seed"}
+)
 Body = cst.FunctionDef | cst.Lambda
 
 
@@ -23,6 +27,7 @@ class AtImport:
     def __init__(self, origins: Origins) -> None:
         self._origins = origins
         self._entered: dict[Body, bool] = {}
+        self._seeded: set[str] = set()
         self.first: dict[Body, cst.CSTNode] = {}
         """The functions that run in the statements asked about so far, and the first of these that runs each."""
 
@@ -39,7 +44,7 @@ class AtImport:
         if isinstance(node, cst.Decorator):
             func = node.decorator.func if isinstance(node.decorator, cst.Call) else node.decorator
             return self._any_needs(self._run_by(func))
-        if self._origins.kind(node.func) in _MAKE_NO_VARIABLES:
+        if self._origins.kind(node.func) in _MAKE_NO_VARIABLES or self._draws_alike(node):
             return False
         called = self._run_by(node.func)
         if self._any_needs([*called, *(body for a in node.args for body in self._run_by(a.value))]):
@@ -47,6 +52,24 @@ class AtImport:
         if (owner := self._origins.constructed(node)) is not None:
             return not all(_runs_nothing(base or "") for base in self._origins.bases(owner))
         return not (called or self._harmless(node))
+
+    def _draws_alike(self, node: cst.Call) -> bool:
+        """Whether a call seeds Python's or NumPy's generator by a number of the text, or draws by one that was seeded
+        so in what was asked about before.
+
+        All workers go on with rank 0's state, so that such calls may come before the start; and after it, what
+        importing TensorFlow draws would be missing between them.
+        """
+        module, _, name = (self._origins.names.api(node.func) or "").rpartition(".")
+        if module not in _GENERATORS:
+            return False
+        if name not in _MAKE_GENERATORS:
+            return module in self._seeded
+        given = self._origins.of(node.args[0].value) if len(node.args) == 1 else ()
+        alike = bool(given) and all(isinstance(origin.node, cst.Integer) for origin in given)
+        if alike and name == "seed":
+            self._seeded.add(module)
+        return alike
 
     def _run_by(self, value: cst.BaseExpression) -> list[Body]:
         """The code of the file that runs where a value is called."""
