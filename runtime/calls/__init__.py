@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from .entropy import common_entropy
+from .entropy import draw_by
 from .functions import by_rows, matmul
 from .installation import install
 from .keras_layers import hook_layers
 from .look import is_looking
 from .report import NOTHING, Line, report
 
-__all__ = ["NOTHING", "Line", "by_rows", "common_entropy", "hook_layers", "install", "is_looking", "matmul", "report"]
+__all__ = ["NOTHING", "Line", "by_rows", "draw_by", "hook_layers", "install", "is_looking", "matmul", "report"]

@@ -23,9 +23,9 @@ _installed: list[int] = []
 
 
 def common_entropy(seed: int) -> None:
-    """From now on unseeded generators of Python, NumPy, TensorFlow and Keras follow from `seed`.
+    """From now on generators of Python, NumPy, TensorFlow and Keras that are made without a seed follow from `seed`.
 
-    In a process of one it makes what N workers with that seed draw. Call it before anything is drawn.
+    Python's and NumPy's own are left as they are: those are rank 0's on all workers.
     """
     if not _installed:
         numbers = _Numbers()
@@ -34,6 +34,11 @@ def common_entropy(seed: int) -> None:
         _of_tensorflow(numbers)
     _installed.append(seed)
     unspent.counts().clear()
+
+
+def draw_by(seed: int) -> None:
+    """Let a process of one draw what the workers do whose common seed, and whose rank 0's, is `seed`."""
+    common_entropy(seed)
     random.seed(seed)
     np.random.seed(seed % 2**32)
 

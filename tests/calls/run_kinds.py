@@ -82,14 +82,14 @@ def outcome(module, name, path):
 
 def begin(kinds, name):
     """Each kind begins alike, whatever ran before it: what earlier ones had divided under the same names, too."""
-    from tfdp.runtime.calls import common_entropy
+    from tfdp.runtime.calls import draw_by
 
     getattr(sys.modules.get("tfdp.runtime.calls.report"), "_lines", {}).clear()
     keras = kinds.keras
     keras.backend.clear_session()
     keras.backend.set_floatx("float64")
     keras.mixed_precision.set_global_policy("float64")
-    common_entropy(zlib.crc32(name.encode()))
+    draw_by(zlib.crc32(name.encode()))
     random_numbers = kinds.tf.random
     random_numbers.set_global_generator(random_numbers.Generator.from_non_deterministic_state())  # as it is at first
     keras.utils.set_random_seed(7)

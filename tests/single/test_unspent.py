@@ -58,14 +58,14 @@ def test_threads_that_look_at_a_time_draw_from_copies_of_their_own(other_thread)
 
 
 def test_seeds_are_asked_for_again(other_thread):
-    from tfdp.runtime.calls.entropy import common_entropy
+    from tfdp.runtime.calls.entropy import draw_by
 
     def draw():
         return int(np.random.default_rng().integers(2**40)), random.Random().random()
 
-    common_entropy(3)
+    draw_by(3)
     numbers = [draw() for _ in range(3)]
-    common_entropy(3)
+    draw_by(3)
     with unspent():
         assert draw() == numbers[0]
         assert other_thread(draw) == numbers[0]

@@ -24,7 +24,7 @@ class Ranks:
 
     def __init__(self, size, limit_bytes=2**30):
         self.server = StoreServer(size, "job", limit_bytes)
-        self.fds = [os.dup(end.fileno()) for end in self.server.ends]
+        self.fds = [os.dup(end.fileno()) for end in self.server.ends.values()]
         self.server.start()
         self.lost = [threading.Event() for _ in range(size)]
         self.stores = [SocketStore(fd, rank, "job", PATIENCE, self.lost[rank].set) for rank, fd in enumerate(self.fds)]

@@ -10,6 +10,7 @@ import io
 import json
 import linecache
 import os
+import random
 import sys
 import threading
 import traceback
@@ -18,6 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
+import numpy as np
 import tensorflow as tf
 
 from ....runtime.clusters import local
@@ -148,7 +150,6 @@ class Session:
             self._keep_names()
         elif self.spec.migrated:
             os.environ[local.SEED] = str(self.spec.seed % 2**32)
-            _replace("init", self.seeds.keeping)
             _replace("shard", self.order.sharding)
             _replace("shard_batches", self.order.sharding_batches)
             _replace("shuffle_seed", self.order.agreed)
@@ -167,20 +168,23 @@ class Session:
         if self.spec.migrated:
             os.environ[local.SEED] = str(seed)
             _replace("init", self._watching_averages)
+            # Each rank by itself until it joins, when all go on as rank 0 does; and that one as the reference does.
+            random.seed(seed + self.rank)
+            np.random.seed((seed + self.rank) % 2**32)
             return
         self.life.install()
         # Not at the top: all instruments are in place before anything of the runtime is imported.
-        from ....runtime.calls import common_entropy
+        from ....runtime.calls import draw_by
 
-        common_entropy(seed)
+        draw_by(seed)
 
     def _keep_names(self) -> None:
         """Of a script with another system's names nothing is changed; it draws by its rank's entropy in both runs."""
         seed = mix(self.spec.seed, self.rank) % 2**32
         os.environ[local.SEED] = str(self.spec.seed % 2**32)
-        from ....runtime.calls import common_entropy
+        from ....runtime.calls import draw_by
 
-        common_entropy(seed)
+        draw_by(seed)
         plain.name_modules()  # in the migrated run, too: files beside the script are migrated with it
         if not self.spec.migrated:
             plain.install()

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import inspect
-import pickle
 import random
 import zlib
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from ..record import BY_FILE, ORDERS_DIFFER, SAME_BATCH, SEEDED, SHARDED, SHARDED_AGAIN, SHUFFLED, Header, hashes
 from .notes import Notes
-
-if TYPE_CHECKING:
-    from ....runtime.store import Store
-
-_GENERATORS = "verify/generators"
 
 
 class Seeds:
@@ -89,30 +83,6 @@ class Seeds:
             self.common.update(self.given[before:])
 
         return shared
-
-    def keeping(self, init: Callable[..., Any]) -> Callable[..., Any]:
-        """`dp.init` seeds Python and NumPy for the job: draws after it must be those of the reference."""
-
-        def kept(*args: Any, **options: Any) -> Any:
-            from ....runtime import job
-
-            joins = not job.is_initialized()
-            state = random.getstate(), np.random.get_state()
-            result = init(*args, **options)
-            if joins and job.current().topology.size > 1:
-                state = self._of_root(state, job.current().store)
-            random.setstate(state[0])
-            np.random.set_state(state[1])
-            return result
-
-        return kept
-
-    def _of_root(self, state: Any, store: Store) -> Any:
-        """Where the generators of rank 0 are: it has drawn before as the reference has."""
-        if self._rank == 0:
-            store.publish(_GENERATORS, pickle.dumps(state))
-            return state
-        return pickle.loads(store.fetch(_GENERATORS, publisher=0))
 
 
 class RecordOrder:
