@@ -30,12 +30,16 @@ def _tensorflow() -> str:
 
 @dataclass(frozen=True)
 class Comer:
-    """What a host says of itself: its ranks where an engine has numbered them, else its number `node`; and how many."""
+    """What a host says of itself: its ranks where an engine has numbered them, else its number `node`; and how many.
+
+    order: a hash of a text in its ranks, by which they go through sets; 0 where the launchers see to that.
+    """
 
     count: int
     node: int = -1
     ranks: tuple[int, ...] = ()
     host: str = ""
+    order: int = 0
     tfdp: str = field(default_factory=lambda: version("tfdp"))
     tensorflow: str = field(default_factory=_tensorflow)
 
@@ -288,7 +292,8 @@ def _comer(hello: Message) -> Comer:
     ranks, count, node = told["ranks"], told["count"], told["node"]
     if not isinstance(ranks, list) or not isinstance(count, int) or not isinstance(node, int) or count < 1:
         raise TypeError("it says something else than a host does")
-    return Comer(count, node, tuple(map(int, ranks)), str(told["host"]), str(told["tfdp"]), str(told["tensorflow"]))
+    versions = str(told["tfdp"]), str(told["tensorflow"])
+    return Comer(count, node, tuple(map(int, ranks)), str(told["host"]), int(str(told["order"])), *versions)
 
 
 def _unfit(comer: Comer, other: Comer) -> str:
@@ -297,6 +302,11 @@ def _unfit(comer: Comer, other: Comer) -> str:
         one, two = getattr(comer, name), getattr(other, name)
         if one != two:
             return f"{comer.host} has {name} {one or '(none)'}, {other.host} has {two or '(none)'}: install the same"
+    if comer.order != other.order:
+        return (
+            f"{comer.host} and {other.host} go through a set of texts in different orders: start all ranks with the "
+            "same PYTHONHASHSEED, and the same Python"
+        )
     if comer.node >= 0 and comer.node == other.node:
         return f"{comer.host} and {other.host} both say that they are host {comer.node}"
     if shared := set(comer.ranks) & set(other.ranks):

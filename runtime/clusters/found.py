@@ -8,7 +8,10 @@ from ..foundation import LaunchEnvironmentError
 
 @dataclass(frozen=True)
 class Found:
-    """A rank that `engine` has started. `job` tells its job from others that this user has on this host."""
+    """A rank that `engine` has started.
+
+    job: tells its job from others that this user has on this host. root: the host of rank 0, where the engine says it.
+    """
 
     engine: str
     rank: int
@@ -16,6 +19,7 @@ class Found:
     local_rank: int
     local_size: int
     job: str
+    root: str = ""
 
 
 def numbers(environ: Mapping[str, str], engine: str, names: Sequence[str]) -> list[int]:

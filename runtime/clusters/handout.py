@@ -55,6 +55,11 @@ def joined(found: Found, stall_seconds: float, version: str) -> dict[str, str]:
         there.send(json.dumps(asked).encode())
         try:
             answer, fds, _, _ = socket.recv_fds(there, LARGEST, 2)
+        except TimeoutError:
+            raise StallError(
+                f"rank {found.rank} has waited {stall_seconds:g} s for the other ranks of its host, or for the other "
+                "hosts, to call dp.init()"
+            ) from None
         except OSError as error:
             raise LaunchEnvironmentError(f"the agent of this host has ended ({error}); it says why on stderr") from None
     if len(fds) < 2:
@@ -66,7 +71,8 @@ def joined(found: Found, stall_seconds: float, version: str) -> dict[str, str]:
     topology = Topology(
         found.rank, found.size, found.local_rank, found.local_size, given["cross_rank"], given["cross_size"]
     )
-    return local.variables(topology, given["seed"], given["job"], store_fd=fds[0], memory_fd=fds[1])
+    given_to_it = local.variables(topology, given["seed"], given["job"], store_fd=fds[0], memory_fd=fds[1])
+    return {**given_to_it, local.ADDRESS: given["address"]}
 
 
 def answer(there: socket.socket, given: Mapping[str, Any], fds: tuple[int, int] | None) -> None:
@@ -97,7 +103,7 @@ def _started(found: Found, name: str, stall_seconds: float) -> "subprocess.Popen
             until(error, f"rank {found.rank} cannot bind the socket of this job's agent")
     listener.listen(found.local_size)
     with listener:
-        order = {"engine": found.engine, "size": found.size, "local_size": found.local_size}
+        order = {"engine": found.engine, "size": found.size, "local_size": found.local_size, "root": found.root}
         return subprocess.Popen(
             [sys.executable, "-c", _AGENT, str(listener.fileno()), json.dumps(order)],
             stdin=subprocess.DEVNULL,

@@ -21,4 +21,4 @@ def find(environ: Mapping[str, str]) -> Found | None:
     rank, size, local_rank, local_size = numbers(environ, ENGINE, _NAMES)
     require(environ, ENGINE, _ROOT)
     job = "/".join([environ[_RUN], environ.get(_AGAIN, "0"), *(environ[name] for name in _ROOT)])
-    return Found(ENGINE, rank, size, local_rank, local_size, job)
+    return Found(ENGINE, rank, size, local_rank, local_size, job, environ[_ROOT[0]])

@@ -4,13 +4,10 @@ import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ..agent import Comer, Link, Meeting, Plan, address_of, alone, gathered, joined, listen
+from ..agent import SECRET, SHORTEST, Comer, Link, Meeting, Plan, address_of, alone, gathered, joined, listen
 from ..clusters import local
 from . import watch
 from .command import CommandError
-
-SECRET = "TFDP_SECRET"
-_SHORTEST = 16
 
 
 @dataclass(frozen=True)
@@ -66,10 +63,10 @@ def meet(nodes: Nodes | None, ranks: int, environ: Mapping[str, str]) -> tuple[P
         if not value > 0:
             raise CommandError(f"{name} is {value:g}: a number of seconds greater than 0 is needed")
     secret = environ.get(SECRET, "")
-    if len(secret) < _SHORTEST:
+    if len(secret) < SHORTEST:
         raise CommandError(
             f"{SECRET} {'has ' + str(len(secret)) + ' characters' if secret else 'is not set'}: the hosts of a job "
-            f"know each other by it. Set the same on each, of {_SHORTEST} characters or more: "
+            f"know each other by it. Set the same on each, of {SHORTEST} characters or more: "
             f"export {SECRET}=$(openssl rand -hex 16)"
         )
     meeting = Meeting(

@@ -32,6 +32,7 @@ _FOR_INFORMATION = re.compile(
     rb"|Compiled cluster using XLA!"
     rb"|successful NUMA node read from SysFS had negative value "
     rb"|Memory patch applied: M_TRIM_THRESHOLD="
+    rb"|Started server with target: grpc://"
     rb"|Filling up shuffle buffer |Shuffle buffer filled\."
 )
 _AT_EVERY_START = re.compile(

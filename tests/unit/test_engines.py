@@ -79,6 +79,7 @@ def test_mpich_is_one_job_for_all_that_its_manager_has_started(mpich):
 
 def test_slurm_counts_the_ranks_of_each_node():
     assert place(SLURM) == ("Slurm", 3, 4, 0, 1, "7.0")
+    assert engines.recognise(SLURM).root == "a1"
 
 
 def test_torchrun():
@@ -90,6 +91,26 @@ def test_torchrun():
 )
 def test_the_tasks_of_slurm_by_node(text, counts):
     assert slurm.tasks_per_node(text) == counts
+
+
+@pytest.mark.parametrize(
+    ("text", "hosts"),
+    [
+        ("a", ["a"]),
+        ("a,b", ["a", "b"]),
+        ("n[08-10]", ["n08", "n09", "n10"]),
+        ("rack[1-2]n[01-02]", ["rack1n01", "rack1n02", "rack2n01", "rack2n02"]),
+        ("a[1,3-4],b[2]-x,c", ["a1", "a3", "a4", "b2-x", "c"]),
+    ],
+)
+def test_the_hosts_of_slurm(text, hosts):
+    assert slurm.hostnames(text) == hosts
+
+
+@pytest.mark.parametrize("text", ["", "a[1-", "a,", "a[x-2]", "a[1-b]"])
+def test_what_is_no_list_of_hosts(text):
+    with pytest.raises(LaunchEnvironmentError, match="SLURM_STEP_NODELIST"):
+        slurm.hostnames(text)
 
 
 def test_the_shell_of_a_batch_script_is_no_rank():
@@ -119,11 +140,7 @@ def test_two_kinds_of_mpi_that_disagree_are_named(mpich):
     [
         *((OPEN_MPI, name) for name in OPEN_MPI if name != "PMIX_RANK"),
         *((TORCHRUN, name) for name in TORCHRUN if name != "TORCHELASTIC_RUN_ID"),
-        *(
-            (SLURM, name)
-            for name in SLURM
-            if name not in ("SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", "SLURM_STEP_NODELIST")
-        ),
+        *((SLURM, name) for name in SLURM if name not in ("SLURM_STEP_NUM_TASKS", "SLURM_NTASKS")),
     ],
 )
 def test_a_variable_that_is_missing_is_named(environ, gone):

@@ -94,6 +94,7 @@ def test_hosts_whose_ranks_an_engine_has_numbered():
     [
         (Comer(1, 1, host="b", tfdp="9.9"), r"b has tfdp 9\.9, a has "),
         (Comer(1, 1, host="b", tensorflow="2.0.0"), r"b has tensorflow 2\.0\.0, a has "),
+        (Comer(1, 1, host="b", order=5), "b and a go through a set of texts in different orders"),
         (Comer(1, 0, host="b"), "b and a both say that they are host 0"),
         (Comer(1, 5, host="b"), "b says that it is host 5; there are 2, from 0 on"),
     ],

@@ -33,6 +33,7 @@ def test_a_line_that_may_be_the_scripts_is_shown(line):
         b"I%bservice.cc:152] XLA service 0x7f8 initialized for platform CUDA (this does not",
         b"I%bservice.cc:160]   StreamExecutor device (0): NVIDIA H100, Compute Capability 9.0",
         b"I%bdevice_compiler.h:188] Compiled cluster using XLA!  This line is logged at most once",
+        b"I%bgrpc_server_lib.cc:467] Started server with target: grpc://10.0.0.1:32619",
         b"E%bcuda_fft.cc:467] Unable to register cuFFT factory: Attempting to",
         b"W%bcomputation_placer.cc:177] computation placer already registered. Please check linkage and avoid linking "
         b"the same target more than once.",

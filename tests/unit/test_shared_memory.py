@@ -10,6 +10,7 @@ import pytest
 
 np = pytest.importorskip("numpy")
 
+from tfdp.runtime.agent import alone  # noqa: E402
 from tfdp.runtime.foundation import (  # noqa: E402
     CollectiveMismatchError,
     JobAborted,
@@ -19,7 +20,6 @@ from tfdp.runtime.foundation import (  # noqa: E402
     StallError,
     TransportError,
 )
-from tfdp.runtime.launch.command import topology  # noqa: E402
 from tfdp.runtime.transports import Label  # noqa: E402
 from tfdp.runtime.transports._arena import DEFAULT_BYTES, FINISHED, Arena  # noqa: E402
 from tfdp.runtime.transports.shared_memory import SharedMemory  # noqa: E402
@@ -44,7 +44,7 @@ class Job:
         self.arena = Arena(fd, size)
         for rank in range(size):
             self.arena.set_sequence(rank, begin)
-        self.ranks = [SharedMemory(Arena(fd, size), topology(rank, size), stall_seconds) for rank in range(size)]
+        self.ranks = [SharedMemory(Arena(fd, size), alone(size).topology(rank), stall_seconds) for rank in range(size)]
         os.close(fd)
 
     def each(self, function, *only):

@@ -1,0 +1,182 @@
+"""Two hosts as two network namespaces with a link between them: by two launchers, and by an engine's variables.
+
+Needs root and `ip`; skipped where there is neither.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+import pytest
+
+from tfdp.migrate import engine
+
+LIMIT_SECONDS = 180
+SECRET = "of these tests only"
+DEVICE = "veth0"
+FIRST, SECOND = "10.77.33.1", "10.77.33.2"
+SCRIPT = """
+import keras
+import numpy as np
+
+keras.utils.set_random_seed(7)
+x = np.random.default_rng(1).normal(size=(96, 12)).astype("float32")
+y = (x.sum(axis=1) > 0).astype("int32")
+model = keras.Sequential([keras.layers.Dense(16, "relu"), keras.layers.Dropout(0.2), keras.layers.Dense(2)])
+model.compile(keras.optimizers.Adam(0.01), keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+model.fit(x, y, batch_size=12, epochs=2, verbose=0)
+np.savez("weights.npz", *model.get_weights())
+"""
+LOOP = """
+import sys, time
+import tensorflow as tf
+import tfdp.runtime as dp
+dp.init()
+ones = tf.ones([1000])
+for step in range(int(sys.argv[1])):
+    dp.allreduce(ones, op=dp.Sum)
+    if step == 20:
+        print("goes on", flush=True)
+    time.sleep(0.05)
+print("through", flush=True)
+"""
+
+
+Processes: TypeAlias = "list[subprocess.Popen[str]]"
+
+
+def ip(*words: str) -> None:
+    subprocess.run(["ip", *words], check=True, capture_output=True)
+
+
+@pytest.fixture
+def hosts() -> Iterator[tuple[str, str]]:
+    """The names of the namespaces; the link's ends in them are called DEVICE."""
+    if os.getuid() or shutil.which("ip") is None:
+        pytest.skip("two hosts need network namespaces: root, and `ip` (iproute2)")
+    names = f"tfdp-a-{os.getpid()}", f"tfdp-b-{os.getpid()}"
+    try:
+        for name in names:
+            ip("netns", "add", name)
+    except subprocess.CalledProcessError as error:
+        pytest.skip(f"no network namespaces here: {error.stderr.decode().strip()}")
+    try:
+        ip("link", "add", DEVICE, "netns", names[0], "type", "veth", "peer", "name", DEVICE, "netns", names[1])
+        for name, address in zip(names, (FIRST, SECOND), strict=True):
+            ip("-n", name, "addr", "add", f"{address}/24", "dev", DEVICE)
+            for device in ("lo", DEVICE):
+                ip("-n", name, "link", "set", device, "up")
+        yield names
+    finally:
+        for name in names:
+            ip("netns", "del", name)
+
+
+def begin(host: str, line: list[str], folder: Path, **environ: str) -> "subprocess.Popen[str]":
+    keep = {key: value for key, value in os.environ.items() if not key.startswith("TFDP_")}
+    return subprocess.Popen(
+        ["ip", "netns", "exec", host, *line],
+        cwd=folder,
+        env={**keep, "TF_CPP_MIN_LOG_LEVEL": "3", "TFDP_SECRET": SECRET, **environ},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def launchers(hosts: tuple[str, str], counts: tuple[int, int], folder: Path, *rest: str) -> Processes:
+    found = []
+    for node, (host, count) in enumerate(zip(hosts, counts, strict=True)):
+        place = ["-np", str(count), "--nnodes", "2", "--node-rank", str(node), "--root", FIRST]
+        found.append(begin(host, [sys.executable, "-m", "tfdp.runtime.launch", *place, *rest], folder))
+    return found
+
+
+def ends(processes: Processes) -> list[tuple[int, str, str]]:
+    found = []
+    for process in processes:
+        out, err = process.communicate(timeout=LIMIT_SECONDS)
+        found.append((process.returncode, out, err))
+    return found
+
+
+def weights(folder: Path) -> list[np.ndarray]:
+    with np.load(folder / "weights.npz") as file:
+        return [file[name] for name in file.files]
+
+
+@pytest.mark.parametrize("counts", [(1, 1), (2, 1)])
+def test_two_hosts_train_what_one_process_does(hosts: tuple[str, str], counts: tuple[int, int], tmp_path: Path) -> None:
+    migrated = engine.migrate("train.py", SCRIPT.encode())
+    folders = tmp_path / "one", tmp_path / "two"
+    for folder, text in zip(folders, (SCRIPT.encode(), migrated.after), strict=True):
+        folder.mkdir()
+        (folder / "train.py").write_bytes(text)
+    subprocess.run([sys.executable, "train.py"], cwd=folders[0], check=True, timeout=LIMIT_SECONDS)
+    for status, out, err in ends(launchers(hosts, counts, folders[1], "train.py")):
+        assert status == 0, out + err
+    for ours, theirs in zip(weights(folders[1]), weights(folders[0]), strict=True):
+        assert np.linalg.norm(ours - theirs) <= 1e-5 * np.linalg.norm(theirs)
+
+
+def test_ranks_that_an_engine_has_dealt_round(hosts: tuple[str, str], tmp_path: Path) -> None:
+    text = "import tensorflow as tf\nimport tfdp.runtime as dp\ndp.init()\n"
+    text += "ranks = dp.allgather(tf.constant([dp.rank()]))\n"
+    text += "print(dp.rank(), dp.local_rank(), dp.cross_rank(), dp.cross_size(), ranks.numpy().tolist(), flush=True)\n"
+    (tmp_path / "train.py").write_text(text)
+    processes = []
+    for rank in range(4):
+        place = {
+            "OMPI_COMM_WORLD_RANK": str(rank),
+            "OMPI_COMM_WORLD_SIZE": "4",
+            "OMPI_COMM_WORLD_LOCAL_RANK": str(rank // 2),
+            "OMPI_COMM_WORLD_LOCAL_SIZE": "2",
+            "PMIX_NAMESPACE": tmp_path.name,
+            "PYTHONHASHSEED": "0",
+            "TFDP_ROOT": FIRST,
+        }
+        processes.append(begin(hosts[rank % 2], [sys.executable, "train.py"], tmp_path, **place))
+    for rank, (status, out, err) in enumerate(ends(processes)):
+        assert status == 0, err
+        assert out == f"{rank} {rank // 2} {rank % 2} 2 [0, 1, 2, 3]\n"
+
+
+def goes_on(processes: Processes) -> None:
+    """Return when all have made their first steps."""
+    for process in processes:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert "goes on" in line, line
+
+
+def test_a_link_that_is_down_for_a_while(hosts: tuple[str, str], tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(LOOP)
+    processes = launchers(hosts, (1, 1), tmp_path, "train.py", "100")
+    goes_on(processes)
+    ip("-n", hosts[0], "link", "set", DEVICE, "down")
+    time.sleep(7)  # what is tested is a time
+    ip("-n", hosts[0], "link", "set", DEVICE, "up")
+    for status, out, err in ends(processes):
+        assert (status, out) == (0, "[0] through\n" if "[0]" in out else "[1] through\n"), err
+        assert re.search(r"nothing is heard of .* for 5 s; after 30 s it is lost", err)
+        assert "is heard again" in err
+
+
+def test_a_link_that_stays_down_ends_the_job_with_the_hosts_name(hosts: tuple[str, str], tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(LOOP)
+    processes = launchers(hosts, (1, 1), tmp_path, "--link-timeout", "6", "train.py", "10000")
+    goes_on(processes)
+    ip("-n", hosts[0], "link", "set", DEVICE, "down")
+    down = time.monotonic()
+    (first, _, err), (second, _, error) = ends(processes)
+    assert time.monotonic() - down < 6 + 5 + 10  # and what a busy machine adds
+    assert (first, second) == (1, 1)
+    assert re.search(rf"nothing has been heard of .* \({SECOND}\) for \d+ s, with rank 1", err)
+    assert re.search(rf"nothing has been heard of the first host \({FIRST}:\d+\) for \d+ s", error)
