@@ -94,8 +94,12 @@ def migrate(
     "np",
     metavar="N",
     type=Processes(1),
-    required=True,
-    help="How many processes to start; auto: one for each GPU.",
+    help="How many processes to start; auto: one for each GPU. With -H: of its slots so many, by default all.",
+)
+@click.option("-H", "--hosts", metavar="A:4,B:4", help="Hosts, each with its number of processes, started over ssh.")
+@click.option("--hostfile", metavar="FILE", help="The same from a file, a line a host: `a slots=4` or `a:4`.")
+@click.option(
+    "-x", "forwarded", metavar="NAME", multiple=True, help="A variable that the other hosts' processes get, too."
 )
 @click.option(
     "--tf-log",
@@ -127,7 +131,7 @@ def migrate(
     "command", metavar="SCRIPT|-m MODULE|COMMAND [ARGS]...", nargs=-1, required=True, type=click.UNPROCESSED
 )
 @click.pass_context
-def run(ctx: click.Context, /, np: int, independent: bool, command: tuple[str, ...], **given: Any) -> None:
+def run(ctx: click.Context, /, np: int | None, independent: bool, command: tuple[str, ...], **given: Any) -> None:
     """Run a migrated script on N processes of this machine, or of this one and others.
 
     Everything after SCRIPT is passed to it. The exit status is that of the first process that fails, and why it failed
@@ -135,10 +139,17 @@ def run(ctx: click.Context, /, np: int, independent: bool, command: tuple[str, .
     """
     from . import running
 
-    places = ("nnodes", "node_rank", "root", "start_timeout", "link_timeout")
-    count, node, root, start, link = (given.pop(name) for name in places)
-    nodes = {"count": count, "node": node, "root": root, "start_seconds": start, "link_seconds": link}
-    ctx.exit(running.run(np, list(command), independent, given, nodes))
+    hosts = {name: given.pop(name) for name in ("hosts", "hostfile", "forwarded")}
+    place = {name: given.pop(name) for name in ("nnodes", "node_rank", "root", "start_timeout", "link_timeout")}
+    if hosts["hosts"] is not None or hosts["hostfile"] is not None:
+        if place["nnodes"] is not None or place["node_rank"] is not None:
+            raise click.UsageError("-H starts all hosts, --nnodes and --node-rank are for one of them", ctx)
+        ctx.exit(running.run_on_hosts(np, list(command), independent, given, {**hosts, **place}))
+    if hosts["forwarded"]:
+        raise click.UsageError("-x is for the hosts of -H: processes of this one have all variables", ctx)
+    if np is None:
+        raise click.UsageError("Missing option '-np': how many processes, as in `tfdp run -np 2 train.py`", ctx)
+    ctx.exit(running.run(np, list(command), independent, given, place))
 
 
 @main.command(short_help="Prove that a migrated script trains the same model.")

@@ -12,15 +12,45 @@ from .report.streams import say
 
 _WOULD_TRAIN_APART = 1
 _USAGE_ERROR = 2
+_PLACE = ("nnodes", "node_rank", "root", "start_timeout", "link_timeout")
 
 
 def run(
-    size: int, command: Sequence[str], independent: bool, shown: Mapping[str, Any], nodes: Mapping[str, Any]
+    size: int, command: Sequence[str], independent: bool, shown: Mapping[str, Any], place: Mapping[str, Any]
 ) -> int:
     """Start a script or command on `size` processes and return the exit code.
 
-    shown: as `launch.Screen` takes it. nodes: as `launch.of_options` does.
+    shown: as `launch.Screen` takes it. place: the options about the other hosts.
     """
+    from ..runtime import launch
+
+    if (status := _refused(size, command, independent)) is not None:
+        return status
+    count, node, root, start, link = (place[name] for name in _PLACE)
+    others = functools.partial(launch.of_options, count, node, root, start, link)
+    return launch.main(size, command, launch.Screen(**shown), independent=independent, nodes=others)
+
+
+def run_on_hosts(
+    size: int | None, command: Sequence[str], independent: bool, shown: Mapping[str, Any], given: Mapping[str, Any]
+) -> int:
+    """Start a script or command on the hosts of `-H` or a hostfile, and return the exit code."""
+    from ..runtime import launch
+
+    try:
+        hosts = launch.cluster_of(given["hosts"], given["hostfile"], size)
+        if (status := _refused(sum(each.count for each in hosts), command, independent)) is not None:
+            return status
+        times = given["start_timeout"], given["link_timeout"]
+        cluster = launch.Cluster(hosts, tuple(given["forwarded"]), given["root"], *times)
+        return launch.over_ssh(cluster, command, launch.Screen(**shown), independent=independent)
+    except launch.CommandError as error:
+        say(f"tfdp: {error}")
+        return _USAGE_ERROR
+
+
+def _refused(size: int, command: Sequence[str], independent: bool) -> int | None:
+    """The exit code where nothing is to be started, which has been said."""
     from ..runtime import launch
 
     first = command[0]
@@ -30,5 +60,4 @@ def run(
     if size > 1 and not independent and (found := unjoined.certainly_trains(command)) is not None:
         say(f"tfdp: {launch.independent_copies(size, *found)}")
         return _WOULD_TRAIN_APART
-    others = functools.partial(launch.of_options, **nodes)
-    return launch.main(size, command, launch.Screen(**shown), independent=independent, nodes=others)
+    return None

@@ -29,6 +29,8 @@ from .logs import Logs
 from .memory import OutOfMemory
 from .nodes import Nodes, meet, of_options, variables, without_secret
 from .output import Output, Shown
+from .over_ssh import Cluster, cluster_of
+from .over_ssh import run as over_ssh
 from .report import Failure, Report, listed
 from .screen import TF_LOG, TRACEBACKS, Screen
 from .unjoined import Unjoined, independent_copies
@@ -40,7 +42,20 @@ _NOT_FOUND = 127
 _STORE_BYTES = 4 * 2**30
 _GRACE_SECONDS = 10.0
 
-__all__ = ["TF_LOG", "TRACEBACKS", "Nodes", "Screen", "independent_copies", "main", "of_options", "unfinished"]
+__all__ = [
+    "TF_LOG",
+    "TRACEBACKS",
+    "Cluster",
+    "CommandError",
+    "Nodes",
+    "Screen",
+    "cluster_of",
+    "independent_copies",
+    "main",
+    "of_options",
+    "over_ssh",
+    "unfinished",
+]
 
 
 def main(

@@ -18,6 +18,7 @@ import pytest
 
 from tfdp.migrate import engine
 
+ROOT = Path(__file__).parents[2]
 LIMIT_SECONDS = 180
 SECRET = "of these tests only"
 DEVICE = "veth0"
@@ -180,3 +181,69 @@ def test_a_link_that_stays_down_ends_the_job_with_the_hosts_name(hosts: tuple[st
     assert (first, second) == (1, 1)
     assert re.search(rf"nothing has been heard of .* \({SECOND}\) for \d+ s, with rank 1", err)
     assert re.search(rf"nothing has been heard of the first host \({FIRST}:\d+\) for \d+ s", error)
+
+
+@pytest.fixture
+def over_ssh(hosts: tuple[str, str], tmp_path: Path) -> Iterator[dict[str, str]]:
+    """An sshd on the second host; the variables with which its ssh client reaches it."""
+    if shutil.which("sshd") is None or shutil.which("ssh") is None:
+        pytest.skip("no ssh here: apt-get install openssh-server openssh-client")
+    for name in ("host", "user"):
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / name)], check=True)
+    os.makedirs("/run/sshd", exist_ok=True)
+    options = {
+        "AuthorizedKeysFile": tmp_path / "user.pub",
+        "PidFile": tmp_path / "pid",
+        "StrictModes": "no",
+        "PermitRootLogin": "yes",
+        "UsePAM": "no",
+        "PasswordAuthentication": "no",
+    }
+    sshd = [str(shutil.which("sshd")), "-D", "-e", "-p", "2222", "-h", str(tmp_path / "host")]
+    line = [*sshd, *(word for name, value in options.items() for word in ("-o", f"{name}={value}"))]
+    server = subprocess.Popen(["ip", "netns", "exec", hosts[1], *line], stderr=subprocess.PIPE, text=True)
+    assert server.stderr is not None
+    assert any("listening" in line for line in server.stderr), "it listens, or has ended"
+    client = f"ssh -p 2222 -i {tmp_path / 'user'} -o StrictHostKeyChecking=no -o LogLevel=ERROR"
+    yield {"TFDP_SSH": f"{client} -o UserKnownHostsFile={tmp_path / 'known'}", "PYTHONPATH": str(ROOT / ".editable")}
+    server.terminate()
+    server.communicate()
+
+
+def test_hosts_over_ssh(hosts: tuple[str, str], over_ssh: dict[str, str], tmp_path: Path) -> None:
+    text = "import os, sys\nimport tensorflow as tf\nimport tfdp.runtime as dp\ndp.init()\n"
+    text += "ranks = dp.allgather(tf.constant([dp.rank()])).numpy().tolist()\n"
+    text += "print(dp.rank(), dp.cross_rank(), ranks, os.environ['MINE'], 'TFDP_SECRET' in os.environ, flush=True)\n"
+    text += "if sys.argv[1:] and dp.rank() == 2:\n    raise ValueError('no data')\ndp.barrier()\n"
+    (tmp_path / "train.py").write_text(text)
+    slots = ["-H", f"{FIRST}:1,{SECOND}:2", "-x", "MINE"]
+    tfdp = [sys.executable, "-m", "tfdp.migrate", "run", *slots, "train.py"]
+    [(status, out, err)] = ends([begin(hosts[0], tfdp, tmp_path, MINE="of mine", **over_ssh)])
+    assert status == 0, err
+    assert sorted(out.splitlines()) == [f"[{r}] {r} {int(r == 1)} [0, 1, 2] of mine False" for r in range(3)]
+    [(status, _, err)] = ends([begin(hosts[0], [*tfdp, "fail"], tmp_path, MINE="", **over_ssh)])
+    assert status == 1
+    assert "rank 2 failed first, with exit status 1" in err
+    assert "the job was ended by another host: rank 2 ended with ValueError: no data" in err
+
+
+def test_a_client_that_is_killed_leaves_nothing_behind(
+    hosts: tuple[str, str], over_ssh: dict[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "train.py").write_text(LOOP)
+    tfdp = [sys.executable, "-m", "tfdp.migrate", "run", "-H", f"{FIRST}:1,{SECOND}:1", "train.py", "100000"]
+    process = begin(hosts[0], tfdp, tmp_path, **over_ssh)
+    goes_on([process, process])
+    process.kill()
+    process.communicate(timeout=LIMIT_SECONDS)  # the end of its output is the end of all that has it
+    left = subprocess.run(["pgrep", "-f", str(tmp_path)], capture_output=True, text=True, check=False).stdout.split()
+    of_sshd = subprocess.run(["pgrep", "-f", "sshd.*2222"], capture_output=True, text=True, check=False).stdout.split()
+    assert set(left) <= set(of_sshd)
+
+
+def test_a_host_that_ssh_does_not_reach(hosts: tuple[str, str], tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(LOOP)
+    tfdp = [sys.executable, "-m", "tfdp.migrate", "run", "-H", f"{FIRST}:1,{SECOND}:1", "train.py", "1"]
+    [(status, _, err)] = ends([begin(hosts[0], tfdp, tmp_path, TFDP_SSH="ssh -o ConnectTimeout=5")])
+    assert status == 255
+    assert f"no way to {SECOND}: ssh {SECOND} must work without a question" in err

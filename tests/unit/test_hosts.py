@@ -14,6 +14,7 @@ from tfdp.runtime.agent import rendezvous
 from tfdp.runtime.agent.link import Kind, Link, LinkError, Message, StrangerError, prove
 from tfdp.runtime.agent.rendezvous import Comer, Meeting, address_of, gathered, joined, listen
 from tfdp.runtime.foundation import TransportError
+from tfdp.runtime.launch import CommandError, cluster_of
 
 SECRET = b"a secret of this test"
 PATIENCE = 30.0
@@ -308,3 +309,47 @@ def test_addresses(text, found):
 def test_what_is_no_address(text):
     with pytest.raises(ValueError, match=r"no address|no port"):
         address_of(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "np", "found"),
+    [
+        ("a:4,b:2", None, [("a", 4), ("b", 2)]),
+        ("a:4, b:2", 5, [("a", 4), ("b", 1)]),
+        ("a:4,b:2", 3, [("a", 3)]),
+        ("user@a.example:1", None, [("user@a.example", 1)]),
+        ("[fe80::1]:3", None, [("fe80::1", 3)]),
+    ],
+)
+def test_the_hosts_of_a_command_line(text, np, found):
+    assert [(each.host, each.count) for each in cluster_of(text, None, np)] == found
+
+
+def test_the_hosts_of_a_file(tmp_path):
+    (tmp_path / "hosts").write_text("# ours\na slots=4  # the big one\n\nb:2\nc  slots = 1\n")
+    assert [(each.host, each.count) for each in cluster_of(None, str(tmp_path / "hosts"), None)] == [
+        ("a", 4),
+        ("b", 2),
+        ("c", 1),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "np", "said"),
+    [
+        ("a", None, "'a' is no host with its number of ranks"),
+        ("a:0", None, "'a:0' is no host"),
+        ("-oProxyCommand=x:1", None, "is no host"),
+        ("", None, "-H names no host"),
+        ("a:1,b:1,a:2", None, "host a is named twice"),
+        ("a:1,b:1", 3, "-np is 3, and the hosts have 2 slots: a:1, b:1"),
+    ],
+)
+def test_hosts_that_cannot_be(text, np, said):
+    with pytest.raises(CommandError, match=said):
+        cluster_of(text, None, np)
+
+
+def test_a_file_of_hosts_that_is_not_there():
+    with pytest.raises(CommandError, match="--hostfile nowhere: No such file"):
+        cluster_of(None, "nowhere", None)

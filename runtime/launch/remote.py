@@ -1,0 +1,50 @@
+"""`python -m tfdp.runtime.launch.remote`: a host's launcher, told what to run by `tfdp run -H` on standard input."""
+
+import contextlib
+import json
+import os
+import signal
+import sys
+import threading
+
+from ..agent import SECRET
+from . import main
+from .nodes import Nodes
+from .screen import Screen
+
+
+def _end_with_input() -> None:
+    """Ask for the end when whoever has started this is gone, or says so."""
+    with contextlib.suppress(OSError):
+        while os.read(0, 4096):
+            pass
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _run() -> int:
+    line = b""
+    while not line.endswith(b"\n"):
+        got = os.read(0, 2**16)
+        if not got:
+            return 2
+        line += got
+    told = json.loads(line)
+    os.environ.update(told["environ"])
+    os.environ[SECRET] = told["secret"]
+    try:
+        os.chdir(told["folder"])
+    except OSError as error:
+        print(
+            f"tfdp: {os.uname().nodename}: {told['folder']}: {error.strerror}: the script's folder must be the same "
+            "on all hosts",
+            file=sys.stderr,
+        )
+        return 2
+    threading.Thread(target=_end_with_input, daemon=True).start()
+    nodes = Nodes(**told["nodes"]) if told["nodes"] is not None else None
+    screen = Screen(**told["screen"])
+    return main(told["count"], told["argv"], screen, independent=told["independent"], nodes=lambda: nodes)
+
+
+if __name__ == "__main__":
+    sys.exit(_run())
