@@ -86,6 +86,7 @@ def _environment(inherited: Mapping[str, str], temporary: Path, spec: Spec) -> d
     # A proof started by a rank of another job must not take part in it.
     clean = {name: value for name, value in inherited.items() if not name.startswith("TFDP_")}
     kept = {name: inherited[name] for name in ("TFDP_TRANSPORT", "TFDP_SHM_BYTES") if name in inherited}
+    kept["TFDP_ENGINE"] = "none"  # nor in that of an engine which has started us
     # NCCL, which is chosen by itself on GPUs, would need TensorFlow untouched when the script joins its job.
     defaults = {"TF_CPP_MIN_LOG_LEVEL": "2", "MPLBACKEND": "Agg", "TFDP_TRANSPORT": "shared_memory"}
     if spec.as_in_life:  # as the launcher gives it to all workers of a job

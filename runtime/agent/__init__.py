@@ -6,7 +6,7 @@ a host then starts an agent. Nothing here imports TensorFlow.
 
 from __future__ import annotations
 
-from .engine_hosts import SECRET, SHORTEST
+from .engine_hosts import ROOT, SECRET, SHORTEST
 from .hosts import DEFAULT_LIMIT_SECONDS, Hosts
 from .link import Link
 from .rendezvous import DEFAULT_PORT, Comer, Meeting, Plan, address_of, alone, gathered, joined, listen, shown
@@ -15,6 +15,7 @@ from .store_server import StoreServer, Ways
 __all__ = [
     "DEFAULT_LIMIT_SECONDS",
     "DEFAULT_PORT",
+    "ROOT",
     "SECRET",
     "SHORTEST",
     "Comer",

@@ -13,7 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from ..foundation import Topology, TransportError
 from .link import Kind, Link, LinkError, Message, StrangerError, prove
 
-DEFAULT_PORT = 29400
+DEFAULT_PORT = 29440  # torchrun has 29400 and 29500
 _TRY_SECONDS = 0.25
 _ASK_SECONDS = 10.0
 _MOST_STRANGERS = 64

@@ -1,4 +1,4 @@
-"""`tfdp run`: one process per rank on this host.
+"""`tfdp run`: one process per rank on this host, alone or as one of several.
 
 Each rank inherits two file descriptors: the shared memory, and its end of a socketpair to the job's store in this
 process. No port is opened and no file is made, and with the last process all of it is gone. The ranks' output comes

@@ -1,13 +1,17 @@
 """A job on several hosts: each has a launcher of its own, which meets the others before it starts its ranks."""
 
+import os
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ..agent import SECRET, SHORTEST, Comer, Link, Meeting, Plan, address_of, alone, gathered, joined, listen
-from ..clusters import local
+from ..agent import ROOT, SECRET, SHORTEST, Comer, Link, Meeting, Plan, address_of, alone, gathered, joined, listen
+from ..clusters import engines, local
+from ..foundation import LaunchEnvironmentError
 from . import watch
 from .command import CommandError
+
+_ALONE = f"{engines.CHOICE}={engines.NONE} is for a job of this host only"
 
 
 @dataclass(frozen=True)
@@ -27,7 +31,7 @@ class Nodes:
 def of_options(
     count: int | None, node: int | None, root: str | None, start_seconds: float | None, link_seconds: float | None
 ) -> Nodes | None:
-    """What the options of `tfdp run` say, None where they speak of this host only.
+    """What the options of `tfdp run` say, or without any the engine that has started it; None for this host only.
 
     Raises:
         CommandError: some are given, and others that they need are not.
@@ -39,9 +43,36 @@ def of_options(
         there = [name for name, value in told.items() if value is not None]
         if there:
             raise CommandError(f"{', '.join(there)} without {', '.join(missing)}: each host of several needs all three")
-        return None
+        return of_environment(os.environ)
     defaults = Nodes(count, node, root)
     return Nodes(count, node, root, start_seconds or defaults.start_seconds, link_seconds or defaults.link_seconds)
+
+
+def of_environment(environ: Mapping[str, str]) -> Nodes | None:
+    """What an engine says that has started this launcher on each of several hosts, None where none has.
+
+    Raises:
+        CommandError: it has started several on this host, or does not say where the first is.
+    """
+    try:
+        found = engines.recognise(environ)
+    except LaunchEnvironmentError as error:
+        raise CommandError(f"{error}; {_ALONE}") from None
+    if found is None or found.size == 1:
+        return None
+    if found.local_size > 1:
+        raise CommandError(
+            f"{found.engine} has started `tfdp run` {found.local_size} times on this host, and each starts -np ranks: "
+            f"start one a host (srun --ntasks-per-node=1), or the script itself in its place; {_ALONE}"
+        )
+    root = environ.get(ROOT) or found.root
+    if not root:
+        raise CommandError(
+            f"{found.engine} has started `tfdp run` on {found.size} hosts: set {ROOT} to host or host:port of the "
+            "first, as all reach it"
+        )
+    watch.say(f"host {found.rank} of {found.size} by {found.engine}; {_ALONE}")
+    return Nodes(found.size, found.rank, root)
 
 
 def meet(nodes: Nodes | None, ranks: int, environ: Mapping[str, str]) -> tuple[Plan, list[Link]]:

@@ -1,5 +1,6 @@
 """Which rank a process is by the variables of the engine that has started it: those that the engines have set here."""
 
+import json
 import os
 import socket
 
@@ -7,6 +8,7 @@ import pytest
 
 from tfdp.runtime.clusters import engines, slurm
 from tfdp.runtime.foundation import LaunchEnvironmentError, TopologyError
+from tfdp.runtime.launch import CommandError, nodes
 
 OPEN_MPI = {
     "OMPI_COMM_WORLD_RANK": "1",
@@ -84,6 +86,77 @@ def test_slurm_counts_the_ranks_of_each_node():
 
 def test_torchrun():
     assert place(TORCHRUN) == ("torchrun", 2, 4, 0, 2, "none/0/a/29500")
+
+
+WORKERS = {"worker": ["a:1", "b:1", "b:2"]}
+
+
+def config(kind, index, cluster):
+    return {"TF_CONFIG": json.dumps({"cluster": cluster, "task": {"type": kind, "index": index}})}
+
+
+def test_sagemaker_has_one_process_a_host():
+    environ = {"SM_HOSTS": '["algo-2", "algo-1"]', "SM_CURRENT_HOST": "algo-2"}
+    assert place(environ) == ("SageMaker", 1, 2, 0, 1, "algo-1,algo-2")
+    assert engines.recognise(environ).root == "algo-1"
+    assert place({**environ, **OPEN_MPI})[0] == "Open MPI"
+
+
+@pytest.mark.parametrize(
+    ("kind", "index", "cluster", "found"),
+    [
+        ("worker", 0, WORKERS, (0, 3, 0, 1)),
+        ("worker", 2, WORKERS, (2, 3, 1, 2)),
+        ("chief", 0, {"chief": ["c:1"], **WORKERS}, (0, 4, 0, 1)),
+        ("worker", 1, {"chief": ["c:1"], **WORKERS}, (2, 4, 0, 2)),
+        ("evaluator", 0, {**WORKERS, "evaluator": ["e:1"]}, None),
+        ("worker", 0, {"worker": ["a:1"]}, None),
+    ],
+)
+def test_the_workers_of_tf_config(kind, index, cluster, found):
+    recognised = engines.recognise(config(kind, index, cluster))
+    assert (recognised and (recognised.rank, recognised.size, recognised.local_rank, recognised.local_size)) == found
+
+
+@pytest.mark.parametrize(
+    ("environ", "said"),
+    [
+        (config("ps", 0, {**WORKERS, "ps": ["p:1"]}), "is ps 0 of 3 workers"),
+        (config("worker", 0, {**WORKERS, "ps": ["p:1"]}), "has parameter servers"),
+        (config("worker", 3, WORKERS), "is worker 3 of 3 workers"),
+        ({"TF_CONFIG": "x"}, "a JSON object with cluster and task is needed"),
+        ({"SM_HOSTS": '["a"]', "SM_CURRENT_HOST": "b"}, "is none of the hosts a"),
+        ({"SM_HOSTS": '["a"]'}, "but not SM_CURRENT_HOST"),
+        ({**OPEN_MPI, "TFDP_ENGINE": "mpi"}, "TFDP_ENGINE is 'mpi'"),
+    ],
+)
+def test_lists_that_cannot_be(environ, said):
+    with pytest.raises(LaunchEnvironmentError, match=said):
+        engines.recognise(environ)
+
+
+def test_one_worker_where_the_user_says_so():
+    assert engines.recognise({**OPEN_MPI, "TFDP_ENGINE": "none"}) is None
+
+
+def test_a_launcher_on_each_host_of_an_engine():
+    environ = {**SLURM, "SLURM_STEP_TASKS_PER_NODE": "1(x4)", "SLURM_NODEID": "3", "SLURM_STEP_NODELIST": "n[1-4]"}
+    assert nodes.of_environment(environ) == nodes.Nodes(4, 3, "n1")
+    assert nodes.of_environment({**environ, "TFDP_ROOT": "n1:80"}) == nodes.Nodes(4, 3, "n1:80")
+    assert nodes.of_environment({"PATH": "/bin"}) is None
+
+
+@pytest.mark.parametrize(
+    ("environ", "said"),
+    [
+        (OPEN_MPI, "Open MPI has started `tfdp run` 2 times on this host"),
+        ({**OPEN_MPI, "OMPI_COMM_WORLD_LOCAL_SIZE": "1", "OMPI_COMM_WORLD_LOCAL_RANK": "0"}, "set TFDP_ROOT to host"),
+        ({"OMPI_COMM_WORLD_SIZE": "2"}, "TFDP_ENGINE=none is for a job of this host only"),
+    ],
+)
+def test_launchers_that_cannot_be(environ, said):
+    with pytest.raises(CommandError, match=said):
+        nodes.of_environment(environ)
 
 
 @pytest.mark.parametrize(
