@@ -1,11 +1,13 @@
 """The first call of a migrated script."""
 
 import importlib
+import sys
 from typing import Literal
 
 from .job import Options, join
 
 # Of a script that another system distributes.
+_DRAWS_HOOK = "_tfdp_draws_hook"  # by which ranks begin to draw alike
 _AS_WRITTEN = Options(same_start=False, row_check=False, as_written=True)
 
 
@@ -80,6 +82,9 @@ def join_as_written() -> None:
         import tensorflow as tf
 
         from .collective import keep_in_order
+
+        if (draws := sys.modules.get(_DRAWS_HOOK)) is not None:
+            draws.apart()
         from .start import watch_keras
 
         keep_in_order()

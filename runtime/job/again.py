@@ -1,47 +1,58 @@
-"""A rank that an engine has started begins once more, where Python has begun in an environment of its own making."""
+"""A rank that an engine has started begins once more, because Python has begun in an environment of its own making."""
 
 import os
 import sys
+import zlib
 from collections.abc import Mapping
 
 from ..clusters.found import Found
 from ..foundation import LaunchEnvironmentError
 
-_ORDER = "PYTHONHASHSEED"
-_ADVICE = f"give all ranks the same {_ORDER} yourself, as by `mpirun -x {_ORDER}=0` or `export {_ORDER}=0` before srun"
+_ORDER, _PATH = "PYTHONHASHSEED", "PYTHONPATH"
+_DRAWS = "TFDP_DRAWS"  # which the hook in this folder reads
+_AT_START = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "launch", "at_start")
+_ADVICE = f"give all ranks the same {_ORDER}, as by `mpirun -x {_ORDER}=0` or `export {_ORDER}=0` before srun"
 
 
-def one_order(found: Found, environ: Mapping[str, str]) -> None:
-    """See to it that all ranks go through a set of texts in the same order: label numbers or lists of files hang on it.
+def begin_alike(found: Found, environ: Mapping[str, str]) -> None:
+    """See to it that all ranks begin alike: that they go through a set of texts in one order, on which label numbers or
+    lists of files hang, and that what they draw before they have joined is the same on all.
 
-    Python draws that order when it starts, and `tfdp run` fixes it before. Here the same program is begun once more
-    in this very process, which comes back to this place with the order fixed.
+    Both are decided when Python starts, and `tfdp run` does it before. Here the same program is begun once more in this
+    very process, which comes back to this place. Where that cannot be, all is well with a PYTHONHASHSEED of the user's.
 
     Raises:
-        LaunchEnvironmentError: it cannot be begun once more, and what to do.
+        LaunchEnvironmentError: it cannot be begun once more, and there is none; with what to do.
     """
-    if environ.get(_ORDER, "random") not in ("", "random"):
+    if environ.get(_DRAWS, "").split()[:2] == ["self", str(os.getpid())]:
         return
-    if "mpi4py.MPI" in sys.modules:
-        raise LaunchEnvironmentError(
-            f"sets of texts have another order on each rank, and this one cannot begin once more to change that: MPI "
-            f"has been started in it. Call dp.init() before mpi4py is imported, or {_ADVICE}"
-        )
     line = sys.orig_argv[1:]
-    if not _can_be_repeated(line):
+    if "mpi4py.MPI" in sys.modules or not _can_be_repeated(line):
+        if environ.get(_ORDER, "random") not in ("", "random"):
+            return
+        why = (
+            "MPI has been started in it: call dp.init() before mpi4py is imported"
+            if "mpi4py.MPI" in sys.modules
+            else f"`{' '.join(sys.orig_argv)}` is not there to be started again (does it come from standard input?)"
+        )
         raise LaunchEnvironmentError(
-            f"sets of texts have another order on each rank, and `{' '.join(sys.orig_argv)}` cannot be started once "
-            f"more to change that (does the script come from standard input, or change the folder?): {_ADVICE}"
+            f"sets of texts have another order on each rank, and this one cannot begin once more to change that: "
+            f"{why}. Or {_ADVICE}"
         )
     if found.rank == 0:
         print(
-            f"tfdp: {found.engine} has started this script; it begins once more with {_ORDER}=0, so that sets have one "
-            f"order on all {found.size} ranks (to save the moment, {_ADVICE})",
+            f"tfdp: {found.engine} has started this script; it begins once more, so that all {found.size} ranks "
+            "draw, and go through sets, alike",
             file=sys.stderr,
         )
     sys.stdout.flush()
     sys.stderr.flush()
-    os.execve(sys.executable, [sys.executable, *line], {**environ, _ORDER: "0"})
+    # Of several hosts each may have a name of its own for the job; they all know the secret.
+    common = found.job if found.local_size == found.size else environ.get("TFDP_SECRET", found.job)
+    path = os.pathsep.join(filter(None, [_AT_START, environ.get(_PATH)]))
+    change = {_DRAWS: f"self {os.getpid()} {zlib.crc32(f'{found.engine} {common}'.encode())}", _PATH: path}
+    order = {} if environ.get(_ORDER, "random") not in ("", "random") else {_ORDER: "0"}
+    os.execve(sys.executable, [sys.executable, *line], {**environ, **order, **change})
 
 
 def _can_be_repeated(line: list[str]) -> bool:

@@ -16,7 +16,7 @@ from ..clusters.found import Found
 from ..foundation import SOLO, LaunchEnvironmentError, NotInitializedError, TfdpError, Topology
 from ..store import SocketStore, SoloStore, Store, end_without_launcher, speak_at_the_end
 from ..transports import Place, Transport
-from .again import one_order
+from .again import begin_alike
 from .lineage import claim, in_multiprocessing, refuse_child
 from .writers import watch_writers
 
@@ -200,10 +200,10 @@ def _join(environ: Mapping[str, str], forked_from: int) -> Job:
 
 
 def _begin(found: Found, forked_from: int, *, alike: bool) -> None:
-    """Give a rank that an engine has started what `tfdp run` gives to its own; with `alike` the order of sets, too."""
+    """Give a rank that an engine has started what `tfdp run` gives to its own; with `alike` the same beginning, too."""
     refuse_child({**os.environ, local.RANK: str(found.rank)}, forked_from)
     if alike:
-        one_order(found, os.environ)
+        begin_alike(found, os.environ)
     given = handout.joined(found, _stall_seconds(os.environ), version("tfdp"))
     os.environ.update(local.shares(local.cores_of_one(found.local_size), os.environ))
     os.environ.update(given)

@@ -23,6 +23,7 @@ from ..foundation import TransportError
 from ..job import DEFAULT_STALL_SECONDS, REPORT, STALL
 from ..transports import DEFAULT_BYTES, FINISHED, Arena
 from . import children, unjoined, watch
+from .at_start import draws_hook
 from .children import Child, Guardian
 from .command import CommandError, command, environment, unfinished
 from .logs import Logs
@@ -183,6 +184,7 @@ class _Launch:
         cores = len(os.sched_getaffinity(0))
         for rank in self._here:
             told = self._unjoined.variables(rank) if self._unjoined is not None else {}
+            told |= draws_hook.variable(self._plan.seed, of_child=True) if told else {}
             base = unjoined.environment(self._environ, told)
             store_fd = self._store.ends[rank].fileno()
             joined = local.variables(

@@ -175,7 +175,29 @@ def test_a_script_from_standard_input_cannot_begin_once_more(job):
         check=False,
     )
     assert done.returncode == 1
-    assert "give all ranks the same PYTHONHASHSEED yourself, as by `mpirun -x PYTHONHASHSEED=0`" in done.stderr
+    assert "give all ranks the same PYTHONHASHSEED, as by `mpirun -x PYTHONHASHSEED=0`" in done.stderr
+
+
+HELPER = "import random, numpy as np\nRATE, SPLIT = random.random(), np.random.permutation(9).tolist()\n"
+HELPER += "GENERATOR = np.random.default_rng().random()\n"
+HELPED = """
+import helper
+dp.init()
+import random, subprocess
+import numpy as np
+apart = subprocess.run([sys.executable, "-c", "import random; print(random.random())"], capture_output=True).stdout
+print([helper.RATE, helper.SPLIT, helper.GENERATOR, random.random(), np.random.rand()], apart, sep="|")
+"""
+
+
+def test_what_is_drawn_before_joining_is_the_same_on_all(job):
+    (job.folder / "helper.py").write_text(HELPER)
+    for rank in range(2):
+        job.start(rank, HELPED)
+    (status, out, err), (_, other, _) = job.ends().values()
+    assert status == 0, err
+    assert out.split("|")[0] == other.split("|")[0]
+    assert out.split("|")[1] != other.split("|")[1], "what a rank starts draws by itself"
 
 
 def test_what_a_rank_starts_is_no_rank(job):

@@ -168,9 +168,8 @@ class Session:
         if self.spec.migrated:
             os.environ[local.SEED] = str(seed)
             _replace("init", self._watching_averages)
-            # Each rank by itself until it joins, when all go on as rank 0 does; and that one as the reference does.
-            random.seed(seed + self.rank)
-            np.random.seed((seed + self.rank) % 2**32)
+            random.seed(seed)  # as the launcher sees to it in life
+            np.random.seed(seed)
             return
         self.life.install()
         # Not at the top: all instruments are in place before anything of the runtime is imported.

@@ -9,13 +9,15 @@ import importlib.util
 import os
 import sys
 
+_HOOKS = {"exit_hook": "TFDP_UNJOINED", "training_hook": "TFDP_UNJOINED", "draws_hook": "TFDP_DRAWS"}
+_VARIABLES = frozenset(_HOOKS.values())
 _FOLDER = os.path.dirname(os.path.abspath(__file__))
 
 
 def _install_hooks() -> None:
-    if sys.version_info < (3, 10) or "TFDP_UNJOINED" not in os.environ:
+    if sys.version_info < (3, 10) or os.environ.keys().isdisjoint(_VARIABLES):
         return
-    for file in ("exit_hook", "training_hook"):
+    for file, variable in _HOOKS.items():
         name = f"_tfdp_{file}"
         spec = importlib.util.spec_from_file_location(name, os.path.join(_FOLDER, f"{file}.py"))
         assert spec is not None
@@ -23,7 +25,8 @@ def _install_hooks() -> None:
         module = importlib.util.module_from_spec(spec)
         sys.modules[name] = module
         spec.loader.exec_module(module)
-        module.install(os.environ["TFDP_UNJOINED"])
+        if variable in os.environ:
+            module.install(os.environ[variable])
 
 
 def _hand_over() -> None:

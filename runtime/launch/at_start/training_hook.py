@@ -34,7 +34,7 @@ _APPLIES = ("Apply", "ResourceApply", "SparseApply", "ResourceSparseApply")  # T
 _KERAS = ("keras.", "tf_keras.")
 
 
-class _Finder(importlib.abc.MetaPathFinder):
+class Finder(importlib.abc.MetaPathFinder):
     """Finds nothing itself: it has a function called when a package has been imported."""
 
     def __init__(self, imported: dict[str, Callable[[ModuleType], None]]) -> None:
@@ -78,7 +78,7 @@ class Hook:
         self._safe: weakref.WeakSet[Any] = weakref.WeakSet()
         self._replaced: list[tuple[type, str, Any]] = []
         self._with_gradients: dict[int, weakref.ref[Any]] = {}
-        self.finder = _Finder({"tensorflow": self.tensorflow, "keras": self.keras, "tf_keras": self.keras})
+        self.finder = Finder({"tensorflow": self.tensorflow, "keras": self.keras, "tf_keras": self.keras})
 
     def tensorflow(self, tf: Any) -> None:
         """TensorFlow has been imported."""
