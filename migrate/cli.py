@@ -207,6 +207,22 @@ def verify(ctx: click.Context, /, **asked: Any) -> None:
     ctx.exit(verification.verify(options))
 
 
+@main.command(short_help="Look whether processes can train together here.")
+@click.option(*PROCESSES, "np", metavar="N", type=Processes(1), default=2, show_default=True, help="How many to try.")
+@click.option("-H", "--hosts", metavar="A:1,B:1", help="Try it on these hosts, over ssh.")
+@click.pass_context
+def doctor(ctx: click.Context, np: int, hosts: str | None) -> None:
+    """Say what is here to train on, which engine has started this process and by which variables, and try it.
+
+    The self-test joins N processes, sums, and measures; under mpirun or srun those of the job. Exit 1: not ready.
+    """
+    import os
+
+    from ..runtime.doctor import examine
+
+    ctx.exit(examine(np, ["-H", hosts] if hosts else [], os.environ))
+
+
 @main.command()
 def rules() -> None:
     """List the rules: code, name, what it does."""
