@@ -103,7 +103,7 @@ def listen(root: tuple[str, int]) -> socket.socket:
         listener = socket.socket(family, kind, number)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
-    except OSError as error:
+    except (OSError, UnicodeError) as error:  # the second where the name is none
         raise TransportError(
             f"the first host cannot listen at {shown(root)}: {error}. Give an address of its own in --root, and a "
             "port that is free"
@@ -272,6 +272,8 @@ def _reached(meeting: Meeting) -> socket.socket:
     while True:
         try:
             return socket.create_connection(meeting.root, timeout=_ASK_SECONDS)
+        except UnicodeError as error:
+            raise TransportError(f"{shown(meeting.root)} is no address: {error}") from None
         except OSError as error:
             now = time.monotonic()
             if now - began > meeting.limit_seconds:

@@ -66,7 +66,7 @@ def _manager(environ: Mapping[str, str]) -> tuple[int, ...]:
 def _tried(np: int, hosts: Sequence[str], environ: Mapping[str, str]) -> Line:
     start = ["-m", "tfdp.migrate", "run", *hosts] if hosts else ["-m", "tfdp.runtime.launch", "-np", str(np)]
     line = [sys.executable, *start, "--", "-m", _MODULE, "--json"]
-    quiet = {"TF_CPP_MIN_LOG_LEVEL": "3", **environ}
+    quiet = {"TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONSAFEPATH": "1", **environ}
     try:
         done = subprocess.run(line, env=quiet, capture_output=True, text=True, timeout=_PATIENCE_SECONDS, check=False)
     except subprocess.TimeoutExpired:

@@ -44,8 +44,8 @@ def of_options(
         if there:
             raise CommandError(f"{', '.join(there)} without {', '.join(missing)}: each host of several needs all three")
         return of_environment(os.environ)
-    defaults = Nodes(count, node, root)
-    return Nodes(count, node, root, start_seconds or defaults.start_seconds, link_seconds or defaults.link_seconds)
+    times = {"start_seconds": start_seconds, "link_seconds": link_seconds}
+    return Nodes(count, node, root, **{name: value for name, value in times.items() if value is not None})
 
 
 def of_environment(environ: Mapping[str, str]) -> Nodes | None:

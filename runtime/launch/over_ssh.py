@@ -37,6 +37,10 @@ _POLL_SECONDS = 0.2
 # What every host's ranks get of this environment, besides what `-x` names.
 _FORWARDED = ("PYTHONPATH", "TF_CPP_MIN_LOG_LEVEL", "CUDA_VISIBLE_DEVICES")
 _OURS = "TFDP_"
+# Not by `-m`, which would import from the folder it stands in what the user has there.
+_LAUNCHER = (
+    "import sys; sys.path[:] = filter(None, sys.path); from tfdp.runtime.launch.remote import run; sys.exit(run())"
+)
 # What begins with a dash would be an option of ssh.
 _HOST = re.compile(r"(?P<host>\[[^\]\s]+\]|[^\s:\[\]-][^\s:\[\]]*)(?::|\s+slots\s*=\s*)(?P<count>\d+)")
 
@@ -146,7 +150,7 @@ class _Started:
                 signal.signal(number, self._stop)
 
     def add(self, slots: Slots, told: str) -> None:
-        remote = [os.environ.get("TFDP_REMOTE_PYTHON") or sys.executable, "-m", "tfdp.runtime.launch.remote"]
+        remote = [os.environ.get("TFDP_REMOTE_PYTHON") or sys.executable, "-c", _LAUNCHER]
         path = os.environ.get("PYTHONPATH")
         remote = [*(["env", f"PYTHONPATH={path}"] if path else []), *remote]
         ssh = shlex.split(os.environ.get(SSH) or "ssh")
@@ -203,6 +207,6 @@ def _is_here(host: str) -> bool:
         family, kind, number, _, address = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)[0]
         with socket.socket(family, kind, number) as tried:
             tried.bind(address)
-    except OSError:
+    except (OSError, UnicodeError):
         return False
     return True

@@ -1,4 +1,4 @@
-"""`python -m tfdp.runtime.launch.remote`: a host's launcher, told what to run by `tfdp run -H` on standard input."""
+"""A host's launcher, told what to run by `tfdp run -H` on standard input."""
 
 import contextlib
 import json
@@ -21,7 +21,8 @@ def _end_with_input() -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _run() -> int:
+def run() -> int:
+    """Read what to run, and run it; 2 where nothing is told, or the folder is not there."""
     line = b""
     while not line.endswith(b"\n"):
         got = os.read(0, 2**16)
@@ -44,7 +45,3 @@ def _run() -> int:
     nodes = Nodes(**told["nodes"]) if told["nodes"] is not None else None
     screen = Screen(**told["screen"])
     return main(told["count"], told["argv"], screen, independent=told["independent"], nodes=lambda: nodes)
-
-
-if __name__ == "__main__":
-    sys.exit(_run())

@@ -126,6 +126,11 @@ def test_the_root_serves_the_others_until_they_have_ended(pair):
         ),
         (["--nnodes", "2", "--node-rank", "0", "--root", "a:b"], "of this test only", "--root: 'a:b' is no address"),
         (["--nnodes", "2", "--node-rank", "0", "--root", "a"], "", "TFDP_SECRET is not set"),
+        (
+            ["--nnodes", "2", "--node-rank", "0", "--root", "a", "--link-timeout", "0"],
+            "of this test only",
+            "--link-timeout is 0: a number of seconds greater than 0",
+        ),
         (["--nnodes", "2", "--node-rank", "0", "--root", "a"], "short", "TFDP_SECRET has 5 characters"),
         (
             ["--nnodes", "2", "--node-rank", "0", "--root", "192.0.2.1"],

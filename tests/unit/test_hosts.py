@@ -136,6 +136,15 @@ def test_a_port_in_use_is_named():
         listen(held.getsockname()[:2])
 
 
+def test_a_name_that_is_none():
+    for attempt in (
+        lambda: listen(("a..b", 80)),
+        lambda: joined(Meeting(("a..b", 80), SECRET, 2, False, 9.0, print), Comer(1, 1)),
+    ):
+        with pytest.raises(TransportError, match=r"a\.\.b:80"):
+            attempt()
+
+
 def test_another_secret_is_no_way_in():
     root = Root()
     with pytest.raises(
