@@ -1,6 +1,7 @@
 """How the hosts of a job come together: the root listens until all have come, then tells each its place."""
 
 import contextlib
+import ipaddress
 import json
 import secrets
 import socket
@@ -100,6 +101,11 @@ def listen(root: tuple[str, int]) -> socket.socket:
     host, port = root
     try:
         family, kind, number, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        found = ipaddress.ip_address(str(address[0]).partition("%")[0])
+        if found.is_unspecified:
+            raise OSError("the others cannot reach a host by an address of none")
+        if found.is_loopback and not _is_literal(host) and host != "localhost":
+            address = ("", *address[1:])  # a host's own name leads there on some, and elsewhere for all others
         listener = socket.socket(family, kind, number)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
@@ -110,6 +116,14 @@ def listen(root: tuple[str, int]) -> socket.socket:
         ) from None
     listener.listen(_MOST_STRANGERS)
     return listener
+
+
+def _is_literal(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def gathered(meeting: Meeting, listener: socket.socket, me: Comer) -> tuple[Plan, list[Link]]:

@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from .. import store
-from ..store import Frame, parsed
+from ..store import Frame, packed, parsed
 from .shelf import Shelf
 
 _READ_BYTES = 2**18
-_OF_THE_STORE = (store.PUBLISH, store.FETCH, store.CANCEL)
+_OF_THE_STORE = (store.PUBLISH, store.FETCH, store.GATHER, store.CANCEL)
 
 
 @dataclass(frozen=True)
@@ -88,6 +88,7 @@ class StoreServer:
         self._selector.register(self._wake_in, selectors.EVENT_READ, None)
         self._connections: dict[int, _Connection] = {}
         # By key, so that a value that arrives is held against those who want it and no others.
+        self._gathers: dict[str, dict[int, Frame]] = collections.defaultdict(dict)
         self._waiting: dict[str, dict[tuple[int, int], _Connection]] = collections.defaultdict(dict)
         self.ends: dict[int, socket.socket] = {}
         here = range(size) if ranks is None else ranks
@@ -178,19 +179,17 @@ class StoreServer:
         return True
 
     def _handle(self, connection: _Connection, message: Frame) -> None:
-        if message.kind == store.HELLO:
+        if message.kind in _OF_THE_STORE:
+            serve = self._ways.to_store
+            if serve is None:
+                self._serve(connection, message)
+            else:
+                serve(connection.rank, message)
+        elif message.kind == store.HELLO:
             self._greet(connection, message)
         elif message.kind == store.MET:
             if self._ways.met is not None:
                 self._ways.met(connection.rank, message.value)
-        elif message.kind in _OF_THE_STORE and self._ways.to_store is not None:
-            self._ways.to_store(connection.rank, message)
-        elif message.kind == store.PUBLISH:
-            readers = None if message.number < 0 else message.number
-            self._shelf.put(message.key, message.value, connection.rank, readers)
-            self._answer_all(message.key)
-        elif message.kind == store.FETCH:
-            self._ask(connection, message)
         elif message.kind == store.ABORT:
             if self._aborted is None and self._failed is not None:
                 self._failed(connection.rank, message.value.decode("utf-8", "replace"))
@@ -200,8 +199,21 @@ class StoreServer:
                 self._spoken(connection.rank, message.value)
         elif message.kind == store.GOODBYE:
             connection.goodbye = True
-        elif message.kind == store.CANCEL:
+
+    def _serve(self, connection: _Connection, message: Frame) -> None:
+        if message.kind == store.PUBLISH:
+            readers = None if message.number < 0 else message.number
+            self._shelf.put(message.key, message.value, connection.rank, readers)
+            self._answer_all(message.key)
+        elif message.kind == store.FETCH:
+            self._ask(connection, message)
+        elif message.kind == store.GATHER:
+            self._gather(connection, message)
+        else:
             self._forget(connection, message.request)
+            for said in self._gathers.values():
+                if connection.rank in said and said[connection.rank].request == message.request:
+                    del said[connection.rank]
 
     def _greet(self, connection: _Connection, message: Frame) -> None:
         pid = message.value.decode()
@@ -227,6 +239,26 @@ class StoreServer:
         else:
             connection.waiting[wanted.request] = wanted
             self._waiting[wanted.key][connection.rank, wanted.request] = connection
+
+    def _gather(self, connection: _Connection, message: Frame) -> None:
+        """Keep what a rank says until all have said something, or one is not going to."""
+        said = self._gathers[message.key]
+        said[connection.rank] = message
+        size = self._shelf.size
+        gone = self._finished - said.keys()
+        if len(said) < size and not gone and self._aborted is None:
+            return
+        del self._gathers[message.key]
+        answer = Frame(
+            store.FINISHED, value=f"rank {min(gone)} has ended without having said it".encode() if gone else b""
+        )
+        if len(said) == size:
+            answer = Frame(store.VALUE, value=packed([said[rank].value for rank in range(size)]))
+        elif self._aborted is not None:
+            answer = Frame(store.ABORT, value=self._aborted)
+        for rank, asked in said.items():
+            if rank in self._connections:
+                self._send(self._connections[rank], answer._replace(request=asked.request))
 
     def _forget(self, connection: _Connection, request: int) -> None:
         wanted = connection.waiting.pop(request, None)
@@ -268,6 +300,10 @@ class StoreServer:
             self._ways.finished(rank)
         for key in list(self._waiting):
             self._answer_all(key)
+        for said in list(self._gathers.values()):
+            first = next(iter(said))  # which brings out that a rank is missing for good
+            if first in self._connections:
+                self._gather(self._connections[first], said[first])
 
     def _read_all(self, rank: int) -> None:
         while rank in self._connections and self._read(self._connections[rank]):

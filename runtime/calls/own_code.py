@@ -154,7 +154,7 @@ def _keeps_rows(operation: Any) -> bool:
     Numbers that are broadcast along it, as `(1, B)` against `(B, 1)` are, or `(B,)` against `(B, 1)`, do not.
     """
     for node in operation._inbound_nodes:
-        taken = tf.nest.flatten(getattr(node, "input_tensors", None) or getattr(node, "keras_inputs", []))
+        taken = list(node.keras_inputs if hasattr(node, "keras_inputs") else node.input_tensors)  # Keras 2, and 3
         shapes = [tuple(each.shape) for each in taken + tf.nest.flatten(node.outputs)]
         if any(not shape or shape[0] is not None for shape in shapes):
             return False

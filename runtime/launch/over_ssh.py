@@ -18,7 +18,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 
 from . import watch
@@ -27,12 +27,13 @@ from .nodes import Nodes
 from .screen import Screen
 
 SSH = "TFDP_SSH"
-_OPTIONS = ("-o", "BatchMode=yes", "-T")
+_OPTIONS = ("-o", "BatchMode=yes", "-o", "ServerAliveInterval=10", "-o", "ServerAliveCountMax=3", "-T")
 _HERE = ("localhost", "127.0.0.1", "::1")
 _PORTS = (20_000, 29_000)
-_CANNOT_CONNECT = 255
-_NOT_STARTED = (2, 126, 127, _CANNOT_CONNECT)
+BEGUN = b"tfdp: begun\n"
+"""What a host's launcher writes first, before the output of its ranks."""
 _GRACE_SECONDS = 15.0
+_KILL_SECONDS = 30.0  # longer than a launcher gives its ranks to end
 _POLL_SECONDS = 0.2
 # What every host's ranks get of this environment, besides what `-x` names.
 _FORWARDED = ("PYTHONPATH", "TF_CPP_MIN_LOG_LEVEL", "CUDA_VISIBLE_DEVICES")
@@ -139,12 +140,54 @@ def run(cluster: Cluster, argv: Sequence[str], screen: Screen, *, independent: b
     return started.wait()
 
 
+class _Host:
+    """One host's launcher, or the ssh client that leads to it."""
+
+    def __init__(self, slots: Slots, line: Sequence[str], ended: Callable[["_Host"], None]) -> None:
+        """`ended` is called, on another thread, when it has ended and all its output has been passed on."""
+        self.slots, self.begun, self.status = slots, False, 0
+        # A session of its own: Ctrl-C is for this process, which tells the hosts.
+        self._process = subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
+        threading.Thread(target=self._follow, args=(ended,), daemon=True).start()
+
+    def tell(self, told: str) -> None:
+        """What it is to do."""
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError):  # it has ended, and says why
+            self._process.stdin.write(told.encode() + b"\n")
+            self._process.stdin.flush()
+
+    def close(self) -> None:
+        """Ask it to end."""
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError):
+            self._process.stdin.close()
+
+    def kill(self) -> None:
+        """End what is here of it: the other end does not answer."""
+        self._process.kill()
+
+    def _follow(self, ended: Callable[["_Host"], None]) -> None:
+        assert self._process.stdout is not None
+        first = self._process.stdout.readline()
+        self.begun = first == BEGUN
+        os.write(1, b"" if self.begun else first)
+        while data := os.read(self._process.stdout.fileno(), 2**16):
+            view = memoryview(data)
+            while view:
+                view = view[os.write(1, view) :]
+        self.status = self._process.wait()
+        ended(self)
+
+
 class _Started:
     """The hosts' launchers, as this process has started them."""
 
     def __init__(self) -> None:
-        self._hosts: list[tuple[Slots, subprocess.Popen[bytes]]] = []
+        self._hosts: list[_Host] = []
+        self._ended: queue.SimpleQueue[_Host] = queue.SimpleQueue()
         self._signal: int | None = None
+        self._kill_at = math.inf
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, self._stop)
@@ -156,49 +199,51 @@ class _Started:
         ssh = shlex.split(os.environ.get(SSH) or "ssh")
         line = remote if _is_here(slots.host) else [*ssh, *_OPTIONS, slots.host, shlex.join(remote)]
         try:
-            # A session of its own: Ctrl-C is for this process, which tells the hosts.
-            process = subprocess.Popen(line, stdin=subprocess.PIPE, start_new_session=True)
+            host = _Host(slots, line, self._ended.put)
         except OSError as error:
-            self._stop(signal.SIGTERM, None)
+            self._close()
             raise CommandError(f"cannot run {line[0]}: {error.strerror}") from None
-        self._hosts.append((slots, process))
-        assert process.stdin is not None
-        with contextlib.suppress(OSError):  # it has ended, and says why
-            process.stdin.write(told.encode() + b"\n")
-            process.stdin.flush()
+        self._hosts.append(host)
+        host.tell(told)
 
     def wait(self) -> int:
         """Return when all have ended."""
-        ended: queue.SimpleQueue[tuple[Slots, int]] = queue.SimpleQueue()
-        for slots, process in self._hosts:
-            threading.Thread(target=lambda s=slots, p=process: ended.put((s, p.wait())), daemon=True).start()
-        status, close_at = 0, math.inf
-        left = len(self._hosts)
+        status, close_at, left = 0, math.inf, set(self._hosts)
         while left:
             with contextlib.suppress(queue.Empty):
-                slots, found = ended.get(timeout=_POLL_SECONDS)
-                left -= 1
-                if found == _CANNOT_CONNECT and not status and not _is_here(slots.host):
-                    watch.say(f"no way to {slots.host}: ssh {slots.host} must work without a question (see above)")
-                if found and not status:
+                host = self._ended.get(timeout=_POLL_SECONDS)
+                left.discard(host)
+                if host.status and not status:
+                    status = host.status
+                    if not host.begun:
+                        watch.say(f"nothing has begun on {host.slots.host}: {self._why(host)}")
                     # The others have the word from its launcher, but not from one that never ran.
-                    status = found
-                    close_at = time.monotonic() + (0 if found in _NOT_STARTED else _GRACE_SECONDS)
+                    close_at = time.monotonic() + (_GRACE_SECONDS if host.begun else 0)
             if time.monotonic() >= close_at:
+                close_at = math.inf
                 self._close()
+            if time.monotonic() >= self._kill_at:
+                self._kill_at = math.inf
+                watch.say(f"no answer from {', '.join(sorted(host.slots.host for host in left))}: no longer waited for")
+                for host in left:
+                    host.kill()
         if self._signal is not None:
             return 128 + self._signal
         return status if status >= 0 else 128 - status
+
+    def _why(self, host: _Host) -> str:
+        if _is_here(host.slots.host):
+            return "see above"
+        return f"`ssh {host.slots.host}` must work without a question, and the Python there have tfdp (see above)"
 
     def _stop(self, number: int, _frame: object) -> None:
         self._signal = number
         self._close()
 
     def _close(self) -> None:
-        for _, process in self._hosts:
-            assert process.stdin is not None
-            with contextlib.suppress(OSError):
-                process.stdin.close()
+        self._kill_at = min(self._kill_at, time.monotonic() + _KILL_SECONDS)
+        for host in self._hosts:
+            host.close()
 
 
 def _is_here(host: str) -> bool:

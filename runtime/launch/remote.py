@@ -10,6 +10,7 @@ import threading
 from ..agent import SECRET
 from . import main
 from .nodes import Nodes
+from .over_ssh import BEGUN
 from .screen import Screen
 
 
@@ -29,6 +30,7 @@ def run() -> int:
         if not got:
             return 2
         line += got
+    os.write(1, BEGUN)
     told = json.loads(line)
     os.environ.update(told["environ"])
     os.environ[SECRET] = told["secret"]

@@ -8,6 +8,7 @@ from .client import (
     FETCH,
     FINISHED,
     FRAME,
+    GATHER,
     GONE,
     GOODBYE,
     HELLO,
@@ -22,6 +23,7 @@ from .client import (
     SoloStore,
     Store,
     end_without_launcher,
+    packed,
     parsed,
 )
 from .ending import speak_at_the_end
@@ -32,6 +34,7 @@ __all__ = [
     "FETCH",
     "FINISHED",
     "FRAME",
+    "GATHER",
     "GONE",
     "GOODBYE",
     "HELLO",
@@ -46,6 +49,7 @@ __all__ = [
     "SoloStore",
     "Store",
     "end_without_launcher",
+    "packed",
     "parsed",
     "speak_at_the_end",
 ]

@@ -13,7 +13,7 @@ import socket
 import struct
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from ..foundation import (
@@ -27,8 +27,11 @@ from ..foundation import (
 
 # A frame: what it is, the request it belongs to, a number (readers or publisher), the lengths of key and value.
 FRAME = struct.Struct("!BIiIQ")
-HELLO, WELCOME, PUBLISH, FETCH, CANCEL, VALUE, GONE, FINISHED, ABORT, REFUSED, LAST_WORDS, GOODBYE, MET = range(1, 14)
+HELLO, WELCOME, PUBLISH, FETCH, CANCEL, VALUE, GONE, FINISHED, ABORT, REFUSED, LAST_WORDS, GOODBYE, MET, GATHER = range(
+    1, 15
+)
 ANYONE = -1
+_COUNT = struct.Struct("!Q")
 
 
 class Frame(NamedTuple):
@@ -69,12 +72,22 @@ class Store(Protocol):
             JobAborted: another rank has failed.
         """
 
+    def gather(self, key: str, value: bytes) -> list[bytes]:
+        """What every rank says under a key, by rank; each says something once. Waits up to the stall limit.
+
+        Raises:
+            StoreTimeout, RankFinishedError, JobAborted: as `fetch`.
+        """
+
     def spread(self, words: bytes) -> None:
         """Tell the ranks of other hosts what this one has published where the ranks meet; never waits for them."""
 
 
 class SoloStore:
     """The store of a job of one, where there is nobody to read from."""
+
+    def gather(self, key: str, value: bytes) -> list[bytes]:  # noqa: ARG002
+        return [value]
 
     def spread(self, words: bytes) -> None:
         pass
@@ -149,14 +162,23 @@ class SocketStore:
     def publish(self, key: str, value: bytes, readers: int | None = None) -> None:
         self._send(Frame(PUBLISH, 0, -1 if readers is None else readers, key, value))
 
+    def gather(self, key: str, value: bytes) -> list[bytes]:
+        answer = self._asked(Frame(GATHER, 0, self._rank, key, value), self._stall_seconds)
+        return unpacked(answer)
+
     def fetch(self, key: str, timeout: float | None = None, publisher: int | None = None) -> bytes:
-        limit = self._stall_seconds if timeout is None else timeout
+        wanted = Frame(FETCH, 0, ANYONE if publisher is None else publisher, key)
+        return self._asked(wanted, self._stall_seconds if timeout is None else timeout)
+
+    def _asked(self, wanted: Frame, limit: float) -> bytes:
+        """The value that answers a frame."""
+        key = wanted.key
         request, reply = next(self._requests) % 2**32, _Reply()
         self._waiting[request] = reply
         try:
             if self._aborted is not None:
                 raise JobAborted(f"rank {self._rank} cannot fetch {key!r} at {call_site()}: {self._aborted}")
-            self._send(Frame(FETCH, request, ANYONE if publisher is None else publisher, key))
+            self._send(wanted._replace(request=request))
             if not reply.arrived.wait(limit):
                 self._send(Frame(CANCEL, request))
                 raise StoreTimeout(
@@ -235,6 +257,22 @@ def _exactly(connection: socket.socket, count: int) -> bytes:
             raise EOFError("the connection has ended")
         done += got
     return bytes(data)
+
+
+def packed(values: Sequence[bytes]) -> bytes:
+    """Several values as one."""
+    return b"".join([_COUNT.pack(len(values)), *(_COUNT.pack(len(value)) for value in values), *values])
+
+
+def unpacked(data: bytes) -> list[bytes]:
+    """The values of which `packed` has made one."""
+    (count,) = _COUNT.unpack_from(data)
+    lengths = [_COUNT.unpack_from(data, _COUNT.size * (1 + number))[0] for number in range(count)]
+    values, at = [], _COUNT.size * (1 + count)
+    for length in lengths:
+        values.append(data[at : at + length])
+        at += length
+    return values
 
 
 def parsed(arrived: bytearray) -> list[Frame]:

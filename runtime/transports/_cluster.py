@@ -25,11 +25,7 @@ def has_gpu(topology: Topology) -> bool:
 
 def agree(place: Place, name: str, mine: Mapping[str, object]) -> list[Mapping[str, object]]:
     """What every rank says under this name, by rank."""
-    topology, store = place.topology, place.store
-    store.publish(f"transport/{name}/{topology.rank}", json.dumps(dict(mine)).encode())
-    others = (rank for rank in range(topology.size) if rank != topology.rank)
-    said = {rank: json.loads(store.fetch(f"transport/{name}/{rank}", publisher=rank)) for rank in others}
-    return [mine if rank == topology.rank else said[rank] for rank in range(topology.size)]
+    return [json.loads(said) for said in place.store.gather(f"transport/{name}", json.dumps(dict(mine)).encode())]
 
 
 def start(place: Place, *, gpu: bool) -> None:

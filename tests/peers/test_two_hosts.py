@@ -227,6 +227,16 @@ def test_hosts_over_ssh(hosts: tuple[str, str], over_ssh: dict[str, str], tmp_pa
     assert "the job was ended by another host: rank 2 ended with ValueError: no data" in err
 
 
+def test_a_status_of_the_script_is_no_failure_of_ssh(
+    hosts: tuple[str, str], over_ssh: dict[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "train.py").write_text("import sys\nimport tfdp.runtime as dp\ndp.init()\nsys.exit(255)\n")
+    tfdp = [sys.executable, "-m", "tfdp.migrate", "run", "-H", f"{FIRST}:1,{SECOND}:1", "train.py"]
+    [(status, _, err)] = ends([begin(hosts[0], tfdp, tmp_path, **over_ssh)])
+    assert status == 255
+    assert "nothing has begun" not in err
+
+
 def test_a_client_that_is_killed_leaves_nothing_behind(
     hosts: tuple[str, str], over_ssh: dict[str, str], tmp_path: Path
 ) -> None:
@@ -246,4 +256,4 @@ def test_a_host_that_ssh_does_not_reach(hosts: tuple[str, str], tmp_path: Path) 
     tfdp = [sys.executable, "-m", "tfdp.migrate", "run", "-H", f"{FIRST}:1,{SECOND}:1", "train.py", "1"]
     [(status, _, err)] = ends([begin(hosts[0], tfdp, tmp_path, TFDP_SSH="ssh -o ConnectTimeout=5")])
     assert status == 255
-    assert f"no way to {SECOND}: ssh {SECOND} must work without a question" in err
+    assert f"nothing has begun on {SECOND}: `ssh {SECOND}` must work without a question" in err

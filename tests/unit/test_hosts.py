@@ -136,6 +136,21 @@ def test_a_port_in_use_is_named():
         listen(held.getsockname()[:2])
 
 
+@pytest.mark.parametrize("host", ["0.0.0.0", "::"])
+def test_the_root_has_an_address_that_others_reach(host):
+    with pytest.raises(TransportError, match="cannot reach a host by an address of none"):
+        listen((host, 0))
+
+
+def test_a_name_that_leads_to_this_host_alone_is_listened_at_by_all_its_addresses(monkeypatch):
+    found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.1.1", 0))]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+    with listen(("myself", 0)) as listener:
+        assert listener.getsockname()[0] == "0.0.0.0"
+    with listen(("127.0.1.1", 0)) as listener:
+        assert listener.getsockname()[0] == "127.0.1.1"
+
+
 def test_a_name_that_is_none():
     for attempt in (
         lambda: listen(("a..b", 80)),

@@ -91,6 +91,35 @@ def test_several_threads_wait_for_several_keys(ranks):
     assert {key: result() for key, result in results.items()} == {key: key.encode() * 3 for key in "abcdef"}
 
 
+def test_what_all_say_comes_back_by_rank(ranks):
+    stores = ranks(3).stores
+    results = [in_thread(store.gather, "k", str(rank).encode() * rank) for rank, store in enumerate(stores)]
+    assert [result() for result in results] == [[b"", b"1", b"22"]] * 3
+    results = [in_thread(store.gather, "k", b"again") for store in stores]
+    assert [result() for result in results] == [[b"again"] * 3] * 3
+
+
+def test_nobody_waits_for_what_a_rank_that_has_ended_does_not_say(ranks):
+    job = ranks(3)
+    results = [in_thread(job.stores[rank].gather, "k", b"") for rank in (0, 2)]
+    job.server.finished(1)
+    for result in results:
+        with pytest.raises(RankFinishedError, match="rank 1 has ended without having said it"):
+            result()
+    with pytest.raises(RankFinishedError, match="rank 1 has ended"):
+        job.stores[0].gather("later", b"")
+
+
+def test_a_failure_ends_what_all_were_to_say(ranks):
+    job = ranks(2)
+    result = in_thread(job.stores[0].gather, "k", b"")
+    job.server.abort("rank 1 ended with signal SIGKILL")
+    with pytest.raises(JobAborted, match="SIGKILL"):
+        result()
+    with pytest.raises(JobAborted, match="SIGKILL"):
+        job.stores[0].gather("k", b"")
+
+
 def test_large_values_go_both_ways_at_once(ranks):
     zero, one = ranks(2).stores
     data = os.urandom(2**20) * 24
