@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 from . import files, originals
 from .inputs import STDIN, Input, NotAScript, no_script
+from .launch_lines import launch_lines
 from .report import diff, github, markdown, streams
 from .report.outcome import Failure, Outcome, Road, Verdict, failed
 
@@ -132,7 +133,9 @@ def _outcome(migration: Migration, verdict: Verdict) -> Outcome:
     """What became of the file, by the road that was taken."""
     widened = migration.batch == "per-worker"
     road = Road(migration.road or "", widened, migration.not_input, migration.keeps, migration.may_widen)
-    return Outcome(migration.path, verdict, migration.findings, road=road)
+    moves = verdict in (Verdict.CHANGED, Verdict.WOULD_CHANGE) and migration.road == "names"
+    launches = tuple(launch_lines(migration.path, migration.before)) if moves else ()
+    return Outcome(migration.path, verdict, migration.findings, road=road, launches=launches)
 
 
 def _unchanged(migration: Migration) -> Verdict:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from ..engine import Finding
+    from ..launch_lines import LaunchLine
 
 
 class Verdict(enum.Enum):
@@ -87,7 +88,8 @@ class Outcome:
     """One file's result.
 
     `path` is as the user wrote it; `written_to` where the result is when that is another file; `kept_in` where the
-    original is, when it was kept; `diff` the change where it is only to be shown; `road` how it is made data-parallel.
+    original is, when it was kept; `diff` the change where it is only to be shown; `road` how it is made data-parallel;
+    `launches` the lines that start it by another system.
     """
 
     path: str
@@ -98,6 +100,7 @@ class Outcome:
     diff: bytes = b""
     kept_in: str = ""
     road: Road = Road()
+    launches: tuple[LaunchLine, ...] = ()
 
 
 def failed(path: str, failure: Failure) -> Outcome:

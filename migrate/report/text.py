@@ -32,6 +32,9 @@ def lines(outcome: Outcome, verbose: bool = False) -> Iterator[str]:
             yield outcome.failure.trace.rstrip("\n")
     if not outcome.verdict.leaves_it:
         yield from _road(path, outcome)
+    for file, line, launcher, now in outcome.launches:
+        works = "" if launcher == "horovodrun" else ", or as it is"
+        yield f"{_bold(f'{printable(file)}:{line}')}: starts it by {launcher}: now by `{printable(now)}`{works}"
     conclusion = _conclusion(outcome, verbose)
     if conclusion:
         yield f"{_bold(path)}: {conclusion}"

@@ -1,5 +1,6 @@
 """A rank that an engine has started begins once more, because Python has begun in an environment of its own making."""
 
+import contextlib
 import os
 import sys
 import zlib
@@ -52,7 +53,21 @@ def begin_alike(found: Found, environ: Mapping[str, str]) -> None:
     path = os.pathsep.join(filter(None, [_AT_START, environ.get(_PATH)]))
     change = {_DRAWS: f"self {os.getpid()} {zlib.crc32(f'{found.engine} {common}'.encode())}", _PATH: path}
     order = {} if environ.get(_ORDER, "random") not in ("", "random") else {_ORDER: "0"}
+    with contextlib.suppress(OSError):  # then the program is not found, and Python says so
+        os.chdir(_began_in())
     os.execve(sys.executable, [sys.executable, *line], {**environ, **order, **change})
+
+
+def _began_in() -> str:
+    """The folder in which Python has begun: of a module, which is found from there, the first place of `sys.path`."""
+    spec = getattr(sys.modules["__main__"], "__spec__", None)
+    origin = getattr(spec, "origin", None)
+    if spec is None or origin is None:
+        return os.getcwd()
+    above = os.path.abspath(origin)
+    for _ in range(spec.name.count(".") + 1):
+        above = os.path.dirname(above)
+    return above if os.path.abspath(sys.path[0]) == above else os.getcwd()
 
 
 def _can_be_repeated(line: list[str]) -> bool:

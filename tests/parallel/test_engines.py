@@ -27,7 +27,7 @@ class Job:
         self.folder, self.name = folder, str(uuid.uuid4())
         self.processes = {}
 
-    def start(self, rank, text, *, size=2, **environ):
+    def start(self, rank, text, *, size=2, command=None, cwd=None, **environ):
         script = self.folder / f"train{zlib.crc32(text.encode())}.py"
         script.write_text(BEGIN + text)
         base = {name: value for name, value in os.environ.items() if not name.startswith(("TFDP_", "PYTHONHASHSEED"))}
@@ -39,7 +39,8 @@ class Job:
             "PMIX_NAMESPACE": self.name,
         }
         self.processes[rank] = subprocess.Popen(
-            [sys.executable, str(script)],
+            [sys.executable, *(command or [str(script)])],
+            cwd=cwd,
             env={**base, "TF_CPP_MIN_LOG_LEVEL": "3", **place, **environ},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -155,6 +156,17 @@ def test_a_rank_that_is_not_of_this_job_is_refused(job, text, environ, said):
     assert job.processes[1].returncode == 1
     assert re.search(f"rank ., started by Open MPI: .*{said}", err), err
     job.processes[0].terminate()
+
+
+def test_a_module_that_changes_the_folder_is_found_again(job, tmp_path):
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "__init__.py").touch()
+    text = "import os\nos.chdir('/')\nimport tfdp.runtime as dp\ndp.init()\nprint(dp.size(), os.getcwd())\n"
+    (tmp_path / "package" / "train.py").write_text(text)
+    for rank in range(2):
+        job.start(rank, "", command=["-m", "package.train"], cwd=tmp_path)
+    for status, out, err in job.ends().values():
+        assert (status, out) == (0, "2 /\n"), err
 
 
 def test_a_script_from_standard_input_cannot_begin_once_more(job):
