@@ -44,7 +44,7 @@ def meet_hosts(engine: str, size: int, ranks: Sequence[int], root: str, order: i
     except ValueError:
         raise TransportError(f"{START} is {os.environ[START]!r}: a number of seconds is needed") from None
     meeting = Meeting(address, secret.encode(), size, by_rank=True, limit_seconds=limit, said=_say)
-    me = Comer(len(ranks), ranks=tuple(ranks), host=socket.gethostname(), order=order)
+    me = Comer(len(ranks), ranks=tuple(ranks), host=socket.gethostname(), order=order, expected=size)
     if 0 in ranks:
         return gathered(meeting, listen(address), me)
     plan, link = joined(meeting, me)

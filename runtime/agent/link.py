@@ -10,6 +10,7 @@ import hashlib
 import hmac
 import os
 import queue
+import select
 import socket
 import struct
 import threading
@@ -112,8 +113,19 @@ class Link:
         self._socket = connection
         self._leaving: queue.SimpleQueue[Message | None] = queue.SimpleQueue()
         self._writer = threading.Thread(target=self._write, name="tfdp-link-out", daemon=True)
-        self._heard_at = time.monotonic()
+        self._silent_seconds = 0.0
+        self._serving = False
         self._writer.start()
+
+    @property
+    def gone(self) -> bool:
+        """Whether the other end has closed the connection, which sends nothing yet; for the time before `serve`."""
+        try:
+            readable = select.poll()  # which takes any number of file descriptors
+            readable.register(self._socket, select.POLLIN)
+            return bool(readable.poll(0)) and not self._socket.recv(1, socket.MSG_PEEK)
+        except (OSError, ValueError):  # it has been closed here
+            return True
 
     def receive(self, limit_seconds: float) -> Message:
         """The next message but heartbeats; for the time before `serve`.
@@ -152,6 +164,7 @@ class Link:
             except LinkError as error:
                 ended(self, str(error))
 
+        self._serving = True
         threading.Thread(target=read, name="tfdp-link-in", daemon=True).start()
 
     def send(self, message: Message) -> None:
@@ -171,6 +184,8 @@ class Link:
             try:
                 message = self._leaving.get(timeout=_BEAT_SECONDS)
             except queue.Empty:
+                if not self._serving:
+                    continue
                 message = Message(Kind.BEAT)
             if message is None:
                 with contextlib.suppress(OSError):
@@ -199,10 +214,13 @@ class Link:
     def _exactly(self, count: int, limit_seconds: float, said: Callable[[str], None]) -> bytes:
         data, told = bytearray(), False
         while len(data) < count:
+            began = time.monotonic()
             try:
                 got = self._socket.recv(min(count - len(data), _CHUNK))
             except TimeoutError:
-                silent = time.monotonic() - self._heard_at
+                # A process that was stopped itself has not been listening all the while.
+                self._silent_seconds += min(time.monotonic() - began, 2 * _BEAT_SECONDS)
+                silent = self._silent_seconds
                 if silent > limit_seconds:
                     raise LinkError(f"nothing has been heard of {self.name} for {silent:.0f} s") from None
                 if silent > _SILENT_SECONDS and not told:
@@ -216,6 +234,6 @@ class Link:
             if told:
                 said(f"{self.name} is heard again")
                 told = False
-            self._heard_at = time.monotonic()
+            self._silent_seconds = 0.0
             data += got
         return bytes(data)

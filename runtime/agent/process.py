@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import math
 import os
 import queue
 import select
@@ -29,6 +30,7 @@ _STOP_SECONDS = 2.0
 _GRACE_SECONDS = 10.0
 _POLL_SECONDS = 0.2
 _DESERTED_SECONDS = 60.0
+_LATE_SECONDS = 30.0
 _ELSEWHERE = "\0"  # behind the reason of another host
 
 
@@ -62,6 +64,7 @@ class Agent:
         self._asked: dict[str, Any] = {}
         self._failed_at: float | None = None
         self._teller: int | None = None
+        self._late_at: float | None = None
         self._signals: list[signal.Signals] = []
         if local_size == size:
             self._begin(alone(size), [])
@@ -74,6 +77,7 @@ class Agent:
             with contextlib.suppress(queue.Empty):
                 self._heard(*self._events.get(timeout=_POLL_SECONDS))
             self._look()
+            self._say_who_is_late()
             here = {number: rank for number, rank in list(self._ranks.items()) if rank.here}
             if here:
                 deserted = time.monotonic()
@@ -205,6 +209,18 @@ class Agent:
         return ""
 
     # --- the end ------------------------------------------------------------------------------------------------------
+
+    def _say_who_is_late(self) -> None:
+        """Once: a rank that ends before it joins is one that the others wait for."""
+        came = len(self._ranks)
+        if self._late_at is None and came:
+            self._late_at = time.monotonic() + _LATE_SECONDS
+        if self._late_at is not None and time.monotonic() > self._late_at and came < self._local_size:
+            self._late_at = math.inf
+            _say(
+                f"{self._local_size - came} of this host's {self._local_size} ranks has not called dp.init() "
+                f"{_LATE_SECONDS:g} s after the first: only {', '.join(map(str, sorted(self._ranks)))} of them"
+            )
 
     def _look(self) -> None:
         """A rank that waits for an answer has no connection yet of which the end could be seen."""

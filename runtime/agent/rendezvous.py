@@ -33,6 +33,7 @@ def _tensorflow() -> str:
 class Comer:
     """What a host says of itself: its ranks where an engine has numbered them, else its number `node`; and how many.
 
+    expected, script: how many hosts (or ranks) it waits for, and what it runs, by which jobs are told apart.
     order: a hash of a text in its ranks, by which they go through sets; 0 where the launchers see to that.
     """
 
@@ -41,6 +42,8 @@ class Comer:
     ranks: tuple[int, ...] = ()
     host: str = ""
     order: int = 0
+    expected: int = 0
+    script: str = ""
     tfdp: str = field(default_factory=lambda: version("tfdp"))
     tensorflow: str = field(default_factory=_tensorflow)
 
@@ -157,13 +160,16 @@ class _Gathering:
         self._lock = threading.Lock()
         self._others: list[tuple[Comer, Link, str]] = []
         self._strangers: dict[str, int] = {}
-        self._open = 0
+        self._open: dict[socket.socket, None] = {}
         self._wrong = ""
 
     def complete(self) -> bool:
         with self._lock:
             if self._wrong:
                 self._refuse(self._wrong)
+            for other in [other for other in self._others if other[1].gone]:
+                self._meeting.said(f"{other[1].name} is gone again")
+                self._others.remove(other)
             every = [self._me, *(comer for comer, *_ in self._others)]
             return (sum(c.count for c in every) if self._meeting.by_rank else len(every)) == self._meeting.expected
 
@@ -179,10 +185,12 @@ class _Gathering:
     def hear(self, connection: socket.socket, address: str) -> None:
         """Let somebody who has connected say who it is, on a thread: nobody can hold up the others."""
         with self._lock:
-            if self._open >= _MOST_STRANGERS:
-                connection.close()
-                return
-            self._open += 1
+            if len(self._open) >= _MOST_STRANGERS:
+                oldest = next(iter(self._open))
+                with contextlib.suppress(OSError):
+                    oldest.shutdown(socket.SHUT_RDWR)  # its thread sees the end, and closes it
+                del self._open[oldest]
+            self._open[connection] = None
         threading.Thread(target=self._hear, args=(connection, address), daemon=True).start()
 
     def _hear(self, connection: socket.socket, address: str) -> None:
@@ -199,7 +207,7 @@ class _Gathering:
             self._take(comer, link, address)
         finally:
             with self._lock:
-                self._open -= 1
+                self._open.pop(connection, None)
 
     def _stranger(self, address: str, error: Exception) -> None:
         with self._lock:
@@ -209,6 +217,11 @@ class _Gathering:
             self._meeting.said(f"somebody at {address} is not of this job: {error}")
 
     def _take(self, comer: Comer, link: Link, address: str) -> None:
+        if foreign := _of_another_job(comer, self._me):
+            self._meeting.said(foreign)
+            link.send(Message(Kind.REFUSED, payload=foreign.encode()))
+            link.close()
+            return
         with self._lock:
             for other in (self._me, *(c for c, *_ in self._others)):
                 wrong = _unfit(comer, other)
@@ -309,7 +322,17 @@ def _comer(hello: Message) -> Comer:
     if not isinstance(ranks, list) or not isinstance(count, int) or not isinstance(node, int) or count < 1:
         raise TypeError("it says something else than a host does")
     versions = str(told["tfdp"]), str(told["tensorflow"])
-    return Comer(count, node, tuple(map(int, ranks)), str(told["host"]), int(str(told["order"])), *versions)
+    job = int(str(told["expected"])), str(told["script"])
+    return Comer(count, node, tuple(map(int, ranks)), str(told["host"]), int(str(told["order"])), *job, *versions)
+
+
+def _of_another_job(comer: Comer, me: Comer) -> str:
+    """Why the two, who know one secret, are not of one job, or empty."""
+    if comer.expected != me.expected:
+        return f"{comer.host} waits for {comer.expected} in all, and {me.host} for {me.expected}: they are of two jobs"
+    if comer.script != me.script:
+        return f"{comer.host} runs {comer.script}, and {me.host} {me.script}: they are of two jobs"
+    return ""
 
 
 def _unfit(comer: Comer, other: Comer) -> str:

@@ -1,5 +1,6 @@
 """The job this process belongs to: who is in it, how to reach the others, and the seed they have in common."""
 
+import contextlib
 import os
 import pickle
 import random
@@ -188,7 +189,7 @@ def _join(environ: Mapping[str, str], forked_from: int) -> Job:
     refuse_child(environ, forked_from)
     memory_fd, store_fd = local.number(environ, local.MEMORY_FD), local.number(environ, local.STORE_FD)
     claim(memory_fd, topology.rank)
-    store = SocketStore(store_fd, topology.rank, environ[local.JOB], stall, end_without_launcher)
+    store = SocketStore(store_fd, topology.rank, environ[local.JOB], stall, _unserved)
     speak_at_the_end(store, topology.rank)
     transport = transports.connect(
         name, Place(topology, store, memory_fd, stall, environ.get(local.ADDRESS, "127.0.0.1"))
@@ -197,6 +198,13 @@ def _join(environ: Mapping[str, str], forked_from: int) -> Job:
     os.set_inheritable(memory_fd, False)
     os.environ[local.JOINED] = str(os.getpid())
     return Job(topology, store, transport, seed)
+
+
+def _unserved() -> None:
+    """Whoever serves this host's ranks is gone, and so is the job."""
+    with contextlib.suppress(OSError, ValueError):
+        print("tfdp: what serves the ranks of this host has ended; this rank ends, too", file=sys.stderr)
+    end_without_launcher()
 
 
 def _begin(found: Found, forked_from: int, *, alike: bool) -> None:

@@ -87,7 +87,7 @@ def main(
             raise CommandError(f"-np is {np}: at least one process is needed")
         line = command(argv)
         others = nodes()
-        plan, links = meet(others, np, os.environ)
+        plan, links = meet(others, np, argv, os.environ)
         return _Launch(plan, links, line, os.environ, screen or Screen(), independent, others).run()
     except (CommandError, TransportError) as error:
         watch.say(str(error))

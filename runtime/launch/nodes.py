@@ -2,7 +2,7 @@
 
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..agent import ROOT, SECRET, SHORTEST, Comer, Link, Meeting, Plan, address_of, alone, gathered, joined, listen
@@ -75,8 +75,8 @@ def of_environment(environ: Mapping[str, str]) -> Nodes | None:
     return Nodes(found.size, found.rank, root)
 
 
-def meet(nodes: Nodes | None, ranks: int, environ: Mapping[str, str]) -> tuple[Plan, list[Link]]:
-    """The plan of the job, and the links to the other hosts: of this host alone where `nodes` is None.
+def meet(nodes: Nodes | None, ranks: int, argv: Sequence[str], environ: Mapping[str, str]) -> tuple[Plan, list[Link]]:
+    """The plan of the job that runs `argv`, and the links to the other hosts: of this host alone without `nodes`.
 
     Raises:
         CommandError: the options, or the secret, are not what they must be.
@@ -103,7 +103,8 @@ def meet(nodes: Nodes | None, ranks: int, environ: Mapping[str, str]) -> tuple[P
     meeting = Meeting(
         root, secret.encode(), nodes.count, by_rank=False, limit_seconds=nodes.start_seconds, said=watch.say
     )
-    me = Comer(ranks, nodes.node, host=socket.gethostname())
+    script = os.path.basename(argv[0]) if not argv[0].startswith("-") else " ".join(argv[:2])
+    me = Comer(ranks, nodes.node, host=socket.gethostname(), expected=nodes.count, script=script)
     if nodes.node == 0:
         return gathered(meeting, listen(root), me)
     plan, link = joined(meeting, me)

@@ -65,16 +65,20 @@ def job(tmp_path):
         process.communicate()
 
 
-def outlived_by_agent(job):
-    """Whether an agent of this job is still there a while after its ranks."""
+def agent_of(job):
+    """A file descriptor of the process that serves the ranks of this job, None without one."""
     for each in pathlib.Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             is_agent = b"tfdp.runtime.agent" in (each / "cmdline").read_bytes()
             if is_agent and job.name.encode() in (each / "environ").read_bytes():
-                there = os.pidfd_open(int(each.name))
-                if not select.select([there], [], [], LIMIT_SECONDS)[0]:
-                    return True
-    return False
+                return os.pidfd_open(int(each.name))
+    return None
+
+
+def outlived_by_agent(job):
+    """Whether an agent of this job is still there a while after its ranks."""
+    there = agent_of(job)
+    return there is not None and not select.select([there], [], [], LIMIT_SECONDS)[0]
 
 
 def test_they_train_together_and_begin_once_more_for_one_order_of_sets(job):
@@ -124,6 +128,17 @@ def test_the_end_of_one_ends_the_others_with_its_name(job, end, said, status):
     assert ends[0][0] not in (0, -signal.SIGKILL)
     assert re.search(said, ends[0][2]), ends[0][2]
     assert not outlived_by_agent(job)
+
+
+def test_ranks_whose_agent_is_killed_say_so_and_end(job):
+    for rank in range(2):
+        job.start(rank, "dp.init()\ndp.barrier()\nprint('in', flush=True)\nsignal.pause()\n", PYTHONHASHSEED="0")
+    for process in job.processes.values():
+        assert process.stdout.readline() == "in\n"
+    signal.pidfd_send_signal(agent_of(job), signal.SIGKILL)
+    for status, _, err in job.ends().values():
+        assert status == 1
+        assert "what serves the ranks of this host has ended; this rank ends, too" in err
 
 
 def test_one_that_hangs_is_stopped_when_another_has_failed(job):

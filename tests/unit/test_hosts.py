@@ -1,12 +1,14 @@
 """Hosts that meet over TCP: on loopback, with threads for hosts. Nothing of this needs TensorFlow."""
 
 import contextlib
+import json
 import os
 import queue
 import random
 import socket
 import struct
 import threading
+from dataclasses import asdict
 
 import pytest
 
@@ -112,6 +114,47 @@ def test_one_rank_on_two_hosts():
     root = Root(expected=4, by_rank=True, me=Comer(2, ranks=(0, 1), host="a"))
     with pytest.raises(TransportError, match="b and a both say that they have rank 1"):
         root.joined(Comer(2, ranks=(1, 2), host="b"))
+
+
+def test_a_host_that_comes_again_is_the_one_that_counts():
+    root = Root(expected=3)
+    _first = in_thread(root.joined, Comer(1, 1, host="b"))
+    gone = root.connection()
+    prove(gone, SECRET, listening=False)
+    early = Link(gone, "b")
+    early.send(Message(Kind.HELLO, payload=json.dumps(asdict(Comer(1, 2, host="c"))).encode()))
+    early.close()
+    assert "is gone again" in root.said.get(timeout=PATIENCE)
+    plan, link = root.joined(Comer(1, 2, host="c"))
+    assert plan.hosts == ("a", "b", "c")
+    root.result()
+    link.close()
+
+
+@pytest.mark.parametrize(
+    ("comer", "said"),
+    [
+        (Comer(1, 1, host="b", expected=3), "b waits for 3 in all, and a for 0: they are of two jobs"),
+        (Comer(1, 1, host="b", script="other.py"), "b runs other.py, and a : they are of two jobs"),
+    ],
+)
+def test_a_host_of_another_job_is_sent_away_and_the_job_goes_on(comer, said):
+    root = Root()
+    with pytest.raises(TransportError, match=said):
+        root.joined(comer)
+    _, link = root.joined(Comer(1, 1, host="b"))
+    _, links = root.result()
+    for each in (link, *links):
+        each.close()
+
+
+def test_those_who_say_nothing_do_not_keep_others_out():
+    root = Root()
+    silent = [root.connection() for _ in range(70)]
+    _, link = root.joined(Comer(1, 1, host="b"))
+    _, links = root.result()
+    for each in (link, *links, *silent):
+        each.close()
 
 
 def test_who_does_not_come_is_named():
