@@ -7,14 +7,12 @@ a host then starts an agent. Nothing here imports TensorFlow.
 from __future__ import annotations
 
 from .engine_hosts import ROOT, SECRET, SHORTEST
-from .hosts import DEFAULT_LIMIT_SECONDS, Hosts
+from .hosts import Hosts
 from .link import Link
-from .rendezvous import DEFAULT_PORT, Comer, Meeting, Plan, address_of, alone, gathered, joined, listen, shown
+from .rendezvous import Comer, Meeting, Plan, address_of, alone, gathered, joined, listen
 from .store_server import StoreServer, Ways
 
 __all__ = [
-    "DEFAULT_LIMIT_SECONDS",
-    "DEFAULT_PORT",
     "ROOT",
     "SECRET",
     "SHORTEST",
@@ -30,5 +28,4 @@ __all__ = [
     "gathered",
     "joined",
     "listen",
-    "shown",
 ]
