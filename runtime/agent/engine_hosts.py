@@ -42,7 +42,9 @@ def meet_hosts(engine: str, size: int, ranks: Sequence[int], root: str, order: i
     try:
         limit = float(os.environ.get(START) or DEFAULT_START_SECONDS)
     except ValueError:
-        raise TransportError(f"{START} is {os.environ[START]!r}: a number of seconds is needed") from None
+        limit = -1.0
+    if not limit > 0:
+        raise TransportError(f"{START} is {os.environ[START]!r}: a number of seconds greater than 0 is needed")
     meeting = Meeting(address, secret.encode(), size, by_rank=True, limit_seconds=limit, said=_say)
     me = Comer(len(ranks), ranks=tuple(ranks), host=socket.gethostname(), order=order, expected=size)
     if 0 in ranks:

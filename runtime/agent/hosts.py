@@ -83,11 +83,11 @@ class Hosts:
 
     def close(self, wait: Callable[[], bool]) -> None:
         """Say that this host's ranks have ended. The root stays until the others have, or `wait` says no."""
-        self._send(Message(Kind.GOODBYE))
-        with self._over:
-            while self.is_root and len(self._ended) < len(self._links) and wait():
+        while self.is_root and len(self._ended) < len(self._links) and wait():
+            with self._over:
                 self._over.wait(0.2)
-            self._closing = True
+        self._closing = True
+        self._send(Message(Kind.GOODBYE))  # last: nothing is read of a host that has said it
         for link in self._links:
             link.close()
 

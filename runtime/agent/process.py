@@ -54,7 +54,7 @@ class Agent:
         """`listener` is where the ranks come; it is closed when all have come. `root`: the host of rank 0, or empty."""
         self._listener, self._engine, self._root = listener, engine, root
         self._size, self._local_size = size, local_size
-        self._memory_fd = Arena.create(size, DEFAULT_BYTES)
+        self._memory_fd = Arena.create(size, int(_number("TFDP_SHM_BYTES", DEFAULT_BYTES)))
         self._arena = Arena(self._memory_fd, size)
         self._events: queue.SimpleQueue[tuple[int, str | None]] = queue.SimpleQueue()
         self._plan: Plan | None = None
@@ -95,8 +95,9 @@ class Agent:
             self._hosts = Hosts(plan, links, self, self._arena, _number("TFDP_LINK_SECONDS", DEFAULT_LIMIT_SECONDS))
         ways = self._hosts.ways() if self._hosts is not None else None
         here = plan.ranks[plan.mine]
+        limit = int(_number("TFDP_STORE_BYTES", _STORE_BYTES))
         self._store = StoreServer(
-            self._size, plan.job, _STORE_BYTES, failed=self._told, left=self._left, ranks=here, ways=ways
+            self._size, plan.job, limit, failed=self._told, left=self._left, ranks=here, ways=ways
         )
         self._plan = plan
         self._store.start(keep_ends=True)
@@ -267,7 +268,7 @@ class Agent:
         waited = time.monotonic() - self._failed_at
         for after, signal_, spared in (
             (_STOP_SECONDS, signal.SIGTERM, self._teller),
-            (_GRACE_SECONDS, signal.SIGKILL, None),
+            (_number("TFDP_GRACE_SECONDS", _GRACE_SECONDS), signal.SIGKILL, None),
         ):
             if waited >= after and signal_ not in self._signals:
                 self._signals.append(signal_)
@@ -279,9 +280,13 @@ class Agent:
 
 def _number(name: str, default: float) -> float:
     try:
-        return float(os.environ.get(name) or default)
+        found = float(os.environ.get(name) or default)
     except ValueError:
+        found = -1.0
+    if not found > 0:
+        _say(f"{name} is {os.environ[name]!r}, and a number greater than 0 is needed: {default:g} is taken")
         return default
+    return found
 
 
 def _say(line: str) -> None:

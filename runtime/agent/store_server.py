@@ -80,6 +80,8 @@ class StoreServer:
         self._finished: set[int] = set()
         self._aborted: bytes | None = None
         self._running = True
+        self._closed = False
+        self._waking = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="tfdp-store-server", daemon=True)
         self._commands: collections.deque[Callable[[], None]] = collections.deque()
         self._selector = selectors.DefaultSelector()
@@ -123,8 +125,10 @@ class StoreServer:
             self._command(lambda: take(connection, frame))
 
     def _command(self, command: Callable[[], None]) -> None:
-        self._commands.append(command)
-        os.write(self._wake_out, b"!")
+        with self._waking:
+            if not self._closed:
+                self._commands.append(command)
+                os.write(self._wake_out, b"!")
 
     def close(self) -> None:
         """End the thread, if it has been started, and the connections."""
@@ -157,8 +161,10 @@ class StoreServer:
         for end in self.ends.values():
             end.close()
         self._selector.close()
-        os.close(self._wake_in)
-        os.close(self._wake_out)
+        with self._waking:
+            self._closed = True
+            os.close(self._wake_in)
+            os.close(self._wake_out)
 
     def _read(self, connection: _Connection) -> bool:
         """Whether anything had arrived."""

@@ -199,14 +199,18 @@ class _Launch:
 
     def _part(self, watching: Watch, signals: Signals) -> None:
         """The ranks of this host have ended: let the other hosts know, and serve them for as long as they need it."""
-        if self._hosts is None:
+        hosts = self._hosts
+        if hosts is None:
             return
 
         def well() -> bool:
-            stopped = any(number in watch.ENDING for number in signals.wait(0))
-            return not (stopped or self._elsewhere or self._is_ending(watching))
+            number = next((number for number in signals.wait(0) if number in watch.ENDING), None)
+            if number is not None:
+                watching.stopped_by, watching.unread = number, True  # it is no order to finish that ranks have taken
+                hosts.failed(-1, f"{signal.Signals(number).name} on {self._plan.hosts[self._plan.mine]}")
+            return not (self._elsewhere or self._is_ending(watching))
 
-        self._hosts.close(well)
+        hosts.close(well)
 
     def _failed(self, reason: str) -> None:
         self._hint = self._memory.hint()  # before the others end, and free theirs

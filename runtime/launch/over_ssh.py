@@ -21,6 +21,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 
+from ..agent import address_of
 from . import watch
 from .command import CommandError
 from .nodes import Nodes
@@ -115,7 +116,11 @@ def run(cluster: Cluster, argv: Sequence[str], screen: Screen, *, independent: b
     missing = [name for name in cluster.forwarded if name not in os.environ]
     if missing:
         raise CommandError(f"-x {missing[0]}: this variable is not set here")
-    first = cluster.hosts[0].host
+    first = cluster.hosts[0].host.rpartition("@")[2]  # without the user that ssh is to be
+    try:
+        address_of(cluster.root or "any")
+    except ValueError as error:
+        raise CommandError(f"--root: {error}") from None
     if first in _HERE and cluster.root is None and not all(_is_here(each.host) for each in cluster.hosts):
         raise CommandError(f"the first host is {first}, which others cannot reach: name it as they do, or add --root")
     port = secrets.choice(range(*_PORTS))
@@ -237,8 +242,11 @@ class _Started:
         return f"`ssh {host.slots.host}` must work without a question, and the Python there have tfdp (see above)"
 
     def _stop(self, number: int, _frame: object) -> None:
+        again = self._signal is not None
         self._signal = number
         self._close()
+        if again:
+            self._kill_at = 0.0  # no more patience
 
     def _close(self) -> None:
         self._kill_at = min(self._kill_at, time.monotonic() + _KILL_SECONDS)

@@ -185,7 +185,10 @@ class Meeting:
         missing = [peer for peer in self._peers if self._behind(peer)]
         said = []
         for peer in missing:
-            call = _call.last([self._arena.header(peer, 0), self._arena.header(peer, 1)])
+            try:
+                call = _call.last([self._arena.header(peer, 0), self._arena.header(peer, 1)])
+            except ValueError:  # it is being written just now
+                call = "is coming just now"
             said.append(
                 f"rank {peer}, whose last call was {call}" if call else f"rank {peer}, which has called nothing"
             )

@@ -105,6 +105,24 @@ def test_the_end_of_a_rank_ends_the_other_host_with_its_name(pair, end, there, h
     assert re.search(f"the job was ended by another host: .*{here}|{here}", err), err
 
 
+def test_a_root_that_is_interrupted_while_it_serves_the_others_ends_them(pair):
+    text = """
+if dp.rank() == 1:
+    try:
+        dp.on_root(lambda: None)
+    except RuntimeError:
+        print("alone", flush=True)  # rank 0 has ended
+    signal.pause()
+"""
+    pair.start(text, TFDP_GRACE_SECONDS="2")
+    root, other = pair.launchers
+    assert other.stdout.readline() == "[1] alone\n"
+    root.send_signal(signal.SIGINT)
+    (first, _, _), (second, _, error) = pair.ends()
+    assert (first, second) == (128 + signal.SIGINT, 1)
+    assert "the job was ended by another host: SIGINT on" in error
+
+
 def test_the_root_serves_the_others_until_they_have_ended(pair):
     pair.start("print(dp.on_root(lambda: 7))\nif dp.rank() == 1:\n    dp.shutdown()\n    sys.stdin.read()\n", (1, 1))
     assert [status for status, *_ in pair.ends()] == [0, 0]
