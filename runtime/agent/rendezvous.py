@@ -162,6 +162,7 @@ class _Gathering:
         self._strangers: dict[str, int] = {}
         self._open: dict[socket.socket, None] = {}
         self._wrong = ""
+        self._full = False  # nobody is added any more
 
     def complete(self) -> bool:
         with self._lock:
@@ -171,7 +172,9 @@ class _Gathering:
                 self._meeting.said(f"{other[1].name} is gone again")
                 self._others.remove(other)
             every = [self._me, *(comer for comer, *_ in self._others)]
-            return (sum(c.count for c in every) if self._meeting.by_rank else len(every)) == self._meeting.expected
+            there = sum(c.count for c in every) if self._meeting.by_rank else len(every)
+            self._full = there >= self._meeting.expected
+            return self._full
 
     def missing(self) -> str:
         with self._lock:
@@ -217,21 +220,25 @@ class _Gathering:
             self._meeting.said(f"somebody at {address} is not of this job: {error}")
 
     def _take(self, comer: Comer, link: Link, address: str) -> None:
-        if foreign := _of_another_job(comer, self._me):
-            self._meeting.said(foreign)
-            link.send(Message(Kind.REFUSED, payload=foreign.encode()))
-            link.close()
-            return
+        foreign = _of_another_job(comer, self._me)
         with self._lock:
-            for other in (self._me, *(c for c, *_ in self._others)):
-                wrong = _unfit(comer, other)
-                if wrong:
-                    self._wrong = self._wrong or wrong
-            if not self._meeting.by_rank and not 0 <= comer.node < self._meeting.expected:
-                self._wrong = self._wrong or (
-                    f"{comer.host} says that it is host {comer.node}; there are {self._meeting.expected}, from 0 on"
-                )
-            self._others.append((comer, link, address))
+            if self._full and not foreign:
+                foreign = f"{comer.host} has come too late: the job has begun without it"
+            if not foreign:
+                self._wrong = self._wrong or self._unfit(comer)
+                self._others.append((comer, link, address))
+                return
+        self._meeting.said(foreign)
+        link.send(Message(Kind.REFUSED, payload=foreign.encode()))
+        link.close()
+
+    def _unfit(self, comer: Comer) -> str:
+        """Why there can be no job with a host that is of it, or empty."""
+        others = (self._me, *(other for other, *_ in self._others))
+        wrong = next(filter(None, (_unfit(comer, other) for other in others)), "")
+        if not wrong and not self._meeting.by_rank and not 0 <= comer.node < self._meeting.expected:
+            return f"{comer.host} says that it is host {comer.node}; there are {self._meeting.expected}, from 0 on"
+        return wrong
 
     def refuse(self, reason: str) -> None:
         """Tell all who came that there is no job. Raises TransportError."""
