@@ -227,6 +227,8 @@ class Link:
                     said(f"nothing is heard of {self.name} for {silent:.0f} s; after {limit_seconds:g} s it is lost")
                     told = True
                 continue
+            except ConnectionResetError:  # as of a process that was killed with something unread
+                raise LinkError(f"{self.name} has ended without a word") from None
             except OSError as error:
                 raise LinkError(f"the connection to {self.name} has ended ({error})") from None
             if not got:

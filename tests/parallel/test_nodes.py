@@ -117,10 +117,10 @@ if dp.rank() == 1:
     pair.start(text, TFDP_GRACE_SECONDS="2")
     root, other = pair.launchers
     assert other.stdout.readline() == "[1] alone\n"
-    root.send_signal(signal.SIGINT)
+    root.send_signal(signal.SIGTERM)
     (first, _, _), (second, _, error) = pair.ends()
-    assert (first, second) == (128 + signal.SIGINT, 1)
-    assert "the job was ended by another host: SIGINT on" in error
+    assert (first, second) == (128 + signal.SIGTERM, 1)
+    assert "the job was ended by another host: SIGTERM on" in error
 
 
 def test_the_root_serves_the_others_until_they_have_ended(pair):
