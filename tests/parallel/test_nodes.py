@@ -151,9 +151,9 @@ def test_the_root_serves_the_others_until_they_have_ended(pair):
         ),
         (["--nnodes", "2", "--node-rank", "0", "--root", "a"], "short", "TFDP_SECRET has 5 characters"),
         (
-            ["--nnodes", "2", "--node-rank", "0", "--root", "192.0.2.1"],
+            ["--nnodes", "2", "--node-rank", "0", "--root", "203.0.113.7"],
             "of this test only",
-            "cannot listen at 192.0.2.1",
+            "cannot listen at 203.0.113.7",
         ),
         (
             ["--nnodes", "2", "--node-rank", "1", "--root", "127.0.0.1:1", "--start-timeout", "0.5"],
