@@ -13,7 +13,8 @@ import sys
 import threading
 import time
 
-from tfdp.runtime.agent import Comer, Meeting, StoreServer, gathered, joined, listen
+from tfdp.runtime.agent import Comer, Meeting, StoreServer
+from tfdp.runtime.agent.rendezvous import gathered, joined, listen
 from tfdp.runtime.store import GATHER, HELLO, VALUE, WELCOME, Frame, parsed
 
 ADDRESS = b'{"address": "10.0.0.1:12345"}'

@@ -6,8 +6,8 @@ from typing import Literal
 
 from .job import Options, join
 
-# Of a script that another system distributes.
 _DRAWS_HOOK = "_tfdp_draws_hook"  # by which ranks begin to draw alike
+# Of a script that another system distributes.
 _AS_WRITTEN = Options(same_start=False, row_check=False, as_written=True)
 
 

@@ -6,15 +6,14 @@ a host then starts an agent. Nothing here imports TensorFlow.
 
 from __future__ import annotations
 
-from .engine_hosts import ROOT, SECRET, SHORTEST
+from .engine_hosts import ROOT, SHORTEST
 from .hosts import Hosts
 from .link import Link
-from .rendezvous import Comer, Meeting, Plan, address_of, alone, gathered, joined, listen
+from .rendezvous import Comer, Meeting, Plan, address_of, alone, met
 from .store_server import StoreServer, Ways
 
 __all__ = [
     "ROOT",
-    "SECRET",
     "SHORTEST",
     "Comer",
     "Hosts",
@@ -25,7 +24,5 @@ __all__ = [
     "Ways",
     "address_of",
     "alone",
-    "gathered",
-    "joined",
-    "listen",
+    "met",
 ]

@@ -2,25 +2,28 @@
 
 import os
 import socket
-import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from ..clusters.local import SECRET
 from ..foundation import TransportError
 from .link import Link
-from .rendezvous import Comer, Meeting, Plan, address_of, gathered, joined, listen
+from .rendezvous import Comer, Meeting, Plan, address_of, met
 
-ROOT, SECRET, START = "TFDP_ROOT", "TFDP_SECRET", "TFDP_START_SECONDS"
+ROOT, START = "TFDP_ROOT", "TFDP_START_SECONDS"
 SHORTEST = 16
 DEFAULT_START_SECONDS = 300.0
 
 
-def meet_hosts(engine: str, size: int, ranks: Sequence[int], root: str, order: int) -> tuple[Plan, list[Link]]:
+def meet_hosts(
+    engine: str, size: int, ranks: Sequence[int], root: str, order: int, *, said: Callable[[str], None]
+) -> tuple[Plan, list[Link]]:
     """Meet the agents of the other hosts of a job of `size` ranks, of which `ranks` are here.
 
     Args:
         engine: what has started them, for messages.
         root: the host of rank 0 by the engine's word, or empty; TFDP_ROOT counts more.
         order: as `Comer` has it.
+        said: called with a line for the user.
 
     Raises:
         TransportError: they do not come together, or what they need is not said.
@@ -45,13 +48,6 @@ def meet_hosts(engine: str, size: int, ranks: Sequence[int], root: str, order: i
         limit = -1.0
     if not limit > 0:
         raise TransportError(f"{START} is {os.environ[START]!r}: a number of seconds greater than 0 is needed")
-    meeting = Meeting(address, secret.encode(), size, by_rank=True, limit_seconds=limit, said=_say)
+    meeting = Meeting(address, secret.encode(), size, by_rank=True, limit_seconds=limit, said=said)
     me = Comer(len(ranks), ranks=tuple(ranks), host=socket.gethostname(), order=order, expected=size)
-    if 0 in ranks:
-        return gathered(meeting, listen(address), me)
-    plan, link = joined(meeting, me)
-    return plan, [link]
-
-
-def _say(line: str) -> None:
-    print(f"tfdp: {line}", file=sys.stderr, flush=True)
+    return met(meeting, me, is_root=0 in ranks)

@@ -36,7 +36,6 @@ class Hosts:
         self._mirror = Mirror(arena)
         self._limit = limit_seconds
         self._store: StoreServer | None = None
-        self._here = set(plan.ranks[plan.mine])
         self._there = {rank: link for link, ranks in zip(links, plan.ranks[1:], strict=True) for rank in ranks}
         self._over = threading.Condition()
         self._ended: set[Link] = set()

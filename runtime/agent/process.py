@@ -158,7 +158,9 @@ class Agent:
     def _meet(self) -> None:
         """All ranks of this host have come: meet the other hosts, and answer."""
         try:
-            plan, links = meet_hosts(self._engine, self._size, sorted(self._ranks), self._root, self._asked["order"])
+            plan, links = meet_hosts(
+                self._engine, self._size, sorted(self._ranks), self._root, self._asked["order"], said=_say
+            )
             self._begin(plan, links)
         except TransportError as error:
             for rank in self._ranks.values():

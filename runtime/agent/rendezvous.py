@@ -71,12 +71,6 @@ class Plan:
         beside = [host for host, ranks in enumerate(self.ranks) if len(ranks) > local]
         return Topology(rank, self.size, local, len(here), beside.index(self.mine), len(beside))
 
-    def place(self, rank: int) -> str:
-        """`rank 3 on host b`."""
-        return next(
-            f"rank {rank} on {host}" for host, ranks in zip(self.hosts, self.ranks, strict=True) if rank in ranks
-        )
-
 
 @dataclass(frozen=True)
 class Meeting:
@@ -127,6 +121,18 @@ def _is_literal(host: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def met(meeting: Meeting, me: Comer, *, is_root: bool) -> tuple[Plan, list[Link]]:
+    """The plan, and the links to the other hosts: from the root to all of them, from each of them to the root.
+
+    Raises:
+        TransportError: the hosts do not come together.
+    """
+    if is_root:
+        return gathered(meeting, listen(meeting.root), me)
+    plan, link = joined(meeting, me)
+    return plan, [link]
 
 
 def gathered(meeting: Meeting, listener: socket.socket, me: Comer) -> tuple[Plan, list[Link]]:

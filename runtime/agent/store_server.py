@@ -89,8 +89,8 @@ class StoreServer:
         os.set_blocking(self._wake_in, False)
         self._selector.register(self._wake_in, selectors.EVENT_READ, None)
         self._connections: dict[int, _Connection] = {}
-        # By key, so that a value that arrives is held against those who want it and no others.
         self._gathers: dict[str, dict[int, Frame]] = collections.defaultdict(dict)
+        # By key, so that a value that arrives is held against those who want it and no others.
         self._waiting: dict[str, dict[tuple[int, int], _Connection]] = collections.defaultdict(dict)
         self.ends: dict[int, socket.socket] = {}
         here = range(size) if ranks is None else ranks

@@ -49,7 +49,6 @@ def joined(found: Found, stall_seconds: float, version: str) -> dict[str, str]:
             "version": version,
             "rank": found.rank,
             "size": found.size,
-            "local_rank": found.local_rank,
             "order": hash("tfdp"),
         }
         there.send(json.dumps(asked).encode())

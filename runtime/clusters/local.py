@@ -17,6 +17,8 @@ UNJOINED = "TFDP_UNJOINED"
 TRAINING_HOOK = "_tfdp_training_hook"  # the module that looks, in such a process
 ADDRESS = "TFDP_ADDRESS"
 """Where the other hosts of a job on several reach this one."""
+SECRET = "TFDP_SECRET"
+"""By which the hosts of a job on several know each other."""
 JOINED = "TFDP_JOINED"
 """The process that has joined as the rank: what it starts finds it in its environment."""
 _THREADS = ("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS")

@@ -2,16 +2,15 @@
 
 import os
 import socket
-import struct
 from collections.abc import Mapping
 
 from ..foundation import LaunchEnvironmentError
 from .found import Found, numbers
+from .handout import other_end
 
 ENGINE = "MPICH or Intel MPI"
 _RANK, _SIZE, _FD = "PMI_RANK", "PMI_SIZE", "PMI_FD"
 _LOCAL_RANK, _LOCAL_SIZE = "MPI_LOCALRANKID", "MPI_LOCALNRANKS"
-_PEER = struct.Struct("3i")  # process, user and group
 
 
 def find(environ: Mapping[str, str]) -> Found | None:
@@ -32,7 +31,7 @@ def _manager(fd: int) -> str:
     """The process that manages this job's ranks on this host: the other end of the socket that each of them has."""
     try:
         with socket.socket(fileno=os.dup(fd)) as there:
-            pid, *_ = _PEER.unpack(there.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
+            pid, _ = other_end(there)
     except OSError as error:
         raise LaunchEnvironmentError(
             f"{_FD} is {fd}, and no way to the process manager of {ENGINE} ({error}): file descriptors are not passed "

@@ -6,6 +6,7 @@ import sys
 import zlib
 from collections.abc import Mapping
 
+from ..clusters import local
 from ..clusters.found import Found
 from ..foundation import LaunchEnvironmentError
 
@@ -49,7 +50,7 @@ def begin_alike(found: Found, environ: Mapping[str, str]) -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     # Of several hosts each may have a name of its own for the job; they all know the secret.
-    common = found.job if found.local_size == found.size else environ.get("TFDP_SECRET", found.job)
+    common = found.job if found.local_size == found.size else environ.get(local.SECRET, found.job)
     path = os.pathsep.join(filter(None, [_AT_START, environ.get(_PATH)]))
     change = {_DRAWS: f"self {os.getpid()} {zlib.crc32(f'{found.engine} {common}'.encode())}", _PATH: path}
     order = {} if environ.get(_ORDER, "random") not in ("", "random") else {_ORDER: "0"}

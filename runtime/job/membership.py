@@ -215,7 +215,7 @@ def _begin(found: Found, forked_from: int, *, alike: bool) -> None:
     given = handout.joined(found, _stall_seconds(os.environ), version("tfdp"))
     os.environ.update(local.shares(local.cores_of_one(found.local_size), os.environ))
     os.environ.update(given)
-    os.environ.pop("TFDP_SECRET", None)  # nothing of the script needs it
+    os.environ.pop(local.SECRET, None)  # nothing of the script needs it
 
 
 def _train_together() -> None:

@@ -184,7 +184,7 @@ class _Launch:
         cores = len(os.sched_getaffinity(0))
         for rank in self._here:
             told = self._unjoined.variables(rank) if self._unjoined is not None else {}
-            told |= draws_hook.variable(self._plan.seed, of_child=True) if told else {}
+            told |= draws_hook.variable(self._plan.seed) if told else {}
             base = unjoined.environment(self._environ, told)
             store_fd = self._store.ends[rank].fileno()
             joined = local.variables(

@@ -5,7 +5,7 @@ import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..agent import ROOT, SECRET, SHORTEST, Comer, Link, Meeting, Plan, address_of, alone, gathered, joined, listen
+from ..agent import ROOT, SHORTEST, Comer, Link, Meeting, Plan, address_of, alone, met
 from ..clusters import engines, local
 from ..foundation import LaunchEnvironmentError
 from . import watch
@@ -93,22 +93,19 @@ def meet(nodes: Nodes | None, ranks: int, argv: Sequence[str], environ: Mapping[
     for name, value in (("--start-timeout", nodes.start_seconds), ("--link-timeout", nodes.link_seconds)):
         if not value > 0:
             raise CommandError(f"{name} is {value:g}: a number of seconds greater than 0 is needed")
-    secret = environ.get(SECRET, "")
+    secret = environ.get(local.SECRET, "")
     if len(secret) < SHORTEST:
         raise CommandError(
-            f"{SECRET} {'has ' + str(len(secret)) + ' characters' if secret else 'is not set'}: the hosts of a job "
-            f"know each other by it. Set the same on each, of {SHORTEST} characters or more: "
-            f"export {SECRET}=$(openssl rand -hex 16)"
+            f"{local.SECRET} {'has ' + str(len(secret)) + ' characters' if secret else 'is not set'}: the hosts of a "
+            f"job know each other by it. Set the same on each, of {SHORTEST} characters or more: "
+            f"export {local.SECRET}=$(openssl rand -hex 16)"
         )
     meeting = Meeting(
         root, secret.encode(), nodes.count, by_rank=False, limit_seconds=nodes.start_seconds, said=watch.say
     )
     script = os.path.basename(argv[0]) if not argv[0].startswith("-") else " ".join(argv[:2])
     me = Comer(ranks, nodes.node, host=socket.gethostname(), expected=nodes.count, script=script)
-    if nodes.node == 0:
-        return gathered(meeting, listen(root), me)
-    plan, link = joined(meeting, me)
-    return plan, [link]
+    return met(meeting, me, is_root=nodes.node == 0)
 
 
 def variables(plan: Plan) -> dict[str, str]:
@@ -118,4 +115,4 @@ def variables(plan: Plan) -> dict[str, str]:
 
 def without_secret(environ: Mapping[str, str]) -> dict[str, str]:
     """The environment for what is started: nothing of the user's needs the secret."""
-    return {name: value for name, value in environ.items() if name != SECRET} if SECRET in environ else {**environ}
+    return {name: value for name, value in environ.items() if name != local.SECRET}

@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 
-from ..agent import SECRET
+from ..clusters.local import SECRET
 from . import main
 from .nodes import Nodes
 from .over_ssh import BEGUN

@@ -11,6 +11,7 @@ import threading
 from dataclasses import asdict
 
 import pytest
+from in_threads import PATIENCE, in_thread
 
 from tfdp.runtime.agent import rendezvous
 from tfdp.runtime.agent.link import Kind, Link, LinkError, Message, StrangerError, prove
@@ -19,30 +20,6 @@ from tfdp.runtime.foundation import TransportError
 from tfdp.runtime.launch import CommandError, cluster_of
 
 SECRET = b"a secret of this test"
-PATIENCE = 30.0
-
-
-def in_thread(function, *args):
-    """Start a call; returns a function that gives its result, or raises its error."""
-    outcome = []
-
-    def run():
-        try:
-            outcome.append((function(*args), None))
-        except Exception as error:
-            outcome.append((None, error))
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-
-    def result():
-        thread.join(PATIENCE)
-        value, error = outcome[0]
-        if error is not None:
-            raise error
-        return value
-
-    return result
 
 
 class Root:

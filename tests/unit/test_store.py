@@ -4,6 +4,7 @@ import os
 import threading
 
 import pytest
+from in_threads import PATIENCE, in_thread
 
 from tfdp.runtime.agent.store_server import StoreServer
 from tfdp.runtime.foundation import (
@@ -15,8 +16,6 @@ from tfdp.runtime.foundation import (
 )
 from tfdp.runtime.store import HELLO, REFUSED, WELCOME, Frame, SocketStore, SoloStore
 from tfdp.runtime.store.client import _receive
-
-PATIENCE = 30.0
 
 
 class Ranks:
@@ -42,29 +41,6 @@ def ranks():
     for each in made:
         each.server.close()
         assert all(lost.wait(PATIENCE) for lost in each.lost), "the end of the server is noticed by every rank"
-
-
-def in_thread(function, *args, **kwargs):
-    """Start a call that waits; returns a function that gives its result or raises its error."""
-    outcome = []
-
-    def run():
-        try:
-            outcome.append((function(*args, **kwargs), None))
-        except Exception as error:
-            outcome.append((None, error))
-
-    thread = threading.Thread(target=run)
-    thread.start()
-
-    def result():
-        thread.join(PATIENCE)
-        value, error = outcome[0]
-        if error is not None:
-            raise error
-        return value
-
-    return result
 
 
 def test_what_one_rank_publishes_the_others_fetch(ranks):

@@ -19,13 +19,16 @@ _own: dict[str, Callable[[], Any]] = {}
 """By generator: how it is seeded by the system's chance. Those that the script has seeded are not in it."""
 
 
-def variable(seed: int, *, of_child: bool) -> dict[str, str]:
-    """For the environment of a process that this one starts as a rank, or (`of_child` False) becomes."""
-    return {DRAWS: f"{'parent' if of_child else 'self'} {os.getpid()} {seed}"}
+def variable(seed: int) -> dict[str, str]:
+    """For the environment of a process that this one starts as a rank."""
+    return {DRAWS: f"parent {os.getpid()} {seed}"}
 
 
 def install(told: str) -> None:
-    """Seed, if this process is the one that `variable` is for; NumPy's generators when NumPy is imported."""
+    """Seed, if this process is the one that is meant; NumPy's generators when NumPy is imported.
+
+    told: whose process identifier follows, this one's own or its parent's, that identifier, and the seed.
+    """
     whose, pid, seed = told.split()
     if int(pid) != (os.getppid() if whose == "parent" else os.getpid()):
         return
