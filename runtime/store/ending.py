@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from traceback import format_exception_only
 from types import FrameType, TracebackType
 
@@ -12,6 +13,8 @@ from .client import SocketStore
 
 _TEXT = 300
 _WHOLE_TEXT = 2**20
+# How long the word of a rank's end may take to come here when its connections have been lost.
+_REASON_SECONDS = 5.0
 
 
 def speak_at_the_end(store: SocketStore, rank: int) -> None:
@@ -38,12 +41,21 @@ class _LastWords:
     def tell(self, kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
         """An exception that nobody has caught, to the others and then to the user."""
         said = _said(kind, error)
-        if os.getpid() == self._pid and not said.startswith("JobAborted: "):
+        if os.getpid() == self._pid and not said.startswith("JobAborted: ") and not self._is_an_echo(kind):
             self._store.fail(f"rank {self._rank} ended with {said} (at {_raised_at(traceback)})")
             self._told = True
         if os.getpid() == self._pid:
             self._store.last_words("".join(format_exception_only(kind, error))[:_WHOLE_TEXT])
         self._hook(kind, error, traceback)
+
+    def _is_an_echo(self, kind: type[BaseException]) -> bool:
+        """Whether a connection between TensorFlow's servers was lost because a rank at its other end has ended."""
+        if kind.__name__ != "UnavailableError" or not kind.__module__.startswith("tensorflow."):
+            return False
+        until = time.monotonic() + _REASON_SECONDS
+        while self._store.aborted is None and time.monotonic() < until:
+            time.sleep(0.02)
+        return self._store.aborted is not None
 
     def stop(self, number: int, frame: FrameType | None) -> None:
         """SIGTERM: with words if another rank's failure is the reason, else as if there were no handler."""

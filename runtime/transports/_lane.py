@@ -152,12 +152,12 @@ class Lane:
         return self._arena.aborted()
 
     def _at_the_end(self) -> None:
-        if self._ended is not None or self._pid != os.getpid():
+        if self._pid != os.getpid():
             return
-        if self._call is None:
-            self._stay()
-        else:
+        if self._call is not None:
             self._last_words(self._call)
+        elif self._ended is None:
+            self._stay()
 
     def _stay(self) -> None:
         # TensorFlow's server ends with the process, and others may still take from it what they get of the last call.
@@ -173,8 +173,10 @@ class Lane:
         return late and self._arena.state(peer) != FINISHED
 
     def _last_words(self, call: Call) -> None:
-        # TensorFlow's own error for a lost connection, in a graph, names neither the rank nor the place of the call.
-        reason = self._reason()
-        if reason is not None:
+        # TensorFlow's own error for a lost connection, in a graph, names neither the rank nor the place of the call. It
+        # may come before the collective is broken off with one that does.
+        if self._ended is None and (reason := self._reason()) is not None:
+            self._ended = JobAborted(self._sentence(call, reason))
+        if self._ended is not None and str(self._ended) not in str(getattr(sys, "last_value", "")):
             with contextlib.suppress(OSError, ValueError):
-                print(f"tfdp: JobAborted: {self._sentence(call, reason)}", file=sys.stderr, flush=True)
+                print(f"tfdp: {type(self._ended).__name__}: {self._ended}", file=sys.stderr, flush=True)

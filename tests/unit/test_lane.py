@@ -1,6 +1,7 @@
 """The way to TensorFlow's collectives, without TensorFlow: the ranks are threads, the collectives are imagined."""
 
 import os
+import sys
 import threading
 
 import pytest
@@ -132,6 +133,18 @@ def test_an_error_of_this_ranks_own_breaks_the_job(ranks):
     assert ranks.lanes[0].failed(MemoryError("no room"), lost=False) is None
     assert "rank 0 left allreduce Sum named 'step'" in ranks.arena.aborted()
     assert "because of MemoryError: no room" in ranks.arena.aborted()
+
+
+@pytest.mark.parametrize("collective_was", ["broken off", "lost before that"])
+def test_a_rank_that_ends_in_a_collective_says_why_once(ranks, monkeypatch, capsys, collective_was):
+    ranks.enter()
+    ranks.arena.abort(2, "rank 1 ended with signal SIGKILL")
+    assert ranks.told[0].wait(PATIENCE)
+    said = ranks.broken[0] if collective_was == "broken off" else "UnavailableError: Socket closed"
+    monkeypatch.setattr(sys, "last_value", RuntimeError(said), raising=False)
+    ranks.lanes[0]._at_the_end()
+    sentence = f"tfdp: JobAborted: rank 0 was in {CALL} when the job ended: rank 1 ended with signal SIGKILL"
+    assert capsys.readouterr().err == ("" if collective_was == "broken off" else f"{sentence}\n")
 
 
 def test_a_rank_that_has_left_the_job_is_not_waited_for(ranks):
