@@ -30,7 +30,10 @@ def changed(
     inserts: in the order in which those at one place come, with the codes of their rules.
     """
     transformer = _Apply(context, outcomes, refusals, inserts)
-    return file.module.visit(transformer).code
+    text = file.module.visit(transformer).code
+    if lost := transformer.left:
+        raise EngineError(f"there is no place for {'; '.join(lost)}")
+    return text
 
 
 _Key = TypeVar("_Key")
@@ -57,8 +60,8 @@ class _Apply(cst.CSTTransformer):
         self._parameters: dict[cst.CSTNode, Parameter] = {}
         self._guards: dict[cst.CSTNode, Guard] = {}
         self._dropped: set[cst.CSTNode] = set()
-        self._before: dict[cst.CSTNode, list[str]] = {}
-        self._after: dict[cst.CSTNode, list[str]] = {}
+        self._before: dict[cst.CSTNode, list[Insert]] = {}
+        self._after: dict[cst.CSTNode, list[Insert]] = {}
         for rule, outcome in outcomes:
             if isinstance(outcome, Edit):
                 self._once(self._edits, (outcome.node, outcome.around), rule, outcome)
@@ -76,7 +79,12 @@ class _Apply(cst.CSTTransformer):
             anchor = insert.anchor
             holder = context.script.index.parents.get(anchor)
             line = holder if isinstance(anchor, cst.BaseSmallStatement) and holder is not None else anchor
-            side.setdefault(line, []).append(insert.code)
+            side.setdefault(line, []).append(insert)
+
+    @property
+    def left(self) -> list[str]:
+        """What was to be inserted and has not been."""
+        return [each.code for side in (self._before, self._after) for inserts in side.values() for each in inserts]
 
     def _once(self, taken: dict[_Key, tuple[Rule, _Change]], key: _Key, rule: Rule, outcome: _Change) -> None:
         if key in taken:
@@ -132,13 +140,17 @@ class _Apply(cst.CSTTransformer):
         changed = False
         for old, new in zip(original, updated, strict=True):
             changed = changed or old in self._before or old in self._after
+            after = self._after.pop(old, ())
             for found, guard in self._parts(old, new):
                 if found is None:
                     left += getattr(new, "leading_lines", ())
                     changed = True
+                    if added := [*_added(self._before.get(old, ())), *_added(after)]:
+                        self._close(result, open_guard, comment, indent)
+                        result += added
                     continue
                 part, left = build.below(left, found), []
-                if guard is None or (open_guard and (_separated(part) or old in self._before)):
+                if guard is None or (open_guard and (_separated(part) or self._before.get(old))):
                     self._close(result, open_guard, comment, indent)
                 if guard is not None:
                     comment = comment if open_guard else guard.comment
@@ -146,11 +158,13 @@ class _Apply(cst.CSTTransformer):
                     result += before
                     open_guard.append(guarded)
                     changed = True
-                    if old in self._after:
+                    if after:
                         self._close(result, open_guard, comment, indent)
-                        result += self._inserted_after(old)
+                        result += _added(after)
                 else:
-                    result += self._with_inserts(old, part)
+                    before, part = self._inserted_before(old, part)
+                    result += [*before, part, *_added(after)]
+            self._before.pop(old, None)
         self._close(result, open_guard, comment, indent)
         if changed and not result:
             result = build.lines("pass")
@@ -192,21 +206,15 @@ class _Apply(cst.CSTTransformer):
         self, old: cst.BaseStatement, new: cst.BaseStatement
     ) -> tuple[list[cst.BaseStatement], cst.BaseStatement]:
         """The lines that come before a statement, and the statement with the comments that stay its own."""
-        before = [s for code in self._before.get(old, ()) for s in build.lines(code)]
+        before = _added(self._before.get(old, ()))
         if before:
+            self._before[old] = [each for each in self._before[old] if each.at_each]
             leading = list(getattr(new, "leading_lines", ()))
             blank = next((i for i, line in enumerate(leading) if line.comment is not None), len(leading))
             before[0] = before[0].with_changes(leading_lines=leading[:blank])
             apart = [_BLANK, _BLANK] if isinstance(new, cst.FunctionDef | cst.ClassDef) else []
             new = new.with_changes(leading_lines=[*apart, *leading[blank:]])
-        return _spaced(before), new
-
-    def _with_inserts(self, old: cst.BaseStatement, new: cst.BaseStatement) -> list[cst.BaseStatement]:
-        before, new = self._inserted_before(old, new)
-        return [*before, new, *self._inserted_after(old)]
-
-    def _inserted_after(self, old: cst.BaseStatement) -> list[cst.BaseStatement]:
-        return _spaced([s for code in self._after.get(old, ()) for s in build.lines(code)])
+        return before, new
 
     def _suite(self, original: cst.SimpleStatementSuite, updated: cst.SimpleStatementSuite) -> cst.BaseSuite:
         """`if x: print(x)` gets a block of its own when what it holds is guarded or added to."""
@@ -218,7 +226,7 @@ class _Apply(cst.CSTTransformer):
         new = cst.SimpleStatementLine(updated.body, trailing_whitespace=updated.trailing_whitespace)
         for side in (self._before, self._after):
             if original in side:
-                side[old] = side[original]
+                side[old] = side.pop(original)
         body, _ = self._body([old], [new])
         assert body is not None
         return cst.IndentedBlock(body)
@@ -244,8 +252,9 @@ def _separated(statement: cst.BaseStatement) -> bool:
 _BLANK = cst.EmptyLine(indent=False)
 
 
-def _spaced(added: list[cst.BaseStatement]) -> list[cst.BaseStatement]:
-    """Added lines with a blank one after an import."""
+def _added(inserts: Iterable[Insert]) -> list[cst.BaseStatement]:
+    """The lines of what is inserted, with a blank one after an import."""
+    added = [statement for each in inserts for statement in build.lines(each.code)]
     for i in range(1, len(added)):
         if _is_import(added[i - 1]) and not _is_import(added[i]) and not _separated(added[i]):
             added[i] = added[i].with_changes(leading_lines=[_BLANK])

@@ -141,12 +141,16 @@ class SetArg:
 
 @dataclass(frozen=True)
 class Insert:
-    """Add one line of code before or after a statement; lines at one anchor are ordered by rule code."""
+    """Add one line of code before or after a statement; lines at one anchor are ordered by rule code.
+
+    at_each: where a line of several statements is taken apart, it comes to each of them.
+    """
 
     anchor: cst.CSTNode
     where: Literal["before", "after"]
     code: str
     message: str
+    at_each: bool = False
 
 
 @dataclass(frozen=True)

@@ -57,10 +57,10 @@ def outcomes(context: Context) -> Iterator[Outcome]:
     code = f"{context.dp}.barrier()  # tfdp: rank 0 has finished writing"
     if not context.script.calls("barrier"):
         for statement in context.written.waiting_reads:
-            yield Insert(statement, "before", code, "read what rank 0 has written only when it has")
+            yield Insert(statement, "before", code, "read what rank 0 has written only when it has", at_each=True)
         read = f"{context.dp}.barrier()  # tfdp: no worker reads the file any more"
         for statement in context.written.last_reads:
-            yield Insert(statement, "before", read, "delete files only when they have been read")
+            yield Insert(statement, "before", read, "delete files only when they have been read", at_each=True)
     for maker in context.written.names:
         yield Edit(maker, lambda n: build.call(f"{context.dp}.agree", n), "make one name of files for all workers")
     for effect in context.written.effects:
