@@ -213,6 +213,31 @@ STRATEGY_PREFIXES = (
     "byteps",
     "keras.distribution",
 )
+_STRATEGIES = "tensorflow.distribute."
+_ONE_REPLICA = (
+    "CrossDeviceOps",
+    "DistributedDataset",
+    "DistributedIterator",
+    "DistributedValues",
+    "HierarchicalCopyAllReduce",
+    "InputContext",
+    "InputOptions",
+    "InputReplicationMode",
+    "NcclAllReduce",
+    "ReduceOp",
+    "ReductionToOneDevice",
+    "ReplicaContext",
+    "RunOptions",
+    "Strategy",
+    "StrategyExtended",
+    "experimental.CollectiveCommunication",
+    "experimental.CollectiveHints",
+    "experimental.CommunicationImplementation",
+    "experimental.CommunicationOptions",
+    "experimental.ValueContext",
+    "get_replica_context",
+    "get_strategy",
+)
 OTHER_SYSTEMS = (
     "autodist",
     "byteps",
@@ -279,3 +304,10 @@ STAGES: dict[str, StageFacts] = {
     "ragged_batch": StageFacts(counts=False),
 }
 BATCHING = frozenset({"batch", "padded_batch", "ragged_batch"})
+
+
+def is_of_one_replica(api: str) -> bool:
+    """Whether a name of `tf.distribute` makes no strategy, nor anything else that trains together: it means there what
+    it does with TensorFlow's own strategy of one replica."""
+    name = api.removeprefix(_STRATEGIES)
+    return name == "experimental" or any(f"{name}.".startswith(f"{known}.") for known in _ONE_REPLICA)

@@ -12,8 +12,11 @@ What it does
     out: statements in `with strategy.scope():` stand without it, `strategy.experimental_distribute_dataset(data)` is
     the data, `strategy.run(step, args=(batch,))` is `step(batch)`, `strategy.reduce(…, losses, axis=None)` the losses,
     and `strategy.num_replicas_in_sync` is 1. What is left is migrated by the other rules, as a script for one device
-    is. The strategy's batch, which is that of all replicas, is kept (sharded calls); a batch that is multiplied by the
-    number of replicas is that of one. `--target single` writes the script for one device.
+    is. Where a script does anything else with its strategies, such as handing them on, making them in a branch or
+    asking for values of replicas, they stay, and what makes one becomes `tf.distribute.get_strategy()`: TensorFlow's
+    own strategy of one replica, which does all that others do. The strategy's batch, which is that of all replicas, is
+    kept (sharded calls); a batch that is multiplied by the number of replicas is that of one. `--target single` writes
+    the script for one device.
 
     DTensor: `from tensorflow.experimental import dtensor` becomes `from tfdp.runtime import dtensor`, the same words
     on one device, where no layout splits anything; sharded calls divide the calls of the model. Weights are replicated:
@@ -32,10 +35,9 @@ Example
 When it refuses
     What of Horovod the runtime has not: join, elastic jobs, process sets, Adasum, Spark and Ray, hooks of TensorFlow 1
     (in a branch it is said, and an error where the script comes to it); `--batch`, `--shard` and rates for a script
-    that says these itself. Keras' optimizers for DTensor; BytePS, MPI, Ray. Other strategies; what asks a strategy for
-    more than that, such as values of single replicas; a strategy that is made in a branch, or handed to a function;
-    TF_CONFIG that is read. A step on replicas whose loss is a mean over each replica's examples trains as on one
-    device: over N replicas the strategy added up N means.
+    that says these itself. Keras' optimizers for DTensor; BytePS, MPI, Ray. Other strategies, and ways to one that are
+    not calls by its name; cluster resolvers, TF_CONFIG that is read, `has_strategy()`. A step on replicas whose loss is
+    a mean over each replica's examples trains as on one device: over N replicas the strategy added up N means.
 """
 
 from __future__ import annotations

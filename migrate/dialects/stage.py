@@ -5,7 +5,8 @@ from __future__ import annotations
 import libcst as cst
 
 from . import dtensor
-from .strategy import MODULE, Strategies
+from .one_replica import MODULE, OneReplica
+from .strategy import Strategies
 from .texts import Change, NotReadError, Single, Taken, untouched
 
 _STRATEGIES = MODULE.rpartition(".")[2]  # without which there is nothing to look for
@@ -13,10 +14,17 @@ _MOST = 100  # changes of one text
 
 
 def single(module: cst.Module) -> Single | None:
-    """The one-worker form of a script; None where it is that already, or is not understood."""
+    """The one-worker form of a script; None where it is that already, or is not understood.
+
+    Strategies are taken out where all that is done by them is understood, else they are those of one replica.
+    """
+    return _changed(module, Strategies) or _changed(module, OneReplica)
+
+
+def _changed(module: cst.Module, strategies: type[Strategies | OneReplica]) -> Single | None:
     places, taken = untouched(module.code), list[Taken]()
     try:
-        while (found := _next_change(module)) is not None and len(taken) < _MOST:
+        while (found := _next_change(module, strategies)) is not None and len(taken) < _MOST:
             change, said = found
             origin = places[said.line - 1]
             taken.append(said._replace(line=origin.line, column=said.column + origin.shift))
@@ -27,7 +35,7 @@ def single(module: cst.Module) -> Single | None:
     return Single(module, places, tuple(taken)) if taken and found is None else None
 
 
-def _next_change(module: cst.Module) -> tuple[Change, Taken] | None:
+def _next_change(module: cst.Module, strategies: type[Strategies | OneReplica]) -> tuple[Change, Taken] | None:
     """Of the first system of which something is left."""
     found = dtensor.next_change(module) if dtensor.WORD in module.code else None
-    return Strategies(module).next_change() if found is None and _STRATEGIES in module.code else found
+    return strategies(module).next_change() if found is None and _STRATEGIES in module.code else found

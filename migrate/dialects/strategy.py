@@ -14,23 +14,12 @@ import libcst.matchers as m
 
 from ..facts.program import Index, Names, Origins, Program, SourceFile, argument
 from .machines import asks_for_cluster, cluster_left_out, tpu_left_out
+from .one_replica import DO_NOTHING, MAKERS, MODULE, RUNS, SUMMED
 from .texts import Change, NotReadError, Span, Taken, lifted
 
-MODULE = "tensorflow.distribute"
-_MAKERS = frozenset(
-    f"{MODULE}.{name}"
-    for name in (
-        "MirroredStrategy",
-        "MultiWorkerMirroredStrategy",
-        "OneDeviceStrategy",
-        "experimental.MultiWorkerMirroredStrategy",
-        "get_strategy",
-    )
-)
+_MAKERS = MAKERS | {f"{MODULE}.get_strategy"}
 _GONE = "{} is left out: each worker is a process of its own"
 _OF_ONE_REPLICA = "{} is left out: there is one replica, with the whole batch"
-_SUMMED = "; a loss that is not divided by the global batch was added up over the replicas, and is no longer"
-_RUNS = frozenset({"experimental_run_v2", "run"})
 _ONE = "1 in place of the number of replicas: the batch is that of one, and kept (--batch per-worker: of each worker)"
 
 
@@ -109,7 +98,7 @@ class Strategies:
         if of_one is None or any(a.star for a in call.args):
             raise NotReadError
         said = _OF_ONE_REPLICA.format(f"{self.file.code(node)}.{part.attr.value}")
-        said += _SUMMED if part.attr.value in _RUNS else ""
+        said += SUMMED if part.attr.value in RUNS else ""
         return self._changed(call, of_one(self, call)), Taken(*self.file.position(call), said)
 
     def _changed(self, node: cst.BaseExpression, text: str) -> Change:
@@ -215,21 +204,13 @@ class Strategies:
 
     def _may_do(self, call: cst.Call) -> bool:
         """Whether a call among what a strategy is made of does anything else."""
-        return not self._origins.called(call).startswith((MODULE, *_DO_NOTHING))
+        return not self._origins.called(call).startswith(DO_NOTHING)
 
 
 def _is_none(given: cst.Arg) -> bool:
     return isinstance(given.value, cst.Name) and given.value.value == "None"
 
 
-_DO_NOTHING = (
-    "builtins.range",
-    "builtins.len",
-    "tensorflow.config.list_physical_devices",
-    "tensorflow.config.experimental.list_physical_devices",
-    "tensorflow.config.list_logical_devices",
-    "tensorflow.config.experimental.list_logical_devices",
-)
 _ALONE = (cst.Name, cst.Attribute, cst.Call, cst.Subscript, cst.Integer)
 _OF_ONE: dict[str, Callable[[Strategies, cst.Call], str]] = {
     "experimental_distribute_dataset": Strategies._first,

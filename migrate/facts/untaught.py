@@ -12,6 +12,7 @@ from ..catalogue import (
     UPDATES,
     VARIABLE_COLLECTIONS,
     Kind,
+    is_of_one_replica,
 )
 from .data import Chain
 from .other_training import other_training
@@ -216,7 +217,8 @@ def distributed(script: TrainingFile, *, beside_names: bool = False) -> list[Pro
     found = _other_systems(script)
     for call in script.index.calls:
         api = script.origins.called(call)
-        if api.startswith(STRATEGY_PREFIXES) and not (beside_names and api.startswith(NAMED_SYSTEMS)):
+        named = beside_names and api.startswith(NAMED_SYSTEMS)
+        if api.startswith(STRATEGY_PREFIXES) and not named and not is_of_one_replica(api):
             reason = f"the script is distributed already, by {api}"
             found.append(Problem("TFDP070", call, reason, "remove that system's calls first"))
         elif api.startswith(TF1_PREFIXES) and call not in script.devices.carried:

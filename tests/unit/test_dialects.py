@@ -106,9 +106,34 @@ def test_what_a_strategy_does_is_what_one_replica_does(middle: str, after: str) 
         script("x = strategy.run(lambda: 1)"),
         script("x = strategy.gather(a, axis=0)"),
         script("x = tf.distribute.get_replica_context()"),
+        script(maker="tf.distribute.MirroredStrategy() if asked() else tf.distribute.get_strategy()"),
+        script().replace("\nstrategy =", "\nstrategy = Own()\nif gpus:\n    print()\n    strategy ="),
+        script().replace("\nstrategy =", "\nclass A:\n    other = 1\n    strategy ="),
+        script(maker="tf.distribute.MirroredStrategy() if gpus else None"),
+        script().replace("with strategy.scope():", "with strategy.scope(), tf.device('CPU'):"),
+        script().replace("with strategy.scope():", "with strategy.scope() as scope:"),
+        script().replace("\nstrategy =", "\nif gpus:\n    strategy ="),
+        script("workers = keep(by=tf.distribute.MirroredStrategy([f'GPU:{n}' for n in range(2)]))"),
+        script("batches = strategy.distribute_datasets_from_function(lambda context: data.batch(8))"),
+        script("def train(strategy: tf.distribute.MirroredStrategy): ...\ntrain(strategy)"),
+        script("options = tf.distribute.experimental.CommunicationOptions()\nprint(options, strategy)"),
+    ],
+)
+def test_a_strategy_whose_uses_are_not_followed_has_one_replica(source: str) -> None:
+    after = source
+    for maker in ("MirroredStrategy()", "MirroredStrategy([f'GPU:{n}' for n in range(2)])"):
+        after = after.replace(f"tf.distribute.{maker}", "tf.distribute.get_strategy()")
+    assert single(source) == after != source
+    found = engine.migrate("train.py", (source + "model.fit(x, y)\n").encode())
+    assert (found.road, found.batch, found.refused) == ("calls", "global", False)
+    assert single(after) is None  # which is for one device
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
         script("import os\nos.environ['TF_CONFIG'] = open('cluster.json').read()"),
         script("import json, os\nworkers = json.loads(os.environ['TF_CONFIG'])['cluster']"),
-        script(maker="tf.distribute.MirroredStrategy() if asked() else tf.distribute.get_strategy()"),
         TPU.replace("except ValueError:", "except ValueError:\n    pass\nexcept KeyError:"),
         TPU.replace("    strategy = tf.distribute.get_strategy()", "    raise"),
         TPU.replace("except ValueError:", "except KeyError:"),
@@ -120,17 +145,15 @@ def test_what_a_strategy_does_is_what_one_replica_does(middle: str, after: str) 
         ),
         script("import os\nprint(os.environ['TF_CONFIG'])\nos.environ['TF_CONFIG'] = '{}'"),
         script("import json, os\nos.environ['TF_CONFIG'] = (text := json.dumps({}))"),
-        script().replace("\nstrategy =", "\nstrategy = Own()\nif gpus:\n    print()\n    strategy ="),
         script(maker="tf.distribute.MirroredStrategy((devices := None))"),
-        script().replace("\nstrategy =", "\nclass A:\n    other = 1\n    strategy ="),
+        script("getattr(tf.distribute, kind)()"),
+        script("print(tf.distribute.has_strategy(), strategy)"),
+        script("print(strategy, strategy.cluster_resolver.task_id)"),
+        script("kind = tf.distribute.MirroredStrategy\nprint(strategy)"),
         script("from tensorflow.experimental import dtensor\ndtensor.DTensorDataset(dataset)"),
         script(maker="tf.distribute.MirroredStrategy(devices())"),
         script(maker="tf.distribute.TPUStrategy(resolver)"),
-        script(maker="tf.distribute.MirroredStrategy() if gpus else None"),
-        script().replace("with strategy.scope():", "with strategy.scope(), tf.device('CPU'):"),
-        script().replace("with strategy.scope():", "with strategy.scope() as scope:"),
         "from tensorflow.distribute import MirroredStrategy\n" + script(maker="MirroredStrategy()"),
-        script().replace("\nstrategy =", "\nif gpus:\n    strategy ="),
     ],
 )
 def test_what_is_not_understood_is_refused(source: str) -> None:
@@ -212,8 +235,8 @@ def test_one_device_has_no_policy(options: list[str], said: str, tmp_path: Path)
 
 def test_another_system_is_refused_by_that_target(tmp_path: Path) -> None:
     path = tmp_path / "train.py"
-    path.write_text(script("print(strategy)"))
+    path.write_text(script("print(tf.distribute.has_strategy())"))
     run = CliRunner().invoke(main, ["migrate", "--target", "single", str(path)])
     assert run.exit_code == 1
     assert "TFDP070" in run.output
-    assert path.read_text() == script("print(strategy)")
+    assert path.read_text() == script("print(tf.distribute.has_strategy())")

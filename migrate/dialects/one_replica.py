@@ -1,0 +1,108 @@
+"""`tf.distribute` whatever a script does by it: its strategies become TensorFlow's own of one replica.
+
+That strategy (`tf.distribute.get_strategy()` where no other is entered) does all that a strategy does, with one replica
+that has the whole batch: it can be handed on, kept in attributes, made in a branch, and asked for values of replicas.
+So nothing of how a script uses its strategies has to be understood; what makes one has.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import libcst as cst
+import libcst.matchers as m
+
+from ..catalogue import is_of_one_replica
+from ..facts.program import Index, Names, Origins, Program, SourceFile
+from .machines import asks_for_cluster, cluster_left_out, tpu_left_out
+from .texts import Change, NotReadError, Span, Taken
+
+MODULE = "tensorflow.distribute"
+MAKERS = frozenset(
+    f"{MODULE}.{name}"
+    for name in (
+        "MirroredStrategy",
+        "MultiWorkerMirroredStrategy",
+        "OneDeviceStrategy",
+        "experimental.CentralStorageStrategy",
+        "experimental.MultiWorkerMirroredStrategy",
+    )
+)
+"""What makes a strategy whose replicas train together, step by step."""
+_OF_ONE = "{} becomes TensorFlow's strategy of one replica, with the whole batch"
+SUMMED = "; a loss that is not divided by the global batch was added up over the replicas, and is no longer"
+RUNS = frozenset({"experimental_run_v2", "run"})
+_RESOLVER = "cluster_resolver"
+_STRATEGY = re.compile(r"(Central|Collective|Mirrored|MultiWorker|OneDevice|ParameterServer|TPU)\w*Strategy(V1)?$")
+
+
+class OneReplica:
+    """The strategies of one text, and what is left to be changed for them."""
+
+    def __init__(self, module: cst.Module) -> None:
+        self.file = SourceFile(module)
+        self._index = Index(Program(self.file))
+        self._names = Names(self._index)
+        self._origins = Origins(self._index, self._names)
+
+    def next_change(self) -> tuple[Change, Taken] | None:
+        """The next one to be made, None where each strategy has one replica.
+
+        Raises NotReadError where something makes a strategy, or asks for its hosts, in a way that is not understood.
+        """
+        for gone in tpu_left_out(self.file, self._origins):
+            return gone
+        makers = [c for c in self._index.calls if self._origins.called(c) in MAKERS]
+        for gone in cluster_left_out(self.file, self._index, self._origins) if makers else ():
+            return gone
+        made = {maker.func for maker in makers}
+        if (makers and asks_for_cluster(self.file)) or any(self._is_unknown(*each) for each in self._named(made)):
+            raise NotReadError
+        return next((self._replaced(maker) for maker in makers), None)
+
+    def _named(self, made: set[cst.BaseExpression]) -> Iterator[tuple[str, cst.CSTNode]]:
+        """All names and attributes but those of what makes strategies here."""
+        for held in (self._index.names, self._index.attributes):
+            for name, nodes in held.items():
+                yield from ((name, node) for node in nodes if made.isdisjoint((node, self._index.parents[node])))
+
+    def _is_unknown(self, name: str, node: cst.CSTNode) -> bool:
+        api = self._names.api(node) or ""
+        around = self._index.parents[node]
+        if isinstance(around, cst.Annotation):
+            return False
+        if api == MODULE:  # as a value, it may be asked for anything
+            return not isinstance(around, cst.Attribute) or around.value is not node
+        makes = name == _RESOLVER or _STRATEGY.match(name) is not None  # also where it is not known whose name it is
+        return makes or (api.startswith(f"{MODULE}.") and not is_of_one_replica(api))
+
+    def _replaced(self, maker: cst.Call) -> tuple[Change, Taken]:
+        """`tf.distribute.get_strategy()` in place of the call."""
+        held: cst.BaseExpression = maker.func
+        while isinstance(held, cst.Attribute) and self._names.api(held) != MODULE:
+            held = held.value
+        if self._names.api(held) != MODULE or any(map(self._may_do, maker.args)):
+            raise NotReadError
+        said = _OF_ONE.format(self._origins.called(maker).replace("tensorflow.", "tf.", 1))
+        said += SUMMED if self._index.methods(*RUNS) else ""
+        span = Span(*self.file.span(maker), f"{self.file.code(held)}.get_strategy()")
+        return Change(span=span), Taken(*self.file.position(maker), said)
+
+    def _may_do(self, given: cst.Arg) -> bool:
+        """Whether an argument, which nothing evaluates any more, does anything else."""
+        calls = m.findall(given, m.Call())
+        does = (c for c in calls if isinstance(c, cst.Call) and not self._origins.called(c).startswith(DO_NOTHING))
+        return bool(m.findall(given, m.NamedExpr() | m.Await() | m.Yield())) or any(True for _ in does)
+
+
+DO_NOTHING = (
+    MODULE,
+    "builtins.range",
+    "builtins.len",
+    "tensorflow.config.list_physical_devices",
+    "tensorflow.config.experimental.list_physical_devices",
+    "tensorflow.config.list_logical_devices",
+    "tensorflow.config.experimental.list_logical_devices",
+)
+"""What may stand in the arguments of a strategy that goes."""
