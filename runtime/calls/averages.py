@@ -19,6 +19,7 @@ from . import apart, nets, own_sources, report, sight
 from .local_moments import MovingStatistics
 from .look import is_looking
 from .rows import mean
+from .swallowed import refuse_swallowed
 
 _PUSHED = (
     "the gradient at {} is taken inside a tf.autodiff.ForwardAccumulator, of what a tape has recorded before: the "
@@ -72,6 +73,7 @@ def average_gradients() -> None:
 
 
 def _averaged(target: Any, sources: Sequence[Any], gradients: Sequence[Any]) -> list[Any]:
+    refuse_swallowed()
     site = call_site()
     exchanged = report.is_anything_captured() or any(map(is_variable, sources))
     if exchanged and apart.is_elsewhere():
@@ -156,7 +158,7 @@ def _looped(original: Callable[..., Any]) -> Callable[..., Any]:
         if not report.is_anything_divided():
             return original(*arguments, **options)
         if tf.executing_eagerly() and not arguments[0]._persistent:
-            raise NotImplementedError(
+            raise TfdpError(
                 f"tape.{original.__name__} at {call_site()}: with sharded calls it is taken row by row, for which the "
                 "tape is needed several times. Make it with tf.GradientTape(persistent=True)"
             )

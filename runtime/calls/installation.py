@@ -17,11 +17,13 @@ from .functions import hook_modules
 from .gathering import watch_graphs
 from .keras_layers import hook_layers
 from .report import said
+from .swallowed import watch_errors
 from .xla import keep_out_of_xla
 
 
 def install() -> None:
     """From now on calls are divided, and gradients averaged."""
+    watch_errors()
     common_entropy(current().seed)
     watch_draws()
     watch_graphs_without_exchanges()

@@ -30,6 +30,7 @@ from .reach import is_of_users
 from .rounding import Rounding, size_of
 from .rows import divided, is_real, taken
 from .sight import Undivided, seen
+from .swallowed import answering
 from .trial import Trial, tried
 from .unspent import unspent
 
@@ -245,7 +246,7 @@ class _Look:
         arguments, options = tf.nest.pack_sequence_as(self._sample, leaves)
         rows = [x for x, by_rows in zip(leaves, self._by_rows, strict=True) if by_rows]
         try:
-            with seen(sight, rows):
+            with answering(), seen(sight, rows):
                 return (call or self._call)(*arguments, **options)
         except Exception as error:
             raise _Raised from error
@@ -299,7 +300,7 @@ class _Look:
         if target is None:
             return _Run(_arrays(outputs), [None] * len(sources), {})
         try:
-            with seen(sight):  # else gradients of variables would be averaged
+            with answering(), seen(sight):  # else gradients of variables would be averaged
                 gradients = tape.gradient(target, [*sources, *variables])
         except Exception as error:  # from a gradient that a function of the script defines
             raise _Raised from error

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from ..foundation import Average, Sum, call_site
+from ..foundation import Average, Sum, TfdpError, call_site
 from ..framework import as_written, linked, unrecorded
 from ..job import current
 from ..transports import Label
@@ -250,7 +250,7 @@ def _label(what: str, name: str) -> Label:
 
 def _refuse_pfor(name: str) -> None:
     if apart.is_mapping():
-        raise NotImplementedError(
+        raise TfdpError(
             f"{name} is differentiated inside tf.vectorized_map at {call_site()}, which knows no other workers. "
             "Take the gradient in a loop, or outside of it"
         )

@@ -14,6 +14,7 @@ from .look_sights import LookSight
 from .once import build, no_graph
 from .own_sight import moments
 from .sight import Draw, Moments, Undivided, seen
+from .swallowed import answering
 
 Tensor = Any
 
@@ -79,7 +80,7 @@ def tried(
     rows = [each for each, of_rows in zip(tf.nest.flatten(structure), by_rows, strict=True) if of_rows]
     call = functools.partial(built_of, code, call, length=rows[0].shape[0], eagerly=eagerly)
     try:
-        with functions_run(eagerly=False), seen(trial, rows):
+        with answering(), functions_run(eagerly=False), seen(trial, rows):
             build(call, *structure)
     except Exception as error:  # whatever is no graph
         raise Undivided(no_graph(error)) from error

@@ -15,6 +15,7 @@ from .errors import (
     TfdpError,
     TopologyError,
     TransportError,
+    hear_errors,
 )
 from .gpus import pin
 from .ops import Average, Max, Min, Product, ReduceOp, Sum
@@ -47,6 +48,7 @@ __all__ = [
     "TransportError",
     "call_site",
     "gist",
+    "hear_errors",
     "is_generated",
     "is_users",
     "pin",

@@ -1,6 +1,11 @@
 """The errors a migrated script can meet. Every one derives from `TfdpError`, itself a `RuntimeError`."""
 
-from typing import TYPE_CHECKING
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+_heard: list[Callable[[TfdpError], None]] = []
 
 
 class TfdpError(RuntimeError):
@@ -8,6 +13,17 @@ class TfdpError(RuntimeError):
 
     if not TYPE_CHECKING:
         __init__ = Exception.__init__  # by which AutoGraph knows that it can raise the same one with more to say
+
+        def __new__(cls, *args: Any) -> TfdpError:
+            made = super().__new__(cls, *args)
+            for hear in _heard:
+                hear(made)
+            return made
+
+
+def hear_errors(hear: Callable[[TfdpError], None]) -> None:
+    """Call `hear` with each error that is made from now on."""
+    _heard.append(hear)
 
 
 class NotInitializedError(TfdpError):
@@ -48,6 +64,9 @@ class StoreError(TfdpError):
 
 class StoreTimeout(StoreError, TimeoutError):  # noqa: N818 - named as the TimeoutError it is
     """Nobody published the key in time."""
+
+    if not TYPE_CHECKING:
+        __new__ = TimeoutError.__new__  # an OSError is made by its own; nobody has to hear of this one
 
 
 class StoreEvictedError(StoreError):
