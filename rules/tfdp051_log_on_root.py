@@ -1,11 +1,11 @@
 """Print and plot on rank 0 only.
 
 What it does
-    Puts `if dp.rank() == 0:` before `print`, `tf.print` and logging statements in training loops and in the functions
-    called from them, and before `plt.savefig`/`plt.show`. Neighbouring statements share one `if`. Where computing the
-    arguments is for every worker (a training step, a metric over all workers) or changes something (`options.pop()`,
-    `next(names)`, `step.assign_add(1)`, `average.swap()`, a function of which nothing is known), or an exception
-    handler goes by whether they can be computed, `dp.report(print, …)` computes them everywhere and prints once. A
+    `print`, `tf.print` and logging statements in training loops and in the functions called from them become
+    `dp.report(print, …)`, which computes the arguments, and their texts, on every worker and prints once: a training
+    step in them, `options.pop()`, a `defaultdict` that is asked, a property and `__str__` may do anything. Statements
+    of mere texts, those that ask for a file, which rank 0 alone may have, and `plt.savefig`/`plt.show` get
+    `if dp.rank() == 0:`; neighbouring ones share one `if`. A
     `tf.summary.create_file_writer(…)` becomes a writer that writes nothing on the other ranks; `tqdm(…)` gets
     `disable=dp.rank() != 0`, `Progbar(…)` and a model's `fit`, `evaluate` and `predict` their `verbose=`. What Keras'
     callbacks print is printed in training, and so is what is printed after a `fit`.
@@ -22,9 +22,7 @@ Example
         print("loss", float(train_step(x, y)))
     # becomes
     for x, y in dataset:
-        loss = train_step(x, y)
-        if dp.rank() == 0:  # tfdp: one worker reports
-            print("loss", float(loss))
+        dp.report(print, "loss", float(train_step(x, y)))
 
 When it refuses
     Where `create_file_writer` is imported by itself. Where something is read from a run, which rank 0 alone has

@@ -1,5 +1,6 @@
 """Work that only one rank may do, or one before the others."""
 
+import io
 import os
 import pickle
 import threading
@@ -35,7 +36,9 @@ def on_root(fn: Callable[_P, _R], /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
     key = f"on_root/{_calls.next('on_root')}"
     if job.topology.rank > 0:
         # The wait for rank 0's work has no limit; its death ends it all the same.
-        return _received(job.store.fetch(key, threading.TIMEOUT_MAX, publisher=0), site)
+        found: _R = _received(job.store.fetch(key, threading.TIMEOUT_MAX, publisher=0), site)
+        _count_save(fn)
+        return found
     try:
         value = fn(*args, **kwargs)
     except Exception as error:
@@ -105,13 +108,27 @@ class _Nothing(tuple[Any, ...]):
 def report(function: Callable[_P, Any], /, *args: _P.args, **kwargs: _P.kwargs) -> Any:
     """Call `function(*args, **kwargs)` on rank 0 only: `dp.report(print, dp.metric_result(accuracy))`.
 
-    The arguments are computed on every rank, as collectives in them must be; nobody waits for the call.
+    The arguments are computed on every rank, as collectives in them must be, and so are the texts that `print` makes of
+    them; nobody waits for the call.
 
     Returns:
         On rank 0 what the function returns. On the others an object on which every method does nothing, which can be
         used in a `with` statement and among the callbacks of `dp.fit_callbacks`: `run = dp.report(wandb.init)`.
     """
-    return function(*args, **kwargs) if known().topology.rank == 0 else _Nothing()
+    if known().topology.rank == 0:
+        return function(*args, **kwargs)
+    if function is print:
+        elsewhere: dict[str, Any] = {**kwargs, "file": io.StringIO()}
+        print(*args, **elsewhere)  # `__str__` may do anything
+    return _Nothing()
+
+
+def _count_save(fn: Callable[..., Any]) -> None:
+    """Count what rank 0 has saved, where a `tf.train.Checkpoint` or a manager of one does."""
+    owner = getattr(fn, "__self__", None)
+    counter: Any = getattr(getattr(owner, "checkpoint", owner), "save_counter", None)
+    if getattr(fn, "__name__", "") == "save" and hasattr(counter, "assign_add"):
+        counter.assign_add(1)
 
 
 def root_path(path: Any) -> Any:

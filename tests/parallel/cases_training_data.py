@@ -323,6 +323,12 @@ def case_on_root_runs_once_and_gives_its_value_to_all():
     assert value["array"].tolist() == [0, 1, 2]
     assert len(calls) == (1 if dp.rank() == 0 else 0)
     assert dp.on_root(lambda: None) is None
+    with tempfile.TemporaryDirectory() as folder:
+        checkpoint = tf.train.Checkpoint(number=tf.Variable(1.0))
+        manager = tf.train.CheckpointManager(checkpoint, folder, max_to_keep=2)
+        dp.on_root(checkpoint.save, f"{folder}/of")
+        dp.on_root(manager.save)
+        assert int(checkpoint.save_counter) == 2  # on each rank
     assert dp.on_root(lambda: tf.constant([1, 2])).numpy().tolist() == [1, 2]
 
 

@@ -21,6 +21,20 @@ LEAVES_STATE = re.compile(
 )
 """Functions of libraries that keep no state of the script's; what draws or consumes is in other tables."""
 
+READS_NO_FILE = re.compile(
+    r"builtins\.(?!(open|input|eval|exec)$)|(math|time|datetime)\.|tensorflow\.(cast|math\.\w+|reduce_\w+|round|shape|size)$"
+    r"|numpy\.(?!load|fromfile|genfromtxt|memmap|fromregex)"
+)
+"""Functions that give a value of what they are given, and ask for no file."""
+
+GIVES_VALUE = frozenset(
+    {
+        *("as_list", "format", "get", "isoformat", "item", "items", "join", "keys", "lower", "max", "mean", "min"),
+        *("numpy", "result", "split", "std", "strftime", "strip", "sum", "tolist", "total_seconds", "upper", "values"),
+    }
+)
+"""Methods that give a value of their object, and ask for no file."""
+
 GIVES_ITERATOR = re.compile(
     r"builtins\.(iter|map|filter|zip|enumerate|reversed|open)$|itertools\.|os\.scandir$|glob\.iglob$|csv\.(reader|DictReader)$"
 )

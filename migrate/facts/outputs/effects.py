@@ -11,7 +11,7 @@ import libcst as cst
 
 from ... import outputs
 from ...outputs import EffectKind
-from ..apis import ON_ROOT
+from ..apis import GIVES_VALUE, ON_ROOT, READS_NO_FILE
 from ..counting import around
 from ..keras import Fit, callback_functions, has_callbacks
 from ..program import (
@@ -37,6 +37,7 @@ from .writers import Writers
 
 _LEAVES = (cst.Return, cst.Break, cst.Continue, cst.Yield, cst.Await, cst.Global, cst.Nonlocal, cst.Raise, cst.Del)
 _DP = "tfdp.runtime."
+_OF_MANAGERS = ("latest_checkpoint", "checkpoints")
 _TRAINED = ("trainable_variables", "trainable_weights")
 _OPENS = frozenset({EffectKind.OPEN, EffectKind.OPEN_FORMAT})
 _CALLS = frozenset({EffectKind.PRINT, EffectKind.SAVE, EffectKind.SHOW})  # for which a statement can be guarded
@@ -153,9 +154,26 @@ class Effects:
     def _stated(self, call: cst.Call, kind: EffectKind, statement: cst.Expr, certain: Certain) -> Effect:
         """What is written, or shown, by a statement of its own."""
         decides = self._failing.decides(call)
-        if decides and kind is EffectKind.SAVE:
+        counted = method(call) == "save" and "save_counter" in self._index.attributes
+        if kind is EffectKind.SAVE and (decides or (counted and certain(call))):
             return Effect(call, None, kind, decides=True)
-        return Effect(call, statement, kind, decides or self._shared(call, certain))
+        shared = decides or (kind is EffectKind.PRINT and self._looks_up(call)) or self._shared(call, certain)
+        return Effect(call, statement, kind, shared)
+
+    def _looks_up(self, call: cst.Call) -> bool:
+        """Whether something is looked up and made a text, and no file is asked for it, which rank 0 alone may have.
+
+        That may do anything: a defaultdict, a property, `__str__`.
+        """
+        values = [given.value for given in call.args]
+        asks_file = any(self._may_ask_file(node) for value in values for node in nodes(value))
+        return not asks_file and not all(isinstance(each, cst.SimpleString) for each in values)
+
+    def _may_ask_file(self, node: cst.CSTNode) -> bool:
+        if isinstance(node, cst.Attribute):
+            return node.attr.value in _OF_MANAGERS
+        known = method(node) in GIVES_VALUE or not isinstance(node, cst.Call)
+        return not known and READS_NO_FILE.match(self._origins.called(node)) is None
 
     def _done(self, call: cst.Call) -> bool:
         """Whether the path that is opened is the null device elsewhere, by `dp.root_path(…)`."""
@@ -183,7 +201,7 @@ class Effects:
         """`manager.latest_checkpoint` after a save: the managers of the other ranks know nothing of it."""
         saves = [e.call for e in effects if e.kind is EffectKind.SAVE and isinstance(e.call, cst.Call)]
         saves = [s for s in saves if method(s) and self._is_manager(receiver(s))]
-        asked = (n for name in ("latest_checkpoint", "checkpoints") for n in self._index.attributes.get(name, ()))
+        asked = (n for name in _OF_MANAGERS for n in self._index.attributes.get(name, ()))
         stale = (n for n in asked if self._is_manager(n.value) and not self._is_guarded(n, guarded))
         return [Effect(n, None, EffectKind.LATEST) for n in stale if any(self.may_follow(s, n) for s in saves)]
 
