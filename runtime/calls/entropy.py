@@ -17,6 +17,7 @@ import tensorflow as tf
 
 from ..job import mix
 from . import unspent
+from .ordered import order_stages
 
 _STANDARD = sysconfig.get_path("stdlib")
 _installed: list[int] = []
@@ -39,6 +40,7 @@ def common_entropy(seed: int) -> None:
 def draw_by(seed: int) -> None:
     """Let a process of one draw what the workers do whose common seed, and whose rank 0's, is `seed`."""
     common_entropy(seed)
+    order_stages()
     random.seed(seed)
     np.random.seed(seed % 2**32)
 

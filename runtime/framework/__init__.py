@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from .autograph import as_written, leave_ours, transparent
-from .datasets import made_of
-from .operations import only_reads
+from .datasets import made_of, when_staged
+from .operations import keeps_state, only_reads
 from .python_calls import functions_run, in_python, linked, recorded_again, unrecorded, unwatched
 from .variables import (
     Key,
@@ -31,6 +31,7 @@ __all__ = [
     "in_python",
     "is_followed",
     "is_variable",
+    "keeps_state",
     "keyed",
     "leave_ours",
     "linked",
@@ -43,4 +44,5 @@ __all__ = [
     "transparent",
     "unrecorded",
     "unwatched",
+    "when_staged",
 ]

@@ -1,0 +1,101 @@
+"""Datasets give all workers the same elements in the same order.
+
+TensorFlow runs the calls of `map(…, num_parallel_calls=…)` at the same time, and which element gets which random number
+is a matter of the moment: stages that draw, or keep a state, take one element after the other here. What is drawn by
+stateless operations, and all else, goes on at the same time. With `deterministic=False` the order itself is a matter of
+the moment, and is not here.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from ..foundation import call_site, say_once
+from ..framework import as_written, keeps_state, when_staged
+from ..job import current, is_initialized
+
+_PARALLEL, _DETERMINISTIC = "num_parallel_calls", "deterministic"
+_STAGES = ("batch", "interleave", "map", "ragged_batch")
+
+
+class _Last(threading.local):
+    """Whether what was traced last for a stage, in this thread, keeps a state."""
+
+    keeps_state = False
+
+
+_last = _Last()
+
+
+class _Calls:
+    """A number of calls at the same time, which TensorFlow asks for when it has traced the stage's function."""
+
+    def __init__(self, asked: Any, site: str) -> None:
+        self._asked, self._site = asked, site
+
+    def __tf_tensor__(self, dtype: Any = None, name: Any = None) -> Any:
+        if _last.keeps_state and is_initialized() and current().topology.rank == 0:
+            say_once(
+                f"the stage at {self._site} draws random numbers or keeps a state, so that its calls run one after the "
+                "other: all workers must have the same rows. tf.random.stateless_… and tf.image.stateless_random_… "
+                "can run at the same time"
+            )
+        return tf.convert_to_tensor(1 if _last.keeps_state else self._asked, dtype, name=name)
+
+
+@functools.cache
+def order_stages() -> None:
+    """From now on they do."""
+    when_staged(_staged)
+    dataset = tf.data.Dataset
+    for name in _STAGES:
+        setattr(dataset, name, as_written(_in_order(getattr(dataset, name))))
+    dataset.with_options = as_written(_ordered(dataset.with_options))
+
+
+def _staged(function: Any) -> None:
+    _last.keeps_state = keeps_state(function.graph)
+
+
+def _in_order(stage: Callable[..., Any]) -> Callable[..., Any]:
+    signature = inspect.signature(stage)
+
+    @functools.wraps(stage)
+    def in_order(*given: Any, **options: Any) -> Any:
+        try:
+            bound = signature.bind(*given, **options)
+        except TypeError:
+            return stage(*given, **options)  # which says what is wrong with them
+        _last.keeps_state = False
+        if bound.arguments.get(_PARALLEL) is not None:
+            bound.arguments[_PARALLEL] = _Calls(bound.arguments[_PARALLEL], call_site())
+        if bound.arguments.get(_DETERMINISTIC) is False:
+            bound.arguments[_DETERMINISTIC] = True
+        made = stage(*bound.args, **bound.kwargs)
+        if stage.__name__ != "interleave" or _PARALLEL not in bound.arguments or not _last.keeps_state:
+            return made
+        # Even one call at a time takes elements ahead of which nobody has asked, as the moment will have it.
+        for name in (_PARALLEL, _DETERMINISTIC):
+            bound.arguments.pop(name, None)
+        return stage(*bound.args, **bound.kwargs)
+
+    return in_order
+
+
+def _ordered(with_options: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(with_options)
+    def ordered(self: Any, options: Any, *given: Any, **named: Any) -> Any:
+        made = with_options(self, options, *given, **named)
+        if getattr(options, _DETERMINISTIC, None) is not False:
+            return made
+        order = tf.data.Options()
+        order.deterministic = True
+        return with_options(made, order)
+
+    return ordered
