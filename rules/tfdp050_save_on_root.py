@@ -12,8 +12,9 @@ What it does
     the call alone on rank 0. A `dp.barrier()` goes before statements that read files after that, and before one that
     deletes what others may still read. Where a condition asks which files there are and decides what is written
     (`if not os.path.exists("data"):`), the whole `if` is rank 0's, with a barrier after it; where all workers need what
-    is in it, its answer is rank 0's: `dp.agree(…)`. `os.makedirs(…)`,
-    `os.mkdir(…)` and `Path.mkdir()` accept that another worker was first. Functions that download a file unless it is
+    is in it, its answer is rank 0's: `dp.agree(…)`. Rank 0 makes folders, `dp.on_root(os.makedirs, path)`, and all
+    workers hear whether one was there; where not all certainly come together, each accepts that another one was first
+    (`exist_ok=True`). Functions that download a file unless it is
     there (`mnist.load_data()`, `tfds.load`, `get_file`) run on rank 0 first: `dp.root_first(…)`. Downloads that do not
     look, archives that are unpacked and commands of the shell (`os.system`, `subprocess.run`) are rank 0's alone.
     A clock, process number, UUID or token of which a path is made is one for all workers, rank 0's:
@@ -77,7 +78,9 @@ def _placed(context: Context, effect: Effect) -> Iterator[Outcome]:
     call = effect.call
     if not isinstance(call, cst.Call):
         return  # something of a run, which TFDP051 refuses
-    if effect.kind in {EffectKind.FOLDER, EffectKind.FOLDER_OF_PATH}:
+    if effect.kind in {EffectKind.FOLDER, EffectKind.FOLDER_OF_PATH} and effect.decides:
+        yield Edit(call, lambda n: build.first_argument(f"{dp}.on_root", n), "rank 0 makes the folder")
+    elif effect.kind in {EffectKind.FOLDER, EffectKind.FOLDER_OF_PATH}:
         change = functools.partial(_exist_ok, makes_parents=effect.kind is EffectKind.FOLDER)
         yield Edit(call, change, "make the folder unless another worker has")
     elif effect.kind is EffectKind.FETCH:

@@ -200,7 +200,10 @@ class Agreement:
         """What all ranks must do together, and the calls that lead to it."""
         found: set[cst.CSTNode] = {*self.results, *waits, *self._fits}
         asked = {EffectKind.SAVE, EffectKind.FETCH}
-        found.update(e.call for e in effects if e.kind is EffectKind.LATEST or (e.guard is None and e.kind in asked))
+        together = (
+            e for e in effects if e.decides or e.kind is EffectKind.LATEST or (e.guard is None and e.kind in asked)
+        )
+        found.update(e.call for e in together)
         found.update(node for loop in self._loops for node in (loop.loop, *loop.calls))
         return set(leading(self._origins, found))
 

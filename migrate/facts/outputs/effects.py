@@ -31,7 +31,7 @@ from ..training import TrainingLoop
 from .changing import Changing, Leaves
 from .failing import Failing
 from .paths import Paths
-from .presence import Presence
+from .presence import FOLDERS, Presence
 from .trackers import Ask, Trackers
 from .writers import Writers
 
@@ -146,6 +146,8 @@ class Effects:
             return self._stated(call, kind, parent, certain)
         if kind is EffectKind.EVENTS:
             return Effect(call, None, kind, self._shared(call, certain))
+        if kind in FOLDERS:
+            return Effect(call, None, kind, decides=certain(call))  # a folder may be there, by this or another rank
         alone = kind is EffectKind.ONCE and not self._failing.decides(call)
         whole = self._whole(call, certain) if alone else None
         apart = whole is None and kind in _ALL_RANKS and not certain(call)

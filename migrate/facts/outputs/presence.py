@@ -18,9 +18,9 @@ from ..apis import OF_ITEMS, SEEDED
 from ..program import ITER, Origins, closure, entered, leading, method, nodes, receiver, within
 from .writers import Writers
 
-_FOLDERS = frozenset({EffectKind.FOLDER, EffectKind.FOLDER_OF_PATH})
-_CHANGES = frozenset({EffectKind.SAVE, EffectKind.OPEN, EffectKind.OPEN_FORMAT, EffectKind.ONCE}) | _FOLDERS
-_HARMLESS = frozenset({EffectKind.PRINT, EffectKind.SHOW}) | _FOLDERS
+FOLDERS = frozenset({EffectKind.FOLDER, EffectKind.FOLDER_OF_PATH})
+_CHANGES = frozenset({EffectKind.SAVE, EffectKind.OPEN, EffectKind.OPEN_FORMAT, EffectKind.ONCE}) | FOLDERS
+_HARMLESS = frozenset({EffectKind.PRINT, EffectKind.SHOW}) | FOLDERS
 
 
 class Presence:
