@@ -203,8 +203,9 @@ KINDS: dict[str, Kind] = {
     "keras.layers.Masking": Kind.MASKING,
 }
 
+STRATEGIES = "tensorflow.distribute"
 STRATEGY_PREFIXES = (
-    "tensorflow.distribute",
+    STRATEGIES,
     "tensorflow.python.distribute",
     "tensorflow.compat.v1.distribute",
     "tensorflow.experimental.dtensor",
@@ -213,7 +214,6 @@ STRATEGY_PREFIXES = (
     "byteps",
     "keras.distribution",
 )
-_STRATEGIES = "tensorflow.distribute."
 _ONE_REPLICA = (
     "CrossDeviceOps",
     "DistributedDataset",
@@ -309,5 +309,5 @@ BATCHING = frozenset({"batch", "padded_batch", "ragged_batch"})
 def is_of_one_replica(api: str) -> bool:
     """Whether a name of `tf.distribute` makes no strategy, nor anything else that trains together: it means there what
     it does with TensorFlow's own strategy of one replica."""
-    name = api.removeprefix(_STRATEGIES)
+    name = api.removeprefix(f"{STRATEGIES}.")
     return name == "experimental" or any(f"{name}.".startswith(f"{known}.") for known in _ONE_REPLICA)

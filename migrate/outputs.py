@@ -271,6 +271,7 @@ READERS = (
     )
 )
 # Of a path.
+FOLDERS = frozenset({EffectKind.FOLDER, EffectKind.FOLDER_OF_PATH})
 _FOLDER_READERS = frozenset({"glob", "rglob", "iterdir"})
 PATH_READS = frozenset({"open", "read_text", "read_bytes", *_FOLDER_READERS})
 # Of a Keras generator of images.

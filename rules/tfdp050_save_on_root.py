@@ -78,9 +78,9 @@ def _placed(context: Context, effect: Effect) -> Iterator[Outcome]:
     call = effect.call
     if not isinstance(call, cst.Call):
         return  # something of a run, which TFDP051 refuses
-    if effect.kind in {EffectKind.FOLDER, EffectKind.FOLDER_OF_PATH} and effect.decides:
+    if effect.kind in outputs.FOLDERS and effect.decides:
         yield Edit(call, lambda n: build.first_argument(f"{dp}.on_root", n), "rank 0 makes the folder")
-    elif effect.kind in {EffectKind.FOLDER, EffectKind.FOLDER_OF_PATH}:
+    elif effect.kind in outputs.FOLDERS:
         change = functools.partial(_exist_ok, makes_parents=effect.kind is EffectKind.FOLDER)
         yield Edit(call, change, "make the folder unless another worker has")
     elif effect.kind is EffectKind.FETCH:

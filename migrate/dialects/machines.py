@@ -27,7 +27,14 @@ _NO_TPU = "what is tried on a TPU is left out: there is none, so that what stand
 _NO_CLUSTER = f"{CLUSTER} is left out: `tfdp run` starts the workers"
 
 
-def tpu_left_out(file: SourceFile, origins: Origins) -> Iterator[tuple[Change, Taken]]:
+def left_out(file: SourceFile, index: Index, origins: Origins, *, has_strategy: bool) -> Iterator[tuple[Change, Taken]]:
+    """What is left of each statement that tries to reach a TPU or, for a strategy, sets TF_CONFIG."""
+    yield from _tpu_left_out(file, origins)
+    if has_strategy:
+        yield from _cluster_left_out(file, index, origins)
+
+
+def _tpu_left_out(file: SourceFile, origins: Origins) -> Iterator[tuple[Change, Taken]]:
     """What is left of each statement that tries to reach a TPU."""
     for node in m.findall(file.module, m.Try()):
         if isinstance(node, cst.Try) and _only_tries_tpu(origins, node):
@@ -36,7 +43,7 @@ def tpu_left_out(file: SourceFile, origins: Origins) -> Iterator[tuple[Change, T
                 yield change, Taken(*file.position(node), _NO_TPU)
 
 
-def cluster_left_out(file: SourceFile, index: Index, origins: Origins) -> Iterator[tuple[Change, Taken]]:
+def _cluster_left_out(file: SourceFile, index: Index, origins: Origins) -> Iterator[tuple[Change, Taken]]:
     """The statements that set TF_CONFIG, or take it out, where nothing else has to do with it."""
     lines = list(_settings(file, index, origins))
     named = sum(map(_is_cluster, m.findall(file.module, m.SimpleString())))

@@ -13,14 +13,13 @@ from collections.abc import Iterator
 import libcst as cst
 import libcst.matchers as m
 
-from ..catalogue import is_of_one_replica
+from ..catalogue import STRATEGIES, is_of_one_replica
 from ..facts.program import Index, Names, Origins, Program, SourceFile
-from .machines import asks_for_cluster, cluster_left_out, tpu_left_out
+from .machines import asks_for_cluster, left_out
 from .texts import Change, NotReadError, Span, Taken
 
-MODULE = "tensorflow.distribute"
 MAKERS = frozenset(
-    f"{MODULE}.{name}"
+    f"{STRATEGIES}.{name}"
     for name in (
         "MirroredStrategy",
         "MultiWorkerMirroredStrategy",
@@ -34,6 +33,15 @@ _OF_ONE = "{} becomes TensorFlow's strategy of one replica, with the whole batch
 SUMMED = "; a loss that is not divided by the global batch was added up over the replicas, and is no longer"
 RUNS = frozenset({"experimental_run_v2", "run"})
 _RESOLVER = "cluster_resolver"
+_DO_NOTHING = (
+    STRATEGIES,
+    "builtins.range",
+    "builtins.len",
+    "tensorflow.config.list_physical_devices",
+    "tensorflow.config.experimental.list_physical_devices",
+    "tensorflow.config.list_logical_devices",
+    "tensorflow.config.experimental.list_logical_devices",
+)
 _STRATEGY = re.compile(r"(Central|Collective|Mirrored|MultiWorker|OneDevice|ParameterServer|TPU)\w*Strategy(V1)?$")
 
 
@@ -51,10 +59,8 @@ class OneReplica:
 
         Raises NotReadError where something makes a strategy, or asks for its hosts, in a way that is not understood.
         """
-        for gone in tpu_left_out(self.file, self._origins):
-            return gone
         makers = [c for c in self._index.calls if self._origins.called(c) in MAKERS]
-        for gone in cluster_left_out(self.file, self._index, self._origins) if makers else ():
+        for gone in left_out(self.file, self._index, self._origins, has_strategy=bool(makers)):
             return gone
         made = {maker.func for maker in makers}
         if (makers and asks_for_cluster(self.file)) or any(self._is_unknown(*each) for each in self._named(made)):
@@ -72,37 +78,26 @@ class OneReplica:
         around = self._index.parents[node]
         if isinstance(around, cst.Annotation):
             return False
-        if api == MODULE:  # as a value, it may be asked for anything
+        if api == STRATEGIES:  # as a value, it may be asked for anything
             return not isinstance(around, cst.Attribute) or around.value is not node
         makes = name == _RESOLVER or _STRATEGY.match(name) is not None  # also where it is not known whose name it is
-        return makes or (api.startswith(f"{MODULE}.") and not is_of_one_replica(api))
+        return makes or (api.startswith(f"{STRATEGIES}.") and not is_of_one_replica(api))
 
     def _replaced(self, maker: cst.Call) -> tuple[Change, Taken]:
         """`tf.distribute.get_strategy()` in place of the call."""
         held: cst.BaseExpression = maker.func
-        while isinstance(held, cst.Attribute) and self._names.api(held) != MODULE:
+        while isinstance(held, cst.Attribute) and self._names.api(held) != STRATEGIES:
             held = held.value
-        if self._names.api(held) != MODULE or any(map(self._may_do, maker.args)):
+        if self._names.api(held) != STRATEGIES or may_do(self._origins, maker):
             raise NotReadError
         said = _OF_ONE.format(self._origins.called(maker).replace("tensorflow.", "tf.", 1))
         said += SUMMED if self._index.methods(*RUNS) else ""
         span = Span(*self.file.span(maker), f"{self.file.code(held)}.get_strategy()")
         return Change(span=span), Taken(*self.file.position(maker), said)
 
-    def _may_do(self, given: cst.Arg) -> bool:
-        """Whether an argument, which nothing evaluates any more, does anything else."""
-        calls = m.findall(given, m.Call())
-        does = (c for c in calls if isinstance(c, cst.Call) and not self._origins.called(c).startswith(DO_NOTHING))
-        return bool(m.findall(given, m.NamedExpr() | m.Await() | m.Yield())) or any(True for _ in does)
 
-
-DO_NOTHING = (
-    MODULE,
-    "builtins.range",
-    "builtins.len",
-    "tensorflow.config.list_physical_devices",
-    "tensorflow.config.experimental.list_physical_devices",
-    "tensorflow.config.list_logical_devices",
-    "tensorflow.config.experimental.list_logical_devices",
-)
-"""What may stand in the arguments of a strategy that goes."""
+def may_do(origins: Origins, node: cst.CSTNode) -> bool:
+    """Whether what makes a strategy, and goes, does anything else."""
+    calls = (call for call in m.findall(node, m.Call()) if isinstance(call, cst.Call))
+    does = any(not origins.called(call).startswith(_DO_NOTHING) for call in calls)
+    return does or bool(m.findall(node, m.NamedExpr() | m.Await() | m.Yield()))

@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterator
 from itertools import takewhile
 
 import libcst as cst
-import libcst.matchers as m
 
+from ..catalogue import STRATEGIES
 from ..facts.program import Index, Names, Origins, Program, SourceFile, argument
-from .machines import asks_for_cluster, cluster_left_out, tpu_left_out
-from .one_replica import DO_NOTHING, MAKERS, MODULE, RUNS, SUMMED
+from .machines import asks_for_cluster, left_out
+from .one_replica import MAKERS, RUNS, SUMMED, may_do
 from .texts import Change, NotReadError, Span, Taken, lifted
 
-_MAKERS = MAKERS | {f"{MODULE}.get_strategy"}
+_MAKERS = MAKERS | {f"{STRATEGIES}.get_strategy"}
 _GONE = "{} is left out: each worker is a process of its own"
 _OF_ONE_REPLICA = "{} is left out: there is one replica, with the whole batch"
 _ONE = "1 in place of the number of replicas: the batch is that of one, and kept (--batch per-worker: of each worker)"
@@ -38,16 +38,14 @@ class Strategies:
 
         Raises NotReadError where something of it is not understood.
         """
-        for gone in tpu_left_out(self.file, self._origins):
-            return gone
         makers = [c for c in self._index.calls if self._origins.called(c) in _MAKERS]
-        for gone in cluster_left_out(self.file, self._index, self._origins) if makers else ():
+        for gone in left_out(self.file, self._index, self._origins, has_strategy=bool(makers)):
             return gone
         uses = list(self._uses(makers))
         known = [*makers, *(call for use in uses if (call := self._call_of(use)) is not None)]
         others = [c for c in self._named() if not any(self._is_in(c, call) for call in known)]
         imported = (d.api for held in self._index.definitions.values() for ds in held.values() for d in ds)
-        if others or any(api.startswith(MODULE) for api in imported) or (makers and asks_for_cluster(self.file)):
+        if others or any(api.startswith(STRATEGIES) for api in imported) or (makers and asks_for_cluster(self.file)):
             raise NotReadError
         for node in uses:
             return self._used(node)
@@ -64,7 +62,7 @@ class Strategies:
         """Whatever is called by a name of the module."""
         for held in (self._index.names, self._index.attributes):
             every = (node for nodes in held.values() for node in nodes)
-            yield from (node for node in every if (self._names.api(node) or "").startswith(MODULE))
+            yield from (node for node in every if (self._names.api(node) or "").startswith(STRATEGIES))
 
     def _is_in(self, node: cst.CSTNode, whole: cst.CSTNode) -> bool:
         return any(above is whole for above in self._index.ancestors(node))
@@ -173,7 +171,7 @@ class Strategies:
 
     def _made(self, maker: cst.Call) -> tuple[Change, Taken]:
         """The statement that makes a strategy, which nothing reads any more, with the comments right above it."""
-        assigned, made = self._index.parents[maker], [maker]
+        assigned = self._index.parents[maker]
         if isinstance(assigned, cst.IfExp):  # one of two
             made = [each for each in (assigned.body, assigned.orelse) if isinstance(each, cst.Call)]
             if len(made) < 2 or any(self._origins.called(each) not in _MAKERS for each in made):
@@ -187,9 +185,7 @@ class Strategies:
             raise NotReadError
         assert isinstance(assigned, cst.CSTNode)
         in_class = isinstance(self._index.parents.get(block), cst.ClassDef)  # read by instances, too
-        if in_class or m.findall(assigned, m.NamedExpr()):
-            raise NotReadError
-        if not isinstance(target, cst.Name) or any(map(self._may_do, self._calls_in(assigned, made))):
+        if in_class or not isinstance(target, cst.Name) or may_do(self._origins, assigned):
             raise NotReadError
         if self._index.names[target.value]:
             raise NotReadError  # something reads it that is not followed
@@ -198,13 +194,6 @@ class Strategies:
         message = _GONE.format(self._origins.called(maker).replace("tensorflow.", "tf.", 1))
         removed = frozenset(range(first[0] - above, last[0] + 1))
         return Change(removed), Taken(*self.file.position(line), message)
-
-    def _calls_in(self, statement: cst.CSTNode, makers: list[cst.Call]) -> list[cst.Call]:
-        return [c for c in self._index.calls if c not in makers and self._is_in(c, statement)]
-
-    def _may_do(self, call: cst.Call) -> bool:
-        """Whether a call among what a strategy is made of does anything else."""
-        return not self._origins.called(call).startswith(DO_NOTHING)
 
 
 def _is_none(given: cst.Arg) -> bool:

@@ -35,6 +35,9 @@ GIVES_VALUE = frozenset(
 )
 """Methods that give a value of their object, and ask for no file."""
 
+OF_MANAGERS = ("latest_checkpoint", "checkpoints")
+"""Attributes of a `CheckpointManager` that tell which files there are."""
+
 GIVES_ITERATOR = re.compile(
     r"builtins\.(iter|map|filter|zip|enumerate|reversed|open)$|itertools\.|os\.scandir$|glob\.iglob$|csv\.(reader|DictReader)$"
 )

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from collections.abc import Set as AbstractSet
 from enum import IntEnum
 
@@ -17,11 +17,14 @@ from ..apis import (
     CHANGES_GIVEN,
     CHANGES_OBJECT,
     GIVES_ITERATOR,
+    GIVES_VALUE,
     LEAVES_OBJECT,
     LEAVES_STATE,
     METRICS,
     MODEL_ONLY_READS,
+    OF_MANAGERS,
     OF_QUEUES,
+    READS_NO_FILE,
     SETS,
     TAKES_OUT,
     TRAINS_MODEL,
@@ -76,6 +79,20 @@ class Changing:
         places = _stored_in(node)
         held = [p.value for p in places if isinstance(p, cst.Attribute | cst.Subscript)]
         return Leaves.CHANGE if any(not self._local.holds(h, inside) for h in held) else Leaves.NOTHING
+
+    def looks_up(self, values: Collection[cst.BaseExpression]) -> bool:
+        """Whether something is looked up and made a text, and no file is asked for it, which rank 0 alone may have.
+
+        That may do anything: a defaultdict, a property, `__str__`.
+        """
+        asks_file = any(self._may_ask_file(node) for value in values for node in nodes(value))
+        return not asks_file and not all(isinstance(each, cst.SimpleString) for each in values)
+
+    def _may_ask_file(self, node: cst.CSTNode) -> bool:
+        if isinstance(node, cst.Attribute):
+            return node.attr.value in OF_MANAGERS
+        known = method(node) in GIVES_VALUE or not isinstance(node, cst.Call)
+        return not known and READS_NO_FILE.match(self._origins.called(node)) is None
 
     def _goes_on(self, node: cst.Name | cst.Attribute, inside: AbstractSet[cst.CSTNode]) -> bool:
         """Whether it is an iterator that is used up where it is used: a file, a `zip`, a generator."""

@@ -11,7 +11,7 @@ import libcst as cst
 
 from ... import outputs
 from ...outputs import EffectKind
-from ..apis import GIVES_VALUE, ON_ROOT, READS_NO_FILE
+from ..apis import OF_MANAGERS, ON_ROOT
 from ..counting import around
 from ..keras import Fit, callback_functions, has_callbacks
 from ..program import (
@@ -31,13 +31,12 @@ from ..training import TrainingLoop
 from .changing import Changing, Leaves
 from .failing import Failing
 from .paths import Paths
-from .presence import FOLDERS, Presence
+from .presence import Presence
 from .trackers import Ask, Trackers
 from .writers import Writers
 
 _LEAVES = (cst.Return, cst.Break, cst.Continue, cst.Yield, cst.Await, cst.Global, cst.Nonlocal, cst.Raise, cst.Del)
 _DP = "tfdp.runtime."
-_OF_MANAGERS = ("latest_checkpoint", "checkpoints")
 _TRAINED = ("trainable_variables", "trainable_weights")
 _OPENS = frozenset({EffectKind.OPEN, EffectKind.OPEN_FORMAT})
 _CALLS = frozenset({EffectKind.PRINT, EffectKind.SAVE, EffectKind.SHOW})  # for which a statement can be guarded
@@ -146,7 +145,7 @@ class Effects:
             return self._stated(call, kind, parent, certain)
         if kind is EffectKind.EVENTS:
             return Effect(call, None, kind, self._shared(call, certain))
-        if kind in FOLDERS:
+        if kind in outputs.FOLDERS:
             return Effect(call, None, kind, decides=certain(call))  # a folder may be there, by this or another rank
         alone = kind is EffectKind.ONCE and not self._failing.decides(call)
         whole = self._whole(call, certain) if alone else None
@@ -159,23 +158,9 @@ class Effects:
         counted = method(call) == "save" and "save_counter" in self._index.attributes
         if kind is EffectKind.SAVE and (decides or (counted and certain(call))):
             return Effect(call, None, kind, decides=True)
-        shared = decides or (kind is EffectKind.PRINT and self._looks_up(call)) or self._shared(call, certain)
+        looks_up = kind is EffectKind.PRINT and self._changing.looks_up([given.value for given in call.args])
+        shared = decides or looks_up or self._shared(call, certain)
         return Effect(call, statement, kind, shared)
-
-    def _looks_up(self, call: cst.Call) -> bool:
-        """Whether something is looked up and made a text, and no file is asked for it, which rank 0 alone may have.
-
-        That may do anything: a defaultdict, a property, `__str__`.
-        """
-        values = [given.value for given in call.args]
-        asks_file = any(self._may_ask_file(node) for value in values for node in nodes(value))
-        return not asks_file and not all(isinstance(each, cst.SimpleString) for each in values)
-
-    def _may_ask_file(self, node: cst.CSTNode) -> bool:
-        if isinstance(node, cst.Attribute):
-            return node.attr.value in _OF_MANAGERS
-        known = method(node) in GIVES_VALUE or not isinstance(node, cst.Call)
-        return not known and READS_NO_FILE.match(self._origins.called(node)) is None
 
     def _done(self, call: cst.Call) -> bool:
         """Whether the path that is opened is the null device elsewhere, by `dp.root_path(…)`."""
@@ -203,7 +188,7 @@ class Effects:
         """`manager.latest_checkpoint` after a save: the managers of the other ranks know nothing of it."""
         saves = [e.call for e in effects if e.kind is EffectKind.SAVE and isinstance(e.call, cst.Call)]
         saves = [s for s in saves if method(s) and self._is_manager(receiver(s))]
-        asked = (n for name in _OF_MANAGERS for n in self._index.attributes.get(name, ()))
+        asked = (n for name in OF_MANAGERS for n in self._index.attributes.get(name, ()))
         stale = (n for n in asked if self._is_manager(n.value) and not self._is_guarded(n, guarded))
         return [Effect(n, None, EffectKind.LATEST) for n in stale if any(self.may_follow(s, n) for s in saves)]
 

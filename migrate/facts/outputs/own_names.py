@@ -22,7 +22,7 @@ from .writers import Writers
 # Clocks, unless they are given a time: how many arguments they have else.
 _FORMATS = {"time.strftime": 1, "time.ctime": 0, "time.asctime": 0, "time.localtime": 0, "time.gmtime": 0}
 _GENERATOR = "random.SystemRandom"
-_BY_ALL = frozenset({EffectKind.FOLDER, EffectKind.FOLDER_OF_PATH, EffectKind.FETCH})
+_BY_ALL = outputs.FOLDERS | {EffectKind.FETCH}
 _NEXT = "make it once, where all workers come together, as dp.agree(value) does, and give it a name"
 _NEXT_FOLDER = (
     "make the folder by tempfile.mkdtemp(), which tfdp lets rank 0 do for all, and delete it at the end by "

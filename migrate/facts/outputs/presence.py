@@ -18,9 +18,8 @@ from ..apis import OF_ITEMS, SEEDED
 from ..program import ITER, Origins, closure, entered, leading, method, nodes, receiver, within
 from .writers import Writers
 
-FOLDERS = frozenset({EffectKind.FOLDER, EffectKind.FOLDER_OF_PATH})
-_CHANGES = frozenset({EffectKind.SAVE, EffectKind.OPEN, EffectKind.OPEN_FORMAT, EffectKind.ONCE}) | FOLDERS
-_HARMLESS = frozenset({EffectKind.PRINT, EffectKind.SHOW}) | FOLDERS
+_CHANGES = frozenset({EffectKind.SAVE, EffectKind.OPEN, EffectKind.OPEN_FORMAT, EffectKind.ONCE}) | outputs.FOLDERS
+_HARMLESS = frozenset({EffectKind.PRINT, EffectKind.SHOW}) | outputs.FOLDERS
 
 
 class Presence:
