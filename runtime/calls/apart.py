@@ -3,7 +3,7 @@
 `tf.vectorized_map` and Jacobians run a graph for many rows at once, and lose gradients that functions define. What
 `tf.data` maps over its elements runs in threads of its own, ahead of the script, and a thread of the script's own could
 meet another one's exchanges on other workers. `tf.autodiff.ForwardAccumulator` pushes tangents forward, which no
-division of rows knows of. Nothing public tells of the first two.
+division of rows knows of. Nothing public tells of the first.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from __future__ import annotations
 import contextlib
 import functools
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import tensorflow as tf
 
-from ..framework import as_written
+from ..framework import around_stages, as_written
 
 _LOOPS = ("reduce", "scan", "take_while")  # what AutoGraph makes of a loop over a dataset
 _ENTERED = "_tfdp_entered_while_accumulating"  # of a tape
@@ -75,7 +75,6 @@ def places() -> tuple[bool, ...]:
 
 def watch_graphs_without_exchanges() -> None:
     """From now on `is_mapping` and `is_without_exchanges` know."""
-    from tensorflow.python.data.ops import structured_function
     from tensorflow.python.ops.parallel_for import control_flow_ops
 
     map_rows = control_flow_ops.pfor
@@ -86,16 +85,13 @@ def watch_graphs_without_exchanges() -> None:
             return map_rows(*arguments, **options)
 
     control_flow_ops.pfor = pfor
-    wrapper = structured_function.StructuredFunctionWrapper
-    wrap = wrapper.__init__
+    around_stages(_trace_stage)
 
-    @functools.wraps(wrap)
-    def __init__(self: Any, func: Any, transformation_name: str, *arguments: Any, **options: Any) -> None:  # noqa: N807
-        is_loop = any(name in transformation_name for name in _LOOPS)
-        with contextlib.nullcontext() if is_loop else _staging.entered():
-            wrap(self, func, transformation_name, *arguments, **options)
 
-    wrapper.__init__ = as_written(__init__)
+def _trace_stage(trace: Callable[[], Any], name: str) -> None:
+    is_loop = any(each in name for each in _LOOPS)
+    with contextlib.nullcontext() if is_loop else _staging.entered():
+        trace()
 
 
 def watch_accumulators() -> None:

@@ -26,13 +26,14 @@ _installed: list[int] = []
 def common_entropy(seed: int) -> None:
     """From now on generators of Python, NumPy, TensorFlow and Keras that are made without a seed follow from `seed`.
 
-    Python's and NumPy's own are left as they are: those are rank 0's on all workers.
+    Python's and NumPy's own are left as they are: those are rank 0's on all workers. Stages of datasets draw in order.
     """
     if not _installed:
         numbers = _Numbers()
         _of_python(numbers)
         _of_numpy(numbers)
         _of_tensorflow(numbers)
+        order_stages()
     _installed.append(seed)
     unspent.counts().clear()
 
@@ -40,7 +41,6 @@ def common_entropy(seed: int) -> None:
 def draw_by(seed: int) -> None:
     """Let a process of one draw what the workers do whose common seed, and whose rank 0's, is `seed`."""
     common_entropy(seed)
-    order_stages()
     random.seed(seed)
     np.random.seed(seed % 2**32)
 

@@ -16,7 +16,6 @@ from .entropy import common_entropy
 from .functions import hook_modules
 from .gathering import watch_graphs
 from .keras_layers import hook_layers
-from .ordered import order_stages
 from .report import said
 from .swallowed import watch_errors
 from .xla import keep_out_of_xla
@@ -27,7 +26,6 @@ def install() -> None:
     watch_errors()
     common_entropy(current().seed)
     watch_draws()
-    order_stages()
     watch_graphs_without_exchanges()
     watch_functions()
     watch_graphs()

@@ -8,16 +8,17 @@ the moment, and is not here.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import tensorflow as tf
 
 from ..foundation import call_site, say_once
-from ..framework import as_written, keeps_state, when_staged
+from ..framework import around_stages, as_written, keeps_state
 from ..job import current, is_initialized
 
 _PARALLEL, _DETERMINISTIC = "num_parallel_calls", "deterministic"
@@ -25,8 +26,9 @@ _STAGES = ("batch", "interleave", "map", "ragged_batch")
 
 
 class _Last(threading.local):
-    """Whether what was traced last for a stage, in this thread, keeps a state."""
+    """Whether what is traced for a stage, in this thread, is asked for a state, and whether the last one keeps any."""
 
+    is_asked = False
     keeps_state = False
 
 
@@ -40,27 +42,39 @@ class _Calls:
         self._asked, self._site = asked, site
 
     def __tf_tensor__(self, dtype: Any = None, name: Any = None) -> Any:
-        if _last.keeps_state and is_initialized() and current().topology.rank == 0:
+        if not _last.keeps_state:
+            return tf.convert_to_tensor(self._asked, dtype, name=name)
+        if is_initialized() and current().topology.rank == 0:
             say_once(
                 f"the stage at {self._site} draws random numbers or keeps a state, so that its calls run one after the "
                 "other: all workers must have the same rows. tf.random.stateless_… and tf.image.stateless_random_… "
                 "can run at the same time"
             )
-        return tf.convert_to_tensor(1 if _last.keeps_state else self._asked, dtype, name=name)
+        return tf.convert_to_tensor(1, dtype, name=name)
 
 
-@functools.cache
 def order_stages() -> None:
     """From now on they do."""
-    when_staged(_staged)
+    around_stages(_staged)
     dataset = tf.data.Dataset
     for name in _STAGES:
         setattr(dataset, name, as_written(_in_order(getattr(dataset, name))))
     dataset.with_options = as_written(_ordered(dataset.with_options))
 
 
-def _staged(function: Any) -> None:
-    _last.keeps_state = keeps_state(function.graph)
+def _staged(trace: Callable[[], Any], _name: str) -> None:
+    function = trace()
+    if _last.is_asked:
+        _last.keeps_state = keeps_state(function.graph)
+
+
+@contextlib.contextmanager
+def _asked() -> Iterator[None]:
+    before, _last.is_asked, _last.keeps_state = _last.is_asked, True, False
+    try:
+        yield
+    finally:
+        _last.is_asked = before
 
 
 def _in_order(stage: Callable[..., Any]) -> Callable[..., Any]:
@@ -72,13 +86,14 @@ def _in_order(stage: Callable[..., Any]) -> Callable[..., Any]:
             bound = signature.bind(*given, **options)
         except TypeError:
             return stage(*given, **options)  # which says what is wrong with them
-        _last.keeps_state = False
-        if bound.arguments.get(_PARALLEL) is not None:
-            bound.arguments[_PARALLEL] = _Calls(bound.arguments[_PARALLEL], call_site())
         if bound.arguments.get(_DETERMINISTIC) is False:
             bound.arguments[_DETERMINISTIC] = True
-        made = stage(*bound.args, **bound.kwargs)
-        if stage.__name__ != "interleave" or _PARALLEL not in bound.arguments or not _last.keeps_state:
+        if bound.arguments.get(_PARALLEL) is None:
+            return stage(*bound.args, **bound.kwargs)
+        bound.arguments[_PARALLEL] = _Calls(bound.arguments[_PARALLEL], call_site())
+        with _asked():
+            made = stage(*bound.args, **bound.kwargs)
+        if stage.__name__ != "interleave" or not _last.keeps_state:
             return made
         # Even one call at a time takes elements ahead of which nobody has asked, as the moment will have it.
         for name in (_PARALLEL, _DETERMINISTIC):

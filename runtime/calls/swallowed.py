@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import sys
 from collections.abc import Iterator
 
-from ..foundation import JobAborted, StoreError, TfdpError, gist, hear_errors
+from ..foundation import JobAborted, StoreError, TfdpError, gist, hear_errors, uncaught
 from ..job import end_badly
 
 
@@ -62,5 +61,5 @@ def _heard(error: TfdpError) -> None:
 
 def _last_look() -> None:
     """At the end of a process that nothing has failed."""
-    if getattr(sys, "last_value", None) is None:
+    if uncaught() is None:
         refuse_swallowed()

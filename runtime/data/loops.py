@@ -5,14 +5,13 @@ Keras' `fit` and loops inside a `tf.function` take their batches in a graph: not
 """
 
 import atexit
-import sys
 import threading
 import weakref
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from ..foundation import Ordinals, call_site
+from ..foundation import Ordinals, call_site, uncaught
 from ..framework import as_written, made_of
 from ..gradients import exchanges
 from ..job import current, end_badly, is_initialized
@@ -106,7 +105,7 @@ def _watch_iterators() -> None:
 
 def _last_look() -> None:
     """At the end of a process that nothing has failed."""
-    failed = getattr(sys, "last_value", None) is not None
+    failed = uncaught() is not None
     if _state.ended and not exchanges() and is_initialized() and current().topology.size > 1 and not failed:
         end_badly(
             f"the data sharded at {_state.ended} were read to the end, and no training step was ever taken: no "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .endings import REASON_SECONDS, reason_within, uncaught
 from .errors import (
     CollectiveMismatchError,
     JobAborted,
@@ -25,6 +26,7 @@ from .topology import SOLO, Topology
 from .wording import gist
 
 __all__ = [
+    "REASON_SECONDS",
     "SOLO",
     "Average",
     "CollectiveMismatchError",
@@ -52,6 +54,8 @@ __all__ = [
     "is_generated",
     "is_users",
     "pin",
+    "reason_within",
     "say_once",
     "site_of",
+    "uncaught",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .autograph import as_written, leave_ours, transparent
-from .datasets import made_of, when_staged
+from .datasets import around_stages, made_of
 from .operations import keeps_state, only_reads
 from .python_calls import functions_run, in_python, linked, recorded_again, unrecorded, unwatched
 from .variables import (
@@ -24,6 +24,7 @@ __all__ = [
     "Key",
     "Keys",
     "Variable",
+    "around_stages",
     "as_written",
     "collect",
     "functions_run",
@@ -44,5 +45,4 @@ __all__ = [
     "transparent",
     "unrecorded",
     "unwatched",
-    "when_staged",
 ]

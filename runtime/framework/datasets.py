@@ -18,16 +18,22 @@ def made_of(dataset: Any) -> Iterator[Any]:
         due += each._inputs()
 
 
-def when_staged(hear: Callable[[Any], None]) -> None:
-    """Call `hear` with each concrete function that a stage of a dataset has had traced. Nothing public tells of it."""
+def around_stages(around: Callable[[Callable[[], Any], str], None]) -> None:
+    """Call `around` where a stage of a dataset has its function traced, with what does that, and the stage's name.
+
+    What does it gives the concrete function. Nothing public tells of it.
+    """
     from tensorflow.python.data.ops import structured_function
 
     wrapper = structured_function.StructuredFunctionWrapper
     wrap = wrapper.__init__
 
     @functools.wraps(wrap)
-    def __init__(self: Any, *arguments: Any, **options: Any) -> None:  # noqa: N807
-        wrap(self, *arguments, **options)
-        hear(self.function)
+    def __init__(self: Any, func: Any, transformation_name: str, *arguments: Any, **options: Any) -> None:  # noqa: N807
+        def trace() -> Any:
+            wrap(self, func, transformation_name, *arguments, **options)
+            return self.function
+
+        around(trace, transformation_name)
 
     wrapper.__init__ = as_written(__init__)

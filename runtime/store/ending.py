@@ -4,17 +4,14 @@ import os
 import signal
 import sys
 import threading
-import time
 from traceback import format_exception_only
 from types import FrameType, TracebackType
 
-from ..foundation import JobAborted, gist, is_users, site_of
+from ..foundation import REASON_SECONDS, JobAborted, gist, is_users, reason_within, site_of
 from .client import SocketStore
 
 _TEXT = 300
 _WHOLE_TEXT = 2**20
-# How long the word of a rank's end may take to come here when its connections have been lost.
-_REASON_SECONDS = 5.0
 
 
 def speak_at_the_end(store: SocketStore, rank: int) -> None:
@@ -52,10 +49,7 @@ class _LastWords:
         """Whether a connection between TensorFlow's servers was lost because a rank at its other end has ended."""
         if kind.__name__ != "UnavailableError" or not kind.__module__.startswith("tensorflow."):
             return False
-        until = time.monotonic() + _REASON_SECONDS
-        while self._store.aborted is None and time.monotonic() < until:
-            time.sleep(0.02)
-        return self._store.aborted is not None
+        return reason_within(lambda: self._store.aborted, REASON_SECONDS) is not None
 
     def stop(self, number: int, frame: FrameType | None) -> None:
         """SIGTERM: with words if another rank's failure is the reason, else as if there were no handler."""

@@ -14,14 +14,12 @@ import threading
 import time
 from collections.abc import Callable
 
-from ..foundation import JobAborted, StallError, TfdpError
+from ..foundation import REASON_SECONDS, JobAborted, StallError, TfdpError, reason_within, uncaught
 from ._arena import FINISHED, Arena
 from ._call import Call
 from ._meeting import Meeting
 
 _POLL_SECONDS = 0.1
-# The launcher knows of a rank's end within milliseconds; on a crowded machine its word may take longer.
-_REASON_SECONDS = 5.0
 _STAY_SECONDS = 0.005
 _WORD = 2**32
 
@@ -146,10 +144,7 @@ class Lane:
 
     def _reason(self) -> str | None:
         """Why the job ends; where a peer has just gone, the launcher may not have said it yet."""
-        until = time.monotonic() + _REASON_SECONDS
-        while self._arena.aborted() is None and time.monotonic() < until:
-            time.sleep(0.02)
-        return self._arena.aborted()
+        return reason_within(self._arena.aborted, REASON_SECONDS)
 
     def _at_the_end(self) -> None:
         if self._pid != os.getpid():
@@ -177,6 +172,6 @@ class Lane:
         # may come before the collective is broken off with one that does.
         if self._ended is None and (reason := self._reason()) is not None:
             self._ended = JobAborted(self._sentence(call, reason))
-        if self._ended is not None and str(self._ended) not in str(getattr(sys, "last_value", "")):
+        if self._ended is not None and str(self._ended) not in str(uncaught()):
             with contextlib.suppress(OSError, ValueError):
                 print(f"tfdp: {type(self._ended).__name__}: {self._ended}", file=sys.stderr, flush=True)

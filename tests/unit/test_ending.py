@@ -33,7 +33,7 @@ def error_of(module, name):
 @pytest.fixture
 def told(monkeypatch):
     """What a rank tells of an error in a job that ends, or does not, for a reason."""
-    monkeypatch.setattr(ending, "_REASON_SECONDS", 0.1)
+    monkeypatch.setattr(ending, "REASON_SECONDS", 0.1)
 
     def tell(error, reason):
         store = Store(reason)
