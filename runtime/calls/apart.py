@@ -16,7 +16,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from ..framework import around_stages, as_written
+from ..framework import around_stages, transparent
 
 _LOOPS = ("reduce", "scan", "take_while")  # what AutoGraph makes of a loop over a dataset
 _ENTERED = "_tfdp_entered_while_accumulating"  # of a tape
@@ -116,4 +116,4 @@ def watch_accumulators() -> None:
         return begin(self)
 
     accumulator.__enter__, accumulator.__exit__ = entered, left
-    tape.__enter__ = as_written(begun)
+    tape.__enter__ = transparent(begun)

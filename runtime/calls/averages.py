@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from ..collective import is_recording
 from ..foundation import Average, TfdpError, call_site
-from ..framework import as_written, in_python, is_variable, name_of, raw
+from ..framework import in_python, is_variable, name_of, raw, transparent
 from ..gradients import Compression, Exchange
 from ..job import current
 from ..start import creation_ordinals, list_number, watched
@@ -67,7 +67,7 @@ def average_gradients() -> None:
         found = own_sources.taken(take, flat, unconnected_gradients)
         return tf.nest.pack_sequence_as(sources, _averaged(target, flat, found))
 
-    tf.GradientTape.gradient = as_written(gradient)
+    tf.GradientTape.gradient = transparent(gradient)
     _loop_over_jacobians()
     _refuse_other_gradients()
 
@@ -140,13 +140,13 @@ def _refuse_other_gradients() -> None:
     for module in (tf, tf.compat.v1, tf.compat.v2):
         for name in ("gradients", "hessians"):
             if hasattr(module, name):
-                setattr(module, name, as_written(refused))
+                setattr(module, name, transparent(refused))
 
 
 def _loop_over_jacobians() -> None:
     """Row by row where calls were divided: parallel graphs (`pfor`) lose gradients that functions define."""
     for name in ("jacobian", "batch_jacobian"):
-        setattr(tf.GradientTape, name, as_written(_looped(getattr(tf.GradientTape, name))))
+        setattr(tf.GradientTape, name, transparent(_looped(getattr(tf.GradientTape, name))))
 
 
 def _looped(original: Callable[..., Any]) -> Callable[..., Any]:

@@ -18,7 +18,7 @@ from typing import Any
 import tensorflow as tf
 
 from ..foundation import call_site, say_once
-from ..framework import around_stages, as_written, keeps_state
+from ..framework import around_stages, keeps_state, transparent
 from ..job import current, is_initialized
 
 _PARALLEL, _DETERMINISTIC = "num_parallel_calls", "deterministic"
@@ -58,8 +58,8 @@ def order_stages() -> None:
     around_stages(_staged)
     dataset = tf.data.Dataset
     for name in _STAGES:
-        setattr(dataset, name, as_written(_in_order(getattr(dataset, name))))
-    dataset.with_options = as_written(_ordered(dataset.with_options))
+        setattr(dataset, name, transparent(_in_order(getattr(dataset, name))))
+    dataset.with_options = transparent(_ordered(dataset.with_options))
 
 
 def _staged(trace: Callable[[], Any], _name: str) -> None:

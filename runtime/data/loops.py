@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from ..foundation import Ordinals, call_site, uncaught
-from ..framework import as_written, made_of
+from ..framework import made_of, transparent
 from ..gradients import exchanges
 from ..job import current, end_badly, is_initialized
 
@@ -100,7 +100,7 @@ def _watch_iterators() -> None:
         take(self._tfdp_taken)
         return element
 
-    tf.data.Dataset.__iter__, cls.__next__ = as_written(__iter__), as_written(__next__)
+    tf.data.Dataset.__iter__, cls.__next__ = transparent(__iter__), transparent(__next__)
 
 
 def _last_look() -> None:

@@ -24,9 +24,10 @@ def leave_ours() -> None:
 
 
 def transparent(function: _F) -> _F:
-    """Our own code around the user's: AutoGraph leaves ours as it is, and goes on with what that calls.
+    """Our own code around the user's, or around the framework's, which calls the user's: AutoGraph leaves ours as it
+    is, and goes on with what that calls.
 
-    What is public, `do_not_convert`, leaves both as they are.
+    What is public, `do_not_convert`, leaves both as they are: the function of a dataset's stage, or of a gradient.
     """
     from tensorflow.python.autograph.impl import api
 

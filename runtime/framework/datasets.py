@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from .autograph import as_written
+from .autograph import transparent
 
 
 def made_of(dataset: Any) -> Iterator[Any]:
@@ -36,4 +36,4 @@ def around_stages(around: Callable[[Callable[[], Any], str], None]) -> None:
 
         around(trace, transformation_name)
 
-    wrapper.__init__ = as_written(__init__)
+    wrapper.__init__ = transparent(__init__)

@@ -19,7 +19,7 @@ from typing import Any
 import tensorflow as tf
 
 from ..foundation import call_site
-from ..framework import as_written, is_variable, name_of, stream_element
+from ..framework import is_variable, name_of, stream_element, transparent
 from ..gradients import Accumulation, Exchange, Gradient, check_kinds, forget_marks, refuse_marked, taken_back
 from ..job import runs_as_written
 from ..keras import KEY, PACKAGES, averaging_of, inner_of, road_of, variables_of
@@ -114,13 +114,13 @@ def _deep_copy(optimizer: Any, memo: dict[int, Any]) -> Any:
     return found
 
 
-@as_written
+@transparent
 def _averaged_apply(optimizer: Any, grads: Any, trainable_variables: Any = None) -> Any:
     """`apply` of an instance of Keras 3."""
     return _apply(optimizer, averaging_of(optimizer), type(optimizer).apply, grads, trainable_variables)
 
 
-@as_written
+@transparent
 def _averaged_apply_gradients(optimizer: Any, grads_and_vars: Any, *arguments: Any, **options: Any) -> Any:
     """`apply_gradients` of an instance of Keras 2, tf-keras or their legacy optimizers.
 
@@ -179,7 +179,7 @@ def _cover_loss_scaling(optimizer: Any, road: str) -> None:
 
 
 def _covered_apply(original: Any) -> Any:
-    @as_written
+    @transparent
     def apply(self: Any, grads: Any, trainable_variables: Any = None) -> Any:
         inner = None if averaging_of(self) else averaging_of(inner_of(self))
         return _apply(self, inner, original, grads, trainable_variables)
@@ -188,7 +188,7 @@ def _covered_apply(original: Any) -> Any:
 
 
 def _covered_apply_gradients(original: Any) -> Any:
-    @as_written
+    @transparent
     def apply_gradients(self: Any, grads_and_vars: Any, *arguments: Any, **options: Any) -> Any:
         inner = None if averaging_of(self) else averaging_of(inner_of(self))
         return _apply_gradients(self, inner, original, grads_and_vars, *arguments, **options)

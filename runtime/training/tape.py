@@ -6,7 +6,7 @@ from typing import Any
 import tensorflow as tf
 
 from ..foundation import Average, ReduceOp, call_site
-from ..framework import as_written, is_variable, name_of
+from ..framework import as_written, is_variable, name_of, transparent
 from ..gradients import Compression, Exchange, check_kinds, check_options, mark
 from ..job import current, shards_calls
 from ..start import watched
@@ -92,7 +92,7 @@ class DistributedGradientTape:
             raise AttributeError(name)
         return getattr(self._tape, name)
 
-    @as_written
+    @transparent
     def gradient(self, target: Any, sources: Any, output_gradients: Any = None, **options: Any) -> Any:
         """`tf.GradientTape.gradient`, combined over all ranks in one exchange. Every rank calls it.
 

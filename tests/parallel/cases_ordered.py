@@ -52,6 +52,62 @@ def case_what_is_drawn_at_the_same_time_is_drawn_in_order():
     np.testing.assert_array_equal(seen(numbers().map(drawn, **AT_ONCE)), in_order)
 
 
+def halved(x):
+    if x > 2:
+        x = x / 2
+    return x
+
+
+def alone(x):
+    return tf.data.Dataset.from_tensors(halved(x))
+
+
+def added(total, x):
+    return total + halved(x)
+
+
+def case_autograph_compiles_the_functions_of_stages_as_everywhere():
+    few = tf.data.Dataset.from_tensor_slices([1.0, 4.0])
+
+    def every_stage():
+        return (
+            few.map(halved),
+            few.map(halved, **AT_ONCE),
+            few.map(halved, num_parallel_calls=tf.data.AUTOTUNE, deterministic=False),
+            few.interleave(alone, cycle_length=4, **AT_ONCE),
+            few.flat_map(alone),
+            few.batch(2).unbatch().map(halved),
+        )
+
+    @tf.function
+    def in_a_graph():
+        return [dataset.reduce(0.0, added) for dataset in every_stage()]
+
+    for dataset in every_stage():
+        np.testing.assert_array_equal(seen(dataset), [1.0, 2.0])
+    assert float(few.reduce(0.0, added)) == 3.0
+    assert [float(total) for total in in_a_graph()] == [3.0] * 6
+
+
+def case_autograph_compiles_what_gradients_call_as_everywhere():
+    @tf.custom_gradient
+    def bent(x):
+        return x, tf.autograph.to_graph(halved)
+
+    @tf.recompute_grad
+    def again(x):
+        return tf.data.Dataset.from_tensors(4.0).map(halved).reduce(0.0, lambda total, each: total + each) * x
+
+    @tf.function
+    def step(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = 4.0 * bent(x) + again(x)
+        return tape.gradient(y, x)
+
+    assert float(step(tf.constant(1.0))) == 4.0
+
+
 def case_what_is_drawn_by_datasets_in_a_dataset_is_drawn_in_order():
     nested = tf.data.Dataset.range(4).interleave(lambda _: numbers().take(50).map(drawn), cycle_length=4, **AT_ONCE)
     seen(nested)
