@@ -55,9 +55,11 @@ def init(
                 follow_root(row_check)
             return
         from .calls import hook_layers, install
+        from .machine import share_machine
 
         install()
         follow_root(False, hook_layers)
+        share_machine()
 
     if shard_calls and not same_start:
         raise ValueError("dp.init(shard_calls=True) needs same_start=True: all workers compute with the same variables")

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
 from ..foundation import CollectiveMismatchError, Ordinals, TfdpError, call_site
+from ..store import apart
 from .membership import current, known
 
 _P = ParamSpec("_P")
@@ -70,10 +71,12 @@ def root_first(fn: Callable[_P, _R], /, *args: _P.args, **kwargs: _P.kwargs) -> 
     job = current()
     if job.topology.rank == 0:
         value: list[_R] = []
-        on_root(lambda: value.append(fn(*args, **kwargs)))
+        with apart():
+            on_root(lambda: value.append(fn(*args, **kwargs)))
         return value[0]
     on_root(lambda: None)
-    return fn(*args, **kwargs)
+    with apart():  # what it asks has another answer now
+        return fn(*args, **kwargs)
 
 
 class _Nothing(tuple[Any, ...]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .answers import Answer, Given, Taken, apart, is_apart
 from .client import (
     ABORT,
     CANCEL,
@@ -44,11 +45,16 @@ __all__ = [
     "REFUSED",
     "VALUE",
     "WELCOME",
+    "Answer",
     "Frame",
+    "Given",
     "SocketStore",
     "SoloStore",
     "Store",
+    "Taken",
+    "apart",
     "end_without_launcher",
+    "is_apart",
     "packed",
     "parsed",
     "speak_at_the_end",

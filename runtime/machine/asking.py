@@ -1,0 +1,176 @@
+"""Who asks, where, and whose answer it is.
+
+Every worker runs the whole script, so that all come to the same questions in the same order. Rank 0 never waits: it
+answers, and goes on. Another worker that comes to the same place with the same words takes rank 0's answer, or raises
+rank 0's error; with other words (a folder of its own, a temporary file) the question is its own. What rank 0 asks
+alone, under `if dp.rank() == 0:` or in `dp.on_root(…)`, it asks at other places, and nobody else looks for it.
+
+Asked by the script itself, or by modules of Python that are there to ask, in the main thread: others keep what is a
+process's own (the lines of a traceback, caches), and threads have no order.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import pickle
+import sys
+import sysconfig
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import Any, TypeVar
+
+from ..foundation import is_users
+from ..framework import transparent
+from ..job import current
+from ..store import Answer, Given, Taken, apart, is_apart
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+_PYTHON = sysconfig.get_path("stdlib") + os.sep
+_OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_INSTALLED = f"{os.sep}site-packages{os.sep}"
+# Of Python's library, those that ask for whoever calls them.
+_ASKS = (
+    *("codecs", "configparser", "contextlib", "filecmp", "genericpath", "glob", "gzip", "io", "os", "pathlib"),
+    *("posixpath", "random", "secrets", "shutil", "subprocess", "tarfile", "tempfile", "uuid", "zipfile"),
+)
+_PLAIN = (str, bytes, bool, int, float, type(None))
+
+
+class _Asking:
+    """Of this process; `pid` is another one in a child of it."""
+
+    pid = 0
+    given: Given | None = None
+    taken: Taken | None = None
+
+
+_asking = _Asking()
+
+
+def begin() -> None:
+    """From now on what is asked is rank 0's."""
+    job = current()
+    if _asking.pid == os.getpid():
+        return
+    if job.topology.rank == 0:
+        _asking.given = Given(job.store)
+    else:
+        _asking.taken = Taken(job.store)
+    _asking.pid = os.getpid()
+
+
+def answered(function: _F, name: str, *, only_by_script: bool = False) -> _F:
+    """A function whose result, or error, is rank 0's. `only_by_script`: not where Python's library calls it."""
+    owner, _, plain_name = name.rpartition(".")
+
+    @functools.wraps(function)
+    def asked(*arguments: Any, **options: Any) -> Any:
+        place = place_of_question(name, only_by_script)
+        if place is None:
+            return function(*arguments, **options)
+        return answer(place, name, functools.partial(function, *arguments, **options), (arguments, options))
+
+    # As which it is pickled.
+    asked.__module__, asked.__qualname__ = owner, plain_name
+    found: _F = transparent(asked)  # type: ignore[assignment]
+    return found
+
+
+def answer(place: bytes, name: str, ask: Callable[[], Any], words: Any) -> Any:
+    """Rank 0's result of `ask`, or this rank's own where the words differ, or rank 0's cannot be sent."""
+    said = pickle.dumps(_said(words))
+    if _asking.given is not None:
+        return _given(_asking.given, place, said, ask)
+    if _asking.taken is None:
+        return ask()
+    found = _asking.taken.take(place, f"rank {current().topology.rank} asks {name}{_shown(words)}")
+    if found.said == said and found.value is not None:
+        value = pickle.loads(found.value)
+        if found.is_error:
+            raise value
+        return value
+    with apart():
+        return ask()
+
+
+def _given(given: Given, place: bytes, said: bytes, ask: Callable[[], Any]) -> Any:
+    try:
+        with apart():
+            value = ask()
+    except Exception as error:
+        given.put(Answer(place, said, True, _packed(error)))
+        raise
+    given.put(Answer(place, said, False, _packed(value)))
+    return value
+
+
+def _packed(value: Any) -> bytes | None:
+    try:
+        found = pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
+        if isinstance(value, Exception):
+            pickle.loads(found)  # many pickle, and cannot be made again
+    except Exception:
+        return None
+    return found
+
+
+def _said(words: Any) -> Any:
+    """What is compared over the ranks."""
+    if isinstance(words, _PLAIN):
+        return words
+    if isinstance(words, os.PathLike):
+        return os.fspath(words)
+    if isinstance(words, (list, tuple)):
+        return [_said(each) for each in words]
+    if isinstance(words, dict):  # `env=` of a command has which rank it is in it
+        return [(_said(key), _said(value)) for key, value in words.items() if key != "env"]
+    return type(words).__name__
+
+
+def _shown(words: tuple[tuple[Any, ...], dict[str, Any]]) -> str:
+    arguments, options = words
+    return f"({', '.join([*map(repr, arguments), *(f'{name}={value!r}' for name, value in options.items())])})"
+
+
+def place_of_question(name: str, only_by_script: bool) -> bytes | None:
+    """Where the script asks, the same on all ranks: by the lines of it that lead there, each with the place in it. None
+    where the answer is this process's own."""
+    if _asking.pid != os.getpid() or is_apart() or threading.current_thread() is not threading.main_thread():
+        return None
+    frame: FrameType | None = sys._getframe(1)
+    between = ("own",) if only_by_script else ("own", "python")
+    while frame is not None and _kind(frame.f_code.co_filename) in between:
+        frame = frame.f_back
+    if frame is None or _kind(frame.f_code.co_filename) != "script":
+        return None
+    found = hashlib.blake2b(name.encode(), digest_size=16)
+    while frame is not None:
+        code = frame.f_code
+        if code.co_name == "__del__":
+            return None  # whenever the collector comes by
+        if _kind(code.co_filename) == "script":
+            found.update(
+                f"{os.path.basename(code.co_filename)}:{code.co_name}:{frame.f_lineno}:{frame.f_lasti};".encode()
+            )
+        frame = frame.f_back
+    return found.digest()
+
+
+def is_of_script(path: str) -> bool:
+    """Whether a file holds code of the script itself, or of the files beside it."""
+    return _kind(path) == "script"
+
+
+@functools.cache
+def _kind(path: str) -> str:
+    if path.startswith(_OWN):
+        return "own"
+    if path.startswith("<frozen "):  # as `os` may be
+        return "python" if path[len("<frozen ") : -1] in _ASKS else "library"
+    if path.startswith(_PYTHON) and _INSTALLED not in path:
+        name = path[len(_PYTHON) :].partition(os.sep)[0].removesuffix(".py")
+        return "python" if name in _ASKS else "library"
+    return "script" if is_users(path) and _INSTALLED not in path else "library"

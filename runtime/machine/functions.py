@@ -1,0 +1,140 @@
+"""The functions by which Python and TensorFlow ask the machine, or change it."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import io
+import os
+import pathlib
+import random
+import shutil
+import subprocess
+import sys
+import time
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import tensorflow as tf
+
+from .asking import answer, answered, begin, is_of_script, place_of_question
+from .entries import Entry, Listing
+from .processes import Popen, popen
+
+_FILES = (
+    "access chmod chown getxattr lchown link listdir listxattr lstat makedirs mkdir mkfifo readlink remove removedirs "
+    "removexattr rename renames replace rmdir setxattr stat statvfs symlink truncate unlink utime"
+)
+_COMMANDS = (
+    "kill posix_spawn posix_spawnp spawnl spawnle spawnlp spawnlpe spawnv spawnve spawnvp spawnvpe system waitpid"
+)
+_MACHINE = "cpu_count getloadavg urandom"
+_TREES = "chown copy copy2 copyfile copymode copystat copytree disk_usage make_archive move rmtree unpack_archive which"
+_RUN = "call check_call check_output getoutput getstatusoutput run"
+_CLOCKS = (
+    "asctime ctime gmtime localtime monotonic monotonic_ns perf_counter perf_counter_ns process_time process_time_ns "
+    "strftime time time_ns"
+)
+
+
+def share_machine() -> None:
+    """From now on files, folders, commands and clocks are rank 0's for the script.
+
+    Not seen: what TensorFlow, Keras and other packages ask by themselves, what is opened for writing, and
+    `datetime.now()`, which is compiled.
+    """
+    begin()
+    ours: dict[int, tuple[Any, Any]] = {}
+
+    def put(owner: Any, name: str, function: Any) -> None:
+        original = getattr(owner, name)
+        ours[id(original)] = original, function
+        setattr(owner, name, function)
+
+    for owner, names in ((os, f"{_FILES} {_COMMANDS} {_MACHINE}"), (shutil, _TREES), (subprocess, _RUN)):
+        for name in names.split():
+            if hasattr(owner, name):
+                put(owner, name, answered(getattr(owner, name), f"{owner.__name__}.{name}"))
+    for name in _CLOCKS.split():
+        put(time, name, answered(getattr(time, name), f"time.{name}", only_by_script=True))
+    put(os, "scandir", _scandir(os.scandir))
+    put(os, "popen", popen)
+    put(subprocess, "Popen", Popen)
+    put(builtins, "open", _opened(builtins.open))
+    _share_gfile(put)
+    put(tf.train, "latest_checkpoint", answered(tf.train.latest_checkpoint, "tf.train.latest_checkpoint"))
+    _rebind(ours)
+
+
+def _share_gfile(put: Callable[[Any, str, Any], None]) -> None:
+    for owner in (tf.io.gfile, tf.compat.v1.gfile):
+        for name, function in list(vars(owner).items()):
+            if isinstance(function, types.FunctionType) and name not in ("join", "get_registered_schemes"):
+                found = _walk(function) if name.lower() == "walk" else function
+                put(owner, name, answered(found, f"{owner.__name__}.{name}"))
+
+
+def _walk(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def walk(*arguments: Any, **options: Any) -> list[Any]:
+        return list(function(*arguments, **options))
+
+    return walk
+
+
+def _scandir(original: Any) -> Any:
+    def entries(*arguments: Any) -> list[Entry]:
+        with original(*arguments) as found:
+            return [Entry(each) for each in found]
+
+    @functools.wraps(original)
+    def scandir(*arguments: Any, **options: Any) -> Any:
+        place = place_of_question("os.scandir", only_by_script=False)
+        if place is None:
+            return original(*arguments, **options)
+        words = (arguments, options)
+        return Listing(answer(place, "os.scandir", functools.partial(entries, *arguments, **options), words))
+
+    return scandir
+
+
+def _opened(original: Any) -> Any:
+    """Whether a file can be read is for rank 0 to say; each rank reads it for itself."""
+
+    @functools.wraps(original)
+    def opened(file: Any, mode: Any = "r", *arguments: Any, **options: Any) -> Any:
+        place = None
+        if isinstance(mode, str) and not set(mode) & set("wax+") and not isinstance(file, int):
+            place = place_of_question("open", only_by_script=False)
+        if place is None:
+            return original(file, mode, *arguments, **options)
+        found: list[Any] = []
+        answer(place, "open", lambda: found.append(original(file, mode, *arguments, **options)), ((file, mode), {}))
+        return found[0] if found else original(file, mode, *arguments, **options)
+
+    return opened
+
+
+def _rebind(ours: dict[int, tuple[Any, Any]]) -> None:
+    """Where the script has taken a function by its name before: `from os import listdir`."""
+    for owner in (*_modules(), *_others()):
+        for name, value in list(vars(owner).items()):
+            plain = value.__func__ if isinstance(value, staticmethod) else value
+            _, found = ours.get(id(plain), (None, None))
+            if found is not None:
+                setattr(owner, name, found if plain is value else staticmethod(found))
+
+
+def _modules() -> Iterator[Any]:
+    for module in list(sys.modules.values()):
+        path = getattr(module, "__file__", None)
+        if isinstance(module, types.ModuleType) and isinstance(path, str) and is_of_script(path):
+            yield module
+
+
+def _others() -> Iterator[Any]:
+    yield random  # whose `SystemRandom`, and so `secrets`, has taken `os.urandom`
+    yield io
+    if hasattr(pathlib, "_NormalAccessor"):  # Python 3.10
+        yield pathlib._NormalAccessor

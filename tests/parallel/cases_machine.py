@@ -1,0 +1,266 @@
+"""Sharded calls: what the script asks of its machine, and does to it, is rank 0's, however far the ranks are apart."""
+
+import glob
+import itertools
+import os
+import pathlib
+import pickle
+import secrets
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import uuid
+
+import pytest
+import tensorflow as tf
+
+import tfdp.runtime as dp
+from tfdp.runtime.job import current
+from tfdp.runtime.store import apart
+
+DEVICE_RANKS = ()
+RANKS = (2, 3)
+INIT = {"shard_calls": True}
+
+
+gathered, stories = itertools.count(), itertools.count()
+
+
+def common(value):
+    """A value that must be all workers'."""
+    every = current().store.gather(f"machine/{next(gathered)}", pickle.dumps(value))
+    assert [pickle.loads(each) for each in every] == [value] * dp.size()
+    return value
+
+
+def folder():
+    """An empty one, of all workers."""
+    with apart():
+        return dp.broadcast_object(tempfile.mkdtemp())
+
+
+def after_root(story):
+    """Its value; the others come to each line of it when rank 0 is through with all, and has removed everything."""
+    place = folder()
+    key = f"through with story {next(stories)}"
+    if dp.rank() > 0:
+        current().store.fetch(key, publisher=0)
+    found = story(pathlib.Path(place))
+    if dp.rank() == 0:
+        shutil.rmtree(place)
+        current().store.publish(key, b"")
+    dp.barrier()
+    return common(found)
+
+
+def filled(place):
+    for name in ("a.txt", "b/c.txt"):
+        (place / name).parent.mkdir(exist_ok=True)
+        if dp.rank() == 0:
+            (place / name).write_text(name)
+    return place
+
+
+def case_each_run_gets_the_next_folder():
+    def by_error(place):
+        for number in range(5):
+            try:
+                os.mkdir(place / f"run{number}")
+            except FileExistsError:
+                continue
+            return number
+        return None
+
+    def by_length(place):
+        name = f"run{len(os.listdir(place))}"
+        os.makedirs(place / name)
+        return name
+
+    def by_glob(place):
+        number = max([int(name[-1]) for name in glob.glob(f"{place}/run*")], default=-1) + 1
+        (place / f"run{number}").mkdir(parents=True)
+        return number
+
+    def by_looking(place):
+        number = next(n for n in range(9) if not os.path.isdir(place / f"run{n}"))
+        tf.io.gfile.makedirs(str(place / f"run{number}"))
+        return number
+
+    def runs(next_run):
+        return lambda place: [next_run(place) for _ in range(3)] + sorted(os.listdir(place))
+
+    every = ["run0", "run1", "run2"]
+    assert after_root(runs(by_error)) == [0, 1, 2, *every]
+    assert after_root(runs(by_length)) == [*every, *every]
+    assert after_root(runs(by_glob)) == [0, 1, 2, *every]
+    assert after_root(runs(by_looking)) == [0, 1, 2, *every]
+
+
+def case_all_ways_to_look_at_files():
+    def story(place):
+        filled(place)
+        names = [sorted(os.path.relpath(each, place) for each in found) for found in (
+            [entry.path for entry in os.scandir(place)],
+            [entry.path for entry in os.scandir(place) if entry.is_dir() and not entry.is_symlink()],
+            glob.glob(f"{place}/**", recursive=True),
+            place.iterdir(),
+            place.rglob("*.txt"),
+            [top for top, _, _ in os.walk(place)],
+            tf.io.gfile.glob(f"{place}/*"),
+            [top for top, _, _ in tf.io.gfile.walk(str(place))],
+        )]  # fmt: skip
+        assert place.is_dir()
+        assert (place / "a.txt").is_file()
+        assert not (place / "x").exists()
+        assert os.path.getsize(place / "a.txt") == 5
+        assert os.path.getmtime(place / "a.txt") > 0
+        assert os.access(place, os.R_OK)
+        assert tf.io.gfile.exists(str(place))
+        assert tf.io.gfile.isdir(str(place))
+        assert tf.train.latest_checkpoint(str(place)) is None
+        with os.scandir(place) as entries:
+            sizes = {entry.name: entry.stat().st_size for entry in entries if entry.is_file()}
+        return names, sizes, os.stat(place / "a.txt").st_mtime_ns
+
+    names, sizes, _ = after_root(story)
+    assert names[0] == ["a.txt", "b"]
+    assert names[1] == ["b"]
+    assert names[2] == [".", "a.txt", "b", "b/c.txt"]
+    assert names[3:] == [["a.txt", "b"], ["a.txt", "b/c.txt"], [".", "b"], ["a.txt", "b"], [".", "b"]]
+    assert sizes == {"a.txt": 5}
+
+
+def case_errors_are_common():
+    def raised(ask, *arguments):
+        try:
+            ask(*arguments)
+        except (OSError, tf.errors.NotFoundError) as error:
+            return type(error).__name__
+        return None
+
+    def story(place):
+        filled(place)
+        return [
+            raised(open, place / "none"),
+            raised((place / "none").read_text),
+            raised(os.stat, place / "none"),
+            raised(os.remove, place / "none"),
+            raised(os.rmdir, place / "b"),
+            raised(os.listdir, place / "a.txt"),
+            raised(tf.io.gfile.listdir, str(place / "none")),
+            raised(os.remove, place / "a.txt"),
+            raised(os.remove, place / "a.txt"),
+            raised(os.rename, place / "b", place / "d"),
+            raised(shutil.rmtree, place / "d"),
+            raised(shutil.rmtree, place / "d"),
+        ]
+
+    missing = "FileNotFoundError"
+    assert after_root(story) == [
+        *(missing, missing, missing, missing, "OSError", "NotADirectoryError", "NotFoundError"),
+        *(None, missing, None, None, missing),
+    ]
+
+
+def case_a_file_is_read_when_rank_0_has_read_it():
+    place = pathlib.Path(folder())
+    for number in range(20):
+        if dp.rank() == 0:
+            (place / "state").write_text(f"{number}")
+        assert common((place / "state").read_text()) == f"{number}"
+
+
+def case_with_words_of_its_own_a_question_is_a_ranks_own():
+    place = pathlib.Path(folder())
+    os.makedirs(place / f"of {dp.rank()}")
+    with tempfile.TemporaryDirectory() as own:
+        (pathlib.Path(own) / "x").mkdir()
+        with apart():
+            assert os.listdir(own) == ["x"]
+    with apart():
+        assert not os.path.exists(own)
+    dp.barrier()
+    assert common(sorted(os.listdir(place))) == [f"of {rank}" for rank in range(dp.size())]
+
+
+def case_what_rank_0_asks_alone_is_no_answer_to_others():
+    place = filled(pathlib.Path(folder()))
+
+    def names():
+        return sorted(os.listdir(place))
+
+    for number in range(3):
+        if dp.rank() == 0:
+            assert len(names()) == 2 + number
+            (place / f"{number}").touch()
+        assert dp.on_root(names) == names()
+        assert len(common(names())) == 3 + number
+
+
+def case_what_each_does_after_rank_0_is_its_own():
+    place = pathlib.Path(folder())
+
+    def fetched(name):
+        if not os.path.exists(place / name):
+            (place / name).mkdir()
+            return "made"
+        return "found"
+
+    assert dp.root_first(fetched, "data") == ("made" if dp.rank() == 0 else "found")
+
+
+def case_clocks_and_names_are_common():
+    common([time.time(), time.time_ns(), time.perf_counter(), time.monotonic(), time.strftime("%X"), time.localtime()])
+    common([str(uuid.uuid4()), os.urandom(8), secrets.token_hex(4), os.cpu_count()])
+    begun, turns = time.time(), 0
+    while time.time() - begun < 0.01:
+        turns += 1
+    assert common(turns) > 0
+
+
+def case_a_command_runs_once():
+    place = pathlib.Path(folder())
+    log = place / "log"
+    append = [sys.executable, "-c", f"open({str(log)!r}, 'a').write('x\\n'); print('one'); print('two')"]
+    process = subprocess.Popen(append, stdout=subprocess.PIPE, text=True, env={**os.environ, "OF": str(dp.rank())})
+    assert common([line.strip() for line in process.stdout]) == ["one", "two"]
+    assert common(process.wait()) == 0
+    assert common(process.returncode) == 0
+    assert common(process.pid) > 0
+    with subprocess.Popen(append, stdout=subprocess.PIPE) as process:
+        assert common(process.communicate(timeout=60)) == (b"one\ntwo\n", None)
+    assert common(process.poll()) == 0
+    with subprocess.Popen([sys.executable, "-c", "print(input())"], stdin=-1, stdout=-1, text=True) as process:
+        process.stdin.write("said\n")
+        process.stdin.close()
+        assert common(process.stdout.read()) == "said\n"
+    assert common(subprocess.run(append, capture_output=True, check=True).stdout) == b"one\ntwo\n"
+    assert common(subprocess.check_output(append)) == b"one\ntwo\n"
+    assert common(os.popen(f"echo y >> {log}; echo z").read()) == "z\n"
+    assert common(os.system(f"echo y >> {log}")) == 0
+    assert common(os.spawnlp(os.P_WAIT, "sh", "sh", "-c", f"echo y >> {log}")) == 0
+    assert common(log.read_text()) == "x\n" * 4 + "y\n" * 3
+    with pytest.raises(subprocess.CalledProcessError, match="status 1"):
+        subprocess.run(["false"], check=True)
+
+
+def case_threads_ask_for_themselves():
+    place = filled(pathlib.Path(folder()))
+    found = []
+
+    def look():
+        for _ in range(1 + dp.rank()):
+            found.append(sorted(os.listdir(place)))
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    thread.join()
+    assert found == [["a.txt", "b"]] * (1 + dp.rank())
+
+    def in_a_stage(number):
+        return tf.numpy_function(lambda _: len(os.listdir(place)), [number], tf.int64)
+
+    assert [int(each) for each in tf.data.Dataset.range(3).map(in_a_stage)] == [2, 2, 2]
