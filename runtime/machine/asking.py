@@ -62,8 +62,12 @@ def begin() -> None:
     _asking.pid = os.getpid()
 
 
-def answered(function: _F, name: str, *, only_by_script: bool = False) -> _F:
-    """A function whose result, or error, is rank 0's. `only_by_script`: not where Python's library calls it."""
+def answered(function: _F, name: str, *, only_by_script: bool = False, whatever_is_said: bool = False) -> _F:
+    """A function whose result, or error, is rank 0's.
+
+    only_by_script: not where Python's library calls it. whatever_is_said: also where the words differ, as the numbers
+    of open files do.
+    """
     owner, _, plain_name = name.rpartition(".")
 
     @functools.wraps(function)
@@ -71,7 +75,8 @@ def answered(function: _F, name: str, *, only_by_script: bool = False) -> _F:
         place = place_of_question(name, only_by_script)
         if place is None:
             return function(*arguments, **options)
-        return answer(place, name, functools.partial(function, *arguments, **options), (arguments, options))
+        words = ((), {}) if whatever_is_said else (arguments, options)
+        return answer(place, name, functools.partial(function, *arguments, **options), words)
 
     # As which it is pickled.
     asked.__module__, asked.__qualname__ = owner, plain_name

@@ -58,6 +58,7 @@ def share_machine() -> None:
                 put(owner, name, answered(getattr(owner, name), f"{owner.__name__}.{name}"))
     for name in _CLOCKS.split():
         put(time, name, answered(getattr(time, name), f"time.{name}", only_by_script=True))
+    put(os, "fstat", answered(os.fstat, "os.fstat", whatever_is_said=True))
     put(os, "scandir", _scandir(os.scandir))
     put(os, "popen", popen)
     put(subprocess, "Popen", Popen)
