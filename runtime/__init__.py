@@ -166,6 +166,7 @@ _ROOMS = {
 }
 # Reached as in Horovod: `dp.callbacks.MetricAverageCallback()`.
 _SUBMODULES = {"callbacks": "training.callbacks"}
+_WITHOUT_TENSORFLOW = ("foundation", "initialise", "job", "runner")
 _WHERE = {name: room for room, names in _ROOMS.items() for name in names}
 
 
@@ -174,7 +175,10 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"{__name__}.{_SUBMODULES[name]}")
     if name not in _WHERE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"{__name__}.{_WHERE[name]}"), name)
+    room = _WHERE[name]
+    if room not in _WITHOUT_TENSORFLOW:
+        importlib.import_module("tensorflow")  # what waits for that needs the room
+    value = getattr(importlib.import_module(f"{__name__}.{room}"), name)
     globals()[name] = value
     return value
 

@@ -4,7 +4,8 @@ import importlib
 import sys
 from typing import Literal
 
-from .job import Options, join
+from .job import Options, current, join
+from .machine import share_machine
 
 _DRAWS_HOOK = "_tfdp_draws_hook"  # by which ranks begin to draw alike
 # Of a script that another system distributes.
@@ -55,11 +56,11 @@ def init(
                 follow_root(row_check)
             return
         from .calls import hook_layers, install
-        from .machine import share_machine
+        from .machine import share_gfile
 
         install()
         follow_root(False, hook_layers)
-        share_machine()
+        share_gfile()
 
     if shard_calls and not same_start:
         raise ValueError("dp.init(shard_calls=True) needs same_start=True: all workers compute with the same variables")
@@ -71,6 +72,8 @@ def init(
             "BatchNormalization has no other statistics than those of a worker's own rows. Leave it out"
         )
     join(Options(same_start, row_check, shard_calls, batch_norm), hook)
+    if shard_calls and current().topology.size > 1:
+        share_machine()
 
 
 def join_as_written() -> None:

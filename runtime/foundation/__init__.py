@@ -19,6 +19,7 @@ from .errors import (
     hear_errors,
 )
 from .gpus import pin
+from .imports import import_now, is_imported, when_imported
 from .ops import Average, Max, Min, Product, ReduceOp, Sum
 from .places import Ordinals, say_once
 from .sites import call_site, is_generated, is_users, site_of
@@ -51,11 +52,14 @@ __all__ = [
     "call_site",
     "gist",
     "hear_errors",
+    "import_now",
     "is_generated",
+    "is_imported",
     "is_users",
     "pin",
     "reason_within",
     "say_once",
     "site_of",
     "uncaught",
+    "when_imported",
 ]

@@ -14,7 +14,15 @@ from typing import NamedTuple
 from .. import transports
 from ..clusters import engines, handout, local
 from ..clusters.found import Found
-from ..foundation import SOLO, LaunchEnvironmentError, NotInitializedError, TfdpError, Topology
+from ..foundation import (
+    SOLO,
+    LaunchEnvironmentError,
+    NotInitializedError,
+    TfdpError,
+    Topology,
+    is_imported,
+    when_imported,
+)
 from ..store import SocketStore, SoloStore, Store, end_without_launcher, speak_at_the_end
 from ..transports import Place, Transport
 from .again import begin_alike
@@ -90,7 +98,7 @@ def join(options: Options, hook: Callable[[], None]) -> None:
                 _draw_alike(job)
             if job.topology.rank == 1:  # it speaks for all that are not rank 0
                 watch_writers()
-            _changed_by(hook)
+            when_imported(lambda: _changed_by(hook))
 
 
 def shutdown() -> None:
@@ -191,13 +199,16 @@ def _join(environ: Mapping[str, str], forked_from: int) -> Job:
     claim(memory_fd, topology.rank)
     store = SocketStore(store_fd, topology.rank, environ[local.JOB], stall, _unserved)
     speak_at_the_end(store, topology.rank)
-    transport = transports.connect(
-        name, Place(topology, store, memory_fd, stall, environ.get(local.ADDRESS, "127.0.0.1"))
-    )
-    claim(memory_fd, topology.rank)  # a transport that was tried and not taken has given it back
     os.set_inheritable(memory_fd, False)
+    place = Place(topology, store, memory_fd, stall, environ.get(local.ADDRESS, "127.0.0.1"))
+
+    def connect() -> Transport:
+        transport = transports.connect(name, place)
+        claim(memory_fd, topology.rank)  # a transport that was tried and not taken has given it back
+        return transport
+
     os.environ[local.JOINED] = str(os.getpid())
-    return Job(topology, store, transport, seed)
+    return Job(topology, store, connect() if is_imported() else transports.later(connect), seed)
 
 
 def _unserved() -> None:
@@ -239,15 +250,16 @@ def _fresh() -> int:
 
 def _draw_alike(job: Job) -> None:
     """Go on with rank 0's state of Python's and NumPy's generators, which is what the script has seeded, if it has."""
-    import numpy as np
-
+    numpy = sys.modules.get("numpy.random")  # which begins alike where it is imported later
     if job.topology.rank == 0:
-        job.store.publish(_DRAWS, pickle.dumps((random.getstate(), np.random.get_state())))
+        state = numpy.get_state() if numpy is not None else None
+        job.store.publish(_DRAWS, pickle.dumps((random.getstate(), state)))
         return
     # What is unpickled was put there by rank 0 of this job: nobody else can write to the store.
-    python, numpy = pickle.loads(job.store.fetch(_DRAWS, publisher=0))
-    random.setstate(python)
-    np.random.set_state(numpy)
+    of_python, of_numpy = pickle.loads(job.store.fetch(_DRAWS, publisher=0))
+    random.setstate(of_python)
+    if numpy is not None and of_numpy is not None:
+        numpy.set_state(of_numpy)
 
 
 def _stall_seconds(environ: Mapping[str, str]) -> float:

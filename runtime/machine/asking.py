@@ -23,7 +23,6 @@ from types import FrameType
 from typing import Any, TypeVar
 
 from ..foundation import is_users
-from ..framework import transparent
 from ..job import current
 from ..store import Answer, Given, Taken, apart, is_apart
 
@@ -50,16 +49,17 @@ class _Asking:
 _asking = _Asking()
 
 
-def begin() -> None:
-    """From now on what is asked is rank 0's."""
+def begin() -> bool:
+    """From now on what is asked is rank 0's; False where it is already."""
     job = current()
     if _asking.pid == os.getpid():
-        return
+        return False
     if job.topology.rank == 0:
         _asking.given = Given(job.store)
     else:
         _asking.taken = Taken(job.store)
     _asking.pid = os.getpid()
+    return True
 
 
 def answered(function: _F, name: str, *, only_by_script: bool = False, whatever_is_said: bool = False) -> _F:
@@ -80,7 +80,7 @@ def answered(function: _F, name: str, *, only_by_script: bool = False, whatever_
 
     # As which it is pickled.
     asked.__module__, asked.__qualname__ = owner, plain_name
-    found: _F = transparent(asked)  # type: ignore[assignment]
+    found: _F = asked  # type: ignore[assignment]
     return found
 
 

@@ -16,8 +16,6 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import tensorflow as tf
-
 from .asking import answer, answered, begin, is_of_script, place_of_question
 from .entries import Entry, Listing
 from .processes import Popen, popen
@@ -36,6 +34,7 @@ _CLOCKS = (
     "asctime ctime gmtime localtime monotonic monotonic_ns perf_counter perf_counter_ns process_time process_time_ns "
     "strftime time time_ns"
 )
+_ours: dict[int, tuple[Any, Any]] = {}  # by the original's `id`: the original, and what stands in its place
 
 
 def share_machine() -> None:
@@ -44,36 +43,43 @@ def share_machine() -> None:
     Not seen: what TensorFlow, Keras and other packages ask by themselves, what is opened for writing, and
     `datetime.now()`, which is compiled.
     """
-    begin()
-    ours: dict[int, tuple[Any, Any]] = {}
-
-    def put(owner: Any, name: str, function: Any) -> None:
-        original = getattr(owner, name)
-        ours[id(original)] = original, function
-        setattr(owner, name, function)
-
+    if not begin():
+        return
     for owner, names in ((os, f"{_FILES} {_COMMANDS} {_MACHINE}"), (shutil, _TREES), (subprocess, _RUN)):
         for name in names.split():
             if hasattr(owner, name):
-                put(owner, name, answered(getattr(owner, name), f"{owner.__name__}.{name}"))
+                _put(owner, name, answered(getattr(owner, name), f"{owner.__name__}.{name}"))
     for name in _CLOCKS.split():
-        put(time, name, answered(getattr(time, name), f"time.{name}", only_by_script=True))
-    put(os, "fstat", answered(os.fstat, "os.fstat", whatever_is_said=True))
-    put(os, "scandir", _scandir(os.scandir))
-    put(os, "popen", popen)
-    put(subprocess, "Popen", Popen)
-    put(builtins, "open", _opened(builtins.open))
-    _share_gfile(put)
-    put(tf.train, "latest_checkpoint", answered(tf.train.latest_checkpoint, "tf.train.latest_checkpoint"))
-    _rebind(ours)
+        _put(time, name, answered(getattr(time, name), f"time.{name}", only_by_script=True))
+    _put(os, "fstat", answered(os.fstat, "os.fstat", whatever_is_said=True))
+    _put(os, "scandir", _scandir(os.scandir))
+    _put(os, "popen", popen)
+    _put(subprocess, "Popen", Popen)
+    _put(builtins, "open", _opened(builtins.open))
+    _rebind()
 
 
-def _share_gfile(put: Callable[[Any, str, Any], None]) -> None:
+def share_gfile() -> None:
+    """The same of TensorFlow's own functions; all of them as they are where AutoGraph compiles what calls them."""
+    import tensorflow as tf
+
+    from ..framework import transparent
+
     for owner in (tf.io.gfile, tf.compat.v1.gfile):
         for name, function in list(vars(owner).items()):
             if isinstance(function, types.FunctionType) and name not in ("join", "get_registered_schemes"):
                 found = _walk(function) if name.lower() == "walk" else function
-                put(owner, name, answered(found, f"{owner.__name__}.{name}"))
+                _put(owner, name, answered(found, f"{owner.__name__}.{name}"))
+    _put(tf.train, "latest_checkpoint", answered(tf.train.latest_checkpoint, "tf.train.latest_checkpoint"))
+    _rebind()
+    for _, function in _ours.values():
+        transparent(function)
+
+
+def _put(owner: Any, name: str, function: Any) -> None:
+    original = getattr(owner, name)
+    _ours[id(original)] = original, function
+    setattr(owner, name, function)
 
 
 def _walk(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -117,12 +123,12 @@ def _opened(original: Any) -> Any:
     return opened
 
 
-def _rebind(ours: dict[int, tuple[Any, Any]]) -> None:
+def _rebind() -> None:
     """Where the script has taken a function by its name before: `from os import listdir`."""
     for owner in (*_modules(), *_others()):
         for name, value in list(vars(owner).items()):
             plain = value.__func__ if isinstance(value, staticmethod) else value
-            _, found = ours.get(id(plain), (None, None))
+            _, found = _ours.get(id(plain), (None, None))
             if found is not None:
                 setattr(owner, name, found if plain is value else staticmethod(found))
 

@@ -4,12 +4,14 @@ import functools
 import glob
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from ..foundation import Topology, TransportError
 from ..store import Store
 from ._arena import DEFAULT_BYTES, FINISHED, Arena
 from ._mirror import Mirror
 from ._protocol import Label, Tensor, Transport
+from .later import Later
 from .solo import Solo
 
 __all__ = [
@@ -127,6 +129,11 @@ def gpus_seem_there(environ: Mapping[str, str], devices: Sequence[str] = ("/dev/
     if environ.get("CUDA_VISIBLE_DEVICES", "all").strip() in ("", "-1"):
         return False
     return any(glob.glob(pattern) for pattern in devices)
+
+
+def later(connect: Callable[[], Transport]) -> Transport:
+    """A transport that `connect` makes when it is first used, which imports TensorFlow."""
+    return cast(Transport, Later(connect))
 
 
 def connect(name: str, place: Place) -> Transport:

@@ -1,0 +1,71 @@
+"""Sharded calls: whose answers the script gets of its machine, in scripts as users write them."""
+
+IMPORTS = """
+import os
+import pathlib
+from os import listdir, mkdir, scandir
+from subprocess import Popen
+from time import time
+
+import tensorflow as tf
+import tfdp.runtime as dp
+
+from beside import count
+
+dp.init(shard_calls=True)
+"""
+BESIDE = """
+from os import listdir
+
+
+def count(path):
+    return len(listdir(path))
+"""
+
+
+def test_functions_that_were_imported_by_name_are_rank_0s_too(launch, tmp_path):
+    (tmp_path / "beside.py").write_text(BESIDE)
+    (tmp_path / "runs").mkdir()
+    script = """
+os.chdir(pathlib.Path(__file__).parent)
+names = []
+for _ in range(3):
+    names.append(f"runs/{count('runs')}")
+    mkdir(names[-1])
+    Popen(["touch", f"{names[-1]}/{len(listdir(names[-1]))}"]).wait()
+names += sorted(entry.name for entry in scandir("runs/2"))
+with open("log", "w") as log:
+    log.write("0123")
+    log.flush()
+    print(names, os.fstat(log.fileno()).st_size, f"{time():.6f}")
+"""
+    done = launch(3, IMPORTS + script)
+    assert done.returncode == 0, done.stderr
+    lines = [line[line.index("[", 1) :] for line in done.stdout.splitlines()]
+    assert len(lines) == 3
+    assert len(set(lines)) == 1, lines
+    assert lines[0].startswith("['runs/0', 'runs/1', 'runs/2', '0'] 4 ")
+
+
+def test_who_asks_where_rank_0_never_comes_is_told_so(launch, tmp_path):
+    (tmp_path / "beside.py").write_text(BESIDE)
+    done = launch(2, IMPORTS + 'if dp.rank() == 1:\n    listdir("of nobody else")\n')
+    assert done.returncode == 1
+    assert "rank 1 asks os.listdir('of nobody else'), and rank 0 has ended without having come there" in done.stderr
+
+
+def test_a_rank_that_fails_alone_shows_its_traceback(launch, tmp_path):
+    (tmp_path / "beside.py").write_text(BESIDE)
+    script = """
+import traceback
+if dp.rank() == 1:
+    try:
+        1 / 0
+    except ZeroDivisionError:
+        traceback.print_exc()
+        raise
+dp.barrier()
+"""
+    done = launch(2, IMPORTS + script)
+    assert done.returncode == 1
+    assert done.stderr.count("ZeroDivisionError") >= 2
