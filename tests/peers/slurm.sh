@@ -8,6 +8,7 @@ if [ "$2" = down ]; then
     exit 0
 fi
 host=$(hostname -s)
+read -r controller node <<<"${SLURM_PORTS:-16817 16818}"
 mkdir -p "$folder"/{spool,state,run}
 head -c 1024 /dev/urandom >"$folder/munge.key"
 chmod 400 "$folder/munge.key"
@@ -18,8 +19,8 @@ ClusterName=one
 SlurmctldHost=$host
 SlurmUser=root
 SlurmdUser=root
-SlurmctldPort=${SLURM_PORT:-16817}
-SlurmdPort=$((${SLURM_PORT:-16817} + 1))
+SlurmctldPort=$controller
+SlurmdPort=$node
 AuthType=auth/munge
 AuthInfo=socket=$folder/run/munge.socket
 StateSaveLocation=$folder/state

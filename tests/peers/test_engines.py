@@ -3,10 +3,12 @@
 `make peers` installs what of them can be; an engine that is not there is skipped.
 """
 
+import contextlib
 import hashlib
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import time
@@ -36,9 +38,19 @@ def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         pytest.skip("Slurm is not installed here, or this is not root")
     folder = tmp_path_factory.mktemp("slurm")
     script = ["bash", str(Path(__file__).with_name("slurm.sh")), str(folder)]
-    subprocess.run([*script, "up"], check=True, timeout=LIMIT_SECONDS)
-    yield folder / "slurm.conf"
-    subprocess.run([*script, "down"], check=True, timeout=LIMIT_SECONDS)
+    environ = {**os.environ, "SLURM_PORTS": " ".join(map(str, free_ports(2)))}  # another process may have one, too
+    try:
+        subprocess.run([*script, "up"], check=True, timeout=LIMIT_SECONDS, env=environ)
+        yield folder / "slurm.conf"
+    finally:
+        subprocess.run([*script, "down"], check=True, timeout=LIMIT_SECONDS)
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports of this host at which nobody listens."""
+    with contextlib.ExitStack() as sockets:
+        found = [sockets.enter_context(socket.create_server(("", 0))) for _ in range(count)]
+        return [each.getsockname()[1] for each in found]
 
 
 def environment(name: str, request: pytest.FixtureRequest) -> dict[str, str]:
