@@ -4,7 +4,7 @@ import importlib
 import sys
 from typing import Literal
 
-from .job import Options, current, join
+from .job import Options, current, join, watch_shown
 from .machine import share_machine
 
 _DRAWS_HOOK = "_tfdp_draws_hook"  # by which ranks begin to draw alike
@@ -74,6 +74,8 @@ def init(
     join(Options(same_start, row_check, shard_calls, batch_norm), hook)
     if shard_calls and current().topology.size > 1:
         share_machine()
+        if current().topology.rank > 0:
+            watch_shown()
 
 
 def join_as_written() -> None:

@@ -27,6 +27,7 @@ from .membership import (
 )
 from .root import on_root, report, root_first, root_path
 from .seeds import common_seed, mix, rank_seed, seed_by_rank, set_random_seed, shuffle_seed, stream_mask
+from .shown import watch_shown
 
 __all__ = [
     "DEFAULT_STALL_SECONDS",
@@ -60,5 +61,6 @@ __all__ = [
     "shutdown",
     "size",
     "stream_mask",
+    "watch_shown",
     "widened_by",
 ]

@@ -1,6 +1,5 @@
 """Work that only one rank may do, or one before the others."""
 
-import io
 import os
 import pickle
 import threading
@@ -10,6 +9,7 @@ from typing import Any, ParamSpec, TypeVar
 from ..foundation import CollectiveMismatchError, Ordinals, TfdpError, call_site
 from ..store import apart
 from .membership import current, known
+from .shown import hush, shows_only
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -111,8 +111,8 @@ class _Nothing(tuple[Any, ...]):
 def report(function: Callable[_P, Any], /, *args: _P.args, **kwargs: _P.kwargs) -> Any:
     """Call `function(*args, **kwargs)` on rank 0 only: `dp.report(print, dp.metric_result(accuracy))`.
 
-    The arguments are computed on every rank, as collectives in them must be, and so are the texts that `print` makes of
-    them; nobody waits for the call.
+    The arguments are computed on every rank, as collectives in them must be, and so are the texts that `print` and
+    Python's logs make of them, which a stream or a handler of the script's own gets, too; nobody waits for the call.
 
     Returns:
         On rank 0 what the function returns. On the others an object on which every method does nothing, which can be
@@ -120,9 +120,8 @@ def report(function: Callable[_P, Any], /, *args: _P.args, **kwargs: _P.kwargs) 
     """
     if known().topology.rank == 0:
         return function(*args, **kwargs)
-    if function is print:
-        elsewhere: dict[str, Any] = {**kwargs, "file": io.StringIO()}
-        print(*args, **elsewhere)  # `__str__` may do anything
+    if shows_only(function):
+        hush(function, args, kwargs)
     return _Nothing()
 
 

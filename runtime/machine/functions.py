@@ -16,6 +16,7 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from ..job import current
 from .asking import answer, answered, begin, is_of_script, place_of_question
 from .entries import Entry, Listing
 from .processes import Popen, popen
@@ -34,6 +35,7 @@ _CLOCKS = (
     "asctime ctime gmtime localtime monotonic monotonic_ns perf_counter perf_counter_ns process_time process_time_ns "
     "strftime time time_ns"
 )
+_TO_FILE = "file://"
 _ours: dict[int, tuple[Any, Any]] = {}  # by the original's `id`: the original, and what stands in its place
 
 
@@ -71,9 +73,23 @@ def share_gfile() -> None:
                 found = _walk(function) if name.lower() == "walk" else function
                 _put(owner, name, answered(found, f"{owner.__name__}.{name}"))
     _put(tf.train, "latest_checkpoint", answered(tf.train.latest_checkpoint, "tf.train.latest_checkpoint"))
+    if current().topology.rank > 0:
+        _put(tf, "print", _printed(tf.print))
     _rebind()
     for _, function in _ours.values():
         transparent(function)
+
+
+def _printed(original: Any) -> Any:
+    """`tf.print`, which rank 0 alone does to a file, wherever in a graph it is."""
+
+    @functools.wraps(original)
+    def printed(*inputs: Any, **options: Any) -> Any:
+        if str(options.get("output_stream", "")).startswith(_TO_FILE):
+            options["output_stream"] = _TO_FILE + os.devnull
+        return original(*inputs, **options)
+
+    return printed
 
 
 def _put(owner: Any, name: str, function: Any) -> None:

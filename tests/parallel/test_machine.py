@@ -69,3 +69,59 @@ dp.barrier()
     done = launch(2, IMPORTS + script)
     assert done.returncode == 1
     assert done.stderr.count("ZeroDivisionError") >= 2
+
+
+def test_streams_and_handlers_of_the_scripts_own_get_what_is_shown(launch, tmp_path):
+    (tmp_path / "beside.py").write_text(BESIDE)
+    script = """
+import contextlib, io, logging, sys
+
+class Tee:
+    lines = 0
+
+    def __init__(self):
+        self.terminal = sys.stdout
+
+    def write(self, text):
+        Tee.lines += text.count("\\n")
+        self.terminal.write(text)
+
+    def flush(self):
+        self.terminal.flush()
+
+class Counting(logging.Handler):
+    count = 0
+
+    def emit(self, record):
+        Counting.count += len(record.getMessage())
+
+os.chdir(pathlib.Path(__file__).parent)
+logger = logging.getLogger("x")
+logger.addHandler(Counting())
+logger.addHandler(logging.StreamHandler(sys.stdout))
+dp.report(logger.warning, "loss %s", 0.5)
+dp.report(logging.warning, "to all")
+kept = io.StringIO()
+with contextlib.redirect_stdout(kept):
+    dp.report(print, "kept")
+dp.report(print, "kept, too", file=kept)
+stream, sys.stdout = sys.stdout, Tee()
+dp.report(print, "shown")
+sys.stdout = stream
+
+@tf.function
+def step(x):
+    tf.print(x, output_stream="file://steps.log")
+    return x
+
+step(tf.constant(1)), step(tf.constant(2))
+with open("steps.log") as log:
+    steps = log.read().split()
+print(Tee.lines, Counting.count, kept.getvalue().split("\\n"), steps)
+"""
+    done = launch(3, IMPORTS + script)
+    assert done.returncode == 0, done.stderr
+    lines = sorted(done.stdout.splitlines())
+    end = "1 8 ['kept', 'kept, too', ''] ['1', '2']"
+    assert lines == ["[0] " + end, "[0] loss 0.5", "[0] shown", "[1] " + end, "[2] " + end]
+    assert done.stderr.count("to all") == 1

@@ -1,0 +1,89 @@
+"""What a script shows, and rank 0 alone is to show: elsewhere it is computed and formatted, and goes nowhere."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+
+class _Hushed(threading.local):
+    depth = 0
+
+
+_hushed = _Hushed()
+
+
+class Shown:
+    """The standard output or error of a rank that may be told to hush. All else is the stream's own."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._stream)
+
+    def write(self, text: str) -> int:
+        """As the stream does."""
+        if _hushed.depth and isinstance(text, str):
+            return len(text)
+        return self._stream.write(text)  # type: ignore[no-any-return]
+
+    def writelines(self, lines: Any) -> None:
+        """As the stream does."""
+        for line in lines:
+            self.write(line)
+
+
+def watch_shown() -> None:
+    """From now on this rank's standard streams, and handlers of logs, can be told to hush."""
+    if isinstance(sys.stdout, Shown):
+        return
+    known: dict[int, Shown] = {}
+    for name in ("__stdout__", "__stderr__", "stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is not None:
+            setattr(sys, name, known.setdefault(id(stream), Shown(stream)))
+    emit = logging.StreamHandler.emit
+
+    def hushed(self: Any, record: logging.LogRecord) -> None:
+        if _hushed.depth:
+            self.format(record)
+        else:
+            emit(self, record)
+
+    logging.StreamHandler.emit = hushed  # type: ignore[method-assign]
+
+
+def shows_only(function: Callable[..., Any]) -> bool:
+    """Whether all that a function does besides showing is the script's own doing: `print`, and Python's logs."""
+    return function is print or isinstance(getattr(function, "__self__", None), logging.Logger) or _logs(function)
+
+
+def _logs(function: Callable[..., Any]) -> bool:
+    return getattr(function, "__module__", None) == logging.__name__
+
+
+def hush(function: Callable[..., Any], arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
+    """Call it with nothing shown, and nothing written to files that are open: what the script has put in their place,
+    and texts that it keeps, get what they would."""
+    if function is print and isinstance(options.get("file") or sys.stdout, (Shown, io.TextIOWrapper)):
+        options = {**options, "file": io.StringIO()}  # `__str__` may do anything
+    with _hushing():
+        function(*arguments, **options)
+
+
+@contextlib.contextmanager
+def _hushing() -> Iterator[None]:
+    _hushed.depth += 1
+    try:
+        yield
+    finally:
+        _hushed.depth -= 1
