@@ -11,6 +11,7 @@ process's own (the lines of a traceback, caches), and threads have no order.
 
 from __future__ import annotations
 
+import atexit
 import functools
 import hashlib
 import os
@@ -31,7 +32,7 @@ _PYTHON = sysconfig.get_path("stdlib") + os.sep
 _OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _INSTALLED = f"{os.sep}site-packages{os.sep}"
 # Of Python's library, those that ask for whoever calls them.
-_ASKS = (
+ASKS = (
     *("codecs", "configparser", "contextlib", "filecmp", "genericpath", "glob", "gzip", "io", "os", "pathlib"),
     *("posixpath", "random", "secrets", "shutil", "subprocess", "tarfile", "tempfile", "uuid", "zipfile"),
 )
@@ -59,7 +60,13 @@ def begin() -> bool:
     else:
         _asking.taken = Taken(job.store)
     _asking.pid = os.getpid()
+    atexit.register(_end)
     return True
+
+
+def _end() -> None:
+    """What handlers ask that run after this one, at the end of the process, is its own."""
+    _asking.pid = 0
 
 
 def answered(function: _F, name: str, *, only_by_script: bool = False, whatever_is_said: bool = False) -> _F:
@@ -174,8 +181,8 @@ def _kind(path: str) -> str:
     if path.startswith(_OWN):
         return "own"
     if path.startswith("<frozen "):  # as `os` may be
-        return "python" if path[len("<frozen ") : -1] in _ASKS else "library"
+        return "python" if path[len("<frozen ") : -1] in ASKS else "library"
     if path.startswith(_PYTHON) and _INSTALLED not in path:
         name = path[len(_PYTHON) :].partition(os.sep)[0].removesuffix(".py")
-        return "python" if name in _ASKS else "library"
+        return "python" if name in ASKS else "library"
     return "script" if is_users(path) and _INSTALLED not in path else "library"

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import builtins
 import functools
-import io
+import inspect
 import os
-import pathlib
-import random
 import shutil
 import subprocess
 import sys
@@ -17,7 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..job import current
-from .asking import answer, answered, begin, is_of_script, place_of_question
+from .asking import ASKS, answer, answered, begin, is_of_script, place_of_question
 from .entries import Entry, Listing
 from .processes import Popen, popen
 
@@ -35,6 +33,7 @@ _CLOCKS = (
     "asctime ctime gmtime localtime monotonic monotonic_ns perf_counter perf_counter_ns process_time process_time_ns "
     "strftime time time_ns"
 )
+_IMMUTABLE = 1 << 8  # of a class that is not written in Python
 _TO_FILE = "file://"
 _ours: dict[int, tuple[Any, Any]] = {}  # by the original's `id`: the original, and what stands in its place
 
@@ -146,7 +145,8 @@ def _rebind() -> None:
             plain = value.__func__ if isinstance(value, staticmethod) else value
             _, found = _ours.get(id(plain), (None, None))
             if found is not None:
-                setattr(owner, name, found if plain is value else staticmethod(found))
+                is_method = not inspect.isclass(owner) or isinstance(value, types.FunctionType)
+                setattr(owner, name, found if is_method else staticmethod(found))
 
 
 def _modules() -> Iterator[Any]:
@@ -157,7 +157,12 @@ def _modules() -> Iterator[Any]:
 
 
 def _others() -> Iterator[Any]:
-    yield random  # whose `SystemRandom`, and so `secrets`, has taken `os.urandom`
-    yield io
-    if hasattr(pathlib, "_NormalAccessor"):  # Python 3.10
-        yield pathlib._NormalAccessor
+    """Modules of Python that have done so, `random` for `secrets`, and classes in them, as of `glob` or `pathlib`."""
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] in ASKS:
+            yield module
+            yield from (each for each in list(vars(module).values()) if inspect.isclass(each) and _is_pythons(each))
+
+
+def _is_pythons(kind: type[Any]) -> bool:
+    return not kind.__flags__ & _IMMUTABLE and kind.__module__.partition(".")[0] in ASKS

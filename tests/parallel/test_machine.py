@@ -1,5 +1,59 @@
 """Sharded calls: whose answers the script gets of its machine, in scripts as users write them."""
 
+import os
+import pathlib
+import shutil
+import subprocess
+
+import pytest
+from parallel.conftest import launch_environment
+
+import tfdp.runtime
+
+# Needs neither TensorFlow nor NumPy, which are not there for all Pythons.
+WITHOUT = """
+import glob, os, pathlib, secrets, shutil, subprocess, sys, tempfile, time, uuid
+from os import listdir
+
+import tfdp.runtime as dp
+
+dp.init(shard_calls=True)
+
+from tfdp.runtime.job import current
+from tfdp.runtime.store import apart
+
+store = current().store
+with apart():
+    if dp.rank() == 0:
+        place = tempfile.mkdtemp()
+        store.publish("place", place.encode())
+    else:
+        place = store.fetch("place").decode()
+        store.fetch("removed")  # rank 0 is through, and nothing is there any more
+place = pathlib.Path(place)
+said = []
+for _ in range(3):
+    run = place / f"run{len(listdir(place))}"
+    run.mkdir()
+    said += [run.name, glob.glob(f"{place}/run*"), glob.glob("*", root_dir=place), list(place.glob("*"))]
+    said += [list(place.rglob("*")), list(place.iterdir()), list(os.walk(place))]
+    said += [each.name for each in os.scandir(place)]
+    said += [run.exists(), run.is_dir(), run.is_file(), run.stat().st_mtime_ns, (place / "none").exists()]
+said += [uuid.uuid4(), secrets.token_hex(3), os.urandom(3), time.time(), time.strftime("%X")]
+echo = subprocess.Popen(["sh", "-c", f"echo a >> {place}/log; echo b"], stdout=subprocess.PIPE, text=True)
+said += [list(echo.stdout), echo.wait(), os.stat(place / "log").st_size]
+try:
+    os.mkdir(place / "run0")
+except FileExistsError as error:
+    said.append(error)
+if dp.rank() == 0:
+    shutil.rmtree(place)
+    store.publish("removed", b"")
+every = store.gather("said", repr(said).encode())
+assert len(set(every)) == 1, every
+assert "tensorflow" not in sys.modules
+print(said[0], said[-2], *said[-4], end="")
+"""
 IMPORTS = """
 import os
 import pathlib
@@ -21,6 +75,28 @@ from os import listdir
 def count(path):
     return len(listdir(path))
 """
+
+
+def interpreter(version):
+    """From PATH, else from pyenv."""
+    pyenv = pathlib.Path(os.environ.get("PYENV_ROOT", pathlib.Path.home() / ".pyenv"))
+    for path in (shutil.which(f"python{version}"), *pyenv.glob(f"versions/{version}.*/bin/python")):
+        if path and subprocess.run([path, "-c", ""], capture_output=True, check=False).returncode == 0:
+            return str(path)
+    return None
+
+
+@pytest.mark.parametrize("version", ["3.10", "3.11", "3.12", "3.13"])
+def test_what_there_was_when_rank_0_came_on_each_python(version, tmp_path):
+    python = interpreter(version)
+    if python is None:
+        pytest.skip(f"there is no Python {version} here")
+    (tmp_path / "script.py").write_text(WITHOUT)
+    command = [python, "-m", "tfdp.runtime.launch", "-np", "3", str(tmp_path / "script.py")]
+    environ = launch_environment(PYTHONPATH=str(pathlib.Path(tfdp.runtime.__file__).parents[2]))
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == [f"[{rank}] run0 2 b" for rank in range(3)]
 
 
 def test_functions_that_were_imported_by_name_are_rank_0s_too(launch, tmp_path):
