@@ -22,7 +22,7 @@ class _Finder(importlib.abc.MetaPathFinder):
     """Finds nothing itself: it notices when an import that leads to TensorFlow is through."""
 
     def __init__(self) -> None:
-        self.waiting: list[Callable[[], None]] = []
+        self.waiting: list[Callable[[], object]] = []
         self._depth = 0
 
     def find_spec(
@@ -77,7 +77,7 @@ def is_imported() -> bool:
     return TENSORFLOW in sys.modules and not _finder.is_busy()
 
 
-def when_imported(do: Callable[[], None]) -> None:
+def when_imported(do: Callable[[], object]) -> None:
     """Call `do` as soon as the script has imported TensorFlow, or Keras, which does; at once where it has."""
     if is_imported():
         do()

@@ -1,6 +1,7 @@
 """The job this process belongs to: who is in it, how to reach the others, and the seed they have in common."""
 
 import contextlib
+import importlib
 import os
 import pickle
 import random
@@ -250,7 +251,9 @@ def _fresh() -> int:
 
 def _draw_alike(job: Job) -> None:
     """Go on with rank 0's state of Python's and NumPy's generators, which is what the script has seeded, if it has."""
-    numpy = sys.modules.get("numpy.random")  # which begins alike where it is imported later
+    with contextlib.suppress(ImportError):  # it comes with TensorFlow
+        importlib.import_module("numpy.random")
+    numpy = sys.modules.get("numpy.random")
     if job.topology.rank == 0:
         state = numpy.get_state() if numpy is not None else None
         job.store.publish(_DRAWS, pickle.dumps((random.getstate(), state)))

@@ -42,6 +42,9 @@ class Shown:
             self.write(line)
 
 
+_FILES = (Shown, io.TextIOWrapper)
+
+
 def watch_shown() -> None:
     """From now on this rank's standard streams, and handlers of logs, can be told to hush."""
     if isinstance(sys.stdout, Shown):
@@ -54,7 +57,7 @@ def watch_shown() -> None:
     emit = logging.StreamHandler.emit
 
     def hushed(self: Any, record: logging.LogRecord) -> None:
-        if _hushed.depth:
+        if _hushed.depth and isinstance(self.stream, _FILES):
             self.format(record)
         else:
             emit(self, record)
@@ -74,7 +77,7 @@ def _logs(function: Callable[..., Any]) -> bool:
 def hush(function: Callable[..., Any], arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
     """Call it with nothing shown, and nothing written to files that are open: what the script has put in their place,
     and texts that it keeps, get what they would."""
-    if function is print and isinstance(options.get("file") or sys.stdout, (Shown, io.TextIOWrapper)):
+    if function is print and isinstance(options.get("file") or sys.stdout, _FILES):
         options = {**options, "file": io.StringIO()}  # `__str__` may do anything
     with _hushing():
         function(*arguments, **options)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import atexit
 import functools
+import gc
 import hashlib
 import os
 import pickle
@@ -43,6 +44,7 @@ class _Asking:
     """Of this process; `pid` is another one in a child of it."""
 
     pid = 0
+    is_collecting = False  # whenever Python's collector comes by, what finalizers ask is a rank's own
     given: Given | None = None
     taken: Taken | None = None
 
@@ -61,7 +63,12 @@ def begin() -> bool:
         _asking.taken = Taken(job.store)
     _asking.pid = os.getpid()
     atexit.register(_end)
+    gc.callbacks.append(_collects)
     return True
+
+
+def _collects(phase: str, _: Any) -> None:
+    _asking.is_collecting = phase == "start"
 
 
 def _end() -> None:
@@ -150,7 +157,9 @@ def _shown(words: tuple[tuple[Any, ...], dict[str, Any]]) -> str:
 def place_of_question(name: str, only_by_script: bool) -> bytes | None:
     """Where the script asks, the same on all ranks: by the lines of it that lead there, each with the place in it. None
     where the answer is this process's own."""
-    if _asking.pid != os.getpid() or is_apart() or threading.current_thread() is not threading.main_thread():
+    if _asking.pid != os.getpid() or is_apart() or _asking.is_collecting:
+        return None
+    if threading.current_thread() is not threading.main_thread():
         return None
     frame: FrameType | None = sys._getframe(1)
     between = ("own",) if only_by_script else ("own", "python")

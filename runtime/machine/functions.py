@@ -17,6 +17,7 @@ from typing import Any
 from ..job import current
 from .asking import ASKS, answer, answered, begin, is_of_script, place_of_question
 from .entries import Entry, Listing
+from .files import shared_open
 from .processes import Popen, popen
 
 _FILES = (
@@ -56,7 +57,7 @@ def share_machine() -> None:
     _put(os, "scandir", _scandir(os.scandir))
     _put(os, "popen", popen)
     _put(subprocess, "Popen", Popen)
-    _put(builtins, "open", _opened(builtins.open))
+    _put(builtins, "open", shared_open(builtins.open))
     _rebind()
 
 
@@ -119,23 +120,6 @@ def _scandir(original: Any) -> Any:
         return Listing(answer(place, "os.scandir", functools.partial(entries, *arguments, **options), words))
 
     return scandir
-
-
-def _opened(original: Any) -> Any:
-    """Whether a file can be read is for rank 0 to say; each rank reads it for itself."""
-
-    @functools.wraps(original)
-    def opened(file: Any, mode: Any = "r", *arguments: Any, **options: Any) -> Any:
-        place = None
-        if isinstance(mode, str) and not set(mode) & set("wax+") and not isinstance(file, int):
-            place = place_of_question("open", only_by_script=False)
-        if place is None:
-            return original(file, mode, *arguments, **options)
-        found: list[Any] = []
-        answer(place, "open", lambda: found.append(original(file, mode, *arguments, **options)), ((file, mode), {}))
-        return found[0] if found else original(file, mode, *arguments, **options)
-
-    return opened
 
 
 def _rebind() -> None:

@@ -132,7 +132,7 @@ def gpus_seem_there(environ: Mapping[str, str], devices: Sequence[str] = ("/dev/
 
 
 def later(connect: Callable[[], Transport]) -> Transport:
-    """A transport that `connect` makes when it is first used, which imports TensorFlow."""
+    """A transport that `connect` makes when the script has imported TensorFlow."""
     return cast(Transport, Later(connect))
 
 

@@ -1,4 +1,4 @@
-"""A transport that is there when it is first used."""
+"""A transport that is there when the script has imported TensorFlow."""
 
 from __future__ import annotations
 
@@ -6,28 +6,32 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from ..foundation import import_now
+from ..foundation import import_now, when_imported
 from ._protocol import Transport
 
 
 class Later:
-    """In place of a transport until TensorFlow, which it needs, has been imported; afterwards it passes all on."""
+    """In place of a transport until TensorFlow, which it needs, has been imported; afterwards it passes all on.
+
+    Connected before anything else is done: TensorFlow takes processes into its cluster before its first operation only.
+    """
 
     def __init__(self, connect: Callable[[], Transport]) -> None:
         self._connect = connect
         self._connected: Transport | None = None
         self._lock = threading.RLock()
+        when_imported(self._get)
 
     def _get(self) -> Transport:
         with self._lock:
             if self._connected is None:
-                import_now()  # what waits for that may be the first to use it
+                import_now()
             if self._connected is None:
                 self._connected = self._connect()
             return self._connected
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
+        if name.startswith("__"):
             raise AttributeError(name)
         return getattr(self._get(), name)
 

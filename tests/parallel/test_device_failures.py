@@ -128,6 +128,8 @@ def test_tensorflow_used_before_the_job_is_joined(launch):
 
 
 def test_nccl_without_gpus_is_refused(launch):
-    done = launch(2, "import tfdp.runtime as dp\ndp.init()", TFDP_TRANSPORT="nccl", CUDA_VISIBLE_DEVICES="-1")
+    done = launch(
+        2, "import tfdp.runtime as dp\ndp.init()\nimport tensorflow", TFDP_TRANSPORT="nccl", CUDA_VISIBLE_DEVICES="-1"
+    )
     assert done.returncode == 1
     assert "TFDP_TRANSPORT=nccl needs a GPU for each rank; TensorFlow finds none for rank(s) 0, 1" in done.stderr
