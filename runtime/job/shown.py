@@ -66,8 +66,12 @@ def watch_shown() -> None:
 
 
 def shows_only(function: Callable[..., Any]) -> bool:
-    """Whether all that a function does besides showing is the script's own doing: `print`, and Python's logs."""
-    return function is print or isinstance(getattr(function, "__self__", None), logging.Logger) or _logs(function)
+    """Whether all that a function does besides showing is the script's own doing: `print`, Python's logs, and the
+    `summary` of a Keras model."""
+    owner = getattr(function, "__self__", None)
+    if getattr(function, "__name__", "") == "summary":
+        return hasattr(owner, "summary") and hasattr(owner, "layers")
+    return function is print or isinstance(owner, logging.Logger) or _logs(function)
 
 
 def _logs(function: Callable[..., Any]) -> bool:

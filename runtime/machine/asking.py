@@ -105,7 +105,8 @@ def answer(place: bytes, name: str, ask: Callable[[], Any], words: Any) -> Any:
         return _given(_asking.given, place, said, ask)
     if _asking.taken is None:
         return ask()
-    found = _asking.taken.take(place, f"rank {current().topology.rank} asks {name}{_shown(words)}")
+    with apart():  # a handler of a signal may come in between
+        found = _asking.taken.take(place, f"rank {current().topology.rank} asks {name}{_shown(words)}")
     if found.said == said and found.value is not None:
         value = pickle.loads(found.value)
         if found.is_error:

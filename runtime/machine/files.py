@@ -41,7 +41,7 @@ def shared_open(original: Any) -> Any:
             return original(file, mode, *arguments, **options)
         given = original(_in_memory(content, file), mode, *arguments, **options)
         raw = getattr(getattr(given, "buffer", given), "raw", given)
-        raw.name = file  # else it would be a number
+        raw.name = os.fspath(file)  # else it would be a number
         return given
 
     return opened

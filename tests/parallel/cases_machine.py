@@ -1,5 +1,6 @@
 """Sharded calls: what the script asks of its machine, and does to it, is rank 0's, however far the ranks are apart."""
 
+import gc
 import glob
 import itertools
 import os
@@ -7,13 +8,16 @@ import pathlib
 import pickle
 import secrets
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 import uuid
+import weakref
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -171,6 +175,58 @@ def case_a_file_is_read_when_rank_0_has_read_it():
         if dp.rank() == 0:
             (place / "state").write_text(f"{number}")
         assert common((place / "state").read_text()) == f"{number}"
+
+
+def case_what_rank_0_has_read_is_read_although_it_is_written_anew():
+    def story(place):
+        state, seen = place / "state.json", []
+        for number in range(5):
+            if dp.rank() == 0:
+                state.write_text(f"{number} ä\r\n" + "x" * number * 100_000)
+            with open(state, encoding="utf-8", newline="") as text, open(state, "rb") as data:
+                seen += [text.readline(), text.read().count("x"), len(data.read()), data.seek(0), text.name, data.name]
+                seen += [data.read(1), np.fromfile(data, "uint8", count=2).tolist()]
+        return seen
+
+    found = after_root(story)
+    assert found[:4] == ["0 ä\r\n", 0, 6, 0]
+    assert found[-8:-4] == ["4 ä\r\n", 400_000, 400_006, 0]
+
+
+def case_finalizers_ask_for_themselves():
+    place = filled(pathlib.Path(folder()))
+
+    class Node:
+        def __init__(self):
+            self.me = self
+            weakref.finalize(self, os.path.exists, place)
+
+    for _ in range(10 * (1 + dp.rank())):
+        Node()
+        gc.collect()
+    assert common(sorted(os.listdir(place))) == ["a.txt", "b"]
+
+
+def case_handlers_of_signals_ask_for_themselves():
+    place = filled(pathlib.Path(folder()))
+    handled = []
+    before = signal.signal(signal.SIGALRM, lambda *_: handled.append(time.time()))
+    try:
+        if dp.rank() > 0:
+            signal.setitimer(signal.ITIMER_REAL, 0.2)  # comes while the next line waits
+        else:
+            current().store.fetch("handled", publisher=1)
+        if dp.rank() == 1:
+            threading.Thread(target=tell_when, args=(handled,)).start()
+        assert sorted(os.listdir(place)) == ["a.txt", "b"]
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
+def tell_when(handled):
+    while not handled:
+        time.sleep(0.01)
+    current().store.publish("handled", b"", 1)
 
 
 def case_with_words_of_its_own_a_question_is_a_ranks_own():

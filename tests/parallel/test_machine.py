@@ -172,15 +172,20 @@ class Counting(logging.Handler):
         Counting.count += len(record.getMessage())
 
 os.chdir(pathlib.Path(__file__).parent)
+model = tf.keras.Sequential([tf.keras.Input((2,)), tf.keras.layers.Dense(1)])
+lines = []
 logger = logging.getLogger("x")
 logger.addHandler(Counting())
 logger.addHandler(logging.StreamHandler(sys.stdout))
+logger.addHandler(logging.StreamHandler(of_logs := io.StringIO()))
 dp.report(logger.warning, "loss %s", 0.5)
 dp.report(logging.warning, "to all")
 kept = io.StringIO()
 with contextlib.redirect_stdout(kept):
     dp.report(print, "kept")
+    dp.report(model.summary)
 dp.report(print, "kept, too", file=kept)
+dp.report(model.summary, print_fn=lines.append)
 stream, sys.stdout = sys.stdout, Tee()
 dp.report(print, "shown")
 sys.stdout = stream
@@ -193,11 +198,12 @@ def step(x):
 step(tf.constant(1)), step(tf.constant(2))
 with open("steps.log") as log:
     steps = log.read().split()
-print(Tee.lines, Counting.count, kept.getvalue().split("\\n"), steps)
+assert all("dense (Dense)" in text for text in ("".join(lines), kept.getvalue()))
+print(Tee.lines, Counting.count, kept.getvalue().split("\\n")[::1000], of_logs.getvalue().strip(), steps)
 """
     done = launch(3, IMPORTS + script)
     assert done.returncode == 0, done.stderr
     lines = sorted(done.stdout.splitlines())
-    end = "1 8 ['kept', 'kept, too', ''] ['1', '2']"
+    end = "1 8 ['kept'] loss 0.5 ['1', '2']"
     assert lines == ["[0] " + end, "[0] loss 0.5", "[0] shown", "[1] " + end, "[2] " + end]
     assert done.stderr.count("to all") == 1

@@ -159,7 +159,8 @@ class Effects:
         if kind is EffectKind.SAVE and (decides or (counted and certain(call))):
             return Effect(call, None, kind, decides=True)
         looks_up = kind is EffectKind.PRINT and self._changing.looks_up([given.value for given in call.args])
-        shared = decides or looks_up or self._shared(call, certain)
+        of_model = kind is EffectKind.SHOW and method(call) == "summary"  # may go to a stream of the script's own
+        shared = decides or looks_up or of_model or self._shared(call, certain)
         return Effect(call, statement, kind, shared)
 
     def _done(self, call: cst.Call) -> bool:
