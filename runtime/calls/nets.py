@@ -67,7 +67,7 @@ def _numbers(tensor: Any) -> Any:
     """Shape `[2]`, float32."""
     value = tf.math.real(tensor) + tf.math.imag(tensor) if tensor.dtype.is_complex else tensor
     value = tf.cast(value, tf.float32)
-    rows = tf.reduce_sum(value, tf.range(1, tf.rank(value))) if tensor.shape.rank != 0 else value[None]
+    rows = tf.reshape(tf.reduce_sum(value, tf.range(1, tf.maximum(tf.rank(value), 1))), [-1])
     weights = tf.linspace(1.0, 2.0, tf.shape(rows)[0])
     return tf.stack([tf.reduce_sum(rows * weights), tf.reduce_sum(tf.abs(value))])
 

@@ -25,7 +25,7 @@ from .membership import (
     size,
     widened_by,
 )
-from .root import on_root, report, root_first, root_path
+from .root import Nowhere, on_root, report, root_first, root_path
 from .seeds import common_seed, mix, rank_seed, seed_by_rank, set_random_seed, shuffle_seed, stream_mask
 from .shown import watch_shown
 
@@ -34,6 +34,7 @@ __all__ = [
     "REPORT",
     "STALL",
     "Job",
+    "Nowhere",
     "Options",
     "common_seed",
     "cross_rank",

@@ -133,13 +133,24 @@ def _count_save(fn: Callable[..., Any]) -> None:
         counter.assign_add(1)
 
 
+class Nowhere(str):
+    """The null device in place of a path, which it knows."""
+
+    path: Any
+
+    def __new__(cls, path: Any) -> "Nowhere":
+        found = super().__new__(cls, os.devnull)
+        found.path = path
+        return found
+
+
 def root_path(path: Any) -> Any:
     """The path on rank 0; the null device on the others, which write the same to nowhere.
 
     Args:
         path: what `open` takes.
     """
-    return path if known().topology.rank == 0 else os.devnull
+    return path if known().topology.rank == 0 else Nowhere(path)
 
 
 def _packed_error(site: str, error: Exception) -> bytes:

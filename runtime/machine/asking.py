@@ -67,6 +67,11 @@ def begin() -> bool:
     return True
 
 
+def is_collecting() -> bool:
+    """Whether Python's collector is at work, at a moment of its own."""
+    return _asking.is_collecting
+
+
 def _collects(phase: str, _: Any) -> None:
     _asking.is_collecting = phase == "start"
 

@@ -1,4 +1,4 @@
-"""Files that the script reads: whether there are any, and what was in them when rank 0 read them."""
+"""Files that the script opens: whether there are any, and what was in them when rank 0 read them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import time
 from typing import Any
 
 from .asking import answer, place_of_question
+from .written import OPTIONS, is_only_written, write_once
 
+_PATHS = (str, bytes, os.PathLike)
 _WRITES = frozenset("wax+")
 _SMALL = 1 << 16  # bytes: of files that the script may write later
 _LARGE = 1 << 28  # bytes: of files that have changed since the job began
@@ -17,17 +19,21 @@ _SLACK = 2.0  # seconds by which file systems round
 
 
 def shared_open(original: Any) -> Any:
-    """`open`. A file that cannot be read raises rank 0's error. One that is small, or was written since the job began,
-    has the content that it had for rank 0, which may have written it anew meanwhile; others each rank reads itself."""
+    """`open`. Rank 0 alone writes (`write_once`). A file that cannot be read raises rank 0's error. One that is small,
+    or was written since the job began, has the content that it had for rank 0, which may have written it anew
+    meanwhile; others each rank reads itself."""
     began = time.time() - _SLACK
 
     @functools.wraps(original)
     def opened(file: Any, mode: Any = "r", *arguments: Any, **options: Any) -> Any:
-        place = None
-        if isinstance(mode, str) and not _WRITES & set(mode) and isinstance(file, (str, bytes, os.PathLike)):
+        place, writes = None, is_only_written(mode)
+        if isinstance(mode, str) and (writes or not _WRITES & set(mode)) and isinstance(file, _PATHS):
             place = place_of_question("open", only_by_script=False)
-        if place is None or options.get("opener") is not None:
+        how = {**dict(zip(OPTIONS, arguments, strict=False)), **options}
+        if place is None or len(arguments) > len(OPTIONS) or not how.keys() <= set(OPTIONS):
             return original(file, mode, *arguments, **options)
+        if writes:
+            return write_once(place, file, mode, how)
         found: list[Any] = []
 
         def read() -> bytes | None:
@@ -43,6 +49,25 @@ def shared_open(original: Any) -> Any:
         raw = getattr(getattr(given, "buffer", given), "raw", given)
         raw.name = os.fspath(file)  # else it would be a number
         return given
+
+    return opened
+
+
+def shared_descriptor(original: Any) -> Any:
+    """`os.open`: as `open`, with what others write to the null device."""
+
+    @functools.wraps(original)
+    def opened(path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
+        place = place_of_question("os.open", only_by_script=False) if dir_fd is None else None
+        if place is None:
+            found: int = original(path, flags, mode, dir_fd=dir_fd)
+            return found
+        here: list[int] = []
+        answer(place, "os.open", lambda: here.append(original(path, flags, mode)), ((path, flags), {}))
+        if here:
+            return here[0]
+        writes = flags & (os.O_WRONLY | os.O_RDWR)
+        return original(os.devnull, writes) if writes else original(path, flags)  # type: ignore[no-any-return]
 
     return opened
 

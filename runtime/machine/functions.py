@@ -17,7 +17,7 @@ from typing import Any
 from ..job import current
 from .asking import ASKS, answer, answered, begin, is_of_script, place_of_question
 from .entries import Entry, Listing
-from .files import shared_open
+from .files import shared_descriptor, shared_open
 from .processes import Popen, popen
 
 _FILES = (
@@ -54,6 +54,7 @@ def share_machine() -> None:
     for name in _CLOCKS.split():
         _put(time, name, answered(getattr(time, name), f"time.{name}", only_by_script=True))
     _put(os, "fstat", answered(os.fstat, "os.fstat", whatever_is_said=True))
+    _put(os, "open", shared_descriptor(os.open))
     _put(os, "scandir", _scandir(os.scandir))
     _put(os, "popen", popen)
     _put(subprocess, "Popen", Popen)
@@ -75,6 +76,7 @@ def share_gfile() -> None:
     _put(tf.train, "latest_checkpoint", answered(tf.train.latest_checkpoint, "tf.train.latest_checkpoint"))
     if current().topology.rank > 0:
         _put(tf, "print", _printed(tf.print))
+        tf.io.gfile.GFile.__init__ = _begun_elsewhere(tf.io.gfile.GFile.__init__)
     _rebind()
     for _, function in _ours.values():
         transparent(function)
@@ -90,6 +92,19 @@ def _printed(original: Any) -> Any:
         return original(*inputs, **options)
 
     return printed
+
+
+def _begun_elsewhere(original: Any) -> Any:
+    """The making of a `GFile`, which rank 0 alone writes where the script makes it."""
+
+    @functools.wraps(original)
+    def begin(self: Any, name: Any, mode: Any = "r", *arguments: Any, **options: Any) -> None:
+        writes = isinstance(mode, str) and set(mode) & set("wa")
+        if writes and place_of_question("GFile", only_by_script=True) is not None:
+            name = os.devnull
+        original(self, name, mode, *arguments, **options)
+
+    return begin
 
 
 def _put(owner: Any, name: str, function: Any) -> None:

@@ -193,6 +193,74 @@ def case_what_rank_0_has_read_is_read_although_it_is_written_anew():
     assert found[-8:-4] == ["4 ä\r\n", 400_000, 400_006, 0]
 
 
+def case_what_the_script_writes_is_written_once():
+    place = pathlib.Path(folder())
+
+    def noted(text):
+        with open(place / "log", "a") as log:
+            log.write(text)
+            return log.tell()
+
+    assert [common(noted("ä\n")) for _ in range(3)] == [3, 6, 9]
+    with (place / "table").open("w", 1, encoding="latin-1", newline="\r\n") as table:
+        print("ä", 1, file=table)
+        assert common(table.tell()) == 5
+        assert (table.mode, table.name, table.writable(), table.readable()) == ("w", str(place / "table"), True, False)
+    with open(place / "array", "wb") as array:
+        np.save(array, np.arange(100_000))
+    assert np.load(place / "array").sum() == 4999950000
+    with open(place / "raw", "wb", buffering=0) as raw:
+        assert common([raw.write(b"0123"), raw.seek(2), raw.write(b"x"), raw.tell()]) == [4, 2, 1, 3]
+    with open(place / "binary", "xb") as binary:
+        binary.writelines([b"0", b"1"])
+        assert common(binary.truncate()) == 2
+    (place / "left").open("w").write("dropped")
+    for mode, error, options in (
+        ("x", FileExistsError, {}),
+        ("w", LookupError, {"encoding": "none"}),
+        ("wb", ValueError, {"encoding": "utf-8"}),
+        ("w", ValueError, {"buffering": 0}),
+    ):
+        with pytest.raises(error):
+            (place / "log").open(mode, **options)
+    with pytest.raises(IsADirectoryError):
+        (place / ".").open("w")
+    (place / "log").write_text("ä\n" * 3)
+    descriptor = os.open(place / "lock", os.O_CREAT | os.O_EXCL | os.O_WRONLY)
+    os.write(descriptor, b"held")
+    os.close(descriptor)
+    with pytest.raises(FileExistsError):
+        os.open(place / "lock", os.O_CREAT | os.O_EXCL | os.O_WRONLY)
+    with apart():
+        dp.barrier()
+        assert (place / "log").read_bytes() == "ä\n".encode() * 3
+        assert (place / "table").read_bytes() == "ä 1\r\n".encode("latin-1")
+        assert (place / "raw").read_bytes() == b"01x3"
+        assert (place / "binary").read_bytes() == b"01"
+        assert (place / "left").read_bytes() == b"dropped"
+        assert (place / "lock").read_bytes() == b"held"
+
+
+def case_what_is_written_by_gfile_is_written_once():
+    place = pathlib.Path(folder())
+    for _ in range(3):
+        with tf.io.gfile.GFile(str(place / "log"), "a") as log:
+            log.write("x")
+    dp.barrier()
+    assert common((place / "log").read_text()) == "xxx"
+
+
+def case_the_null_device_stands_for_what_rank_0_writes():
+    place = pathlib.Path(folder())
+    with open(dp.root_path(place / "log"), "w") as log:
+        log.write("0123")
+        assert common(log.tell()) == 4
+    assert common((place / "log").read_text()) == "0123"
+    np.save(dp.root_path(str(place / "array.npy")), np.arange(3))
+    with pytest.raises(FileNotFoundError), open(dp.root_path(place / "none" / "log"), "w"):
+        pass
+
+
 def case_finalizers_ask_for_themselves():
     place = filled(pathlib.Path(folder()))
 
