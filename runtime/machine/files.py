@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import functools
 import os
 import stat
@@ -9,30 +10,28 @@ import time
 from typing import Any
 
 from .asking import answer, place_of_question
-from .written import OPTIONS, is_only_written, write_once
+from .written import OPTIONS, is_only_written, path_of, write_once
 
 _PATHS = (str, bytes, os.PathLike)
-_WRITES = frozenset("wax+")
 _SMALL = 1 << 16  # bytes: of files that the script may write later
 _LARGE = 1 << 28  # bytes: of files that have changed since the job began
 _SLACK = 2.0  # seconds by which file systems round
 
 
 def shared_open(original: Any) -> Any:
-    """`open`. Rank 0 alone writes (`write_once`). A file that cannot be read raises rank 0's error. One that is small,
-    or was written since the job began, has the content that it had for rank 0, which may have written it anew
-    meanwhile; others each rank reads itself."""
+    """`open`. Rank 0 alone writes (`write_once`). A file that cannot be opened raises rank 0's error. One that is
+    small, or was written since the job began, has the content that it had for rank 0, which may have written it anew
+    meanwhile, and is a copy where it can be written, too; others each rank opens itself."""
     began = time.time() - _SLACK
 
     @functools.wraps(original)
     def opened(file: Any, mode: Any = "r", *arguments: Any, **options: Any) -> Any:
-        place, writes = None, is_only_written(mode)
-        if isinstance(mode, str) and (writes or not _WRITES & set(mode)) and isinstance(file, _PATHS):
-            place = place_of_question("open", only_by_script=False)
         how = {**dict(zip(OPTIONS, arguments, strict=False)), **options}
-        if place is None or len(arguments) > len(OPTIONS) or not how.keys() <= set(OPTIONS):
+        is_plain = isinstance(mode, str) and len(arguments) <= len(OPTIONS) and how.keys() <= set(OPTIONS)
+        place = place_of_question("open", only_by_script=False) if is_plain and isinstance(file, _PATHS) else None
+        if place is None:
             return original(file, mode, *arguments, **options)
-        if writes:
+        if is_only_written(mode):
             return write_once(place, file, mode, how)
         found: list[Any] = []
 
@@ -40,21 +39,22 @@ def shared_open(original: Any) -> Any:
             found.append(original(file, mode, *arguments, **options))
             return _content(original, file, found[0].fileno(), began)
 
-        content = answer(place, "open", read, ((file, mode), {}))
+        content = answer(place, "open", read, ((path_of(file), mode), {}))
         if found:
             return found[0]
         if content is None:
             return original(file, mode, *arguments, **options)
-        given = original(_in_memory(content, file), mode, *arguments, **options)
+        given = original(_in_memory(content, file), mode.replace("x", "w"), *arguments, **options)
         raw = getattr(getattr(given, "buffer", given), "raw", given)
-        raw.name = os.fspath(file)  # else it would be a number
+        raw.name = os.fspath(path_of(file))  # else it would be a number
         return given
 
     return opened
 
 
-def shared_descriptor(original: Any) -> Any:
-    """`os.open`: as `open`, with what others write to the null device."""
+def shared_descriptor(original: Any, read_by: Any) -> Any:
+    """`os.open`: as `open`, with what others write to the null device. `read_by`: Python's own `open`."""
+    began = time.time() - _SLACK
 
     @functools.wraps(original)
     def opened(path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
@@ -63,11 +63,19 @@ def shared_descriptor(original: Any) -> Any:
             found: int = original(path, flags, mode, dir_fd=dir_fd)
             return found
         here: list[int] = []
-        answer(place, "os.open", lambda: here.append(original(path, flags, mode)), ((path, flags), {}))
+
+        def begin() -> bytes | None:
+            here.append(original(path, flags, mode))
+            return None if flags & os.O_WRONLY else _content(read_by, path, here[0], began)
+
+        content = answer(place, "os.open", begin, ((path, flags), {}))
         if here:
             return here[0]
-        writes = flags & (os.O_WRONLY | os.O_RDWR)
-        return original(os.devnull, writes) if writes else original(path, flags)  # type: ignore[no-any-return]
+        if content is None:
+            return original(os.devnull, os.O_WRONLY) if flags & os.O_WRONLY else original(path, flags)  # type: ignore[no-any-return]
+        number = _in_memory(content, path)
+        fcntl.fcntl(number, fcntl.F_SETFL, flags & os.O_APPEND)
+        return number
 
     return opened
 

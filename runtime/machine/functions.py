@@ -54,7 +54,7 @@ def share_machine() -> None:
     for name in _CLOCKS.split():
         _put(time, name, answered(getattr(time, name), f"time.{name}", only_by_script=True))
     _put(os, "fstat", answered(os.fstat, "os.fstat", whatever_is_said=True))
-    _put(os, "open", shared_descriptor(os.open))
+    _put(os, "open", shared_descriptor(os.open, builtins.open))
     _put(os, "scandir", _scandir(os.scandir))
     _put(os, "popen", popen)
     _put(subprocess, "Popen", Popen)

@@ -241,6 +241,28 @@ def case_what_the_script_writes_is_written_once():
         assert (place / "lock").read_bytes() == b"held"
 
 
+def case_what_is_written_and_read_is_a_copy_of_rank_0s():
+    def story(place):
+        state, seen = place / "state", []
+        for mode in ("w+", "r+", "a+", "r+b", "a+b", "rb+"):
+            with open(state, mode) as file:
+                file.write("x" if "b" not in mode else b"y")
+                seen.append(file.tell())
+                file.seek(0)
+                seen += [file.read(), file.name == str(state)]
+        with open(place / "new", "x+") as new:
+            new.write("0")
+        descriptor = os.open(state, os.O_RDWR | os.O_APPEND)
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        seen += [os.write(descriptor, b"z"), os.lseek(descriptor, 0, os.SEEK_SET), os.read(descriptor, 100)]
+        os.close(descriptor)
+        return [*seen, state.read_text(), (place / "new").read_text()]
+
+    found = after_root(story)
+    assert found[-5:] == [1, 0, b"yxyz", "yxyz", "0"], found
+    assert found[:6] == [1, "x", True, 1, "x", True]
+
+
 def case_what_is_written_by_gfile_is_written_once():
     place = pathlib.Path(folder())
     for _ in range(3):
