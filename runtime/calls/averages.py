@@ -14,7 +14,7 @@ from ..foundation import Average, TfdpError, call_site
 from ..framework import in_python, is_variable, name_of, raw, transparent
 from ..gradients import Compression, Exchange
 from ..job import current
-from ..start import creation_ordinals, list_number, watched
+from ..start import creation_ordinals, list_number, note_slices, watched
 from . import apart, nets, own_sources, report, sight
 from .local_moments import MovingStatistics
 from .look import is_looking
@@ -84,6 +84,7 @@ def _averaged(target: Any, sources: Sequence[Any], gradients: Sequence[Any]) -> 
     for index, each in enumerate(tf.nest.flatten(target)):
         nets.note(f"target {index + 1} of the gradient", each)
     found = [_of_tensor(*each) for each in zip(sources, gradients, strict=True)]
+    _remember(sources, found)
     dense = []
     for index, (source, each) in enumerate(zip(sources, found, strict=True)):
         if each is None:
@@ -105,6 +106,13 @@ def _averaged(target: Any, sources: Sequence[Any], gradients: Sequence[Any]) -> 
     for index, each in zip(dense, averaged, strict=True):
         found[index] = each
     return found
+
+
+def _remember(sources: Sequence[Any], gradients: Sequence[Any]) -> None:
+    """What is compared at the end of the job, whoever exchanges its gradient."""
+    pairs = [(each, gradient) for each, gradient in zip(sources, gradients, strict=True) if is_variable(each)]
+    note_slices({tuple(each.shape) for each, gradient in pairs if isinstance(gradient, tf.IndexedSlices)})
+    list_number([each for each, _ in pairs])
 
 
 def _of_tensor(source: Any, gradient: Any) -> Any:

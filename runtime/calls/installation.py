@@ -7,6 +7,7 @@ import os
 import sys
 
 from ..job import REPORT, current
+from ..start import look_at_the_end
 from .apart import watch_accumulators, watch_graphs_without_exchanges
 from .asked import watch_python
 from .averages import average_gradients
@@ -23,6 +24,7 @@ from .xla import keep_out_of_xla
 
 def install() -> None:
     """From now on calls are divided, and gradients averaged."""
+    look_at_the_end()
     watch_errors()
     common_entropy(current().seed)
     watch_draws()

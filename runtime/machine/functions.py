@@ -42,8 +42,8 @@ _ours: dict[int, tuple[Any, Any]] = {}  # by the original's `id`: the original, 
 def share_machine() -> None:
     """From now on files, folders, commands and clocks are rank 0's for the script.
 
-    Not seen: what TensorFlow, Keras and other packages ask by themselves, what is opened for writing, and
-    `datetime.now()`, which is compiled.
+    Not seen: what TensorFlow, Keras and other packages ask and write by themselves, and `datetime.now()`, which is
+    compiled.
     """
     if not begin():
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .keras_models import watch_keras
+from .last_look import look_at_the_end, note_slices
 from .row_independence import reads
 from .same_start import list_number
 from .same_variables import watched
@@ -15,6 +16,8 @@ __all__ = [
     "list_number",
     "live_generators",
     "live_variables",
+    "look_at_the_end",
+    "note_slices",
     "reads",
     "watch_keras",
     "watched",

@@ -3,7 +3,7 @@
 import hashlib
 import itertools
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,16 @@ class _Lists:
             self._known[identity] = number, tuple(map(weakref.ref, variables))
         return number
 
+    def living(self) -> Iterator[tuple[str, Variable]]:
+        """All variables that are still there, each once, with a key that is the same on all ranks."""
+        seen: set[int] = set()
+        for number, references in self._known.values():
+            for place, reference in enumerate(references):
+                variable = reference()
+                if variable is not None and id(variable) not in seen:
+                    seen.add(id(variable))
+                    yield f"{number}/{place}", variable
+
 
 _lists = _Lists()
 
@@ -39,6 +49,11 @@ _lists = _Lists()
 def list_number(variables: Sequence[Variable]) -> int:
     """The number of this list of variables in this process, the same each time."""
     return _lists.number(variables)
+
+
+def known_variables() -> Iterator[tuple[str, Variable]]:
+    """All variables of lists that have a number, as far as they are still there, with a key that is common to ranks."""
+    return _lists.living()
 
 
 def compare(variables: Sequence[Variable], job: Job) -> Any:

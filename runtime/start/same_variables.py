@@ -17,6 +17,7 @@ from ..data import Taken, last_taken
 from ..foundation import TfdpError, call_site
 from ..framework import Variable, in_python, name_of
 from ..job import Job, runs_as_written
+from .last_look import note_slices
 from .row_independence import refuse_mixing
 from .same_start import compare, digests, list_number, ranks_and_names
 
@@ -66,6 +67,7 @@ class Watch:
         """`sparse` are those of the variables that get slices: they, and others of their shapes, which may be their
         slots, are compared by norm."""
         shapes = {tuple(each.shape) for each in sparse}
+        note_slices(shapes)
         self._variables, self._job, self._site = variables, job, call_site()
         self._near = [each for each in variables if tuple(each.shape) in shapes]
         self._exact = [each for each in variables if tuple(each.shape) not in shapes]

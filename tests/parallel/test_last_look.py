@@ -1,0 +1,51 @@
+"""Sharded calls: variables that come apart between two fingerprints are seen at the end."""
+
+import pytest
+
+TRAINING = """
+import numpy as np
+import tensorflow as tf
+import tfdp.runtime as dp
+
+dp.init(shard_calls=True)
+
+model = tf.keras.Sequential([tf.keras.Input((3,)), tf.keras.layers.Dense(1)])
+table = tf.Variable(tf.ones([6, 3]), name="table")
+optimizer = tf.keras.optimizers.SGD(0.1)
+x = tf.constant(np.random.default_rng(0).normal(size=(8, 3)), tf.float32)
+
+
+def step():
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean((model(x + tf.gather(table, [0, 1, 1, 2, 2, 2, 3, 4])) - 1.0) ** 2)
+    variables = [*model.trainable_variables, table]
+    optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables))
+
+
+for number in range(7):
+    if number == 6:
+        CHANGE
+    step()
+with open("trained", "w") as trained:
+    trained.write("to the end")
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "which"),
+    [
+        ("optimizer.learning_rate.assign(0.1 * (1 + dp.rank()))", "and 2 more variables differ on rank(s) 1"),
+        ("model.layers[0].bias.assign_add([float(dp.rank())])", "bias"),
+        ("table.scatter_nd_add([[5]], [[float(dp.rank())] * 3])", "table"),
+    ],
+)
+def test_a_rank_that_trains_apart_ends_the_job(launch, change, which):
+    done = launch(2, TRAINING.replace("CHANGE", change))
+    assert done.returncode == 1
+    assert "at the end of the job: the ranks no longer trained the same model" in done.stderr, done.stderr
+    assert which in done.stderr
+
+
+def test_ranks_that_train_alike_end_well(launch):
+    done = launch(3, TRAINING.replace("CHANGE", "optimizer.learning_rate.assign(0.2)"))
+    assert done.returncode == 0, done.stderr
