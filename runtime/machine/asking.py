@@ -27,6 +27,7 @@ from typing import Any, TypeVar
 from ..foundation import is_users
 from ..job import current
 from ..store import Answer, Given, Taken, apart, is_apart
+from .threads import warn_of
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _PYTHON = sysconfig.get_path("stdlib") + os.sep
@@ -62,7 +63,7 @@ def begin() -> bool:
     else:
         _asking.taken = Taken(job.store)
     _asking.pid = os.getpid()
-    atexit.register(_end)
+    atexit.register(end)
     gc.callbacks.append(_collects)
     return True
 
@@ -76,9 +77,11 @@ def _collects(phase: str, _: Any) -> None:
     _asking.is_collecting = phase == "start"
 
 
-def _end() -> None:
+def end() -> None:
     """What handlers ask that run after this one, at the end of the process, is its own."""
     _asking.pid = 0
+    if _asking.given is not None:
+        _asking.given.end()
 
 
 def answered(function: _F, name: str, *, only_by_script: bool = False, whatever_is_said: bool = False) -> _F:
@@ -93,6 +96,8 @@ def answered(function: _F, name: str, *, only_by_script: bool = False, whatever_
     def asked(*arguments: Any, **options: Any) -> Any:
         place = place_of_question(name, only_by_script)
         if place is None:
+            if _asking.taken is not None and not is_apart():
+                warn_of(name, arguments, _asker())
             return function(*arguments, **options)
         words = ((), {}) if whatever_is_said else (arguments, options)
         return answer(place, name, functools.partial(function, *arguments, **options), words)
@@ -167,10 +172,7 @@ def place_of_question(name: str, only_by_script: bool) -> bytes | None:
         return None
     if threading.current_thread() is not threading.main_thread():
         return None
-    frame: FrameType | None = sys._getframe(1)
-    between = ("own",) if only_by_script else ("own", "python")
-    while frame is not None and _kind(frame.f_code.co_filename) in between:
-        frame = frame.f_back
+    frame = _asker(("own",) if only_by_script else ("own", "python"))
     if frame is None or _kind(frame.f_code.co_filename) != "script":
         return None
     found = hashlib.blake2b(name.encode(), digest_size=16)
@@ -184,6 +186,13 @@ def place_of_question(name: str, only_by_script: bool) -> bytes | None:
             )
         frame = frame.f_back
     return found.digest()
+
+
+def _asker(between: tuple[str, ...] = ("own", "python")) -> FrameType | None:
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and _kind(frame.f_code.co_filename) in between:
+        frame = frame.f_back
+    return frame
 
 
 def is_of_script(path: str) -> bool:

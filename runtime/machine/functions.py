@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import builtins
 import functools
 import inspect
@@ -15,7 +16,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..job import current
-from .asking import ASKS, answer, answered, begin, is_of_script, place_of_question
+from .asking import ASKS, answer, answered, begin, end, is_of_script, place_of_question
 from .entries import Entry, Listing
 from .files import shared_descriptor, shared_open
 from .processes import Popen, popen
@@ -80,6 +81,7 @@ def share_gfile() -> None:
     _rebind()
     for _, function in _ours.values():
         transparent(function)
+    atexit.register(end)  # once more, to come before what ranks do together at the end
 
 
 def _printed(original: Any) -> Any:

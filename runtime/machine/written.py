@@ -101,6 +101,7 @@ class _Elsewhere(io.RawIOBase):
     def __init__(self, name: str, mode: str, number: int, at: int) -> None:
         self.name, self.mode = name, mode
         self._number, self._at, self._size, self._fd = number, at, at, -1
+        self._store = current().store
         self.is_dropped = False
 
     def writable(self) -> bool:
@@ -142,7 +143,7 @@ class _Elsewhere(io.RawIOBase):
             os.close(self._fd)
         if not self.is_dropped and not is_collecting():
             with contextlib.suppress(RankFinishedError):
-                current().store.fetch(_key(self._number), threading.TIMEOUT_MAX, publisher=0)
+                self._store.fetch(_key(self._number), threading.TIMEOUT_MAX, publisher=0)
 
     def __del__(self) -> None:
         self.is_dropped = True

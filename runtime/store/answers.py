@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import collections
 import contextlib
 import pickle
@@ -11,7 +10,7 @@ import threading
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ..foundation import RankFinishedError, TfdpError
+from ..foundation import TfdpError
 from .client import Store
 
 
@@ -54,7 +53,6 @@ class Given:
         self._answers: queue.SimpleQueue[Answer | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._send, name="tfdp answers", daemon=True)
         self._thread.start()
-        atexit.register(self._end)
 
     def put(self, answer: Answer) -> None:
         """The others will find it after those before it."""
@@ -67,17 +65,17 @@ class Given:
             with contextlib.suppress(queue.Empty):
                 while found[-1] is not None:
                     found.append(self._answers.get_nowait())
-            answers = [answer for answer in found if answer is not None]
-            if answers:
-                with contextlib.suppress(OSError):  # whoever keeps the store is gone, and this process ends
-                    self._store.publish(_key(number), pickle.dumps(answers, protocol=pickle.HIGHEST_PROTOCOL))
-                number += 1
+            with contextlib.suppress(OSError):  # whoever keeps the store is gone, and this process ends
+                self._store.publish(_key(number), pickle.dumps(found, protocol=pickle.HIGHEST_PROTOCOL))
+            number += 1
             if found[-1] is None:
                 return
 
-    def _end(self) -> None:
-        self._answers.put(None)
-        self._thread.join()
+    def end(self) -> None:
+        """There will be no more; all have been sent when it returns."""
+        if self._thread.is_alive():
+            self._answers.put(None)
+            self._thread.join()
 
 
 class Taken:
@@ -86,7 +84,7 @@ class Taken:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._number = 0
-        self._answers: collections.deque[Answer] = collections.deque()
+        self._answers: collections.deque[Answer | None] = collections.deque()
 
     def take(self, place: bytes, what: str) -> Answer:
         """Rank 0's next answer at a place. Those before it were for rank 0 alone.
@@ -96,12 +94,12 @@ class Taken:
         while True:
             while self._answers:
                 answer = self._answers.popleft()
+                if answer is None:
+                    self._answers.append(None)
+                    raise TfdpError(f"{what}, and rank 0 has ended without having come there")
                 if answer.place == place:
                     return answer
-            try:
-                found = self._store.fetch(_key(self._number), threading.TIMEOUT_MAX, publisher=0)
-            except RankFinishedError as error:
-                raise TfdpError(f"{what}, and rank 0 has ended without having come there") from error
+            found = self._store.fetch(_key(self._number), threading.TIMEOUT_MAX, publisher=0)
             # What is unpickled was put there by rank 0 of this job: nobody else can write to the store.
             self._answers.extend(pickle.loads(found))
             self._number += 1

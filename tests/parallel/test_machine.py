@@ -207,3 +207,27 @@ print(Tee.lines, Counting.count, kept.getvalue().split("\\n")[::1000], of_logs.g
     end = "1 8 ['kept'] loss 0.5 ['1', '2']"
     assert lines == ["[0] " + end, "[0] loss 0.5", "[0] shown", "[1] " + end, "[2] " + end]
     assert done.stderr.count("to all") == 1
+
+
+def test_threads_that_ask_of_what_the_job_writes_are_named(launch, tmp_path):
+    (tmp_path / "beside.py").write_text(BESIDE)
+    script = """
+from concurrent.futures import ThreadPoolExecutor
+
+os.chdir(pathlib.Path(__file__).parent)
+with open("log", "w") as log:
+    log.write("x")
+
+def asks(path):
+    return os.path.exists(path)
+
+with ThreadPoolExecutor(2) as pool:
+    list(pool.map(asks, ["log", "none", "/usr/bin"]))
+    list(pool.map(os.path.exists, ["log"]))
+"""
+    done = launch(3, IMPORTS + script)
+    assert done.returncode == 0, done.stderr
+    said = [line for line in done.stderr.splitlines() if "a thread asks os.stat of" in line]
+    assert len(said) == 2, done.stderr
+    assert sum("in a pool" in line or "a pool of threads" in line for line in said) == 1
+    assert all(line.startswith("[1] ") for line in said)
