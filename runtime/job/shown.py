@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import logging
 import sys
@@ -45,14 +46,13 @@ class Shown:
 _FILES = (Shown, io.TextIOWrapper)
 
 
+@functools.cache
 def watch_shown() -> None:
     """From now on this rank's standard streams, and handlers of logs, can be told to hush."""
-    if isinstance(sys.stdout, Shown):
-        return
     known: dict[int, Shown] = {}
     for name in ("__stdout__", "__stderr__", "stdout", "stderr"):
         stream = getattr(sys, name)
-        if stream is not None:
+        if isinstance(stream, io.TextIOWrapper):
             setattr(sys, name, known.setdefault(id(stream), Shown(stream)))
     emit = logging.StreamHandler.emit
 
@@ -81,6 +81,7 @@ def _logs(function: Callable[..., Any]) -> bool:
 def hush(function: Callable[..., Any], arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
     """Call it with nothing shown, and nothing written to files that are open: what the script has put in their place,
     and texts that it keeps, get what they would."""
+    watch_shown()
     if function is print and isinstance(options.get("file") or sys.stdout, _FILES):
         options = {**options, "file": io.StringIO()}  # `__str__` may do anything
     with _hushing():

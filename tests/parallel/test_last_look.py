@@ -26,8 +26,6 @@ for number in range(7):
     if number == 6:
         CHANGE
     step()
-with open("trained", "w") as trained:
-    trained.write("to the end")
 """
 
 

@@ -231,3 +231,22 @@ with ThreadPoolExecutor(2) as pool:
     assert len(said) == 2, done.stderr
     assert sum("in a pool" in line or "a pool of threads" in line for line in said) == 1
     assert all(line.startswith("[1] ") for line in said)
+
+
+@pytest.mark.parametrize("options", ["", "shard_calls=True"])
+def test_logs_are_shown_by_rank_0(launch, options):
+    script = f"""
+import logging
+
+import tfdp.runtime as dp
+
+logging.basicConfig()
+dp.init({options})
+dp.report(logging.warning, "to %s", "all")
+dp.report(logging.getLogger("x").error, "too")
+dp.report(print, "printed")
+"""
+    done = launch(3, script)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("WARNING:root:to all") == done.stderr.count("ERROR:x:too") == 1, done.stderr
+    assert done.stdout == "[0] printed\n"
