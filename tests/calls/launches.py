@@ -29,7 +29,6 @@ class Kind(typing.NamedTuple):
     keras: int = 2
     may_refuse: tuple[str, ...] = ()
     sample: bool = False
-    repeatable: bool = True
 
 
 def keras_version():

@@ -18,7 +18,7 @@ SAMPLED_RANKS = (2,)
 def pairs():
     """(kind, number of workers): 1 is a process that has joined a job of one, where nothing at all may change."""
     for ranks in (2, 3, 1):
-        for kind in (each for each in KINDS if each.repeatable or ranks > 1):
+        for kind in KINDS:
             sampled = kind.sample and ranks in SAMPLED_RANKS
             yield pytest.param(kind, ranks, id=f"{kind.name}-{ranks}", marks=pytest.mark.sample if sampled else ())
 

@@ -6,6 +6,7 @@ import itertools
 import os
 import pathlib
 import pickle
+import random
 import secrets
 import shutil
 import signal
@@ -361,6 +362,7 @@ def case_what_each_does_after_rank_0_is_its_own():
 def case_clocks_and_names_are_common():
     common([time.time(), time.time_ns(), time.perf_counter(), time.monotonic(), time.strftime("%X"), time.localtime()])
     common([str(uuid.uuid4()), os.urandom(8), secrets.token_hex(4), os.cpu_count()])
+    common([random.SystemRandom().random(), secrets.randbelow(9)])
     begun, turns = time.time(), 0
     while time.time() - begun < 0.01:
         turns += 1

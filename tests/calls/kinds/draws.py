@@ -1,7 +1,6 @@
 """Draws of the script itself, of every kind of generator: equal on all workers, and those of one process."""
 
 import random
-import secrets
 
 import numpy as np
 import tensorflow as tf
@@ -46,12 +45,6 @@ def unseeded_generators_of_python():
     random.seed()
     np.random.seed()
     yield from drawn_by(lambda: [random.gauss(0, 1) + np.random.rand() for _ in range(64)])
-
-
-@kind(divided=False, repeatable=False, may_refuse=("os.urandom",))
-def entropy_of_the_system():
-    system = random.SystemRandom()
-    yield from drawn_by(lambda: [system.random() + secrets.randbelow(9) for _ in range(64)])
 
 
 @kind(sample=True)
