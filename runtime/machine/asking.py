@@ -69,8 +69,8 @@ def begin() -> bool:
 
 
 def is_collecting() -> bool:
-    """Whether Python's collector is at work, at a moment of its own."""
-    return _asking.is_collecting
+    """Whether Python's collector is at work, at a moment of its own, or the process has come to its end."""
+    return _asking.is_collecting or _asking.pid != os.getpid()
 
 
 def _collects(phase: str, _: Any) -> None:

@@ -250,3 +250,27 @@ dp.report(print, "printed")
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("WARNING:root:to all") == done.stderr.count("ERROR:x:too") == 1, done.stderr
     assert done.stdout == "[0] printed\n"
+
+
+def test_files_that_are_closed_when_python_ends_are_waited_for_by_nobody(launch):
+    script = """
+import pathlib
+
+import tfdp.runtime as dp
+
+dp.init(shard_calls=True)
+
+
+class Log:
+    def __init__(self):
+        self.file = open(pathlib.Path(__file__).parent / "log", "w")
+
+    def __del__(self):
+        self.file.write("the end")
+        self.file.close()
+
+
+log = Log()
+"""
+    done = launch(3, script)
+    assert done.returncode == 0, done.stderr
