@@ -58,7 +58,8 @@ def shared_descriptor(original: Any, read_by: Any) -> Any:
 
     @functools.wraps(original)
     def opened(path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
-        place = place_of_question("os.open", only_by_script=False) if dir_fd is None else None
+        is_named = dir_fd is None and flags & os.O_TMPFILE != os.O_TMPFILE
+        place = place_of_question("os.open", only_by_script=False) if is_named else None
         if place is None:
             found: int = original(path, flags, mode, dir_fd=dir_fd)
             return found

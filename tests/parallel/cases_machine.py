@@ -329,6 +329,13 @@ def case_with_words_of_its_own_a_question_is_a_ranks_own():
             assert os.listdir(own) == ["x"]
     with apart():
         assert not os.path.exists(own)
+    with tempfile.TemporaryFile() as nameless, tempfile.NamedTemporaryFile("w+") as named:
+        assert nameless.write(b"0") == 1
+        assert isinstance(nameless.name, int)
+        named.write(f"{dp.rank()}")
+        named.seek(0)
+        assert named.read() == f"{dp.rank()}"
+        assert os.path.exists(named.name)
     dp.barrier()
     assert common(sorted(os.listdir(place))) == [f"of {rank}" for rank in range(dp.size())]
 
