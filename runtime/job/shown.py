@@ -43,7 +43,9 @@ class Shown:
             self.write(line)
 
 
-_FILES = (Shown, io.TextIOWrapper)
+def _is_shown_or_kept(stream: Any) -> bool:
+    """Whether what is written to a stream is seen, or stays in a file."""
+    return isinstance(stream, (Shown, io.TextIOWrapper)) and not getattr(stream, "keeps_nothing", False)
 
 
 @functools.cache
@@ -57,7 +59,7 @@ def watch_shown() -> None:
     emit = logging.StreamHandler.emit
 
     def hushed(self: Any, record: logging.LogRecord) -> None:
-        if _hushed.depth and isinstance(self.stream, _FILES):
+        if _hushed.depth and _is_shown_or_kept(self.stream):
             self.format(record)
         else:
             emit(self, record)
@@ -82,7 +84,7 @@ def hush(function: Callable[..., Any], arguments: tuple[Any, ...], options: dict
     """Call it with nothing shown, and nothing written to files that are open: what the script has put in their place,
     and texts that it keeps, get what they would."""
     watch_shown()
-    if function is print and isinstance(options.get("file") or sys.stdout, _FILES):
+    if function is print and _is_shown_or_kept(options.get("file") or sys.stdout):
         options = {**options, "file": io.StringIO()}  # `__str__` may do anything
     with _hushing():
         function(*arguments, **options)

@@ -3,7 +3,8 @@
 Every worker runs the whole script, so that all come to the same questions in the same order. Rank 0 never waits: it
 answers, and goes on. Another worker that comes to the same place with the same words takes rank 0's answer, or raises
 rank 0's error; with other words (a folder of its own, a temporary file) the question is its own. What rank 0 asks
-alone, under `if dp.rank() == 0:` or in `dp.on_root(…)`, it asks at other places, and nobody else looks for it.
+alone, under `if dp.rank() == 0:` or in `dp.on_root(…)`, it asks at other places, and nobody else looks for it there;
+but what it keeps of that (a property that is made once) others ask for later, and get the same.
 
 Asked by the script itself, or by modules of Python that are there to ask, in the main thread: others keep what is a
 process's own (the lines of a traceback, caches), and threads have no order.
@@ -35,8 +36,8 @@ _OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _INSTALLED = f"{os.sep}site-packages{os.sep}"
 # Of Python's library, those that ask for whoever calls them.
 ASKS = (
-    *("codecs", "configparser", "contextlib", "filecmp", "genericpath", "glob", "gzip", "io", "os", "pathlib"),
-    *("posixpath", "random", "secrets", "shutil", "subprocess", "tarfile", "tempfile", "uuid", "zipfile"),
+    *("codecs", "configparser", "contextlib", "filecmp", "genericpath", "glob", "gzip", "io", "logging", "os"),
+    *("pathlib", "posixpath", "random", "secrets", "shutil", "subprocess", "tarfile", "tempfile", "uuid", "zipfile"),
 )
 _PLAIN = (str, bytes, bool, int, float, type(None))
 
@@ -61,7 +62,7 @@ def begin() -> bool:
     if job.topology.rank == 0:
         _asking.given = Given(job.store)
     else:
-        _asking.taken = Taken(job.store)
+        _asking.taken = Taken(job.store, job.transport.is_awaited)
     _asking.pid = os.getpid()
     atexit.register(end)
     gc.callbacks.append(_collects)
@@ -110,14 +111,14 @@ def answered(function: _F, name: str, *, only_by_script: bool = False, whatever_
 
 def answer(place: bytes, name: str, ask: Callable[[], Any], words: Any) -> Any:
     """Rank 0's result of `ask`, or this rank's own where the words differ, or rank 0's cannot be sent."""
-    said = pickle.dumps(_said(words))
+    said = pickle.dumps((name, _said(words)))
     if _asking.given is not None:
         return _given(_asking.given, place, said, ask)
     if _asking.taken is None:
         return ask()
     with apart():  # a handler of a signal may come in between
-        found = _asking.taken.take(place, f"rank {current().topology.rank} asks {name}{_shown(words)}")
-    if found.said == said and found.value is not None:
+        found = _asking.taken.take(place, said)
+    if found is not None and found.said == said and found.value is not None:
         value = pickle.loads(found.value)
         if found.is_error:
             raise value
@@ -160,11 +161,6 @@ def _said(words: Any) -> Any:
     return type(words).__name__
 
 
-def _shown(words: tuple[tuple[Any, ...], dict[str, Any]]) -> str:
-    arguments, options = words
-    return f"({', '.join([*map(repr, arguments), *(f'{name}={value!r}' for name, value in options.items())])})"
-
-
 def place_of_question(name: str, only_by_script: bool) -> bytes | None:
     """Where the script asks, the same on all ranks: by the lines of it that lead there, each with the place in it. None
     where the answer is this process's own."""
@@ -173,8 +169,8 @@ def place_of_question(name: str, only_by_script: bool) -> bytes | None:
     if threading.current_thread() is not threading.main_thread():
         return None
     frame = _asker(("own",) if only_by_script else ("own", "python"))
-    if frame is None or _kind(frame.f_code.co_filename) != "script":
-        return None
+    if frame is not None and _kind(frame.f_code.co_filename) != "script":
+        return None  # without any, a handler that runs at the end
     found = hashlib.blake2b(name.encode(), digest_size=16)
     while frame is not None:
         code = frame.f_code

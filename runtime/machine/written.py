@@ -157,6 +157,8 @@ class _Buffer(io.BufferedWriter):
 
 
 class _Text(io.TextIOWrapper):
+    keeps_nothing = True  # and shows nothing
+
     def __del__(self) -> None:
         self.buffer.raw.is_dropped = True  # type: ignore[attr-defined]
         super().__del__()

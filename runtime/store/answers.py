@@ -7,15 +7,21 @@ import contextlib
 import pickle
 import queue
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from ..foundation import TfdpError
+from ..foundation import StoreTimeout
 from .client import Store
+
+# What rank 0 was answered alone, and may have kept for later.
+_MOST, _LARGEST = 10_000, 1 << 16
+# So long another rank sees rank 0 wait for it before it takes that for an answer.
+_LOOKS, _LOOK_SECONDS = 3, 0.5
 
 
 class Answer(NamedTuple):
-    """place: where in the program the question was asked; said: with what; value: pickled, None where it cannot be."""
+    """place: where in the program the question was asked; said: which, and with what; value: pickled, None where it
+    cannot be."""
 
     place: bytes
     said: bytes
@@ -81,28 +87,47 @@ class Given:
 class Taken:
     """Another rank's side."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, store: Store, is_awaited: Callable[[], bool]) -> None:
+        """is_awaited: whether rank 0 is where it cannot go on without this rank."""
+        self._store, self._is_awaited = store, is_awaited
         self._number = 0
         self._answers: collections.deque[Answer | None] = collections.deque()
+        self._passed: collections.OrderedDict[bytes, Answer] = collections.OrderedDict()
 
-    def take(self, place: bytes, what: str) -> Answer:
+    def take(self, place: bytes, said: bytes) -> Answer | None:
         """Rank 0's next answer at a place. Those before it were for rank 0 alone.
 
-        The wait has no limit, as rank 0 may be at work: where it waits for this rank meanwhile, its own limit ends it.
+        Where rank 0 does not come there, but waits for this rank or has ended, it has asked before, alone, and kept
+        the answer: its last one to the same words; or it never has: None.
         """
-        while True:
+        waits = 0
+        while waits < _LOOKS:
             while self._answers:
                 answer = self._answers.popleft()
                 if answer is None:
                     self._answers.append(None)
-                    raise TfdpError(f"{what}, and rank 0 has ended without having come there")
+                    return self._passed.get(said)
                 if answer.place == place:
                     return answer
-            found = self._store.fetch(_key(self._number), threading.TIMEOUT_MAX, publisher=0)
+                self._pass(answer)
+            try:
+                found = self._store.fetch(_key(self._number), _LOOK_SECONDS, publisher=0)
+            except StoreTimeout:
+                waits = waits + 1 if self._is_awaited() else 0
+                continue
             # What is unpickled was put there by rank 0 of this job: nobody else can write to the store.
             self._answers.extend(pickle.loads(found))
             self._number += 1
+            waits = 0
+        return self._passed.get(said)
+
+    def _pass(self, answer: Answer) -> None:
+        if answer.value is None or len(answer.value) > _LARGEST:
+            return
+        self._passed[answer.said] = answer
+        self._passed.move_to_end(answer.said)
+        if len(self._passed) > _MOST:
+            self._passed.popitem(last=False)
 
 
 def _key(number: int) -> str:

@@ -81,6 +81,10 @@ class Lane:
             self._call = None
             self._changed.notify_all()
 
+    def is_awaited(self) -> bool:
+        """Whether rank 0 has begun a call that this rank has not."""
+        return self._meeting.is_awaited(0)
+
     def close(self) -> None:
         """No call will follow: whoever waits for this rank is told so."""
         self._meeting.leave()

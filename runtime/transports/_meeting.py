@@ -114,6 +114,10 @@ class Meeting:
             self._announced = True
             self._compare()
 
+    def is_awaited(self, peer: int) -> bool:
+        """Whether a peer has made a publication that this rank has yet to make."""
+        return 0 < (self._arena.sequence(peer) - self._sequence) % _WORD < _WORD // 2
+
     def leave(self) -> None:
         """No call will follow: whoever waits for this rank is told so."""
         with self._lock:

@@ -47,5 +47,8 @@ class Transport(Protocol):
     def barrier(self, label: Label) -> None:
         """Returns, or lets the graph go on, when every rank has called it."""
 
+    def is_awaited(self) -> bool:
+        """Whether rank 0 has begun a call that this rank has not."""
+
     def close(self) -> None:
         """Let go of what the transport holds. No call may follow."""

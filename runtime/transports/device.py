@@ -88,6 +88,9 @@ class Device:
     def barrier(self, label: Label) -> None:
         self._exchange.meet(Call("barrier", (), label))
 
+    def is_awaited(self) -> bool:
+        return self._exchange.lane.is_awaited()
+
     def close(self) -> None:
         # TensorFlow's server ends with the process: graphs that were traced may still use it.
         self._exchange.lane.close()

@@ -21,6 +21,7 @@ class Wire(Protocol):
     def broadcast(self, arrays: Sequence[Array], root: int, label: Label) -> list[Array]: ...
     def broadcast_bytes(self, payload: bytes | None, root: int, label: Label) -> bytes: ...
     def barrier(self, label: Label) -> None: ...
+    def is_awaited(self) -> bool: ...
     def close(self) -> None: ...
 
 
@@ -60,6 +61,9 @@ class OnHost:
             return [np.zeros((), np.int64)]
 
         _run(exchange, [], [(tf.int64, tf.TensorShape([]))])
+
+    def is_awaited(self) -> bool:
+        return self._wire.is_awaited()
 
     def close(self) -> None:
         # The mapping goes with the process: graphs that were traced may still hold it.

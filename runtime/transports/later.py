@@ -35,6 +35,10 @@ class Later:
             raise AttributeError(name)
         return getattr(self._get(), name)
 
+    def is_awaited(self) -> bool:
+        """Not before there is any."""
+        return self._connected is not None and self._connected.is_awaited()
+
     def close(self) -> None:
         """If it has been used."""
         if self._connected is not None:

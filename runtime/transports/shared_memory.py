@@ -202,6 +202,10 @@ class SharedMemory:
         with self._meeting.turn(Call("barrier", (), label)):
             self._exchange()
 
+    def is_awaited(self) -> bool:
+        """Whether rank 0 has begun a call that this rank has not."""
+        return self._meeting.is_awaited(0)
+
     def close(self) -> None:
         """Let the others know that this rank will not come any more."""
         self._meeting.leave()

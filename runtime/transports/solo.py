@@ -30,5 +30,8 @@ class Solo:
     def barrier(self, label: Label) -> None:
         pass
 
+    def is_awaited(self) -> bool:
+        return False
+
     def close(self) -> None:
         pass

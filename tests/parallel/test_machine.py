@@ -68,6 +68,17 @@ from beside import count
 
 dp.init(shard_calls=True)
 """
+HELPER = """
+
+import logging
+
+
+def logger(path):
+    found = logging.getLogger("helper")
+    found.setLevel(logging.INFO)
+    found.addHandler(logging.FileHandler(path))
+    return found
+"""
 BESIDE = """
 from os import listdir
 
@@ -123,11 +134,63 @@ with open("log", "w") as log:
     assert lines[0].startswith("['runs/0', 'runs/1', 'runs/2', '0'] 4 ")
 
 
-def test_who_asks_where_rank_0_never_comes_is_told_so(launch, tmp_path):
+def test_what_rank_0_has_asked_before_and_kept_others_get_when_they_come_to_it(launch, tmp_path):
     (tmp_path / "beside.py").write_text(BESIDE)
-    done = launch(2, IMPORTS + 'if dp.rank() == 1:\n    listdir("of nobody else")\n')
-    assert done.returncode == 1
-    assert "rank 1 asks os.listdir('of nobody else'), and rank 0 has ended without having come there" in done.stderr
+    script = """
+import functools
+
+os.chdir(pathlib.Path(__file__).parent)
+
+class Runs:
+    @functools.cached_property
+    def names(self):
+        return sorted(name for name in listdir(".") if name.startswith("run"))
+
+runs = Runs()
+mkdir("run0")
+if dp.rank() == 0:
+    len(runs.names)
+    mkdir("run1")
+print(runs.names)
+if dp.rank() > 0:
+    print(len(listdir("run1")))
+dp.barrier()
+print(runs.names, count("run1"))
+if dp.rank() > 0:
+    print(os.path.exists("run1"))
+"""
+    done = launch(2, IMPORTS + script)
+    assert done.returncode == 0, done.stderr
+    lines = sorted(done.stdout.splitlines())
+    assert lines == ["[0] ['run0']", "[0] ['run0'] 0", "[1] 0", "[1] True", "[1] ['run0']", "[1] ['run0'] 0"]
+
+
+def test_what_runs_at_the_end_rank_0_does_and_the_log_of_a_helper_is_written_once(launch, tmp_path):
+    (tmp_path / "beside.py").write_text(BESIDE + HELPER)
+    script = """
+import atexit
+import shutil
+import subprocess
+import sys
+
+import beside
+
+os.chdir(pathlib.Path(__file__).parent)
+log = beside.logger("log")
+log.info("begun")
+mkdir("work")
+atexit.register(shutil.rmtree, "work")
+waits = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+atexit.register(waits.terminate)
+if dp.rank() == 0:
+    (pathlib.Path("work") / "file").touch()
+log.info("done")
+"""
+    done = launch(2, IMPORTS + script)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert (tmp_path / "log").read_text() == "begun\ndone\n"
+    assert not (tmp_path / "work").exists()
 
 
 def test_a_rank_that_fails_alone_shows_its_traceback(launch, tmp_path):
