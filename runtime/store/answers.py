@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import itertools
 import pickle
 import queue
 import threading
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from ..foundation import StoreTimeout
+from ..foundation import TfdpError
 from .client import Store
 
 # What rank 0 was answered alone, and may have kept for later.
@@ -90,9 +91,11 @@ class Taken:
     def __init__(self, store: Store, is_awaited: Callable[[], bool]) -> None:
         """is_awaited: whether rank 0 is where it cannot go on without this rank."""
         self._store, self._is_awaited = store, is_awaited
-        self._number = 0
         self._answers: collections.deque[Answer | None] = collections.deque()
         self._passed: collections.OrderedDict[bytes, Answer] = collections.OrderedDict()
+        self._arrived: queue.SimpleQueue[list[Answer | None] | TfdpError] = queue.SimpleQueue()
+        # A thread, and no wait with a limit: what is sent just as that ends would be lost.
+        threading.Thread(target=self._receive, name="tfdp answers", daemon=True).start()
 
     def take(self, place: bytes, said: bytes) -> Answer | None:
         """Rank 0's next answer at a place. Those before it were for rank 0 alone.
@@ -111,15 +114,30 @@ class Taken:
                     return answer
                 self._pass(answer)
             try:
-                found = self._store.fetch(_key(self._number), _LOOK_SECONDS, publisher=0)
-            except StoreTimeout:
+                found = self._arrived.get(timeout=_LOOK_SECONDS)
+            except queue.Empty:
                 waits = waits + 1 if self._is_awaited() else 0
                 continue
-            # What is unpickled was put there by rank 0 of this job: nobody else can write to the store.
-            self._answers.extend(pickle.loads(found))
-            self._number += 1
+            if isinstance(found, TfdpError):
+                self._arrived.put(found)
+                raise found
+            self._answers.extend(found)
             waits = 0
         return self._passed.get(said)
+
+    def _receive(self) -> None:
+        found: list[Answer | None] = []
+        for number in itertools.count():
+            if found and found[-1] is None:
+                return
+            try:
+                sent = self._store.fetch(_key(number), threading.TIMEOUT_MAX, publisher=0)
+            except TfdpError as error:
+                self._arrived.put(error)
+                return
+            # What is unpickled was put there by rank 0 of this job: nobody else can write to the store.
+            found = pickle.loads(sent)
+            self._arrived.put(found)
 
     def _pass(self, answer: Answer) -> None:
         if answer.value is None or len(answer.value) > _LARGEST:
