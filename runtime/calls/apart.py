@@ -10,36 +10,16 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 
+from ..foundation import Inside, is_elsewhere
 from ..framework import around_stages, transparent
 
 _LOOPS = ("reduce", "scan", "take_while")  # what AutoGraph makes of a loop over a dataset
 _ENTERED = "_tfdp_entered_while_accumulating"  # of a tape
-
-
-class Inside(threading.local):
-    """Whether this thread is inside something."""
-
-    depth = 0
-
-    def __bool__(self) -> bool:
-        return self.depth > 0
-
-    @contextlib.contextmanager
-    def entered(self) -> Iterator[None]:
-        """What is done in the block is inside."""
-        self.depth += 1
-        try:
-            yield
-        finally:
-            self.depth -= 1
-
-
 _mapping, _staging, _accumulating = Inside(), Inside(), Inside()
 
 
@@ -61,11 +41,6 @@ def is_accumulating() -> bool:
 def is_entered_accumulating(tape: Any) -> bool:
     """Whether a tape was entered where an accumulator records: all that it records is computed by all workers."""
     return bool(vars(tape).get(_ENTERED))
-
-
-def is_elsewhere() -> bool:
-    """Whether this is another thread than the main one."""
-    return threading.current_thread() is not threading.main_thread()
 
 
 def places() -> tuple[bool, ...]:

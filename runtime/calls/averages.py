@@ -10,7 +10,7 @@ from typing import Any
 import tensorflow as tf
 
 from ..collective import is_recording
-from ..foundation import Average, TfdpError, call_site
+from ..foundation import Average, TfdpError, call_site, is_elsewhere
 from ..framework import in_python, is_variable, name_of, raw, transparent
 from ..gradients import Compression, Exchange
 from ..job import current
@@ -76,7 +76,7 @@ def _averaged(target: Any, sources: Sequence[Any], gradients: Sequence[Any]) -> 
     refuse_swallowed()
     site = call_site()
     exchanged = report.is_anything_captured() or any(map(is_variable, sources))
-    if exchanged and apart.is_elsewhere():
+    if exchanged and is_elsewhere():
         raise TfdpError(
             f"the gradient at {site} is taken in a thread of its own: workers could not know which of them belong "
             "together. Train in the main thread"

@@ -14,11 +14,10 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 import tensorflow as tf
 
-from ..foundation import TfdpError
+from ..foundation import Inside, TfdpError
 from ..framework import functions_run, has_value, recorded_again, unrecorded, unwatched
 from ..job import current
 from . import examples
-from .apart import Inside
 from .guard import Code, built_of
 from .kept import Kept, as_before
 from .look_sights import Again, Part, Whole, pattern

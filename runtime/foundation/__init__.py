@@ -23,6 +23,7 @@ from .imports import import_now, is_imported, when_imported
 from .ops import Average, Max, Min, Product, ReduceOp, Sum
 from .places import Ordinals, say_once
 from .sites import call_site, is_generated, is_users, site_of
+from .threads import Inside, is_elsewhere
 from .topology import SOLO, Topology
 from .wording import gist
 
@@ -31,6 +32,7 @@ __all__ = [
     "SOLO",
     "Average",
     "CollectiveMismatchError",
+    "Inside",
     "JobAborted",
     "LaunchEnvironmentError",
     "Max",
@@ -53,6 +55,7 @@ __all__ = [
     "gist",
     "hear_errors",
     "import_now",
+    "is_elsewhere",
     "is_generated",
     "is_imported",
     "is_users",

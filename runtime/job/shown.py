@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import io
 import logging
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from ..foundation import Inside
 
-class _Hushed(threading.local):
-    depth = 0
-
-
-_hushed = _Hushed()
+_hushed = Inside()
 
 
 class Shown:
@@ -33,7 +28,7 @@ class Shown:
 
     def write(self, text: str) -> int:
         """As the stream does."""
-        if _hushed.depth and isinstance(text, str):
+        if _hushed and isinstance(text, str):
             return len(text)
         return self._stream.write(text)  # type: ignore[no-any-return]
 
@@ -59,7 +54,7 @@ def watch_shown() -> None:
     emit = logging.StreamHandler.emit
 
     def hushed(self: Any, record: logging.LogRecord) -> None:
-        if _hushed.depth and _is_shown_or_kept(self.stream):
+        if _hushed and _is_shown_or_kept(self.stream):
             self.format(record)
         else:
             emit(self, record)
@@ -86,14 +81,5 @@ def hush(function: Callable[..., Any], arguments: tuple[Any, ...], options: dict
     watch_shown()
     if function is print and _is_shown_or_kept(options.get("file") or sys.stdout):
         options = {**options, "file": io.StringIO()}  # `__str__` may do anything
-    with _hushing():
+    with _hushed.entered():
         function(*arguments, **options)
-
-
-@contextlib.contextmanager
-def _hushing() -> Iterator[None]:
-    _hushed.depth += 1
-    try:
-        yield
-    finally:
-        _hushed.depth -= 1

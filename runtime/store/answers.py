@@ -8,10 +8,10 @@ import itertools
 import pickle
 import queue
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import NamedTuple
 
-from ..foundation import TfdpError
+from ..foundation import Inside, TfdpError
 from .client import Store
 
 # What rank 0 was answered alone, and may have kept for later.
@@ -30,26 +30,17 @@ class Answer(NamedTuple):
     value: bytes | None
 
 
-class _Apart(threading.local):
-    depth = 0
+_apart = Inside()
 
 
-_apart = _Apart()
-
-
-@contextlib.contextmanager
-def apart() -> Iterator[None]:
+def apart() -> contextlib.AbstractContextManager[None]:
     """In here, questions are a rank's own."""
-    _apart.depth += 1
-    try:
-        yield
-    finally:
-        _apart.depth -= 1
+    return _apart.entered()
 
 
 def is_apart() -> bool:
     """Whether the questions of this thread are the rank's own now."""
-    return _apart.depth > 0
+    return bool(_apart)
 
 
 class Given:
