@@ -4,8 +4,8 @@ import importlib
 import sys
 from typing import Literal
 
-from .job import Options, current, join, watch_shown
-from .machine import share_machine
+from .job import Options, current, join
+from .machine import share_gfile, share_machine
 
 _DRAWS_HOOK = "_tfdp_draws_hook"  # by which ranks begin to draw alike
 # Of a script that another system distributes.
@@ -56,7 +56,6 @@ def init(
                 follow_root(row_check)
             return
         from .calls import hook_layers, install
-        from .machine import share_gfile
 
         install()
         follow_root(False, hook_layers)
@@ -74,8 +73,6 @@ def init(
     join(Options(same_start, row_check, shard_calls, batch_norm), hook)
     if shard_calls and current().topology.size > 1:
         share_machine()
-        if current().topology.rank > 0:
-            watch_shown()
 
 
 def join_as_written() -> None:

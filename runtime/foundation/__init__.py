@@ -22,7 +22,7 @@ from .gpus import pin
 from .imports import import_now, is_imported, when_imported
 from .ops import Average, Max, Min, Product, ReduceOp, Sum
 from .places import Ordinals, say_once
-from .sites import call_site, is_generated, is_users, site_of
+from .sites import call_site, is_generated, is_of_script, is_users, site_of
 from .threads import Inside, is_elsewhere
 from .topology import SOLO, Topology
 from .wording import gist
@@ -58,6 +58,7 @@ __all__ = [
     "is_elsewhere",
     "is_generated",
     "is_imported",
+    "is_of_script",
     "is_users",
     "pin",
     "reason_within",

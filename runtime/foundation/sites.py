@@ -28,6 +28,11 @@ def is_users(path: str) -> bool:
     return not _is_foreign(path) and _GENERATED not in path
 
 
+def is_of_script(path: str) -> bool:
+    """Whether a file holds code of the script, or of files beside it: the user's, and not of an installed package."""
+    return _INSTALLED not in path and is_users(path)
+
+
 def is_generated(path: str) -> bool:
     """Whether a file is one that AutoGraph makes of code."""
     return _GENERATED in path

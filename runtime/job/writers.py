@@ -12,7 +12,7 @@ import tempfile
 from types import FrameType
 from typing import Any
 
-from ..foundation import is_users, say_once, site_of
+from ..foundation import is_of_script, say_once, site_of
 
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _DEVICES = ("/dev/", "/proc/", "/sys/")
@@ -20,7 +20,6 @@ _DEVICES = ("/dev/", "/proc/", "/sys/")
 _KEPT = (".cache", ".config", ".keras", ".local", ".matplotlib", ".triton", ".nv")
 _OWN_FILE = re.compile(r"-\d+-of-\d+$")  # as dp.rank_path has it
 _NO_FILE = ("", ":memory:")
-_INSTALLED = f"{os.sep}site-packages{os.sep}"
 
 
 def watch_writers() -> None:
@@ -56,7 +55,7 @@ def watch_writers() -> None:
 def _site() -> str:
     """Where the script is, and not the library that it calls."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and (_INSTALLED in frame.f_code.co_filename or not is_users(frame.f_code.co_filename)):
+    while frame is not None and not is_of_script(frame.f_code.co_filename):
         frame = frame.f_back
     return site_of(frame)
 

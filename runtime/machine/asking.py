@@ -20,12 +20,11 @@ import os
 import pickle
 import sys
 import sysconfig
-import threading
 from collections.abc import Callable
 from types import FrameType
 from typing import Any, TypeVar
 
-from ..foundation import is_users
+from ..foundation import is_elsewhere, is_of_script
 from ..job import current
 from ..store import Answer, Given, Taken, apart, is_apart
 from .threads import warn_of
@@ -69,8 +68,8 @@ def begin() -> bool:
     return True
 
 
-def is_collecting() -> bool:
-    """Whether Python's collector is at work, at a moment of its own, or the process has come to its end."""
+def may_not_wait() -> bool:
+    """Whether nobody may be waited for: Python's collector is at work, at a moment of its own, or this is the end."""
     return _asking.is_collecting or _asking.pid != os.getpid()
 
 
@@ -97,7 +96,7 @@ def answered(function: _F, name: str, *, only_by_script: bool = False, whatever_
     def asked(*arguments: Any, **options: Any) -> Any:
         place = place_of_question(name, only_by_script)
         if place is None:
-            if _asking.taken is not None and not is_apart():
+            if _asking.taken is not None and is_elsewhere() and not is_apart():
                 warn_of(name, arguments, _asker())
             return function(*arguments, **options)
         words = ((), {}) if whatever_is_said else (arguments, options)
@@ -166,7 +165,7 @@ def place_of_question(name: str, only_by_script: bool) -> bytes | None:
     where the answer is this process's own."""
     if _asking.pid != os.getpid() or is_apart() or _asking.is_collecting:
         return None
-    if threading.current_thread() is not threading.main_thread():
+    if is_elsewhere():
         return None
     frame = _asker(("own",) if only_by_script else ("own", "python"))
     if frame is not None and _kind(frame.f_code.co_filename) != "script":
@@ -191,11 +190,6 @@ def _asker(between: tuple[str, ...] = ("own", "python")) -> FrameType | None:
     return frame
 
 
-def is_of_script(path: str) -> bool:
-    """Whether a file holds code of the script itself, or of the files beside it."""
-    return _kind(path) == "script"
-
-
 @functools.cache
 def _kind(path: str) -> str:
     if path.startswith(_OWN):
@@ -205,4 +199,4 @@ def _kind(path: str) -> str:
     if path.startswith(_PYTHON) and _INSTALLED not in path:
         name = path[len(_PYTHON) :].partition(os.sep)[0].removesuffix(".py")
         return "python" if name in ASKS else "library"
-    return "script" if is_users(path) and _INSTALLED not in path else "library"
+    return "script" if is_of_script(path) else "library"

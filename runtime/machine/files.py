@@ -6,29 +6,26 @@ import fcntl
 import functools
 import os
 import stat
-import time
 from typing import Any
 
 from .asking import answer, place_of_question
+from .paths import PATHS, is_of_this_job
 from .written import OPTIONS, is_only_written, path_of, write_once
 
-_PATHS = (str, bytes, os.PathLike)
 _SMALL = 1 << 16  # bytes: of files that the script may write later
 _LARGE = 1 << 28  # bytes: of files that have changed since the job began
-_SLACK = 2.0  # seconds by which file systems round
 
 
 def shared_open(original: Any) -> Any:
     """`open`. Rank 0 alone writes (`write_once`). A file that cannot be opened raises rank 0's error. One that is
     small, or was written since the job began, has the content that it had for rank 0, which may have written it anew
     meanwhile, and is a copy where it can be written, too; others each rank opens itself."""
-    began = time.time() - _SLACK
 
     @functools.wraps(original)
     def opened(file: Any, mode: Any = "r", *arguments: Any, **options: Any) -> Any:
         how = {**dict(zip(OPTIONS, arguments, strict=False)), **options}
         is_plain = isinstance(mode, str) and len(arguments) <= len(OPTIONS) and how.keys() <= set(OPTIONS)
-        place = place_of_question("open", only_by_script=False) if is_plain and isinstance(file, _PATHS) else None
+        place = place_of_question("open", only_by_script=False) if is_plain and isinstance(file, PATHS) else None
         if place is None:
             return original(file, mode, *arguments, **options)
         if is_only_written(mode):
@@ -37,7 +34,7 @@ def shared_open(original: Any) -> Any:
 
         def read() -> bytes | None:
             found.append(original(file, mode, *arguments, **options))
-            return _content(original, file, found[0].fileno(), began)
+            return _content(original, file, found[0].fileno())
 
         content = answer(place, "open", read, ((path_of(file), mode), {}))
         if found:
@@ -54,7 +51,6 @@ def shared_open(original: Any) -> Any:
 
 def shared_descriptor(original: Any, read_by: Any) -> Any:
     """`os.open`: as `open`, with what others write to the null device. `read_by`: Python's own `open`."""
-    began = time.time() - _SLACK
 
     @functools.wraps(original)
     def opened(path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
@@ -67,7 +63,7 @@ def shared_descriptor(original: Any, read_by: Any) -> Any:
 
         def begin() -> bytes | None:
             here.append(original(path, flags, mode))
-            return None if flags & os.O_WRONLY else _content(read_by, path, here[0], began)
+            return None if flags & os.O_WRONLY else _content(read_by, path, here[0])
 
         content = answer(place, "os.open", begin, ((path, flags), {}))
         if here:
@@ -81,9 +77,9 @@ def shared_descriptor(original: Any, read_by: Any) -> Any:
     return opened
 
 
-def _content(original: Any, file: Any, number: int, began: float) -> bytes | None:
+def _content(original: Any, file: Any, number: int) -> bytes | None:
     about = os.fstat(number)
-    most = _LARGE if about.st_mtime >= began else _SMALL
+    most = _LARGE if is_of_this_job(about.st_mtime) else _SMALL
     if not stat.S_ISREG(about.st_mode) or about.st_size > most:
         return None
     with original(file, "rb") as again:

@@ -15,8 +15,9 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ..job import current
-from .asking import ASKS, answer, answered, begin, end, is_of_script, place_of_question
+from ..foundation import is_of_script
+from ..job import current, watch_shown
+from .asking import ASKS, answer, answered, begin, end, place_of_question
 from .entries import Entry, Listing
 from .files import shared_descriptor, shared_open
 from .processes import Popen, popen
@@ -41,13 +42,15 @@ _ours: dict[int, tuple[Any, Any]] = {}  # by the original's `id`: the original, 
 
 
 def share_machine() -> None:
-    """From now on files, folders, commands and clocks are rank 0's for the script.
+    """From now on files, folders, commands, clocks and what is shown are rank 0's for the script.
 
     Not seen: what TensorFlow, Keras and other packages ask and write by themselves, and `datetime.now()`, which is
     compiled.
     """
     if not begin():
         return
+    if current().topology.rank > 0:
+        watch_shown()
     for owner, names in ((os, f"{_FILES} {_COMMANDS} {_MACHINE}"), (shutil, _TREES), (subprocess, _RUN)):
         for name in names.split():
             if hasattr(owner, name):

@@ -6,37 +6,33 @@ import concurrent.futures.thread
 import multiprocessing.pool
 import os
 import threading
-import time
 from types import FrameType
 from typing import Any
 
-from ..foundation import is_users, say_once, site_of
+from ..foundation import is_of_script, say_once, site_of
 from ..job import current
 from ..store import apart
+from .paths import PATHS, is_of_this_job
 
-_SLACK = 2.0  # seconds by which file systems round
-_PATHS = (str, bytes, os.PathLike)
 _POOLS = (concurrent.futures.thread.__file__, multiprocessing.pool.__file__, threading.__file__)
-_INSTALLED = f"{os.sep}site-packages{os.sep}"
 _said: set[tuple[str, str]] = set()
 _lock = threading.Lock()
-_began = time.time() - _SLACK
 
 
 def warn_of(name: str, arguments: tuple[Any, ...], asker: FrameType | None) -> None:
-    """Say it, once for each place, where a thread of the script asks of files that the job is changing meanwhile.
+    """Say it, once for each place, where this thread, of the script, asks of files that the job is changing meanwhile.
 
     asker: the innermost frame that is neither ours nor of modules of Python that ask for others.
     """
-    if threading.current_thread() is threading.main_thread() or current().topology.rank != 1 or asker is None:
+    if current().topology.rank != 1 or asker is None:
         return
     file, site = asker.f_code.co_filename, site_of(asker)
-    is_scripts = file in _POOLS or (is_users(file) and _INSTALLED not in file)
-    if (name, site) in _said or not is_scripts or not arguments or not isinstance(arguments[0], _PATHS):
+    is_scripts = file in _POOLS or is_of_script(file)
+    if (name, site) in _said or not is_scripts or not arguments or not isinstance(arguments[0], PATHS):
         return
     path = os.fspath(arguments[0])
     with apart():
-        if max(map(_changed, (path, os.path.dirname(path) or "."))) < _began:
+        if not is_of_this_job(max(map(_changed, (path, os.path.dirname(path) or ".")))):
             return
     with _lock:
         if (name, site) in _said:

@@ -12,7 +12,7 @@ from typing import Any
 from ..foundation import RankFinishedError
 from ..job import Nowhere, current
 from ..store import apart
-from .asking import answer, is_collecting
+from .asking import answer, may_not_wait
 
 OPTIONS = ("buffering", "encoding", "errors", "newline")
 _WAYS = frozenset("wax")
@@ -141,7 +141,7 @@ class _Elsewhere(io.RawIOBase):
         super().close()
         if self._fd >= 0:
             os.close(self._fd)
-        if not self.is_dropped and not is_collecting():
+        if not self.is_dropped and not may_not_wait():
             with contextlib.suppress(RankFinishedError):
                 self._store.fetch(_key(self._number), threading.TIMEOUT_MAX, publisher=0)
 

@@ -12,7 +12,8 @@ from ..framework import name_of
 from ..job import current, end_badly, is_initialized
 from .same_start import digests, known_variables, ranks_and_names
 
-_NEAR = 1e-5  # of variables that are updated by slices, as in `same_variables`
+# TensorFlow adds up slices of one row in any order: variables that are updated so differ in their last bits.
+NEAR = 1e-5
 _shapes_of_slices: set[tuple[int, ...]] = set()
 
 
@@ -55,5 +56,5 @@ def _look() -> None:
 
 def _differ(mine: float, roots: float) -> bool:
     if isinstance(roots, float):
-        return bool(abs(mine - roots) > _NEAR * abs(roots))
+        return bool(abs(mine - roots) > NEAR * abs(roots))
     return mine != roots

@@ -17,7 +17,7 @@ from ..data import Taken, last_taken
 from ..foundation import TfdpError, call_site
 from ..framework import Variable, in_python, name_of
 from ..job import Job, runs_as_written
-from .last_look import note_slices
+from .last_look import NEAR, note_slices
 from .row_independence import refuse_mixing
 from .same_start import compare, digests, list_number, ranks_and_names
 
@@ -25,8 +25,6 @@ _EVERY = 64
 _FINGERPRINT = 16  # half bytes of 64 bits
 _BATCH = 8  # half bytes of a hash of which batch has been taken
 _NORM = 8  # half bytes of a float32
-# TensorFlow adds up slices of one row in any order: variables that are updated so differ in their last bits.
-_NEAR = 1e-5
 
 
 class _Eager:
@@ -109,7 +107,7 @@ class Watch:
             whole = tf.cast(tf.round(tf.cast(total, tf.float32) * ranks), tf.int32)
             rows = tf.reshape(whole, [self._job.topology.size, self._width])
             prints, norms = rows[:, : _FINGERPRINT + _BATCH], _norms(rows[:, _FINGERPRINT + _BATCH :])
-            apart = tf.abs(norms - norms[:1]) > _NEAR * tf.abs(norms[:1])
+            apart = tf.abs(norms - norms[:1]) > NEAR * tf.abs(norms[:1])
             differs = tf.reduce_any(prints != prints[:1]) | tf.reduce_any(apart)
             return _where(differs, self._refuse, lambda: tf.constant(True))
 
@@ -144,7 +142,7 @@ class Watch:
             if (batches != batches[0]).any():
                 raise TfdpError(_other_batches([Taken(*json.loads(each)) for each in batches[:, 0]], self._site))
             exact, near = by_rank[:, :count], by_rank[:, count:].astype(np.float64)
-            differs = np.concatenate([exact != exact[:1], np.abs(near - near[:1]) > _NEAR * np.abs(near[:1])], 1)
+            differs = np.concatenate([exact != exact[:1], np.abs(near - near[:1]) > NEAR * np.abs(near[:1])], 1)
             raise TfdpError(_message(names, differs, int(before), self._site))
 
         values = [tf.convert_to_tensor(each) for each in (*self._exact, *self._near)]
