@@ -96,7 +96,7 @@ def answered(function: _F, name: str, *, only_by_script: bool = False, whatever_
     def asked(*arguments: Any, **options: Any) -> Any:
         place = place_of_question(name, only_by_script)
         if place is None:
-            if _asking.taken is not None and is_elsewhere() and not is_apart():
+            if _asking.pid == os.getpid() and is_elsewhere() and not is_apart():
                 warn_of(name, arguments, _asker())
             return function(*arguments, **options)
         words = ((), {}) if whatever_is_said else (arguments, options)

@@ -337,3 +337,40 @@ log = Log()
 """
     done = launch(3, script)
     assert done.returncode == 0, done.stderr
+
+
+def test_threads_of_children_ask_as_if_there_were_no_job(launch):
+    script = """
+import multiprocessing
+import os
+import pathlib
+import threading
+
+import tfdp.runtime as dp
+
+dp.init(shard_calls=True)
+
+
+def look(found):
+    (pathlib.Path(__file__).parent / f"of {dp.rank()}").touch()
+    found.append(os.path.exists(__file__))
+
+
+def child(said):
+    found = []
+    thread = threading.Thread(target=look, args=(found,))
+    thread.start()
+    thread.join()
+    said.put(found)
+
+
+context = multiprocessing.get_context("fork")
+said = context.Queue()
+process = context.Process(target=child, args=(said,))
+process.start()
+print(said.get(timeout=30))
+process.join()
+"""
+    done = launch(2, script)
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == ["[0] [True]", "[1] [True]"], done.stderr
