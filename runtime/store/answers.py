@@ -82,7 +82,8 @@ class Taken:
     def __init__(self, store: Store, is_awaited: Callable[[], bool]) -> None:
         """is_awaited: whether rank 0 is where it cannot go on without this rank."""
         self._store, self._is_awaited = store, is_awaited
-        self._answers: collections.deque[Answer | None] = collections.deque()
+        self._answers: collections.deque[Answer] = collections.deque()
+        self._has_ended = False
         self._passed: collections.OrderedDict[bytes, Answer] = collections.OrderedDict()
         self._arrived: queue.SimpleQueue[list[Answer | None] | TfdpError] = queue.SimpleQueue()
         # A thread, and no wait with a limit: what is sent just as that ends would be lost.
@@ -92,18 +93,18 @@ class Taken:
         """Rank 0's next answer at a place. Those before it were for rank 0 alone.
 
         Where rank 0 does not come there, but waits for this rank or has ended, it has asked before, alone, and kept
-        the answer: its last one to the same words; or it never has: None.
+        the answer: its next one to the same words, else its last; or it never has: None.
         """
-        waits = 0
+        looked_at = waits = 0
         while waits < _LOOKS:
-            while self._answers:
-                answer = self._answers.popleft()
-                if answer is None:
-                    self._answers.append(None)
-                    return self._passed.get(said)
+            for number, answer in enumerate(itertools.islice(self._answers, looked_at, None), looked_at):
                 if answer.place == place:
-                    return answer
-                self._pass(answer)
+                    for _ in range(number):
+                        self._pass(self._answers.popleft())
+                    return self._answers.popleft()
+            looked_at = len(self._answers)
+            if self._has_ended:
+                break
             try:
                 found = self._arrived.get(timeout=_LOOK_SECONDS)
             except queue.Empty:
@@ -112,9 +113,11 @@ class Taken:
             if isinstance(found, TfdpError):
                 self._arrived.put(found)
                 raise found
-            self._answers.extend(found)
+            self._has_ended = found[-1] is None
+            self._answers.extend(answer for answer in found if answer is not None)
             waits = 0
-        return self._passed.get(said)
+        # None is dropped: this rank may yet come to their places.
+        return next((answer for answer in self._answers if answer.said == said), self._passed.get(said))
 
     def _receive(self) -> None:
         found: list[Answer | None] = []
