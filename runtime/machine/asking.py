@@ -21,6 +21,7 @@ import pickle
 import sys
 import sysconfig
 from collections.abc import Callable
+from os import getpid
 from types import FrameType
 from typing import Any, TypeVar
 
@@ -56,13 +57,13 @@ _asking = _Asking()
 def begin() -> bool:
     """From now on what is asked is rank 0's; False where it is already."""
     job = current()
-    if _asking.pid == os.getpid():
+    if _asking.pid == getpid():
         return False
     if job.topology.rank == 0:
         _asking.given = Given(job.store)
     else:
         _asking.taken = Taken(job.store, job.transport.is_awaited)
-    _asking.pid = os.getpid()
+    _asking.pid = getpid()
     atexit.register(end)
     gc.callbacks.append(_collects)
     return True
@@ -70,7 +71,7 @@ def begin() -> bool:
 
 def may_not_wait() -> bool:
     """Whether nobody may be waited for: Python's collector is at work, at a moment of its own, or this is the end."""
-    return _asking.is_collecting or _asking.pid != os.getpid()
+    return _asking.is_collecting or _asking.pid != getpid()
 
 
 def _collects(phase: str, _: Any) -> None:
@@ -96,7 +97,7 @@ def answered(function: _F, name: str, *, only_by_script: bool = False, whatever_
     def asked(*arguments: Any, **options: Any) -> Any:
         place = place_of_question(name, only_by_script)
         if place is None:
-            if _asking.pid == os.getpid() and is_elsewhere() and not is_apart():
+            if _asking.pid == getpid() and is_elsewhere() and not is_apart():
                 warn_of(name, arguments, _asker())
             return function(*arguments, **options)
         words = ((), {}) if whatever_is_said else (arguments, options)
@@ -163,7 +164,7 @@ def _said(words: Any) -> Any:
 def place_of_question(name: str, only_by_script: bool) -> bytes | None:
     """Where the script asks, the same on all ranks: by the lines of it that lead there, each with the place in it. None
     where the answer is this process's own."""
-    if _asking.pid != os.getpid() or is_apart() or _asking.is_collecting:
+    if _asking.pid != getpid() or is_apart() or _asking.is_collecting:
         return None
     if is_elsewhere():
         return None

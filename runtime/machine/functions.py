@@ -8,28 +8,31 @@ import functools
 import inspect
 import os
 import shutil
+import socket
 import subprocess
 import sys
+import tempfile
 import time
 import types
+import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..foundation import is_of_script
 from ..job import current, watch_shown
 from .asking import ASKS, answer, answered, begin, end, place_of_question
+from .dates import share_dates
 from .entries import Entry, Listing
 from .files import shared_descriptor, shared_open
-from .processes import Popen, popen
+from .processes import Popen, popen, share_number
+from .temporary import share_cleanup, share_names
 
 _FILES = (
     "access chmod chown getxattr lchown link listdir listxattr lstat makedirs mkdir mkfifo readlink remove removedirs "
     "removexattr rename renames replace rmdir setxattr stat statvfs symlink truncate unlink utime"
 )
-_COMMANDS = (
-    "kill posix_spawn posix_spawnp spawnl spawnle spawnlp spawnlpe spawnv spawnve spawnvp spawnvpe system waitpid"
-)
-_MACHINE = "cpu_count getloadavg urandom"
+_COMMANDS = "posix_spawn posix_spawnp spawnl spawnle spawnlp spawnlpe spawnv spawnve spawnvp spawnvpe system waitpid"
+_MACHINE = "cpu_count getloadavg getrandom times uname urandom"
 _TREES = "chown copy copy2 copyfile copymode copystat copytree disk_usage make_archive move rmtree unpack_archive which"
 _RUN = "call check_call check_output getoutput getstatusoutput run"
 _CLOCKS = (
@@ -44,8 +47,7 @@ _ours: dict[int, tuple[Any, Any]] = {}  # by the original's `id`: the original, 
 def share_machine() -> None:
     """From now on files, folders, commands, clocks and what is shown are rank 0's for the script.
 
-    Not seen: what TensorFlow, Keras and other packages ask and write by themselves, and `datetime.now()`, which is
-    compiled.
+    Not seen: what TensorFlow, Keras and other packages ask and write by themselves.
     """
     if not begin():
         return
@@ -63,6 +65,14 @@ def share_machine() -> None:
     _put(os, "popen", popen)
     _put(subprocess, "Popen", Popen)
     _put(builtins, "open", shared_open(builtins.open))
+    _put(socket, "gethostname", answered(socket.gethostname, "socket.gethostname", only_by_script=True))
+    _put(tempfile, "mkdtemp", answered(tempfile.mkdtemp, "tempfile.mkdtemp"))
+    for name in ("getnode", "uuid1"):
+        _put(uuid, name, answered(getattr(uuid, name), f"uuid.{name}"))
+    share_number(_put)
+    share_names()
+    share_cleanup()
+    share_dates()
     _rebind()
 
 
@@ -143,7 +153,7 @@ def _scandir(original: Any) -> Any:
 
 
 def _rebind() -> None:
-    """Where the script has taken a function by its name before: `from os import listdir`."""
+    """Where the script, or Python's library, has taken a function by its name before: `from os import listdir`."""
     for owner in (*_modules(), *_others()):
         for name, value in list(vars(owner).items()):
             plain = value.__func__ if isinstance(value, staticmethod) else value
@@ -151,6 +161,8 @@ def _rebind() -> None:
             if found is not None:
                 is_method = not inspect.isclass(owner) or isinstance(value, types.FunctionType)
                 setattr(owner, name, found if is_method else staticmethod(found))
+            elif isinstance(plain, types.FunctionType) and plain.__defaults__:
+                plain.__defaults__ = tuple(_ours.get(id(given), (None, given))[1] for given in plain.__defaults__)
 
 
 def _modules() -> Iterator[Any]:

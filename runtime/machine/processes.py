@@ -5,11 +5,12 @@ from __future__ import annotations
 import functools
 import os
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from ..foundation import TfdpError, call_site
-from .asking import answer, place_of_question
+from ..foundation import TfdpError, call_site, is_of_script
+from .asking import answer, answered, place_of_question
 
 _T = TypeVar("_T")
 _STREAMS = ("stdin", "stdout", "stderr")
@@ -131,3 +132,29 @@ def popen(*arguments: Any, **options: Any) -> Any:
         return _popen(*arguments, **options)
     _begun(place, "os.popen", lambda: real.append(_popen(*arguments, **options)), (arguments, options))
     return Stream("os.popen", real[0] if real else None)
+
+
+def share_number(put: Callable[[Any, str, Any], None]) -> None:
+    """`os.getpid` is rank 0's for the script, and a signal to that number goes to each worker itself."""
+    number, kill = os.getpid, os.kill
+    common = answered(number, "os.getpid", only_by_script=True)
+    told: set[int] = set()
+
+    @functools.wraps(number)
+    def getpid() -> int:
+        if not is_of_script(sys._getframe(1).f_code.co_filename):
+            return number()
+        found: int = common()
+        told.add(found)
+        return found
+
+    @functools.wraps(kill)
+    def signalled(pid: int, sign: int) -> None:
+        if pid in told:
+            kill(number(), sign)
+        else:
+            shared(pid, sign)
+
+    shared = answered(kill, "os.kill")
+    put(os, "getpid", getpid)
+    put(os, "kill", signalled)

@@ -7,6 +7,7 @@ import io
 import itertools
 import os
 import threading
+from os import getpid
 from typing import Any
 
 from ..foundation import RankFinishedError
@@ -84,13 +85,13 @@ class _Told(io.FileIO):
         super().__init__(file, mode)
         job = current()
         self._number = number if job.topology.rank == 0 else None
-        self._store, self._pid = job.store, os.getpid()
+        self._store, self._pid = job.store, getpid()
 
     def close(self) -> None:
         """And tell the others."""
         was_open = not self.closed
         super().close()
-        if was_open and self._number is not None and os.getpid() == self._pid:
+        if was_open and self._number is not None and getpid() == self._pid:
             with contextlib.suppress(OSError):  # whoever keeps the store is gone, and this process ends
                 self._store.publish(_key(self._number), b"")
 

@@ -2,12 +2,8 @@
 
 import gc
 import glob
-import itertools
 import os
 import pathlib
-import pickle
-import random
-import secrets
 import shutil
 import signal
 import subprocess
@@ -15,12 +11,12 @@ import sys
 import tempfile
 import threading
 import time
-import uuid
 import weakref
 
 import numpy as np
 import pytest
 import tensorflow as tf
+from whole_jobs import after_root, common, filled, folder
 
 import tfdp.runtime as dp
 from tfdp.runtime.job import current
@@ -29,44 +25,6 @@ from tfdp.runtime.store import apart
 DEVICE_RANKS = ()
 RANKS = (2, 3)
 INIT = {"shard_calls": True}
-
-
-gathered, stories = itertools.count(), itertools.count()
-
-
-def common(value):
-    """A value that must be all workers'."""
-    every = current().store.gather(f"machine/{next(gathered)}", pickle.dumps(value))
-    assert [pickle.loads(each) for each in every] == [value] * dp.size()
-    return value
-
-
-def folder():
-    """An empty one, of all workers."""
-    with apart():
-        return dp.broadcast_object(tempfile.mkdtemp())
-
-
-def after_root(story):
-    """Its value; the others come to each line of it when rank 0 is through with all, and has removed everything."""
-    place = folder()
-    key = f"through with story {next(stories)}"
-    if dp.rank() > 0:
-        current().store.fetch(key, publisher=0)
-    found = story(pathlib.Path(place))
-    if dp.rank() == 0:
-        shutil.rmtree(place)
-        current().store.publish(key, b"")
-    dp.barrier()
-    return common(found)
-
-
-def filled(place):
-    for name in ("a.txt", "b/c.txt"):
-        (place / name).parent.mkdir(exist_ok=True)
-        if dp.rank() == 0:
-            (place / name).write_text(name)
-    return place
 
 
 def case_each_run_gets_the_next_folder():
@@ -323,12 +281,6 @@ def tell_when(handled):
 def case_with_words_of_its_own_a_question_is_a_ranks_own():
     place = pathlib.Path(folder())
     os.makedirs(place / f"of {dp.rank()}")
-    with tempfile.TemporaryDirectory() as own:
-        (pathlib.Path(own) / "x").mkdir()
-        with apart():
-            assert os.listdir(own) == ["x"]
-    with apart():
-        assert not os.path.exists(own)
     with tempfile.TemporaryFile() as nameless, tempfile.NamedTemporaryFile("w+") as named:
         assert nameless.write(b"0") == 1
         assert isinstance(nameless.name, int)
@@ -364,16 +316,6 @@ def case_what_each_does_after_rank_0_is_its_own():
         return "found"
 
     assert dp.root_first(fetched, "data") == ("made" if dp.rank() == 0 else "found")
-
-
-def case_clocks_and_names_are_common():
-    common([time.time(), time.time_ns(), time.perf_counter(), time.monotonic(), time.strftime("%X"), time.localtime()])
-    common([str(uuid.uuid4()), os.urandom(8), secrets.token_hex(4), os.cpu_count()])
-    common([random.SystemRandom().random(), secrets.randbelow(9)])
-    begun, turns = time.time(), 0
-    while time.time() - begun < 0.01:
-        turns += 1
-    assert common(turns) > 0
 
 
 def case_a_command_runs_once():

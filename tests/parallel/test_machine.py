@@ -13,6 +13,7 @@ import tfdp.runtime
 # Needs neither TensorFlow nor NumPy, which are not there for all Pythons.
 WITHOUT = """
 import glob, os, pathlib, secrets, shutil, subprocess, sys, tempfile, time, uuid
+from datetime import date, datetime
 from os import listdir
 
 import tfdp.runtime as dp
@@ -40,6 +41,7 @@ for _ in range(3):
     said += [each.name for each in os.scandir(place)]
     said += [run.exists(), run.is_dir(), run.is_file(), run.stat().st_mtime_ns, (place / "none").exists()]
 said += [uuid.uuid4(), secrets.token_hex(3), os.urandom(3), time.time(), time.strftime("%X")]
+said += [datetime.now(), datetime.today(), datetime.utcnow(), date.today(), os.getpid(), uuid.uuid1()]
 echo = subprocess.Popen(["sh", "-c", f"echo a >> {place}/log; echo b"], stdout=subprocess.PIPE, text=True)
 said += [list(echo.stdout), echo.wait(), os.stat(place / "log").st_size]
 try:
@@ -49,10 +51,13 @@ except FileExistsError as error:
 if dp.rank() == 0:
     shutil.rmtree(place)
     store.publish("removed", b"")
+# Which rank 0 removes when the others are through with it.
+with tempfile.TemporaryDirectory() as own, tempfile.NamedTemporaryFile(dir=own) as beside:
+    said += [own, beside.name, os.listdir(own)]
 every = store.gather("said", repr(said).encode())
 assert len(set(every)) == 1, every
 assert "tensorflow" not in sys.modules
-print(said[0], said[-2], *said[-4], end="")
+print(said[0], said[-5], *said[-7], end="")
 """
 IMPORTS = """
 import os
