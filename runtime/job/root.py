@@ -127,9 +127,11 @@ def report(function: Callable[_P, Any], /, *args: _P.args, **kwargs: _P.kwargs) 
 
 def _count_save(fn: Callable[..., Any]) -> None:
     """Count what rank 0 has saved, where a `tf.train.Checkpoint` or a manager of one does."""
+    if getattr(fn, "__name__", "") != "save":
+        return  # to ask for the counter makes it
     owner = getattr(fn, "__self__", None)
     counter: Any = getattr(getattr(owner, "checkpoint", owner), "save_counter", None)
-    if getattr(fn, "__name__", "") == "save" and hasattr(counter, "assign_add"):
+    if hasattr(counter, "assign_add"):
         counter.assign_add(1)
 
 

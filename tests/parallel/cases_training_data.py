@@ -329,6 +329,9 @@ def case_on_root_runs_once_and_gives_its_value_to_all():
         dp.on_root(checkpoint.save, f"{folder}/of")
         dp.on_root(manager.save)
         assert int(checkpoint.save_counter) == 2  # on each rank
+        other = tf.train.Checkpoint(v=tf.Variable(1.0))
+        dp.on_root(other.write, f"{folder}/written")
+        assert other._save_counter is None, "which would be a variable that rank 0 has not"
     assert dp.on_root(lambda: tf.constant([1, 2])).numpy().tolist() == [1, 2]
 
 
