@@ -28,6 +28,7 @@ from .membership import (
 from .root import Nowhere, on_root, report, root_first, root_path
 from .seeds import common_seed, mix, rank_seed, seed_by_rank, set_random_seed, shuffle_seed, stream_mask
 from .shown import watch_shown
+from .writers import is_kept_apart
 
 __all__ = [
     "DEFAULT_STALL_SECONDS",
@@ -42,6 +43,7 @@ __all__ = [
     "current",
     "end_badly",
     "is_initialized",
+    "is_kept_apart",
     "join",
     "local_rank",
     "local_size",

@@ -4,6 +4,7 @@ Facts know the writers of TensorFlow, Keras, NumPy and others. What they do not 
 events all the same: `open` in any library that calls Python's, and `sqlite3.connect`.
 """
 
+import functools
 import os
 import re
 import sys
@@ -28,10 +29,7 @@ def watch_writers() -> None:
     Quiet for temporary, cache and settings folders but where the script runs, devices, compiled modules and the files
     of `dp.rank_path`. Not seen: what TensorFlow and HDF5 write themselves.
     """
-    home = os.path.expanduser("~")
-    installed = (sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib"))
-    folders = [tempfile.gettempdir(), *installed, *(os.path.join(home, kept) for kept in _KEPT)]
-    quiet = (*_DEVICES, *(os.path.join(os.path.abspath(folder), "") for folder in folders))
+    quiet = (*_kept_apart(), os.path.join(os.path.abspath(tempfile.gettempdir()), ""))
     seen: set[str] = set()
     here = os.path.join(os.getcwd(), "")
 
@@ -50,6 +48,21 @@ def watch_writers() -> None:
             return
 
     sys.addaudithook(heard)
+
+
+@functools.cache
+def _kept_apart() -> tuple[str, ...]:
+    home = os.path.expanduser("~")
+    installed = (sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib"))
+    folders = [*installed, *(os.path.join(home, kept) for kept in _KEPT)]
+    return (*_DEVICES, *(os.path.join(os.path.abspath(folder), "") for folder in folders))
+
+
+def is_kept_apart(path: Any) -> bool:
+    """Whether it is where packages keep settings and what they fetch, which each process looks for; or a device."""
+    if not isinstance(path, (str, bytes, os.PathLike)):
+        return False
+    return os.path.join(os.path.abspath(os.fsdecode(path)), "").startswith(_kept_apart())
 
 
 def _site() -> str:

@@ -26,18 +26,31 @@ from types import FrameType
 from typing import Any, TypeVar
 
 from ..foundation import is_elsewhere, is_of_script
-from ..job import current
+from ..job import current, is_kept_apart
 from ..store import Answer, Given, Taken, apart, is_apart
 from .threads import warn_of
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _PYTHON = sysconfig.get_path("stdlib") + os.sep
 _OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_TFDP = os.path.dirname(os.path.dirname(os.path.dirname(_OWN))) + os.sep
 _INSTALLED = f"{os.sep}site-packages{os.sep}"
 # Of Python's library, those that ask for whoever calls them.
 ASKS = (
     *("codecs", "configparser", "contextlib", "filecmp", "genericpath", "glob", "gzip", "io", "logging", "os"),
-    *("pathlib", "posixpath", "random", "secrets", "shutil", "subprocess", "tarfile", "tempfile", "uuid", "zipfile"),
+    *(
+        "pathlib",
+        "posixpath",
+        "random",
+        "secrets",
+        "shelve",
+        "shutil",
+        "subprocess",
+        "tarfile",
+        "tempfile",
+        "uuid",
+        "zipfile",
+    ),
 )
 _PLAIN = (str, bytes, bool, int, float, type(None))
 
@@ -95,7 +108,7 @@ def answered(function: _F, name: str, *, only_by_script: bool = False, whatever_
 
     @functools.wraps(function)
     def asked(*arguments: Any, **options: Any) -> Any:
-        place = place_of_question(name, only_by_script)
+        place = place_of_question(name, only_by_script, arguments[0] if arguments else None)
         if place is None:
             if _asking.pid == getpid() and is_elsewhere() and not is_apart():
                 warn_of(name, arguments, _asker())
@@ -132,9 +145,9 @@ def _given(given: Given, place: bytes, said: bytes, ask: Callable[[], Any]) -> A
         with apart():
             value = ask()
     except Exception as error:
-        given.put(Answer(place, said, True, _packed(error)))
+        given.put(Answer(bytes(place), said, True, _packed(error)))
         raise
-    given.put(Answer(place, said, False, _packed(value)))
+    given.put(Answer(bytes(place), said, False, _packed(value)))
     return value
 
 
@@ -161,27 +174,44 @@ def _said(words: Any) -> Any:
     return type(words).__name__
 
 
-def place_of_question(name: str, only_by_script: bool) -> bytes | None:
-    """Where the script asks, the same on all ranks: by the lines of it that lead there, each with the place in it. None
-    where the answer is this process's own."""
+class Place(bytes):
+    """Where the script asks; by_library: by an installed package that it calls."""
+
+    by_library = False
+
+
+def place_of_question(name: str, only_by_script: bool, path: Any = None) -> Place | None:
+    """Where the script asks, the same on all ranks: by the lines of it that lead there, each with the place in it, and
+    those of the package that it calls. None where the answer is this process's own, as that of a package is while it is
+    imported, and of a `path` where packages keep what each process looks for."""
     if _asking.pid != getpid() or is_apart() or _asking.is_collecting:
         return None
     if is_elsewhere():
         return None
     frame = _asker(("own",) if only_by_script else ("own", "python"))
-    if frame is not None and _kind(frame.f_code.co_filename) != "script":
+    kind = None if frame is None else _kind(frame.f_code.co_filename)
+    by_library = kind == "installed" and not only_by_script
+    if frame is not None and kind != "script" and (not by_library or is_kept_apart(path)):
         return None  # without any, a handler that runs at the end
-    found = hashlib.blake2b(name.encode(), digest_size=16)
+    found, below = hashlib.blake2b(name.encode(), digest_size=16), not by_library
     while frame is not None:
         code = frame.f_code
         if code.co_name == "__del__":
             return None  # whenever the collector comes by
-        if _kind(code.co_filename) == "script":
+        kind = _kind(code.co_filename)
+        if kind == "import" and not below:
+            return None
+        below = below or kind == "script"
+        if kind == "script" or (kind == "installed" and not below):
             found.update(
                 f"{os.path.basename(code.co_filename)}:{code.co_name}:{frame.f_lineno}:{frame.f_lasti};".encode()
             )
         frame = frame.f_back
-    return found.digest()
+    if not below:
+        return None
+    place = Place(found.digest())
+    place.by_library = by_library
+    return place
 
 
 def _asker(between: tuple[str, ...] = ("own", "python")) -> FrameType | None:
@@ -196,8 +226,11 @@ def _kind(path: str) -> str:
     if path.startswith(_OWN):
         return "own"
     if path.startswith("<frozen "):  # as `os` may be
-        return "python" if path[len("<frozen ") : -1] in ASKS else "library"
+        name = path[len("<frozen ") : -1]
+        return "python" if name in ASKS else "import" if name.startswith("importlib") else "library"
     if path.startswith(_PYTHON) and _INSTALLED not in path:
         name = path[len(_PYTHON) :].partition(os.sep)[0].removesuffix(".py")
         return "python" if name in ASKS else "library"
+    if _INSTALLED in path and not path.startswith(_TFDP):
+        return "installed"
     return "script" if is_of_script(path) else "library"

@@ -9,11 +9,10 @@ import stat
 from typing import Any
 
 from .asking import answer, place_of_question
-from .paths import PATHS, is_of_this_job
+from .paths import LARGE, PATHS, is_of_this_job
 from .written import OPTIONS, is_only_written, path_of, write_once
 
 _SMALL = 1 << 16  # bytes: of files that the script may write later
-_LARGE = 1 << 28  # bytes: of files that have changed since the job began
 
 
 def shared_open(original: Any) -> Any:
@@ -25,7 +24,7 @@ def shared_open(original: Any) -> Any:
     def opened(file: Any, mode: Any = "r", *arguments: Any, **options: Any) -> Any:
         how = {**dict(zip(OPTIONS, arguments, strict=False)), **options}
         is_plain = isinstance(mode, str) and len(arguments) <= len(OPTIONS) and how.keys() <= set(OPTIONS)
-        place = place_of_question("open", only_by_script=False) if is_plain and isinstance(file, PATHS) else None
+        place = place_of_question("open", False, file) if is_plain and isinstance(file, PATHS) else None
         if place is None:
             return original(file, mode, *arguments, **options)
         if is_only_written(mode):
@@ -34,7 +33,7 @@ def shared_open(original: Any) -> Any:
 
         def read() -> bytes | None:
             found.append(original(file, mode, *arguments, **options))
-            return _content(original, file, found[0].fileno())
+            return _content(original, file, found[0].fileno(), _SMALL * (not place.by_library), "+" in mode)
 
         content = answer(place, "open", read, ((path_of(file), mode), {}))
         if found:
@@ -55,7 +54,7 @@ def shared_descriptor(original: Any, read_by: Any) -> Any:
     @functools.wraps(original)
     def opened(path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
         is_named = dir_fd is None and flags & os.O_TMPFILE != os.O_TMPFILE
-        place = place_of_question("os.open", only_by_script=False) if is_named else None
+        place = place_of_question("os.open", False, path) if is_named else None
         if place is None:
             found: int = original(path, flags, mode, dir_fd=dir_fd)
             return found
@@ -63,7 +62,11 @@ def shared_descriptor(original: Any, read_by: Any) -> Any:
 
         def begin() -> bytes | None:
             here.append(original(path, flags, mode))
-            return None if flags & os.O_WRONLY else _content(read_by, path, here[0])
+            return (
+                None
+                if flags & os.O_WRONLY
+                else _content(read_by, path, here[0], _SMALL * (not place.by_library), bool(flags & os.O_RDWR))
+            )
 
         content = answer(place, "os.open", begin, ((path, flags), {}))
         if here:
@@ -77,9 +80,11 @@ def shared_descriptor(original: Any, read_by: Any) -> Any:
     return opened
 
 
-def _content(original: Any, file: Any, number: int) -> bytes | None:
+def _content(original: Any, file: Any, number: int, most: int, changes: bool) -> bytes | None:
+    """What is in it, if it changes, has changed or is not larger than `most`: the script may write it later, and
+    packages read images and tables that nobody writes."""
     about = os.fstat(number)
-    most = _LARGE if is_of_this_job(about.st_mtime) else _SMALL
+    most = LARGE if changes or is_of_this_job(about.st_mtime) else most
     if not stat.S_ISREG(about.st_mode) or about.st_size > most:
         return None
     with original(file, "rb") as again:

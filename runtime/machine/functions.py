@@ -11,7 +11,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 import types
 import uuid
@@ -21,11 +20,13 @@ from typing import Any
 from ..foundation import is_of_script
 from ..job import current, watch_shown
 from .asking import ASKS, answer, answered, begin, end, place_of_question
+from .databases import share_databases, share_hdf5
 from .dates import share_dates
 from .entries import Entry, Listing
 from .files import shared_descriptor, shared_open
 from .processes import Popen, popen, share_number
-from .temporary import share_cleanup, share_names
+from .temporary import share_folders, share_names
+from .tensorflow_files import share_tensorflow_files
 
 _FILES = (
     "access chmod chown getxattr lchown link listdir listxattr lstat makedirs mkdir mkfifo readlink remove removedirs "
@@ -66,13 +67,13 @@ def share_machine() -> None:
     _put(subprocess, "Popen", Popen)
     _put(builtins, "open", shared_open(builtins.open))
     _put(socket, "gethostname", answered(socket.gethostname, "socket.gethostname", only_by_script=True))
-    _put(tempfile, "mkdtemp", answered(tempfile.mkdtemp, "tempfile.mkdtemp"))
     for name in ("getnode", "uuid1"):
         _put(uuid, name, answered(getattr(uuid, name), f"uuid.{name}"))
     share_number(_put)
     share_names()
-    share_cleanup()
+    share_folders(_put)
     share_dates()
+    share_databases(_put)
     _rebind()
 
 
@@ -88,9 +89,11 @@ def share_gfile() -> None:
                 found = _walk(function) if name.lower() == "walk" else function
                 _put(owner, name, answered(found, f"{owner.__name__}.{name}"))
     _put(tf.train, "latest_checkpoint", answered(tf.train.latest_checkpoint, "tf.train.latest_checkpoint"))
+    share_tensorflow_files(_put)
+    if (hdf5 := sys.modules.get("h5py")) is not None:  # which Keras imports
+        share_hdf5(hdf5)
     if current().topology.rank > 0:
         _put(tf, "print", _printed(tf.print))
-        tf.io.gfile.GFile.__init__ = _begun_elsewhere(tf.io.gfile.GFile.__init__)
     _rebind()
     for _, function in _ours.values():
         transparent(function)
@@ -107,19 +110,6 @@ def _printed(original: Any) -> Any:
         return original(*inputs, **options)
 
     return printed
-
-
-def _begun_elsewhere(original: Any) -> Any:
-    """The making of a `GFile`, which rank 0 alone writes where the script makes it."""
-
-    @functools.wraps(original)
-    def begin(self: Any, name: Any, mode: Any = "r", *arguments: Any, **options: Any) -> None:
-        writes = isinstance(mode, str) and set(mode) & set("wa")
-        if writes and place_of_question("GFile", only_by_script=True) is not None:
-            name = os.devnull
-        original(self, name, mode, *arguments, **options)
-
-    return begin
 
 
 def _put(owner: Any, name: str, function: Any) -> None:

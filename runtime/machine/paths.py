@@ -4,6 +4,7 @@ import os
 import time
 
 PATHS = (str, bytes, os.PathLike)
+LARGE = 1 << 28  # bytes: a file of so many is sent to the other workers
 _SLACK = 2.0  # seconds by which file systems round
 _began = time.time() - _SLACK
 

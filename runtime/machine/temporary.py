@@ -6,14 +6,14 @@ import functools
 import itertools
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..foundation import Inside, call_site, is_imported
 from ..job import current
 from ..store import apart
 from ..transports import Label
-from .asking import answer, place_of_question
+from .asking import Place, answer, place_of_question
 
 _beside = Inside()
 _waits = itertools.count()
@@ -48,17 +48,30 @@ def _common(names: Iterator[str]) -> str:
     return next(names) if place is None else answer(place, "tempfile.name", lambda: next(names), ((), {}))
 
 
-def share_cleanup() -> None:
-    """From now on rank 0 removes a `TemporaryDirectory` when all workers are through with it."""
-    original = tempfile.TemporaryDirectory.cleanup
+def share_folders(put: Callable[[Any, str, Any], None]) -> None:
+    """From now on a temporary folder that the script makes is one, and rank 0 removes a `TemporaryDirectory` when all
+    workers are through with it."""
+    made, original = tempfile.mkdtemp, tempfile.TemporaryDirectory.cleanup
+
+    @functools.wraps(made)
+    def make(*arguments: Any, **options: Any) -> Any:
+        place, ask = _by_script("tempfile.mkdtemp"), functools.partial(made, *arguments, **options)
+        return ask() if place is None else answer(place, "tempfile.mkdtemp", ask, (arguments, options))
+
+    put(tempfile, "mkdtemp", make)
 
     @functools.wraps(original)
     def cleanup(self: Any) -> None:
-        if place_of_question("tempfile.cleanup", only_by_script=False) is not None:
+        if _by_script("tempfile.cleanup") is not None:
             _wait_for_all()
         original(self)
 
     tempfile.TemporaryDirectory.cleanup = cleanup  # type: ignore[method-assign]
+
+
+def _by_script(name: str) -> Place | None:
+    place = place_of_question(name, only_by_script=False)
+    return None if place is None or place.by_library else place
 
 
 def _wait_for_all() -> None:

@@ -41,7 +41,7 @@ def write_once(place: bytes, file: Any, mode: str, how: dict[str, Any]) -> Any:
     found: list[Any] = []
 
     def begin() -> tuple[int, int]:
-        number = next(_numbers)
+        number = new_number()
         raw = _Told(os.fspath(file), mode.replace("b", "").replace("t", ""), number)
         try:
             found.append(_layered(raw, mode, io.BufferedWriter, io.TextIOWrapper, dict(how)))
@@ -77,23 +77,39 @@ def _key(number: int) -> str:
     return f"closed/{number}"
 
 
+def new_number() -> int:
+    """Of a file that rank 0 opens, in its own count."""
+    return next(_numbers)
+
+
+def tell_closed(number: int) -> None:
+    """Rank 0's word that a file is closed."""
+    with contextlib.suppress(OSError):  # whoever keeps the store is gone, and this process ends
+        current().store.publish(_key(number), b"")
+
+
+def wait_until_closed(number: int) -> None:
+    """Return when rank 0 has closed the file: who reads it next finds all that was written."""
+    if not may_not_wait():
+        with contextlib.suppress(RankFinishedError):
+            current().store.fetch(_key(number), threading.TIMEOUT_MAX, publisher=0)
+
+
 class _Told(io.FileIO):
     """Rank 0's, or, where the arguments are a rank's own, that rank's."""
 
     def __init__(self, file: Any, mode: str, number: int) -> None:
         self._number: int | None = None
         super().__init__(file, mode)
-        job = current()
-        self._number = number if job.topology.rank == 0 else None
-        self._store, self._pid = job.store, getpid()
+        self._number = number if current().topology.rank == 0 else None
+        self._pid = getpid()
 
     def close(self) -> None:
         """And tell the others."""
         was_open = not self.closed
         super().close()
         if was_open and self._number is not None and getpid() == self._pid:
-            with contextlib.suppress(OSError):  # whoever keeps the store is gone, and this process ends
-                self._store.publish(_key(self._number), b"")
+            tell_closed(self._number)
 
 
 class _Elsewhere(io.RawIOBase):
@@ -102,7 +118,6 @@ class _Elsewhere(io.RawIOBase):
     def __init__(self, name: str, mode: str, number: int, at: int) -> None:
         self.name, self.mode = name, mode
         self._number, self._at, self._size, self._fd = number, at, at, -1
-        self._store = current().store
         self.is_dropped = False
 
     def writable(self) -> bool:
@@ -142,9 +157,8 @@ class _Elsewhere(io.RawIOBase):
         super().close()
         if self._fd >= 0:
             os.close(self._fd)
-        if not self.is_dropped and not may_not_wait():
-            with contextlib.suppress(RankFinishedError):
-                self._store.fetch(_key(self._number), threading.TIMEOUT_MAX, publisher=0)
+        if not self.is_dropped:
+            wait_until_closed(self._number)
 
     def __del__(self) -> None:
         self.is_dropped = True

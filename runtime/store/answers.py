@@ -15,7 +15,7 @@ from ..foundation import Inside, TfdpError
 from .client import Store
 
 # What rank 0 was answered alone, and may have kept for later.
-_MOST, _LARGEST = 10_000, 1 << 16
+_MOST, _LARGEST = 10_000, 1 << 12
 # So long another rank sees rank 0 wait for it before it takes that for an answer.
 _LOOKS, _LOOK_SECONDS = 3, 0.5
 

@@ -1,0 +1,124 @@
+"""Files that packages read and write by code of their own, not by `open`: each worker has a copy of rank 0's."""
+
+from __future__ import annotations
+
+import dbm
+import functools
+import io
+import itertools
+import os
+import sqlite3
+import tempfile
+from collections.abc import Callable
+from typing import Any
+
+from ..job import current
+from ..store import apart
+from .asking import answer, place_of_question
+from .paths import LARGE, PATHS, is_of_this_job
+from .written import new_number, tell_closed, wait_until_closed
+
+# The files of a database, by what is added to its name; of `dbm` in any of its formats.
+_SQLITE, _DBM = ("", "-wal"), ("", ".bak", ".dat", ".db", ".dir", ".pag")
+_copies: list[tempfile.TemporaryDirectory[str]] = []
+_numbers = itertools.count()
+
+
+def share_databases(put: Callable[[Any, str, Any], None]) -> None:
+    """From now on a database of `sqlite3`, and one of `dbm` and `shelve`, is begun as rank 0's, and then each worker's
+    own, which all change alike; rank 0's is in the file."""
+    put(sqlite3, "connect", _on_a_copy(sqlite3.connect, "sqlite3.connect", _SQLITE))
+    put(dbm, "open", _on_a_copy(dbm.open, "dbm.open", _DBM))
+
+
+def _on_a_copy(original: Any, name: str, parts: tuple[str, ...]) -> Any:
+    @functools.wraps(original)
+    def opened(file: Any, *arguments: Any, **options: Any) -> Any:
+        is_named = isinstance(file, PATHS) and os.fsdecode(file) not in ("", ":memory:") and not options.get("uri")
+        is_named = is_named and "r" not in (*arguments[:1], options.get("flag"))
+        place = place_of_question(name, False, file) if is_named else None
+        if place is None:
+            return original(file, *arguments, **options)
+        found: list[Any] = []
+
+        def begin() -> dict[str, bytes] | None:
+            before = _content(os.fsdecode(file), parts)
+            found.append(original(file, *arguments, **options))
+            return before
+
+        content = answer(place, name, begin, ((file, *arguments), options))
+        if found:
+            return found[0]
+        with apart():
+            return original(file if content is None else _copy(file, content), *arguments, **options)
+
+    return opened
+
+
+def _content(path: str, parts: tuple[str, ...], only_of_this_job: bool = False) -> dict[str, bytes] | None:
+    """What is in the files that there are, by part; None where that is too much, or was there before the job."""
+    there = [part for part in parts if os.path.isfile(path + part)]
+    if only_of_this_job and not any(is_of_this_job(os.path.getmtime(path + part)) for part in there):
+        return None
+    if sum(os.path.getsize(path + part) for part in there) > LARGE:
+        return None
+    found = {}
+    for part in there:
+        with open(path + part, "rb") as file:
+            found[part] = file.read()
+    return found
+
+
+def _copy(file: Any, content: dict[str, bytes]) -> str:
+    with apart():
+        if not _copies:
+            _copies.append(tempfile.TemporaryDirectory(prefix="tfdp-"))
+        folder = os.path.join(_copies[0].name, str(next(_numbers)))
+        os.mkdir(folder)
+        path = os.path.join(folder, os.path.basename(os.fsdecode(file)))
+        for part, found in content.items():
+            with open(path + part, "wb") as copied:
+                copied.write(found)
+    return path
+
+
+def share_hdf5(module: Any) -> None:
+    """The same of `h5py.File`, on other workers in memory, and closed there when rank 0's is: what reads it next finds
+    all that was written."""
+    begin, close = module.File.__init__, module.File.close
+
+    @functools.wraps(begin)
+    def begun(self: Any, name: Any, mode: str = "r", *arguments: Any, **options: Any) -> None:
+        is_named = isinstance(name, PATHS) and not arguments and options.get("driver") is None
+        place = place_of_question("h5py.File", False, name) if is_named else None
+        if place is None:
+            begin(self, name, mode, *arguments, **options)
+            return
+        found: list[int] = []
+
+        def here() -> tuple[int, dict[str, bytes] | None]:
+            before = {} if mode == "w" else _content(os.fsdecode(name), ("",), only_of_this_job=mode == "r")
+            begin(self, name, mode, **options)
+            found.append(new_number())
+            return found[0], before
+
+        number, content = answer(place, "h5py.File", here, ((name, mode), {}))
+        if not found and content is not None:
+            begin(self, io.BytesIO(content.get("", b"")), mode, **options)
+        elif not found:
+            in_memory = {"driver": "core", "backing_store": False, "locking": False} if mode != "r" else {}
+            begin(self, name, mode, **options, **in_memory)
+        self.__dict__["_tfdp_number"] = number if mode != "r" else None
+
+    @functools.wraps(close)
+    def closed(self: Any) -> None:
+        number = self.__dict__.pop("_tfdp_number", None)
+        close(self)
+        if number is None:
+            return
+        if current().topology.rank == 0:
+            tell_closed(number)
+        else:
+            wait_until_closed(number)
+
+    module.File.__init__, module.File.close = begun, closed

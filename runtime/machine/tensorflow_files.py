@@ -1,0 +1,192 @@
+"""Files that TensorFlow writes: rank 0 does, whoever calls it, and the others go on when they are written."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable
+from typing import Any
+
+from ..foundation import Inside
+from ..job import current
+from ..store import apart
+from .asking import answer, place_of_question
+from .written import new_number, tell_closed, wait_until_closed
+
+_nowhere = Inside()
+_FILE_CALLS = (
+    "atomic_write_string_to_file copy create_dir delete_file delete_recursively recursive_create_dir rename "
+    "write_string_to_file"
+)
+
+
+def share_tensorflow_files(put: Callable[[Any, str, Any], None]) -> None:
+    """From now on checkpoints, saved models, records and summaries are rank 0's for the script."""
+    import tensorflow as tf
+
+    _write_nowhere()
+    for kind, names in ((tf.train.Checkpoint, ("save", "write")), (tf.train.CheckpointManager, ("save",))):
+        for name in names:
+            setattr(kind, name, _saved(getattr(kind, name)))
+    put(tf.saved_model, "save", _done_once(tf.saved_model.save, "tf.saved_model.save"))
+    put(tf.io, "write_graph", _done_once(tf.io.write_graph, "tf.io.write_graph"))
+    put(tf.io, "write_file", _done_once(tf.io.write_file, "tf.io.write_file", tf.no_op))
+    tf.data.Dataset.save = _of_dataset(tf.data.Dataset.save)
+    tf.data.experimental.TFRecordWriter.write = _of_dataset(tf.data.experimental.TFRecordWriter.write)
+    _share_writer(tf.io.TFRecordWriter, "tf.io.TFRecordWriter", lambda *_, **__: True, ("close", "__exit__"))
+    _share_writer(tf.io.gfile.GFile, "tf.io.gfile.GFile", _file_is_written, ("close",))
+    if current().topology.rank > 0:
+        put(tf.summary, "create_file_writer", _no_writer(tf.summary.create_file_writer))
+
+
+def _write_nowhere() -> None:
+    """Make what saves able to do all but write: TensorFlow has no public function below it that does."""
+    from tensorflow.python.checkpoint import functional_saver
+    from tensorflow.python.lib.io import file_io
+
+    for owner, name in (
+        (functional_saver.MultiDeviceSaver, "save"),
+        *((file_io, name) for name in _FILE_CALLS.split()),
+    ):
+        setattr(owner, name, _unless_nowhere(getattr(owner, name)))
+
+
+def _unless_nowhere(original: Any) -> Any:
+    @functools.wraps(original)
+    def called(*arguments: Any, **options: Any) -> Any:
+        return None if _nowhere else original(*arguments, **options)
+
+    return called
+
+
+def _is_eager() -> bool:
+    import tensorflow as tf
+
+    return bool(tf.executing_eagerly())
+
+
+def _saved(original: Any) -> Any:
+    """A method that saves: others do all of it but write, so that they count and keep what rank 0 does."""
+    name = f"tf.train.{original.__qualname__}"
+
+    @functools.wraps(original)
+    def saved(self: Any, *arguments: Any, **options: Any) -> Any:
+        place = place_of_question(name, only_by_script=False) if _is_eager() and not _nowhere else None
+        ask, here = functools.partial(original, self, *arguments, **options), []
+        if place is None:
+            return ask()
+
+        def save() -> Any:
+            here.append(True)
+            return ask()
+
+        found = answer(place, name, save, (arguments, options))
+        if not here:
+            with _nowhere.entered(), apart():
+                ask()
+        return found
+
+    return saved
+
+
+def _done_once(original: Any, name: str, in_graph: Callable[[], Any] | None = None) -> Any:
+    """in_graph: what others do in a graph."""
+
+    @functools.wraps(original)
+    def done(*arguments: Any, **options: Any) -> Any:
+        place = place_of_question(name, only_by_script=False)
+        if place is None:
+            return original(*arguments, **options)
+        if not _is_eager():
+            is_others = in_graph is not None and current().topology.rank > 0
+            return in_graph() if is_others and in_graph is not None else original(*arguments, **options)
+
+        def do() -> Any:
+            value = original(*arguments, **options)
+            return value if isinstance(value, (str, type(None))) else None
+
+        return answer(place, name, do, (arguments, options))
+
+    return done
+
+
+def _of_dataset(original: Any) -> Any:
+    """A method that writes the elements of a dataset: others only take them."""
+    name = f"tf.data.{original.__qualname__}"
+
+    @functools.wraps(original)
+    def write(self: Any, *arguments: Any, **options: Any) -> Any:
+        place = place_of_question(name, only_by_script=False) if _is_eager() else None
+        if place is None:
+            return original(self, *arguments, **options)
+        here = []
+
+        def do() -> None:
+            here.append(True)
+            original(self, *arguments, **options)
+
+        answer(place, name, do, ((), {}))
+        if not here:
+            for _ in next(each for each in (self, *arguments, *options.values()) if hasattr(each, "element_spec")):
+                pass
+        return None
+
+    return write
+
+
+def _share_writer(kind: Any, name: str, writes: Callable[..., bool], ends: tuple[str, ...]) -> None:
+    """A class whose objects write a file: those of others write to the null device, and end when rank 0's has.
+
+    writes: whether one that is made with such arguments after the path does.
+    """
+    begin = kind.__init__
+
+    @functools.wraps(begin)
+    def begun(self: Any, path: Any, *arguments: Any, **options: Any) -> None:
+        place = place_of_question(name, False, path) if writes(*arguments, **options) else None
+        if place is None:
+            begin(self, path, *arguments, **options)
+            return
+        here: list[int] = []
+
+        def start() -> int:
+            begin(self, path, *arguments, **options)
+            here.append(new_number())
+            return here[0]
+
+        number = answer(place, name, start, ((path, *arguments), options))
+        if not here:
+            begin(self, os.devnull, *arguments, **options)
+        self._tfdp_number = number
+
+    kind.__init__ = begun
+    for end in ends:
+        setattr(kind, end, _ending(getattr(kind, end)))
+
+
+def _ending(original: Any) -> Any:
+    @functools.wraps(original)
+    def end(self: Any, *arguments: Any) -> None:
+        original(self, *arguments)
+        number = self.__dict__.pop("_tfdp_number", None)
+        if number is not None and current().topology.rank == 0:
+            tell_closed(number)
+        elif number is not None:
+            wait_until_closed(number)
+
+    return end
+
+
+def _file_is_written(mode: Any = "r") -> bool:
+    return isinstance(mode, str) and not set(mode).isdisjoint("wa+")
+
+
+def _no_writer(original: Any) -> Any:
+    @functools.wraps(original)
+    def create(*arguments: Any, **options: Any) -> Any:
+        import tensorflow as tf
+
+        is_scripts = place_of_question("tf.summary.create_file_writer", only_by_script=True) is not None
+        return tf.summary.create_noop_writer() if is_scripts else original(*arguments, **options)
+
+    return create

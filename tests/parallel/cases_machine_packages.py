@@ -1,0 +1,166 @@
+"""Sharded calls: what packages write and read for the script, by Python's `open` or by code of their own."""
+
+import os
+import pathlib
+import shelve
+import sqlite3
+
+import h5py
+import matplotlib as mpl
+import numpy as np
+import tensorflow as tf
+from whole_jobs import common, folder
+
+import tfdp.runtime as dp
+from tfdp.runtime.store import apart
+
+mpl.use("Agg")
+
+DEVICE_RANKS = ()
+RANKS = (2, 3)
+INIT = {"shard_calls": True}
+
+
+def written(place):
+    """The names of all that is there when rank 0 is through."""
+    dp.barrier()
+    with apart():
+        return sorted(str(path.relative_to(place)) for path in pathlib.Path(place).rglob("*") if path.is_file())
+
+
+def case_arrays_are_written_once_and_read_as_rank_0_reads_them():
+    place = pathlib.Path(folder())
+    for turn in range(3):
+        np.save(place / "array.npy", np.full(100_000, turn))
+        assert np.load(place / "array.npy").sum() == 100_000 * turn
+        np.savez(place / "arrays.npz", a=np.arange(turn), b=[turn])
+        with np.load(place / "arrays.npz") as arrays:
+            assert common([arrays["a"].tolist(), arrays["b"].tolist()]) == [list(range(turn)), [turn]]
+        np.savetxt(place / "table.txt", [[turn, 1]])
+        assert common(np.loadtxt(place / "table.txt").tolist()) == [turn, 1]
+        with open(place / "log", "a") as log:
+            np.savetxt(log, [turn])
+    assert written(place) == ["array.npy", "arrays.npz", "log", "table.txt"]
+    assert common((place / "log").read_text().count("\n")) == 3
+
+
+def case_maps_of_files_are_each_workers_own():
+    place = pathlib.Path(folder())
+    counts = np.memmap(place / "counts", "int64", "w+", shape=(3,))
+    for turn in range(3):
+        counts[turn] += 1
+        counts.flush()
+        assert common(np.memmap(place / "counts", "int64", "r").tolist()) == [1] * (turn + 1) + [0] * (2 - turn)
+    again = np.memmap(place / "counts", "int64", "r+", shape=(3,))
+    again += 1
+    assert common(again.tolist()) == [2, 2, 2]
+    again.flush()
+    dp.barrier()
+    with apart():
+        assert np.fromfile(place / "counts", "int64").tolist() == [2, 2, 2]
+
+
+def case_databases_are_each_workers_own():
+    place = pathlib.Path(folder())
+    for turn in range(3):
+        base = sqlite3.connect(place / "runs.db")
+        base.execute("create table if not exists loss (value real)")
+        base.execute("insert into loss values (?)", (turn,))
+        base.commit()
+        assert common(base.execute("select count(*), sum(value) from loss").fetchall()) == [
+            (turn + 1, sum(range(turn + 1)))
+        ]
+        base.close()
+        with shelve.open(str(place / "kept")) as kept:
+            kept["turns"] = kept.get("turns", 0) + 1
+            assert common(dict(kept)) == {"turns": turn + 1}
+    dp.barrier()
+    with apart(), sqlite3.connect(place / "runs.db") as base:
+        assert base.execute("select count(*) from loss").fetchone() == (3,)
+
+
+def case_hdf5_is_written_once():
+    place = pathlib.Path(folder())
+    for turn in range(3):
+        with h5py.File(place / "features.h5", "a") as file:
+            file[f"{turn}"] = np.arange(turn)
+            assert common(sorted(file)) == [f"{each}" for each in range(turn + 1)]
+        with h5py.File(place / "features.h5", "r") as file:
+            assert common(len(file)) == turn + 1
+    assert written(place) == ["features.h5"]
+
+
+def case_models_are_saved_once_by_whoever_is_called():
+    place = pathlib.Path(folder())
+    model = tf.keras.Sequential([tf.keras.Input((2,)), tf.keras.layers.Dense(1)])
+    names = ["model.keras", "model.h5", "one.weights.h5"] if hasattr(tf.keras, "version") else ["model.h5"]
+    for name in names:
+        for _ in range(2):
+            (model.save_weights if "weights" in name else model.save)(place / name)
+        if "weights" in name:
+            model.load_weights(place / name)
+        else:
+            loaded = tf.keras.models.load_model(place / name)
+            np.testing.assert_array_equal(loaded.get_weights()[0], model.get_weights()[0])
+    tf.saved_model.save(model, str(place / "saved"))
+    assert tf.saved_model.load(str(place / "saved")).signatures
+    assert "saved/saved_model.pb" in written(place)
+    assert set(names) <= set(written(place))
+
+
+def case_checkpoints_are_written_once_and_counted_by_all():
+    place = folder()
+    number = tf.Variable(0)
+    checkpoint = tf.train.Checkpoint(number=number)
+    manager = tf.train.CheckpointManager(checkpoint, f"{place}/managed", max_to_keep=2)
+    for turn in range(4):
+        number.assign(turn)
+        common(manager.save())
+        common([checkpoint.save(f"{place}/saved"), checkpoint.write(f"{place}/written")])
+        assert common(int(checkpoint.save_counter)) == turn + 2  # restored below
+        assert len(common([manager.latest_checkpoint, *manager.checkpoints])) == min(turn + 1, 2) + 1
+        number.assign(-1)
+        checkpoint.restore(manager.latest_checkpoint)
+        assert common(int(number)) == turn
+        assert common(tf.train.latest_checkpoint(place)) is not None
+    common(sorted(os.listdir(f"{place}/managed")))
+
+
+def case_records_are_written_once():
+    place = folder()
+    taken = []
+
+    def made():
+        for each in range(3):
+            taken.append(each)
+            yield f"{each}"
+
+    records = tf.data.Dataset.from_generator(made, output_signature=tf.TensorSpec((), tf.string))
+    tf.data.experimental.TFRecordWriter(f"{place}/one").write(records)
+    assert common(taken) == [0, 1, 2]
+    with tf.io.TFRecordWriter(f"{place}/two") as writer:
+        for each in range(1000):
+            writer.write(f"{each}" * 100)
+    writer = tf.io.TFRecordWriter(f"{place}/three")
+    writer.write("x")
+    writer.close()
+    read = tf.data.TFRecordDataset
+    assert [len(list(read(f"{place}/{name}"))) for name in ("one", "two", "three")] == [3, 1000, 1]
+    tf.io.write_file(f"{place}/four", "text")
+    assert tf.io.read_file(f"{place}/four").numpy() == b"text"
+    with tf.io.gfile.GFile(f"{place}/five", "w") as file:
+        file.write("text")
+    assert tf.io.read_file(f"{place}/five").numpy() == b"text"
+    records.save(f"{place}/six")
+    assert len(list(tf.data.Dataset.load(f"{place}/six"))) == 3
+
+
+def case_figures_are_written_once():
+    import matplotlib.pyplot as plt
+
+    place = pathlib.Path(folder())
+    plt.plot([1, 2])
+    for kind in ("png", "svg", "pdf"):
+        plt.savefig(place / f"figure.{kind}")
+    assert written(place) == ["figure.pdf", "figure.png", "figure.svg"]
+    assert plt.imread(place / "figure.png").shape[2] == 4
