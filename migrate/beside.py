@@ -18,17 +18,12 @@ from .catalogue import Kind
 from .facts import Script
 from .facts.apis import FITS
 from .facts.keras import ON_BATCH
-from .facts.program import FRAMEWORKS, Program, SourceFile, entered, leading
+from .facts.program import FRAMEWORKS, Program, SourceFile, leading
 from .facts.shared_run import OTHER_SYSTEMS
 from .facts.training import Elsewhere
-from .outputs import EffectKind
 
 # Trains, or makes a model that others train.
 _TRAINS = re.compile(rb"GradientTape|\.fit\(|train_on_batch|apply_gradients|\.minimize\(|Sequential\(|Model\(")
-_WRITES = frozenset(EffectKind) - {
-    *(EffectKind.PRINT, EffectKind.SHOW, EffectKind.PROGRESS, EffectKind.FETCH, EffectKind.LATEST),
-    *(EffectKind.FOLDER, EffectKind.FOLDER_OF_PATH),
-}
 _UNBOUND = "builtins"  # of which names are that nothing in a file binds: those of a star import
 _UP = 3  # folders above the script's own from which packages may be imported
 _DEEP = 4  # files one behind another
@@ -146,15 +141,13 @@ def _located(module: str, folders: Iterable[str]) -> str | None:
 def _own(script: Script, name: str) -> Told:
     """The functions and methods in which a file trains, and those that lead there."""
     ways = leading(script.origins, script.on_calls.training.steps)
-    writes = _writes(script, ways)
-    wrote = f"{name}:{script.position(writes)[0]}" if writes is not None else ""
     others = [p for p in script.on_calls.problems if p.code in OTHER_SYSTEMS]
     system = f"{name}:{script.position(others[0].node)[0]}: {others[0].reason}" if others else ""
     code = others[0].code if others else ""
     found: Told = {}
     for node in ways:
         if (named := _named(script, node)) is not None:
-            found.setdefault(named, Elsewhere(f"{name}:{script.position(node)[0]}", wrote, system, code))
+            found.setdefault(named, Elsewhere(f"{name}:{script.position(node)[0]}", system, code))
     return found
 
 
@@ -205,11 +198,3 @@ def _handed_on(script: Script, found: Told, further: Told) -> Told:
             found |= {local + name.removeprefix(api): told for name, told in same}
     unbound = ((name, told) for name, told in further.items() if name.startswith(f"{_UNBOUND}."))
     return found | {name.removeprefix(f"{_UNBOUND}."): told for name, told in unbound}
-
-
-def _writes(script: Script, ways: Iterable[cst.CSTNode]) -> cst.CSTNode | None:
-    """The first place that writes a file in the functions that train, and in those that they call."""
-    around = {script.index.enclosing_function(node) for node in ways} - {None}
-    run = set(entered(script.origins, [f for f in around if f is not None]))
-    effects = (e for e in script.on_calls.written.effects if e.kind in _WRITES)
-    return next((e.call for e in effects if script.index.enclosing_function(e.call) in run), None)

@@ -106,6 +106,8 @@ MOVES = frozenset(
         "tensorflow.io.gfile.rename",
     }
 )
+BY_THEMSELVES = ("cv2.", "imageio.", "soundfile.")
+"""Packages that write by code of their own, which the runtime does not see."""
 _LEVELS = ("debug", "info", "warning", "warn", "error", "exception", "critical", "fatal", "log", "vlog")
 PRINTS = frozenset(
     {

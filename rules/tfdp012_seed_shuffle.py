@@ -7,8 +7,7 @@ What it does
     all batches are certainly of one size (`drop_remainder=True`). A generator of the script's own without a seed,
     `np.random.default_rng()`, gets that seed too, and so does `np.random.seed()`, which would undo that `dp.init()`
     seeds NumPy's and Python's global generators alike. A seed that may be None is taken where it is a number:
-    `np.random.default_rng(dp.shuffle_seed(args.seed))`. One that each process makes for itself is rank 0's:
-    `random.seed(dp.broadcast_object(time.time()))`.
+    `np.random.default_rng(dp.shuffle_seed(args.seed))`.
 
 Why
     Workers that shard different orders see some examples twice and others never. Workers that come to a short last
@@ -21,7 +20,6 @@ Example
 
 When it refuses
     Where the script also sets TensorFlow's global seed, which has to differ by worker and changes the shuffle's order.
-    Where a seed that each process makes for itself is made where not all workers certainly come together.
 """
 
 from __future__ import annotations
@@ -33,7 +31,6 @@ import libcst as cst
 from ..migrate import build
 from ..migrate.facts.data import seed_place
 from ..migrate.facts.program import argument
-from ..migrate.facts.sameness import Seeding
 from ._base import INPUT_ONLY, Context, Edit, Outcome, SetArg
 
 ROADS = INPUT_ONLY
@@ -50,14 +47,13 @@ def _of_files(context: Context, call: cst.Call) -> Iterator[Outcome]:
         yield SetArg(call, "read_config", lambda _: cst.parse_expression(seeded), "read files in one order")
 
 
-def _common(dp: str, seeding: Seeding) -> Callable[[cst.BaseExpression], cst.BaseExpression]:
-    """One seed on all workers: rank 0's where each has its own, the job's where there is none."""
+def _common(dp: str) -> Callable[[cst.BaseExpression], cst.BaseExpression]:
+    """The job's seed where there is none."""
 
     def change(value: cst.BaseExpression) -> cst.BaseExpression:
         if isinstance(value, cst.Name) and value.value == "None":
             return cst.parse_expression(f"{dp}.shuffle_seed()")
-        seed = build.call(f"{dp}.broadcast_object", value) if seeding.own else value
-        return build.call(f"{dp}.shuffle_seed", seed) if seeding.absent else seed
+        return build.call(f"{dp}.shuffle_seed", value)
 
     return change
 
@@ -74,11 +70,11 @@ def outcomes(context: Context) -> Iterator[Outcome]:
         if place is not None and argument(call, *place) is None:
             yield SetArg(call, place[0], lambda _: unseeded, _ORDER, position=place[1])
     for call, seed in script.order_seeds:
-        if (seeding := script.seeding(call, seed)) is not None:
-            yield Edit(seed, _common(context.dp, seeding), _ORDER)
+        if script.seeding(call, seed) is not None:
+            yield Edit(seed, _common(context.dp), _ORDER)
     for seeding in script.seedings:
         if seeding.seed is not None:
-            yield Edit(seeding.seed, _common(context.dp, seeding), _ALIKE)
+            yield Edit(seeding.seed, _common(context.dp), _ALIKE)
         else:
             first = cst.Arg(unseeded)
             yield Edit(seeding.call, lambda n, first=first: n.with_changes(args=[first, *n.args]), _ALIKE)  # type: ignore[misc]

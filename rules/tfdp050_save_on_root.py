@@ -11,14 +11,12 @@ What it does
     change (`os.remove(kept.popleft())`, training), they are computed everywhere and `dp.report(os.remove, …)` runs
     the call alone on rank 0. A `dp.barrier()` goes before statements that read files after that, and before one that
     deletes what others may still read. Where a condition asks which files there are and decides what is written
-    (`if not os.path.exists("data"):`), the whole `if` is rank 0's, with a barrier after it; where all workers need what
-    is in it, its answer is rank 0's: `dp.agree(…)`. Rank 0 makes folders, `dp.on_root(os.makedirs, path)`, and all
-    workers hear whether one was there; where not all certainly come together, each accepts that another one was first
+    (`if not os.path.exists("data"):`), the whole `if` is rank 0's, with a barrier after it. Rank 0 makes folders,
+    `dp.on_root(os.makedirs, path)`, and all workers hear whether one was there; where not all certainly come together,
+    each accepts that another one was first
     (`exist_ok=True`). Functions that download a file unless it is
     there (`mnist.load_data()`, `tfds.load`, `get_file`) run on rank 0 first: `dp.root_first(…)`. Downloads that do not
     look, archives that are unpacked and commands of the shell (`os.system`, `subprocess.run`) are rank 0's alone.
-    A clock, process number, UUID or token of which a path is made is one for all workers, rank 0's:
-    `run = f"runs/{dp.agree(datetime.now()):%H%M}"`; where it only measures time, it stays.
 
 Why
     Several writers of one file corrupt it. After averaging, all workers hold the same variables, so one copy is enough.
@@ -32,9 +30,7 @@ Example
 When it refuses
     Where a writing call stands inside a larger expression, or its value is used, or its failing decides something,
     under a condition that may differ by worker; where a file is opened that the null device cannot stand for (HDF5,
-    zip, video) and all workers need what is done with it; where it is not certain that a file is only written; where
-    each worker would find out for itself which files there are, and that decides what is written; where all workers go
-    by a path that each makes for itself, and do not certainly come together there, or by a `TemporaryDirectory`.
+    zip, video) and all workers need what is done with it; where it is not certain that a file is only written.
 """
 
 from __future__ import annotations
@@ -62,8 +58,6 @@ def outcomes(context: Context) -> Iterator[Outcome]:
         read = f"{context.dp}.barrier()  # tfdp: no worker reads the file any more"
         for statement in context.written.last_reads:
             yield Insert(statement, "before", read, "delete files only when they have been read", at_each=True)
-    for maker in context.written.names:
-        yield Edit(maker, lambda n: build.call(f"{context.dp}.agree", n), "make one name of files for all workers")
     for effect in context.written.effects:
         yield from _placed(context, effect)
         if effect.kind in {EffectKind.ONCE, EffectKind.FILES} and effect.guard is not None:

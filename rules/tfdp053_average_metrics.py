@@ -2,8 +2,7 @@
 
 What it does
     Each worker's metric objects have seen its own share of the training data: `metric.result()` becomes
-    `dp.metric_result(metric)`, which sums the state variables over the workers. A decision by what each process finds
-    for itself, as which files there are, is rank 0's: `if dp.agree(os.path.exists(path)):`.
+    `dp.metric_result(metric)`, which sums the state variables over the workers.
 
 Why
     A worker's own value is that of its share of the examples: shown, it is not the value of the epoch.
@@ -23,7 +22,6 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ..migrate import build
 from ._base import INPUT_ONLY, Context, Edit, Outcome
 
 ROADS = INPUT_ONLY
@@ -35,8 +33,6 @@ def outcomes(context: Context) -> Iterator[Outcome]:
         return
     for result in script.agreement.results:
         yield Edit(result, lambda n: _summed(context.dp, n), "read the metric over all workers' examples")
-    for test in script.agreement.agreed(script.written.effects, script.written.waiting_reads):
-        yield Edit(test, lambda n: build.call(f"{context.dp}.agree", n), "take rank 0's decision on all workers")
 
 
 def _summed(dp: str, node: cst.BaseExpression) -> cst.BaseExpression:

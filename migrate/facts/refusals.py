@@ -24,7 +24,7 @@ def refusals(script: TrainingFile, steps: Steps, batch: str) -> tuple[Problem, .
     found += [*averaged_twice(script), *general(script)]
     if not script.migrated:
         found += [*uncertain(script.fitted.data, script.agreement.certain), *script.unlike_seeds]
-    found += [*_written(script), *script.agreement.asked_apart(script.written.effects)]
+    found += _written(script)
     return tuple(dict.fromkeys(found))
 
 
@@ -34,7 +34,6 @@ def _written(script: TrainingFile) -> list[Problem]:
     found = [p for e in script.written.effects if (p := unplaced(e, script.origins, certain)) is not None]
     reason = "this reads what rank 0 writes, under a condition that may differ by worker"
     next_step = "read the file outside the condition"
-    found += script.written.own_names.problems()
     return [*found, *(Problem("TFDP050", s, reason, next_step) for s in script.written.waiting_reads if not certain(s))]
 
 

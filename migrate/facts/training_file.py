@@ -10,12 +10,11 @@ import libcst as cst
 from ..catalogue import Kind
 from .agreement import Agreement, Metrics
 from .batches import ArrayBatches, BatchSizes, ShardPlan, shard_plan
-from .data import Chain, Datasets, ShardPoint, Sharing, seed_place, seeds
+from .data import Chain, Datasets, Seeding, Seedings, ShardPoint, Sharing, seed_place, seeds
 from .keras import Fitted, KerasStepping, Xla
 from .outputs import Trains, Written
 from .program import Index, Names, Origins, Problem, Program, argument, backward, is_off
 from .rates import Rate, RateChanges, Rates
-from .sameness import Sameness, Seeding, Seedings
 from .training import (
     Devices,
     Elsewhere,
@@ -177,7 +176,6 @@ class TrainingFile:
             self.origins,
             Trains(self.loops, self.fitted.calls, self.fitted.by_keras, at_all=trains),
             certain=self.agreement.certain,
-            may_agree=self.agreement.may_agree,
             together=lambda: frozenset(self.agreement.results),
         )
 
@@ -188,12 +186,11 @@ class TrainingFile:
 
     @cached_property
     def agreement(self) -> Agreement:
-        """What makes decisions equal on all ranks."""
+        """What all ranks come to alike."""
         fits = [f.call for f in self.fitted.calls]
-        same = Sameness(self.origins, self.datasets)
         sharded = {d.node for d in self.shard_points}
         metrics = Metrics(self.origins, self.datasets, self.loops, self._loops, sharded)
-        return Agreement(self.origins, self.loops, self._loops, fits=fits, sameness=same, metrics=metrics)
+        return Agreement(self.origins, self.loops, fits=fits, metrics=metrics)
 
     @cached_property
     def starts(self) -> tuple[cst.CSTNode, ...]:
@@ -218,7 +215,7 @@ class TrainingFile:
 
     @cached_property
     def _seedings(self) -> Seedings:
-        return Seedings(self.origins, self.agreement.sameness, self.agreement.certain)
+        return Seedings(self.origins)
 
     def seeding(self, call: cst.Call, seed: cst.BaseExpression | None) -> Seeding | None:
         """The same of a call that needs a common seed."""
@@ -237,8 +234,7 @@ class TrainingFile:
     @cached_property
     def unlike_seeds(self) -> tuple[Problem, ...]:
         """Seeds that cannot be made the same on all workers."""
-        ordering = (self.seeding(c, seed) for c, seed in self.order_seeds)
-        return tuple(self._seedings.problems([*self.seedings, *(s for s in ordering if s is not None)]))
+        return tuple(self._seedings.problems())
 
     @cached_property
     def seeds(self) -> tuple[tuple[cst.Call, Kind], ...]:
@@ -248,7 +244,7 @@ class TrainingFile:
     @cached_property
     def entry(self) -> Entry:
         """Where the runtime is initialised."""
-        return entry(self.program.entry.module, self.origins, self.written.names)
+        return entry(self.program.entry.module, self.origins)
 
     def calls(self, name: str) -> tuple[cst.Call, ...]:
         """Calls of a function of tfdp.runtime."""

@@ -29,7 +29,6 @@ class Ground(Enum):
     OTHER_SYSTEM = (True, "another system shares the training, or TensorFlow 1 runs it: no tape of this job records it")
     NO_TAPE = (True, "only where nothing else trains: no call could be shared; else it is the same on every worker")
     PATCHED = (True, "only of what the runtime looks into: tapes, Keras' layers and models")
-    PROCESS = (True, "what each process makes for itself, in training: nothing makes it equal, unless rank 0 is asked")
     FILES = (
         True,
         "what is written or tracked and cannot be one worker's, and what reads it: all workers run the script",
@@ -111,15 +110,12 @@ SOURCES = {
     "untaught._untaped": Ground.NO_TAPE,
     "hazards.patching.patched": Ground.PATCHED,
     "hazards.patching._namespaces": Ground.PATCHED,
-    "sameness.seeding.Seedings.problems": Ground.PROCESS,
-    "shared_run.per_process.PerProcess._problem": Ground.PROCESS,
-    "agreement.plan.Agreement.asked_apart": Ground.FILES,
+    "data.generators.Seedings.problems": Ground.DRAWS,
     "hazards.placing.unplaced": Ground.FILES,
     "hazards.placing._failing": Ground.FILES,
     "hazards.placing._unopened": Ground.FILES,
-    "outputs.own_names.OwnNames._problem": Ground.FILES,
     "refusals._written": Ground.FILES,
-    "shared_run.refused._written": Ground.FILES,
+    "shared_run.refused._tuned": Ground.FILES,
     "rules.tfdp051_log_on_root._read": Ground.FILES,
     "shared_run.callbacks.GivenCallbacks.problems": Ground.FILES,
     "training.devices.Devices.problems": Ground.DEVICE,

@@ -39,7 +39,7 @@ _LISTED_STEP = _STEP.format(more="").replace("tf.reduce_mean(model(x) ** 2)", "l
 UNDERSTOOD = _LISTED + "for x, y in data:\n" + _LISTED_STEP
 TWICE = UNDERSTOOD + "for x, y in data:\n    print(loss_of(y, model(x)))\n"
 ALONG = _HEAD + "while True:\n    x = next(source)\n" + _STEP.format(more="")
-NEITHER = ALONG.replace("loss = tf", "loss = time.time() * tf")
+NEITHER = ALONG + "tf.keras.layers.Layer.build = print\n"
 
 
 def migrated(source: str, *, partial: bool = False, **options: object) -> engine.Migration:
@@ -313,8 +313,6 @@ def test_what_trains_in_a_file_beside_it_goes_by_calls(tmp_path: Path) -> None:
     ):
         assert found(other).road == "calls", other
     assert not found("from package import Trainer\nprint(Trainer().size())\n").trains
-    writes = found(run.format("trainer.train(batches)"))
-    assert [f.code for f in writes.findings] == ["TFDP050"]
-    assert "writes, on every worker" in writes.findings[0].message
+    assert not found(run.format("trainer.train(batches)")).refused, "rank 0 writes, wherever that stands"
     helper.write_text(helper.read_text() + "        tf.distribute.MirroredStrategy()\n")
     assert [f.code for f in found(run.format("trainer.train(batches)")).findings] == ["TFDP070"]

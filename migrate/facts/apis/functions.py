@@ -27,15 +27,6 @@ SAME_NUMBER = frozenset(
 )
 """A number, in another type."""
 
-LINEAR = frozenset(
-    {
-        *("builtins.sum", "builtins.list", "numpy.mean", "numpy.sum", "numpy.average", "numpy.array", "numpy.asarray"),
-        *("tensorflow.reduce_mean", "tensorflow.reduce_sum", "tensorflow.stack", "tensorflow.add_n"),
-        *("statistics.mean", "statistics.fmean"),
-    }
-)
-"""Sums and means, and what puts numbers together for them: in proportion to their first argument."""
-
 SAME_COUNT = SAME_NUMBER | {"builtins.int", "numpy.int32", "numpy.int64"}
 """A whole number, in another type."""
 

@@ -33,7 +33,3 @@ EACH_STEP = re.compile(r"on_(train_)?batch_(begin|end)$")
 
 RATES = frozenset({"learning_rate", "lr", "_learning_rate", "_lr"})
 """Attributes of optimizers that are their learning rate."""
-
-
-BESIDE_TRAINING = frozenset({"callbacks", "verbose", "validation_data", "initial_epoch"})
-"""Arguments of `fit` that are shown, written, or brought into step."""

@@ -99,16 +99,3 @@ READS_RECORDS = re.compile(
     r"|pandas\.read_\w+$|sklearn\.datasets\.|scipy\.io\.loadmat$|h5py\.File$|pickle\.load$|joblib\.load$|tensorflow\.data\."
 )
 """Give examples: read from files, or made up."""
-
-OWN_NAME = re.compile(
-    r"time\.(time|time_ns|strftime|ctime|asctime|localtime|gmtime|monotonic|perf_counter|process_time)\w*$"
-    r"|datetime\.(datetime|date)\.(now|utcnow|today)$|pandas\.Timestamp\.(now|today|utcnow)$|uuid\.uuid[14]$"
-    r"|secrets\.\w+$|os\.(getpid|getppid|urandom|getrandom)$|builtins\.id$|tensorflow\.timestamp$"
-)
-"""Give each process another value, of which names of files are made."""
-
-OWN_FOLDER = re.compile(r"tempfile\.(TemporaryDirectory|NamedTemporaryFile|mkstemp|TemporaryFile)$")
-"""Make a folder or file for each process."""
-
-JOINS_PATH = re.compile(r"os\.path\.(join|abspath|expanduser|normpath|realpath)$|pathlib\.\w+$|os\.fspath$")
-"""Make a path of their arguments."""

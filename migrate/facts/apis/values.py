@@ -55,14 +55,3 @@ CONTEXT_MAKERS = frozenset({"contextlib.contextmanager", "contextlib.asynccontex
 
 ENTERS_CONTEXT = frozenset({"enter_context", "push"})
 """Methods of an ExitStack: they enter what they are given, or ask it about an exception."""
-
-
-HASHES = "builtins.hash"
-"""Of a text another number in each process."""
-
-MAKES_SET = frozenset({"builtins.set", "builtins.frozenset"})
-"""Have their elements in the order of their hashes."""
-
-
-TAKES_FUNCTION = re.compile(r"(builtins|functools|itertools|numpy|heapq|random|collections)\.")
-"""Compute by the functions that they are given."""

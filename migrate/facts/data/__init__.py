@@ -5,6 +5,7 @@ from __future__ import annotations
 from .arrays import Arrays
 from .chains import Chain, drops_remainder
 from .datasets import Datasets
+from .generators import Seeding, Seedings
 from .misses import Sought
 from .next_batches import NextBatch, NextBatches, endless
 from .seeding import seeds
@@ -21,6 +22,8 @@ __all__ = [
     "Missed",
     "NextBatch",
     "NextBatches",
+    "Seeding",
+    "Seedings",
     "ShardPoint",
     "Sharing",
     "Sought",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from .changing import Changing
 from .effects import Effect, Effects, repeated
-from .own_names import OwnNames
 from .presence import Presence
 from .writers import Writers
 from .written import Trains, Written
@@ -13,7 +12,6 @@ __all__ = [
     "Changing",
     "Effect",
     "Effects",
-    "OwnNames",
     "Presence",
     "Trains",
     "Writers",

@@ -34,12 +34,6 @@ class Presence:
         tests = (n for n in self._index.order if isinstance(n, cst.If | cst.While))
         return tuple(s for s in tests if self.asks(s.test) and self._changes(s))
 
-    @cached_property
-    def choices(self) -> tuple[cst.IfExp, ...]:
-        """`load(path) if os.path.exists(path) else make(path)`, where one of the two writes."""
-        found = (n for n in self._index.order if isinstance(n, cst.IfExp))
-        return tuple(n for n in found if self.asks(n.test) and self._writes([n.body, n.orelse]))
-
     def asks(self, node: cst.CSTNode) -> bool:
         """Whether a value says which files there are; what is read from a file, or done for each of them, does not."""
         return any(self._is_presence(n) for n in closure([node], self._made_of))

@@ -13,7 +13,6 @@ from ..keras import Fit
 from ..program import Origins
 from ..training import TrainingLoop
 from .effects import Certain, Effect, Effects
-from .own_names import OwnNames
 
 
 @dataclass(frozen=True)
@@ -41,23 +40,20 @@ class Written:
         trains: Trains,
         *,
         certain: Certain,
-        may_agree: Callable[[cst.CSTNode], bool],
         together: Callable[[], Collection[cst.CSTNode]],
+        placed: Callable[[Effect], bool] = lambda _: True,
+        reads: Callable[[cst.CSTNode], bool] = lambda _: True,
     ) -> None:
-        """`certain` tells whether all ranks reach a node alike, `may_agree` whether rank 0's value can be given to all
-        there, `together` which nodes become collective calls."""
+        """`certain` tells whether all ranks reach a node alike, `together` which nodes become collective calls;
+        `placed` and `reads` which effects, and statements that read, are not left to the runtime."""
         self._origins, self._trains, self._certain, self._together = origins, trains, certain, together
-        self.own_names = OwnNames(origins, may_agree)
+        self._placed, self._reads = placed, reads
 
     @cached_property
     def effects(self) -> tuple[Effect, ...]:
         """What is written and shown, outside any guard."""
-        return self._effects.all(self._certain) if self._trains.at_all else ()
-
-    @property
-    def names(self) -> tuple[cst.Call, ...]:
-        """What makes names of files that each worker would have for itself, and is made rank 0's."""
-        return self.own_names.agreed if self._trains.at_all else ()
+        found = self._effects.all(self._certain) if self._trains.at_all else ()
+        return tuple(e for e in found if self._placed(e))
 
     @property
     def shown(self) -> tuple[tuple[cst.Call, int], ...]:
@@ -73,7 +69,7 @@ class Written:
     @cached_property
     def waiting_reads(self) -> tuple[cst.CSTNode, ...]:
         """Statements that read files which rank 0 may still be writing."""
-        return self._effects.waiting(self.effects, self._certain)
+        return tuple(s for s in self._effects.waiting(self.effects, self._certain) if self._reads(s))
 
     @cached_property
     def last_reads(self) -> tuple[cst.CSTNode, ...]:
@@ -87,5 +83,4 @@ class Written:
     @cached_property
     def _effects(self) -> Effects:
         trains = self._trains
-        together = frozenset((*self._together(), *self.own_names.agreed))
-        return Effects(self._origins, trains.loops, together, trains.fits, trains.steps)
+        return Effects(self._origins, trains.loops, frozenset(self._together()), trains.fits, trains.steps)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from ..hazards import patched, unplaced
+from ..hazards import patched
 from ..other_training import other_training
 from ..program import Problem, last_name, receiver
 from ..training_file import TrainingFile
@@ -55,13 +55,13 @@ def _all(script: TrainingFile, run: SharedRun) -> Iterator[Problem | None]:
         yield Problem("TFDP032", run.training.steps[0], reason, next_step)
     yield from (_as_own(script, p) for p in (() if run.training.steps else without_tape(script)))
     yield from in_threads(script.origins, run.training.steps)
-    yield from run.per_process.problems()
     yield from run.compiled.problems()
     yield from script.devices.problems
     yield from (p for p in patched(script.origins) if _is_divided(script, p.node))
     yield from run.callbacks.problems()
     yield from run.retired.problems()
-    yield from _written(script, run)
+    yield from run.unplaced
+    yield from _tuned(script)
 
 
 def _started(script: TrainingFile) -> Iterator[Problem]:
@@ -75,18 +75,7 @@ def _is_divided(script: TrainingFile, node: cst.CSTNode) -> bool:
     return (script.names.api(node) or "").startswith(_DIVIDED) if isinstance(node, cst.BaseExpression) else False
 
 
-def _written(script: TrainingFile, run: SharedRun) -> Iterator[Problem]:
-    """What is written where it cannot be guarded, and what reads it where it cannot wait."""
-    certain, written = run.agreement.certain, run.written
-    yield from (p for e in written.effects if (p := unplaced(e, script.origins, certain)) is not None)
-    yield from written.own_names.problems()
-    reason = "this reads what rank 0 writes, where not all workers certainly come together"
-    next_step = "read the file where all workers come to it"
-    yield from (Problem("TFDP050", s, reason, next_step) for s in written.waiting_reads if not certain(s))
-    yield from run.agreement.asked_apart(written.effects)
-    reason, step = "{} writes, on every worker: only the file that is run is changed", "write the files in this script"
-    writing = ((c, e.writes) for c, e in script.elsewhere.items() if e.writes)
-    yield from (Problem("TFDP050", c, reason.format(place), step) for c, place in writing)
+def _tuned(script: TrainingFile) -> Iterator[Problem]:
     tuners = dict.fromkeys([*(n for n in script.fitted.handed_models if _is_tuned(script, n)), *_searches(script)])
     reason = "a tuner keeps its trials in one folder, which every worker would write"
     yield from (Problem("TFDP050", n, reason, "train the model by fit in this file") for n in tuners)

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 
 import libcst as cst
 
+from ... import outputs
 from ..agreement import Agreement
-from ..outputs import Trains, Written
+from ..apis import PROCESS
+from ..hazards import unplaced
+from ..outputs import Effect, Trains, Written
 from ..program import Problem
-from ..sameness import Sameness
 from ..training import Entry, entry
 from ..training_file import TrainingFile
 from .callbacks import GivenCallbacks
 from .compiled import Compiled
 from .functions import RowFunctions
-from .per_process import PerProcess
 from .refused import refused
 from .retired import Retired
 from .trains import TrainingCalls
@@ -34,10 +36,8 @@ class SharedRun:
 
     @cached_property
     def agreement(self) -> Agreement:
-        """What makes decisions equal on all ranks that go by a clock, or by which files there are."""
-        together = (*self.training.steps, *self._divided)
-        finder, loops = self._script.loop_finder, self._script.loops
-        return Agreement(self._origins, loops, finder, fits=together, sameness=self._same)
+        """What all ranks come to alike."""
+        return Agreement(self._origins, self._script.loops, fits=(*self.training.steps, *self._divided))
 
     @cached_property
     def functions(self) -> RowFunctions:
@@ -70,25 +70,33 @@ class SharedRun:
         return bool(mine or self._script.fitted.calls or self._script.elsewhere or self.training.may_be_elsewhere)
 
     @cached_property
-    def _same(self) -> Sameness:
-        return Sameness(self._origins, self._script.datasets)
-
-    @cached_property
     def written(self) -> Written:
-        """What is written and shown."""
-        fitted = self._script.fitted
+        """What is written and shown; what cannot be placed in the text the runtime lets rank 0 write, and others read
+        when it has."""
+        fitted, certain = self._script.fitted, self.agreement.certain
         return Written(
             self._origins,
             Trains(self._script.loops, fitted.calls, fitted.by_keras, self.training.steps),
-            certain=self.agreement.certain,
-            may_agree=self.agreement.may_agree,
+            certain=certain,
             together=lambda: self._divided,
+            placed=self._is_placed,
+            reads=certain,
         )
 
-    @cached_property
-    def per_process(self) -> PerProcess:
-        """What each process makes for itself, and goes into training."""
-        return PerProcess(self._script, self.training, self.agreement, self._same, self.written)
+    def _is_placed(self, effect: Effect) -> bool:
+        return self._is_by_itself(effect) or (effect.kind not in outputs.FOLDERS and self._unplaced(effect) is None)
+
+    def _unplaced(self, effect: Effect) -> Problem | None:
+        return unplaced(effect, self._origins, self.agreement.certain)
+
+    def _is_by_itself(self, effect: Effect) -> bool:
+        return self._origins.called(effect.call).startswith(outputs.BY_THEMSELVES)
+
+    @property
+    def unplaced(self) -> Iterator[Problem]:
+        """What writes by code of its own, and cannot be kept to rank 0 where it stands."""
+        found = (self._unplaced(e) for e in self.written.effects if self._is_by_itself(e))
+        return (problem for problem in found if problem is not None)
 
     @cached_property
     def compiled(self) -> Compiled:
@@ -108,7 +116,9 @@ class SharedRun:
     @cached_property
     def entry(self) -> Entry:
         """Where the runtime is initialised."""
-        return entry(self._script.program.entry.module, self._origins, self.written.names)
+        index, called = self._script.index, self._origins.called
+        asked = [c for c in index.calls if PROCESS.match(called(c)) and index.enclosing_function(c) is None]
+        return entry(self._script.program.entry.module, self._origins, asked)
 
     @cached_property
     def problems(self) -> tuple[Problem, ...]:

@@ -14,14 +14,13 @@ _CALLED = "__call__"
 
 @dataclass(frozen=True)
 class Elsewhere:
-    """Where a name that is imported trains, and where its file writes, if it does: `steps.py:12`.
+    """Where a name that is imported trains: `steps.py:12`.
 
     `system` is where its file distributes training by another system, or TensorFlow 1 trains, and `code` the rule that
     says so.
     """
 
     place: str
-    writes: str = ""
     system: str = ""
     code: str = ""
 

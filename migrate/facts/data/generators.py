@@ -1,51 +1,29 @@
-"""What seeds NumPy's and Python's generators: a number, perhaps None, or something that each process has for itself."""
+"""What seeds NumPy's and Python's generators: a number, or perhaps None."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import libcst as cst
 
 from ...catalogue import Kind
-from ..apis import DEFINES_FLAG, HASHES, MAKES_SET, OF_KIND, PROCESS, RESEEDS, SEED_KEYWORDS
-from ..program import (
-    DEFINES,
-    Evaluator,
-    Frames,
-    Origins,
-    Problem,
-    Unknown,
-    additions,
-    argument,
-    closure,
-    is_none,
-    method,
-    reaching,
-    receiver,
-)
-from .marks import BY_PROCESS
-from .values import Sameness
+from ..apis import DEFINES_FLAG, OF_KIND, RESEEDS, SEED_KEYWORDS
+from ..program import Evaluator, Frames, Origins, Problem, argument, is_none, method, receiver
 
 _NEVER_NONE = (
     *("builtins.int", "builtins.abs", "builtins.hash", "builtins.len", "builtins.sum", "builtins.round"),
-    *("numpy.random.", "random.", "tfdp.runtime."),
+    *("numpy.random.", "random.", "time.", "tfdp.runtime."),
 )
 _RUNTIME = "tfdp.runtime."
 
 
 @dataclass(frozen=True)
 class Seeding:
-    """A call that seeds a generator.
-
-    `seed` is what it is given, None where it is given nothing; `absent`, whether that may be None; `own`, whether each
-    process has another one.
-    """
+    """A call that seeds a generator, with what it is given, which may be None; None where it is given nothing."""
 
     call: cst.Call
     seed: cst.BaseExpression | None
-    absent: bool
-    own: bool
 
 
 class _Absence(Evaluator[bool]):
@@ -76,14 +54,14 @@ class _Absence(Evaluator[bool]):
 
     def named_call(self, call: cst.Call, api: str, frames: Frames) -> bool:  # noqa: ARG002
         made = self._origins.kind(call.func) is Kind.GENERATOR
-        return not (made or api.startswith(_NEVER_NONE) or PROCESS.match(api))
+        return not (made or api.startswith(_NEVER_NONE))
 
     def object_call(self, call: cst.Call, frames: Frames) -> bool:  # noqa: ARG002
         drawn = method(call) and self._origins.kinds(receiver(call)) == {Kind.GENERATOR}
         return not drawn
 
     def plain_attribute(self, node: cst.Attribute, frames: Frames) -> bool:  # noqa: ARG002
-        flag = flag_default(self._origins, node)
+        flag = _flag_default(self._origins, node)
         return self.of(flag) if flag is not None else True
 
     def iterated(self, iterable: cst.BaseExpression, path: tuple[int, ...], frames: Frames) -> bool:
@@ -93,7 +71,7 @@ class _Absence(Evaluator[bool]):
         return self._origins.called(iterable) != "builtins.range"
 
 
-def flag_default(origins: Origins, node: cst.Attribute) -> cst.BaseExpression | None:
+def _flag_default(origins: Origins, node: cst.Attribute) -> cst.BaseExpression | None:
     """What `args.seed`, or `FLAGS.seed`, is where nobody says, by the one definition of the flag in the file."""
     name = node.attr.value
     parsed = [(c, argument(c, "default")) for c in origins.index.methods("add_argument") if _destination(c) == name]
@@ -114,23 +92,17 @@ def _destination(call: cst.Call) -> str:
 class Seedings:
     """Finds what seeds the generators of a program, and what of it has to be made one on all workers."""
 
-    def __init__(self, origins: Origins, sameness: Sameness, certain: Callable[[cst.CSTNode], bool]) -> None:
-        """`certain`: whether all workers come to a place together."""
-        self._origins, self._sameness, self._certain = origins, sameness, certain
-        self._absence = _Absence(origins)
+    def __init__(self, origins: Origins) -> None:
+        self._origins, self._absence = origins, _Absence(origins)
 
     def of(self, call: cst.Call, seed: cst.BaseExpression | None) -> Seeding | None:
-        """What has to be done about a seed; None where it is a number, and the same on all workers."""
+        """What has to be done about a seed; None where it is certainly given."""
         if seed is not None and self._origins.called(seed).startswith(_RUNTIME):
             return None
-        absent = seed is None or self._absence.of(seed)
-        own = seed is not None and self._is_own(seed)
-        if own and not self._sets(call) and not self._certain(call):
-            return None  # what is drawn is followed, and refused where it decides more than this worker's examples
-        return Seeding(call, seed, absent, own) if absent or own else None
+        return Seeding(call, seed) if seed is None or self._absence.of(seed) else None
 
     def all(self) -> tuple[Seeding, ...]:
-        """Of NumPy's and Python's generators, those that are not seeded alike."""
+        """Of NumPy's and Python's generators, those that may have no seed."""
         found = (self.of(c, s.value if s is not None else None) for c, s in self._calls())
         return tuple(f for f in found if f is not None)
 
@@ -139,34 +111,17 @@ class Seedings:
             if self._seeds(call) and not any(a.star for a in call.args):
                 first = next((a for a in call.args if a.keyword is None), None)
                 yield call, first or next(filter(None, (argument(call, k) for k in SEED_KEYWORDS)), None)
-            elif (given := argument(call, "random_state")) is not None and self._is_own(given.value):
-                yield call, given  # None means NumPy's own generator there, which is seeded alike
-
-    def _is_own(self, seed: cst.BaseExpression) -> bool:
-        return not BY_PROCESS.isdisjoint(self._sameness.of(seed))
-
-    def _sets(self, call: cst.Call) -> bool:
-        """Whether a call seeds what is there already, as other code may use it, too."""
-        kind = self._origins.kind(call.func)
-        return kind in {Kind.SEED, Kind.SEED_ALL} or self._origins.called(call) in RESEEDS or method(call) == "seed"
 
     def _seeds(self, call: cst.Call) -> bool:
         if self._origins.kind(call.func) is Kind.GENERATOR or self._origins.called(call) in RESEEDS:
             return True
         return method(call) == "seed" and self._origins.kinds(receiver(call)) == {Kind.GENERATOR}
 
-    def problems(self, seedings: Collection[Seeding]) -> list[Problem]:
-        """Seeds that differ by process and cannot be rank 0's, and generators whose seeds are not seen."""
-        reason = "each process makes this seed for itself, and not all workers certainly come here together"
-        next_step = "seed with a number, or make the seed where the script starts"
-        apart = [s for s in seedings if s.own and not self._certain(s.call)]  # all that it changes is not followed
-        found = [
-            Problem.since(self._origins.index, "TFDP012", s.call, reason, own_maker(self._origins, s.seed), next_step)
-            for s in apart
-        ]
+    def problems(self) -> list[Problem]:
+        """Generators whose seeds are not seen."""
         reason = "this is handed on to code that may make generators without a seed, other ones on each worker"
         next_step = "make the generators in this file, with a seed"
-        return [*found, *(Problem("TFDP012", n, reason, next_step) for n in self._unseen())]
+        return [Problem("TFDP012", n, reason, next_step) for n in self._unseen()]
 
     def _unseen(self) -> Iterator[cst.CSTNode]:
         """Makers of generators that are given to functions out of sight, which call them."""
@@ -183,28 +138,3 @@ class Seedings:
 
     def _makes(self, node: cst.BaseExpression) -> bool:
         return self._origins.kind(node) is Kind.GENERATOR
-
-
-def own_maker(origins: Origins, node: cst.CSTNode | None) -> Unknown | None:
-    """The place where each process makes a value for itself, of all that the value is made of."""
-    made = closure([node], lambda each: _behind(origins, each)) if node is not None else ()
-    call = next((n for n in made if PROCESS.match(origins.called(n))), None)
-    if call is None:
-        named = (n for n in made if origins.called(n) in MAKES_SET | {HASHES} or isinstance(n, cst.Set | cst.SetComp))
-        call = next(named, None)
-        reason = "goes by hashes: of texts each process has others"
-        return Unknown(call, reason) if call is not None else None
-    return Unknown(call, "gives each process another value")
-
-
-def _behind(origins: Origins, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    """What a value is made of, one step back."""
-    yield from node.children
-    if isinstance(node, cst.Name | cst.Call | cst.Attribute):
-        yield from (o.node for o in origins.of(node) if not isinstance(o.node, DEFINES))
-    if isinstance(node, cst.Name):
-        definitions = reaching(origins.index, node)
-        yield from (d.value for d in definitions if isinstance(d.value, cst.BaseExpression))
-        yield from (v for a in additions(origins, definitions) for v in a.values)
-    function = origins.function(node.func) if isinstance(node, cst.Call) else origins.function(node)
-    yield from origins.index.given_back(function) if function is not None else ()
