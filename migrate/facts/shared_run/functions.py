@@ -47,14 +47,16 @@ class RowFunctions:
         return any(self._reads(nodes(a.value)) for a in given)
 
     def _is_one(self, call: cst.Call) -> bool:
-        """Whether a call runs a function of the file that reads variables and comes to no Keras layer."""
+        """Whether a call runs a function of the file that reads variables, or is given some, and comes to no Keras
+        layer."""
         if not call.args or any(a.star for a in call.args) or self._origins.called(call):
             return False
         function = self._origins.function(call.func) or self._origins.lambda_of(call.func) or self._of_object(call)
         if function is None or function in self._index.generators or self._is_loss(function):
             return False
         inside = [n for part in entered(self._origins, [function]) for n in nodes(part)]
-        return self._training.of_models.isdisjoint(inside) and self._reads(inside)
+        given = (n for a in call.args for n in nodes(a.value))
+        return self._training.of_models.isdisjoint(inside) and (self._reads(inside) or self._reads(given))
 
     def _of_object(self, call: cst.Call) -> cst.FunctionDef | None:
         """What runs at `network(x)`, of a class of the file's own that is no module or layer."""

@@ -32,6 +32,15 @@ def function_of_raw_variables():
     yield from trained_by_hand(by_rows(lambda rows: tf.tanh(rows @ first) @ second), weights)
 
 
+@kind(sample=True)
+def function_given_its_variables_which_are_as_long_as_the_batch():
+    weights = variables()
+    net = by_rows(lambda rows, held: tf.tanh(rows @ held[0]) @ held[1])
+    for _ in range(3):
+        rows, wanted = some(8, X, Y)
+        yield list(weights), descend_by_hand(0.1, weights, lambda r=rows, w=wanted: square(net(r, weights), w))
+
+
 @kind
 def function_of_raw_variables_in_a_graph():
     first, second = weights = variables()
