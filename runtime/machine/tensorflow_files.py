@@ -94,12 +94,11 @@ def _done_once(original: Any, name: str, in_graph: Callable[[], Any] | None = No
 
     @functools.wraps(original)
     def done(*arguments: Any, **options: Any) -> Any:
-        place = place_of_question(name, only_by_script=False)
+        if in_graph is not None and not _is_eager():
+            return in_graph() if current().topology.rank > 0 else original(*arguments, **options)
+        place = place_of_question(name, only_by_script=False) if _is_eager() else None
         if place is None:
             return original(*arguments, **options)
-        if not _is_eager():
-            is_others = in_graph is not None and current().topology.rank > 0
-            return in_graph() if is_others and in_graph is not None else original(*arguments, **options)
 
         def do() -> Any:
             value = original(*arguments, **options)

@@ -148,6 +148,14 @@ def case_records_are_written_once():
     assert [len(list(read(f"{place}/{name}"))) for name in ("one", "two", "three")] == [3, 1000, 1]
     tf.io.write_file(f"{place}/four", "text")
     assert tf.io.read_file(f"{place}/four").numpy() == b"text"
+
+    @tf.function
+    def note(text):
+        tf.io.write_file(f"{place}/graph", text)
+
+    note(f"{dp.rank()}")
+    dp.barrier()
+    assert tf.io.read_file(f"{place}/graph").numpy() == b"0"
     with tf.io.gfile.GFile(f"{place}/five", "w") as file:
         file.write("text")
     assert tf.io.read_file(f"{place}/five").numpy() == b"text"
