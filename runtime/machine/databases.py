@@ -69,13 +69,19 @@ def _content(path: str, parts: tuple[str, ...], only_of_this_job: bool = False) 
     return found
 
 
-def _copy(file: Any, content: dict[str, bytes]) -> str:
+def new_folder() -> str:
+    """An empty one of this worker's own, until it ends."""
     with apart():
         if not _copies:
             _copies.append(tempfile.TemporaryDirectory(prefix="tfdp-"))
         folder = os.path.join(_copies[0].name, str(next(_numbers)))
         os.mkdir(folder)
-        path = os.path.join(folder, os.path.basename(os.fsdecode(file)))
+    return folder
+
+
+def _copy(file: Any, content: dict[str, bytes]) -> str:
+    path = os.path.join(new_folder(), os.path.basename(os.fsdecode(file)))
+    with apart():
         for part, found in content.items():
             with open(path + part, "wb") as copied:
                 copied.write(found)

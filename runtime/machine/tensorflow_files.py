@@ -11,6 +11,8 @@ from ..foundation import Inside
 from ..job import current
 from ..store import apart
 from .asking import answer, place_of_question
+from .databases import new_folder
+from .paths import PATHS
 from .written import new_number, tell_closed, wait_until_closed
 
 _nowhere = Inside()
@@ -31,6 +33,7 @@ def share_tensorflow_files(put: Callable[[Any, str, Any], None]) -> None:
     put(tf.saved_model, "save", _done_once(tf.saved_model.save, "tf.saved_model.save"))
     put(tf.io, "write_graph", _done_once(tf.io.write_graph, "tf.io.write_graph"))
     put(tf.io, "write_file", _done_once(tf.io.write_file, "tf.io.write_file", tf.no_op))
+    tf.data.Dataset.cache = _cached(tf.data.Dataset.cache)
     tf.data.Dataset.save = _of_dataset(tf.data.Dataset.save)
     tf.data.experimental.TFRecordWriter.write = _of_dataset(tf.data.experimental.TFRecordWriter.write)
     _share_writer(tf.io.TFRecordWriter, "tf.io.TFRecordWriter", lambda *_, **__: True, ("close", "__exit__"))
@@ -131,6 +134,25 @@ def _of_dataset(original: Any) -> Any:
         return None
 
     return write
+
+
+def _cached(original: Any) -> Any:
+    """`cache(file)`: one that is not there yet each worker fills for itself, in a file of its own; rank 0's stays."""
+    own = functools.cache(lambda path: os.path.join(new_folder(), os.path.basename(path)))
+
+    @functools.wraps(original)
+    def cache(self: Any, filename: Any = "", *arguments: Any, **options: Any) -> Any:
+        is_named = isinstance(filename, PATHS) and len(os.fspath(filename)) > 0
+        place = place_of_question("tf.data.Dataset.cache", False, filename) if is_named else None
+        if place is not None:
+            path = os.fsdecode(filename)
+            is_there = answer(
+                place, "tf.data.Dataset.cache", lambda: os.path.exists(f"{path}.index"), ((filename,), {})
+            )
+            filename = filename if is_there or current().topology.rank == 0 else own(path)
+        return original(self, filename, *arguments, **options)
+
+    return cache
 
 
 def _share_writer(kind: Any, name: str, writes: Callable[..., bool], ends: tuple[str, ...]) -> None:

@@ -41,6 +41,15 @@ def case_arrays_are_written_once_and_read_as_rank_0_reads_them():
         with open(place / "log", "a") as log:
             np.savetxt(log, [turn])
     assert written(place) == ["array.npy", "arrays.npz", "log", "table.txt"]
+    for _ in range(3):
+        np.save(place / "array.npy", [dp.rank()])
+        np.savez(place / "arrays.npz", a=[dp.rank()])
+        np.savetxt(place / "table.txt", [dp.rank()])
+        dp.barrier()
+        with apart():
+            found = np.load(place / "array.npy"), np.load(place / "arrays.npz")["a"], np.loadtxt(place / "table.txt")
+        assert [int(np.ravel(each)[0]) for each in found] == [0, 0, 0], "what rank 0 has written"
+        dp.barrier()
     assert common((place / "log").read_text().count("\n")) == 3
 
 
@@ -161,6 +170,14 @@ def case_records_are_written_once():
     assert tf.io.read_file(f"{place}/five").numpy() == b"text"
     records.save(f"{place}/six")
     assert len(list(tf.data.Dataset.load(f"{place}/six"))) == 3
+
+
+def case_a_cache_in_a_file_is_filled_by_each_worker():
+    place = folder()
+    for turn in range(2):
+        numbers = tf.data.Dataset.range(5).map(lambda each, turn=turn: each + turn).cache(f"{place}/cache")
+        assert [common([int(each) for each in numbers]) for _ in range(2)] == [[0, 1, 2, 3, 4]] * 2
+    assert any(name.startswith("cache") for name in common(os.listdir(place)))
 
 
 def case_figures_are_written_once():
