@@ -98,17 +98,27 @@ def end() -> None:
         _asking.given.end()
 
 
-def answered(function: _F, name: str, *, only_by_script: bool = False, whatever_is_said: bool = False) -> _F:
+def answered(
+    function: _F,
+    name: str,
+    *,
+    only_by_script: bool = False,
+    by_packages: bool = True,
+    whatever_is_said: bool = False,
+) -> _F:
     """A function whose result, or error, is rank 0's.
 
-    only_by_script: not where Python's library calls it. whatever_is_said: also where the words differ, as the numbers
-    of open files do.
+    only_by_script: not where Python's library calls it. by_packages: also where a package does, of its own accord; names
+    that those make by chance are to differ. whatever_is_said: also where the words differ, as the numbers of open files
+    do.
     """
     owner, _, plain_name = name.rpartition(".")
 
     @functools.wraps(function)
     def asked(*arguments: Any, **options: Any) -> Any:
         place = place_of_question(name, only_by_script, arguments[0] if arguments else None)
+        if place is not None and place.by_library and not by_packages:
+            return function(*arguments, **options)
         if place is None:
             if _asking.pid == getpid() and is_elsewhere() and not is_apart():
                 warn_of(name, arguments, _asker())

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dbm
 import functools
 import io
 import itertools
 import os
-import sqlite3
 import tempfile
 from collections.abc import Callable
 from typing import Any
@@ -27,7 +27,10 @@ _numbers = itertools.count()
 def share_databases(put: Callable[[Any, str, Any], None]) -> None:
     """From now on a database of `sqlite3`, and one of `dbm` and `shelve`, is begun as rank 0's, and then each worker's
     own, which all change alike; rank 0's is in the file."""
-    put(sqlite3, "connect", _on_a_copy(sqlite3.connect, "sqlite3.connect", _SQLITE))
+    with contextlib.suppress(ImportError):  # Python may have been built without it
+        import sqlite3
+
+        put(sqlite3, "connect", _on_a_copy(sqlite3.connect, "sqlite3.connect", _SQLITE))
     put(dbm, "open", _on_a_copy(dbm.open, "dbm.open", _DBM))
 
 

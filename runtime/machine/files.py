@@ -62,11 +62,9 @@ def shared_descriptor(original: Any, read_by: Any) -> Any:
 
         def begin() -> bytes | None:
             here.append(original(path, flags, mode))
-            return (
-                None
-                if flags & os.O_WRONLY
-                else _content(read_by, path, here[0], _SMALL * (not place.by_library), bool(flags & os.O_RDWR))
-            )
+            if flags & os.O_WRONLY:
+                return None
+            return _content(read_by, path, here[0], _SMALL * (not place.by_library), bool(flags & os.O_RDWR))
 
         content = answer(place, "os.open", begin, ((path, flags), {}))
         if here:

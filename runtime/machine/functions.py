@@ -34,7 +34,7 @@ _FILES = (
     "removexattr rename renames replace rmdir setxattr stat statvfs symlink truncate unlink utime"
 )
 _COMMANDS = "posix_spawn posix_spawnp spawnl spawnle spawnlp spawnlpe spawnv spawnve spawnvp spawnvpe system waitpid"
-_MACHINE = "cpu_count getloadavg getrandom times uname urandom"
+_MACHINE, _CHANCE = "cpu_count getloadavg times uname", "getrandom urandom"
 _TREES = "chown copy copy2 copyfile copymode copystat copytree disk_usage make_archive move rmtree unpack_archive which"
 _RUN = "call check_call check_output getoutput getstatusoutput run"
 _CLOCKS = (
@@ -49,7 +49,7 @@ _ours: dict[int, tuple[Any, Any]] = {}  # by the original's `id`: the original, 
 def share_machine() -> None:
     """From now on files, folders, commands, clocks and what is shown are rank 0's for the script.
 
-    Not seen: what TensorFlow, Keras and other packages ask and write by themselves.
+    Not seen: what packages write by code of their own.
     """
     if not begin():
         return
@@ -59,6 +59,8 @@ def share_machine() -> None:
         for name in names.split():
             if hasattr(owner, name):
                 _put(owner, name, answered(getattr(owner, name), f"{owner.__name__}.{name}"))
+    for name in _CHANCE.split():
+        _put(os, name, answered(getattr(os, name), f"os.{name}", by_packages=False))
     for name in _CLOCKS.split():
         _put(time, name, answered(getattr(time, name), f"time.{name}", only_by_script=True))
     _put(os, "fstat", answered(os.fstat, "os.fstat", whatever_is_said=True))
@@ -69,7 +71,7 @@ def share_machine() -> None:
     _put(builtins, "open", shared_open(builtins.open))
     _put(socket, "gethostname", answered(socket.gethostname, "socket.gethostname", only_by_script=True))
     for name in ("getnode", "uuid1"):
-        _put(uuid, name, answered(getattr(uuid, name), f"uuid.{name}"))
+        _put(uuid, name, answered(getattr(uuid, name), f"uuid.{name}", by_packages=False))
     share_number(_put)
     share_names()
     share_folders(_put)
