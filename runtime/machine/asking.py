@@ -108,9 +108,9 @@ def answered(
 ) -> _F:
     """A function whose result, or error, is rank 0's.
 
-    only_by_script: not where Python's library calls it. by_packages: also where a package does, of its own accord; names
-    that those make by chance are to differ. whatever_is_said: also where the words differ, as the numbers of open files
-    do.
+    only_by_script: not where Python's library calls it. by_packages: also where a package does, of its own accord; the
+    names that those make by chance are to differ. whatever_is_said: also where the words differ, as the numbers of open
+    files do.
     """
     owner, _, plain_name = name.rpartition(".")
 
