@@ -234,8 +234,11 @@ def _rows_mix(compiled: Any, tensors: Sequence[Any], free: bool) -> bool | None:
             return True
     if not free or rows < 4:
         return False
-    few = _results(compiled, [each[: rows // 2] for each in tensors], rows // 2)
-    return _differ([each[: rows // 2] for each in whole], few, whole, other)
+    for start, stop in ((0, rows // 2), (rows // 2, rows)):  # in one of them an activation may be nought for all
+        few = _results(compiled, [each[start:stop] for each in tensors], stop - start)
+        if _differ([each[start:stop] for each in whole], few, whole, other):
+            return True
+    return False
 
 
 def _spec_of(tensor: Any, free: bool) -> Any:

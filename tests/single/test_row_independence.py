@@ -129,6 +129,21 @@ def looked_at_in_a_graph(model):
     tf.function(lambda x: row_independence.look(model, (x,), {}), autograph=False).get_concrete_function(spec)
 
 
+@pytest.mark.parametrize("half", [0, 1])
+def test_one_half_of_the_rows_is_enough(half):
+    """In the other the activation is nought for all."""
+    model = MIXING["times the size"]()
+    model(rows_for(model, 6))
+    first, second = np.split(np.asarray(row_independence._numbers([row_independence._ROWS, 5], tf.float32, 0)), 2)
+    lit, dark = (second, first) if half else (first, second)
+    column = int(np.argmax(lit.max(0) - dark.max(0)))
+    kernel, bias = np.zeros((5, 6)), np.full(6, -1.0)
+    kernel[column, 0], bias[0] = 1.0, -dark[:, column].max()
+    model.first.set_weights([kernel, bias])
+    looked_at_in_a_graph(model)
+    assert "mixes the examples of a batch" in seen(model)
+
+
 @pytest.mark.parametrize("how", [looked_at_eagerly, looked_at_in_a_graph])
 @pytest.mark.parametrize("name", MIXING)
 def test_models_that_mix_rows_are_named(name, how):
