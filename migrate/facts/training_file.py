@@ -76,11 +76,6 @@ class TrainingFile:
         """The training loops, one for each way from a gradient to a dataset."""
         return tuple(f for f in self._found_loops if isinstance(f, TrainingLoop))
 
-    @property
-    def loop_finder(self) -> Loops:
-        """What finds the loops around a gradient."""
-        return self._loops
-
     @cached_property
     def elsewhere(self) -> dict[cst.CSTNode, Elsewhere]:
         """Where the file trains by functions, or methods of objects, that it imports."""

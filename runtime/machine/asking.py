@@ -31,6 +31,7 @@ from ..store import Answer, Given, Taken, apart, is_apart
 from .threads import warn_of
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+_T = TypeVar("_T")
 _PYTHON = sysconfig.get_path("stdlib") + os.sep
 _OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _TFDP = os.path.dirname(os.path.dirname(os.path.dirname(_OWN))) + os.sep
@@ -116,9 +117,7 @@ def answered(
 
     @functools.wraps(function)
     def asked(*arguments: Any, **options: Any) -> Any:
-        place = place_of_question(name, only_by_script, arguments[0] if arguments else None)
-        if place is not None and place.by_library and not by_packages:
-            return function(*arguments, **options)
+        place = place_of_question(name, only_by_script, arguments[0] if arguments else None, by_packages)
         if place is None:
             if _asking.pid == getpid() and is_elsewhere() and not is_apart():
                 warn_of(name, arguments, _asker())
@@ -148,6 +147,18 @@ def answer(place: bytes, name: str, ask: Callable[[], Any], words: Any) -> Any:
         return value
     with apart():
         return ask()
+
+
+def begun(place: bytes, name: str, start: Callable[[], _T], words: Any) -> tuple[bool, _T]:
+    """Whether it has begun in this process, and what rank 0's, or this one's own, is like."""
+    here = []
+
+    def begin() -> _T:
+        here.append(True)
+        return start()
+
+    found = answer(place, name, begin, words)
+    return bool(here), found
 
 
 def _given(given: Given, place: bytes, said: bytes, ask: Callable[[], Any]) -> Any:
@@ -190,17 +201,20 @@ class Place(bytes):
     by_library = False
 
 
-def place_of_question(name: str, only_by_script: bool, path: Any = None) -> Place | None:
+def place_of_question(name: str, only_by_script: bool, path: Any = None, by_packages: bool = True) -> Place | None:
     """Where the script asks, the same on all ranks: by the lines of it that lead there, each with the place in it, and
     those of the package that it calls. None where the answer is this process's own, as that of a package is while it is
-    imported, and of a `path` where packages keep what each process looks for."""
+    imported, and of a `path` where packages keep what each process looks for.
+
+    by_packages: also where a package asks of its own accord.
+    """
     if _asking.pid != getpid() or is_apart() or _asking.is_collecting:
         return None
     if is_elsewhere():
         return None
     frame = _asker(("own",) if only_by_script else ("own", "python"))
     kind = None if frame is None else _kind(frame.f_code.co_filename)
-    by_library = kind == "installed" and not only_by_script
+    by_library = kind == "installed" and by_packages and not only_by_script
     if frame is not None and kind != "script" and (not by_library or is_kept_apart(path)):
         return None  # without any, a handler that runs at the end
     found, below = hashlib.blake2b(name.encode(), digest_size=16), not by_library

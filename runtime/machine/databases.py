@@ -12,11 +12,10 @@ import tempfile
 from collections.abc import Callable
 from typing import Any
 
-from ..job import current
 from ..store import apart
-from .asking import answer, place_of_question
+from .asking import answer, begun, place_of_question
 from .paths import LARGE, PATHS, is_of_this_job
-from .written import new_number, tell_closed, wait_until_closed
+from .written import ends_with_root, mark, new_number
 
 # The files of a database, by what is added to its name; of `dbm` in any of its formats.
 _SQLITE, _DBM = ("", "-wal"), ("", ".bak", ".dat", ".db", ".dir", ".pag")
@@ -94,40 +93,28 @@ def _copy(file: Any, content: dict[str, bytes]) -> str:
 def share_hdf5(module: Any) -> None:
     """The same of `h5py.File`, on other workers in memory, and closed there when rank 0's is: what reads it next finds
     all that was written."""
-    begin, close = module.File.__init__, module.File.close
+    begin = module.File.__init__
 
     @functools.wraps(begin)
-    def begun(self: Any, name: Any, mode: str = "r", *arguments: Any, **options: Any) -> None:
+    def opened(self: Any, name: Any, mode: str = "r", *arguments: Any, **options: Any) -> None:
         is_named = isinstance(name, PATHS) and not arguments and options.get("driver") is None
         place = place_of_question("h5py.File", False, name) if is_named else None
         if place is None:
             begin(self, name, mode, *arguments, **options)
             return
-        found: list[int] = []
 
-        def here() -> tuple[int, dict[str, bytes] | None]:
+        def start() -> tuple[int, dict[str, bytes] | None]:
             before = {} if mode == "w" else _content(os.fsdecode(name), ("",), only_of_this_job=mode == "r")
             begin(self, name, mode, **options)
-            found.append(new_number())
-            return found[0], before
+            return new_number(), before
 
-        number, content = answer(place, "h5py.File", here, ((name, mode), {}))
-        if not found and content is not None:
+        is_here, (number, content) = begun(place, "h5py.File", start, ((name, mode), {}))
+        if not is_here and content is not None:
             begin(self, io.BytesIO(content.get("", b"")), mode, **options)
-        elif not found:
+        elif not is_here:
             in_memory = {"driver": "core", "backing_store": False, "locking": False} if mode != "r" else {}
             begin(self, name, mode, **options, **in_memory)
-        self.__dict__["_tfdp_number"] = number if mode != "r" else None
+        if mode != "r":
+            mark(self, number)
 
-    @functools.wraps(close)
-    def closed(self: Any) -> None:
-        number = self.__dict__.pop("_tfdp_number", None)
-        close(self)
-        if number is None:
-            return
-        if current().topology.rank == 0:
-            tell_closed(number)
-        else:
-            wait_until_closed(number)
-
-    module.File.__init__, module.File.close = begun, closed
+    module.File.__init__, module.File.close = opened, ends_with_root(module.File.close)

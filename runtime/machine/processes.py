@@ -7,26 +7,13 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import Any
 
 from ..foundation import TfdpError, call_site, is_of_script
-from .asking import answer, answered, place_of_question
+from .asking import answer, answered, begun, place_of_question
 
-_T = TypeVar("_T")
 _STREAMS = ("stdin", "stdout", "stderr")
 _start, _popen = subprocess.Popen.__init__, os.popen
-
-
-def _begun(place: bytes, name: str, start: Callable[[], _T], words: Any) -> tuple[bool, _T]:
-    """Whether it has begun in this process, and what rank 0's, or this one's own, is like."""
-    here = []
-
-    def begin() -> _T:
-        here.append(True)
-        return start()
-
-    found = answer(place, name, begin, words)
-    return bool(here), found
 
 
 def _asked(name: str, ask: Callable[..., Any] | None, *arguments: Any, **options: Any) -> Any:
@@ -87,7 +74,7 @@ class Popen(subprocess.Popen[Any]):
         if place is None:
             start()
             return
-        self._is_here, (self.args, self.pid, piped) = _begun(place, name, start, (arguments, options))
+        self._is_here, (self.args, self.pid, piped) = begun(place, name, start, (arguments, options))
         if not self._is_here:
             self.returncode = None
         for name, is_piped in zip(_STREAMS, piped, strict=True):
@@ -130,7 +117,7 @@ def popen(*arguments: Any, **options: Any) -> Any:
     place, real = place_of_question("os.popen", only_by_script=False), []
     if place is None:
         return _popen(*arguments, **options)
-    _begun(place, "os.popen", lambda: real.append(_popen(*arguments, **options)), (arguments, options))
+    begun(place, "os.popen", lambda: real.append(_popen(*arguments, **options)), (arguments, options))
     return Stream("os.popen", real[0] if real else None)
 
 

@@ -13,7 +13,7 @@ from ..foundation import Inside, call_site, is_imported
 from ..job import current
 from ..store import apart
 from ..transports import Label
-from .asking import Place, answer, place_of_question
+from .asking import answer, place_of_question
 
 _beside = Inside()
 _waits = itertools.count()
@@ -55,23 +55,19 @@ def share_folders(put: Callable[[Any, str, Any], None]) -> None:
 
     @functools.wraps(made)
     def make(*arguments: Any, **options: Any) -> Any:
-        place, ask = _by_script("tempfile.mkdtemp"), functools.partial(made, *arguments, **options)
+        place = place_of_question("tempfile.mkdtemp", only_by_script=False, by_packages=False)
+        ask = functools.partial(made, *arguments, **options)
         return ask() if place is None else answer(place, "tempfile.mkdtemp", ask, (arguments, options))
 
     put(tempfile, "mkdtemp", make)
 
     @functools.wraps(original)
     def cleanup(self: Any) -> None:
-        if _by_script("tempfile.cleanup") is not None:
+        if place_of_question("tempfile.cleanup", only_by_script=False, by_packages=False) is not None:
             _wait_for_all()
         original(self)
 
     tempfile.TemporaryDirectory.cleanup = cleanup  # type: ignore[method-assign]
-
-
-def _by_script(name: str) -> Place | None:
-    place = place_of_question(name, only_by_script=False)
-    return None if place is None or place.by_library else place
 
 
 def _wait_for_all() -> None:

@@ -10,10 +10,10 @@ from typing import Any
 from ..foundation import Inside
 from ..job import current
 from ..store import apart
-from .asking import answer, place_of_question
+from .asking import answer, begun, place_of_question
 from .databases import new_folder
 from .paths import PATHS
-from .written import new_number, tell_closed, wait_until_closed
+from .written import ends_with_root, mark, new_number
 
 _nowhere = Inside()
 _FILE_CALLS = (
@@ -75,18 +75,13 @@ def _saved(original: Any) -> Any:
     @functools.wraps(original)
     def saved(self: Any, *arguments: Any, **options: Any) -> Any:
         place = place_of_question(name, only_by_script=False) if _is_eager() and not _nowhere else None
-        ask, here = functools.partial(original, self, *arguments, **options), []
+        save = functools.partial(original, self, *arguments, **options)
         if place is None:
-            return ask()
-
-        def save() -> Any:
-            here.append(True)
-            return ask()
-
-        found = answer(place, name, save, (arguments, options))
-        if not here:
+            return save()
+        is_here, found = begun(place, name, save, (arguments, options))
+        if not is_here:
             with _nowhere.entered(), apart():
-                ask()
+                save()
         return found
 
     return saved
@@ -121,14 +116,12 @@ def _of_dataset(original: Any) -> Any:
         place = place_of_question(name, only_by_script=False) if _is_eager() else None
         if place is None:
             return original(self, *arguments, **options)
-        here = []
 
         def do() -> None:
-            here.append(True)
             original(self, *arguments, **options)
 
-        answer(place, name, do, ((), {}))
-        if not here:
+        is_here, _ = begun(place, name, do, ((), {}))
+        if not is_here:
             for _ in next(each for each in (self, *arguments, *options.values()) if hasattr(each, "element_spec")):
                 pass
         return None
@@ -163,39 +156,24 @@ def _share_writer(kind: Any, name: str, writes: Callable[..., bool], ends: tuple
     begin = kind.__init__
 
     @functools.wraps(begin)
-    def begun(self: Any, path: Any, *arguments: Any, **options: Any) -> None:
+    def opened(self: Any, path: Any, *arguments: Any, **options: Any) -> None:
         place = place_of_question(name, False, path) if writes(*arguments, **options) else None
         if place is None:
             begin(self, path, *arguments, **options)
             return
-        here: list[int] = []
 
         def start() -> int:
             begin(self, path, *arguments, **options)
-            here.append(new_number())
-            return here[0]
+            return new_number()
 
-        number = answer(place, name, start, ((path, *arguments), options))
-        if not here:
+        is_here, number = begun(place, name, start, ((path, *arguments), options))
+        if not is_here:
             begin(self, os.devnull, *arguments, **options)
-        self._tfdp_number = number
+        mark(self, number)
 
-    kind.__init__ = begun
+    kind.__init__ = opened
     for end in ends:
-        setattr(kind, end, _ending(getattr(kind, end)))
-
-
-def _ending(original: Any) -> Any:
-    @functools.wraps(original)
-    def end(self: Any, *arguments: Any) -> None:
-        original(self, *arguments)
-        number = self.__dict__.pop("_tfdp_number", None)
-        if number is not None and current().topology.rank == 0:
-            tell_closed(number)
-        elif number is not None:
-            wait_until_closed(number)
-
-    return end
+        setattr(kind, end, ends_with_root(getattr(kind, end)))
 
 
 def _file_is_written(mode: Any = "r") -> bool:

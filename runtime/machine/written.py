@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import itertools
 import os
@@ -17,6 +18,7 @@ from .asking import answer, may_not_wait
 
 OPTIONS = ("buffering", "encoding", "errors", "newline")
 _WAYS = frozenset("wax")
+_MARK = "_tfdp_number"
 _numbers = itertools.count()
 
 
@@ -82,13 +84,33 @@ def new_number() -> int:
     return next(_numbers)
 
 
-def tell_closed(number: int) -> None:
-    """Rank 0's word that a file is closed."""
+def ends_with_root(original: Any) -> Any:
+    """A method by which an object ends that writes a file, and has its number by `mark`: others return when rank 0 has
+    ended its own."""
+
+    @functools.wraps(original)
+    def end(self: Any, *arguments: Any) -> None:
+        original(self, *arguments)
+        number = self.__dict__.pop(_MARK, None)
+        if number is not None and current().topology.rank == 0:
+            _tell_closed(number)
+        elif number is not None:
+            _wait_until_closed(number)
+
+    return end
+
+
+def mark(writer: Any, number: int) -> None:
+    """Let an object end with rank 0's of that number."""
+    writer.__dict__[_MARK] = number
+
+
+def _tell_closed(number: int) -> None:
     with contextlib.suppress(OSError):  # whoever keeps the store is gone, and this process ends
         current().store.publish(_key(number), b"")
 
 
-def wait_until_closed(number: int) -> None:
+def _wait_until_closed(number: int) -> None:
     """Return when rank 0 has closed the file: who reads it next finds all that was written."""
     if not may_not_wait():
         with contextlib.suppress(RankFinishedError):
@@ -109,7 +131,7 @@ class _Told(io.FileIO):
         was_open = not self.closed
         super().close()
         if was_open and self._number is not None and getpid() == self._pid:
-            tell_closed(self._number)
+            _tell_closed(self._number)
 
 
 class _Elsewhere(io.RawIOBase):
@@ -158,7 +180,7 @@ class _Elsewhere(io.RawIOBase):
         if self._fd >= 0:
             os.close(self._fd)
         if not self.is_dropped:
-            wait_until_closed(self._number)
+            _wait_until_closed(self._number)
 
     def __del__(self) -> None:
         self.is_dropped = True

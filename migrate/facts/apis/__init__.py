@@ -5,7 +5,6 @@ from .datasets import *
 from .draws import *
 from .functions import *
 from .keras import *
-from .lengths import *
 from .machines import *
 from .methods import *
 from .metrics import *

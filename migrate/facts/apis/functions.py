@@ -27,6 +27,9 @@ SAME_NUMBER = frozenset(
 )
 """A number, in another type."""
 
+COUNTS = frozenset({"builtins.len", "numpy.shape", "numpy.size", "tensorflow.shape", "tensorflow.size"})
+"""Functions that say how many there are."""
+
 SAME_COUNT = SAME_NUMBER | {"builtins.int", "numpy.int32", "numpy.int64"}
 """A whole number, in another type."""
 

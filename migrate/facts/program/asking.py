@@ -128,7 +128,3 @@ class Answers(ABC, Generic[H, R]):
     def forget(self) -> None:
         """Start again, after what the answers rest on has changed."""
         self._answers.clear()
-
-    def fresh(self) -> None:
-        """Begin with no answers, as a copy does that knows more."""
-        Answers.__init__(self)

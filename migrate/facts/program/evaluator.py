@@ -79,21 +79,13 @@ class Evaluator(Answers[_Key, V]):
         """An element of what is iterated over, or `path` in it."""
         return self.of(iterable, frames)
 
-    def reached(self, place: cst.CSTNode, frames: Frames) -> V:  # noqa: ARG002 - for domains
-        """What it adds to a value that it was made at this place, and not at another or not at all."""
-        return self.nothing
-
-    def exempt(self, value: cst.CSTNode) -> bool:  # noqa: ARG002 - for domains
-        """Whether what is bound or stored adds nothing, wherever that is done."""
-        return False
-
     def parameter(self, definition: Definition, frames: Frames) -> V | None:  # noqa: ARG002 - for domains
         """What a domain knows of a parameter; None where its calls are to be asked."""
         return None
 
     def added(self, addition: Addition, frames: Frames) -> V:
         """What it does to a container that something is put in."""
-        return self.join((self.all(addition.values, frames), self.reached(addition.place, frames)))
+        return self.all(addition.values, frames)
 
     # --- following ----------------------------------------------------------------------------------------------------
 
@@ -131,19 +123,15 @@ class Evaluator(Answers[_Key, V]):
         value = definition.value
         if value is None:
             return self.unknown
-        if self.exempt(value):
-            return self.nothing
         if isinstance(value, cst.AugAssign):
-            found = self.changed(value, self.earlier(definition.name, value), frames)
-        elif definition.kind in {"for", "comp"}:
-            found = self.element(value, definition.path[1:], frames)
-        elif definition.kind == "other":  # `first, *others = …`, `except Error as error`
-            found = self.of(value, frames) if isinstance(value, cst.BaseExpression) else self.unknown
-        elif definition.kind == "with" and (entry := self._entry(value)) is not None:
-            found = self.all(self._index.given_back(entry))
-        else:
-            found = self.component(value, definition.path, frames)
-        return self.join((found, self.reached(definition.statement, frames)))
+            return self.changed(value, self.earlier(definition.name, value), frames)
+        if definition.kind in {"for", "comp"}:
+            return self.element(value, definition.path[1:], frames)
+        if definition.kind == "other":  # `first, *others = …`, `except Error as error`
+            return self.of(value, frames) if isinstance(value, cst.BaseExpression) else self.unknown
+        if definition.kind == "with" and (entry := self._entry(value)) is not None:
+            return self.all(self._index.given_back(entry))
+        return self.component(value, definition.path, frames)
 
     def _entry(self, context: cst.CSTNode) -> cst.FunctionDef | None:
         """What gives the value of `with context as name:`, where the file defines it."""
@@ -227,9 +215,7 @@ class Evaluator(Answers[_Key, V]):
         """
         recurs = any(entered is function for entered, _ in frames)
         inside = tuple(f for f in frames if f[0] is not function) if recurs else (*frames, (function, call))
-        given = self._index.given_back(function)
-        values = [self.component(each, path, inside) for each in given]
-        return self.join((*values, *(self.reached(each, inside) for each in given)))
+        return self.join(self.component(each, path, inside) for each in self._index.given_back(function))
 
     def _attribute(self, node: cst.Attribute, frames: Frames) -> V:
         if self._origins.names.api(node) is not None:
@@ -247,16 +233,6 @@ class Evaluator(Answers[_Key, V]):
         given = (value for function in properties for value in self._index.given_back(function))
         return self.join((self.plain_attribute(node, frames), self.all(given)))
 
-    def state(self, owner: cst.ClassDef) -> V:
-        """All that an object of a class of the file holds: what operators and calls make of it is made of that."""
-        found: list[V] = []
-        for stores in self._index.attribute_stores.values():
-            holders = [(t, self._origins.class_of(t.value), value, path) for t, value, path in stores]
-            own = [(t, v, path) for t, holder, v, path in holders if holder and self._origins.descends(owner, holder)]
-            found += [self._stored(value, path, ()) for _, value, path in own]
-            found += [self.added(a, a.frames) for t, _, _ in own for a in attribute_additions(self._origins, t)]
-        return self.join(found)
-
     def stores(self, node: cst.Attribute, stored: list[tuple[cst.CSTNode, tuple[int, ...]]], frames: Frames) -> V:
         """What is stored in an attribute, and put into it later."""
         found = [self._stored(value, path, frames) for value, path in stored]
@@ -264,13 +240,9 @@ class Evaluator(Answers[_Key, V]):
         return self.join((*found, *later))
 
     def _stored(self, value: cst.CSTNode, path: tuple[int, ...], frames: Frames) -> V:
-        if self.exempt(value):
-            return self.nothing
         if isinstance(value, cst.AugAssign):
-            found = self.of(value.value, frames)
-        else:
-            found = self.component(value, path, frames) if ITER not in path else self.nothing
-        return self.join((found, self.reached(self._index.statement_of(value), frames)))
+            return self.of(value.value, frames)
+        return self.component(value, path, frames) if ITER not in path else self.nothing
 
 
 def _place(node: cst.Subscript) -> int | None:
