@@ -75,7 +75,7 @@ def average_gradients() -> None:
 def _averaged(target: Any, sources: Sequence[Any], gradients: Sequence[Any]) -> list[Any]:
     refuse_swallowed()
     site = call_site()
-    exchanged = report.is_anything_captured() or any(map(is_variable, sources))
+    exchanged = report.is_anything_divided() or any(map(is_variable, sources))
     if exchanged and is_elsewhere():
         raise TfdpError(
             f"the gradient at {site} is taken in a thread of its own: workers could not know which of them belong "
@@ -116,8 +116,9 @@ def _remember(sources: Sequence[Any], gradients: Sequence[Any]) -> None:
 
 
 def _of_tensor(source: Any, gradient: Any) -> Any:
-    """The gradient of a tensor that is no variable: of some rows, where divided calls use it and are not given it."""
-    if gradient is None or is_variable(source) or not report.is_anything_captured():
+    """The gradient of a tensor that is no variable: of some rows, where divided calls use it and are not given it; else
+    the same on all workers, and their mean."""
+    if gradient is None or is_variable(source) or not report.is_anything_divided():
         return gradient
     return mean(gradient, "a gradient of a tensor")
 

@@ -147,8 +147,6 @@ def _looked_at(callee: Callee, given: _Given) -> Found | None:
             found = known[kind] = _agreed(_look(callee, given, kept), callee)
         except LeftBehindError as error:
             raise TfdpError(f"{callee.name}, called at {call_site()}, or a layer in it, {error}") from error
-        if found.captures and not found.reason:
-            report.captures(callee.name)
     return found
 
 

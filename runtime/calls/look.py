@@ -53,14 +53,12 @@ class Found(NamedTuple):
     """What a look has found: why the call cannot be divided, or "" and how it can.
 
     factors: for each leaf of the results how many rows it has for one of the batch; 0 where it has none of them.
-    captures: whether it uses tensors that are neither made in it nor given to it.
     by_rows: of each leaf of what it is given, whether it has a row for each of the batch.
     """
 
     reason: str
     pattern: Pattern = Pattern({}, {})
     factors: tuple[int, ...] = ()
-    captures: bool = False
     by_rows: tuple[bool, ...] = ()
 
     @property
@@ -158,7 +156,7 @@ def _looked(asked: _Asked, unknown: int) -> tuple[Found, Trial | None]:
     refuse_recorded(outside, _undivided)
     if trial is not None and tuple(trial.given) != found.factors:
         raise Undivided("gives results row by row of which that is not known from what it does")
-    return found._replace(captures=bool(outside)), trial
+    return found, trial
 
 
 def _guarded(code: Code, call: Call, length: int | None, eagerly: bool, *arguments: Any, **options: Any) -> Any:
@@ -189,7 +187,7 @@ class _Look:
         self._leaves = tf.nest.flatten(sample)
         self._split = divided(next(int(x.shape[0]) for x, rows in zip(self._leaves, by_rows, strict=True) if rows))
         self._ranks = range(current().topology.size)
-        self.observer = Observer({id(each.handle) for each in kept.writable})
+        self.observer = Observer({id(each.handle) for each in kept.writable}, self._leaves)
 
     def found(self, guarded: Call | None) -> Found:
         """What there is to be found, gradients and all.
@@ -265,10 +263,10 @@ class _Look:
             raise Undivided(self.observer.reasons[0])
         if whole.stateless and (whole.draws or whole.moments or self.observer.written):
             raise Undivided("draws, or keeps a state, in a tf.function that Keras has traced without")
-        held = {id(each) for each in (*whole.held(), *self._leaves)}
-        if any(id(each) not in held for each in self.observer.left()):
+        held = *whole.held(), *self._leaves
+        if self.observer.left(held):
             put_back(self._kept.before)
-            if any(id(each) not in held for each in self.observer.left()):
+            if self.observer.left(held):
                 raise LeftBehindError(_LEFT)
             raise Undivided("leaves a tensor in an attribute, a list or the like")
         return results, self._changed()

@@ -26,9 +26,10 @@ _HANDLES = (tf.resource, tf.variant)
 class Observer:
     """Sees the operations that are executed eagerly in this thread, as TensorFlow's debugger does."""
 
-    def __init__(self, writable: set[int]) -> None:
-        """`writable`: ids of handles of variables that may be written."""
+    def __init__(self, writable: set[int], given: Iterable[Any]) -> None:
+        """writable: ids of handles of variables that may be written. given: what the call is given; kept elsewhere."""
         self._writable = writable
+        self._given = set(map(id, given))
         self._made: dict[int, weakref.ref[Any]] = {}
         self._tables: dict[int, weakref.ref[Any]] = {}
         self._unknown: list[weakref.ref[Any]] = []
@@ -48,7 +49,7 @@ class Observer:
             if each.dtype in _HANDLES:
                 continue
             known = self._made.get(id(each))
-            if each.dtype.is_floating and (known is None or known() is not each):
+            if each.dtype.is_floating and id(each) not in self._given and (known is None or known() is not each):
                 self._unknown.append(weakref.ref(each))
         if not only_reads(kind):
             handles = [each for each in inputs if each.dtype in _HANDLES]
@@ -72,21 +73,18 @@ class Observer:
 
     def from_outside(self) -> list[Any]:
         """Tensors that were used, and neither made nor given. Constants of the call are gone by now."""
-        gc.collect()
-        return [each for each in (reference() for reference in self._unknown) if each is not None]
+        return _kept(lambda: [each for each in (reference() for reference in self._unknown) if each is not None])
 
-    def left(self) -> list[Any]:
-        """Tensors that are still there, though nobody holds the results any more."""
-        if not self._alive():
-            return []
-        gc.collect()
-        return self._alive()
+    def left(self, held: Iterable[Any]) -> list[Any]:
+        """Tensors that are still there, though nobody holds the results any more, but those that the look holds."""
+        known = set(map(id, held))
+        return _kept(lambda: self._alive(known))
 
-    def _alive(self) -> list[Any]:
+    def _alive(self, held: set[int]) -> list[Any]:
         found: list[Any] = []
         for key, reference in self._made.items():
             each = reference()
-            if each is not None and id(each) == key and not self._is_lost(each):
+            if each is not None and key not in held and id(each) == key and not self._is_lost(each):
                 found.append(each)
         return found
 
@@ -99,6 +97,14 @@ class Observer:
         stack = set(map(id, _frames()))
         holders = [each for each in gc.get_referrers(tensor) if id(each) not in stack and id(each) not in self._made]
         return all(isinstance(each, dict) and each.keys() <= {MASK, LOGITS} for each in holders)
+
+
+def _kept(alive: Callable[[], list[Any]]) -> list[Any]:
+    """What is alive though all that nobody can come to is gone. Python's collector takes longer than most looks."""
+    if not alive():
+        return []
+    gc.collect()
+    return alive()
 
 
 @functools.cache

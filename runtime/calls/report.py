@@ -26,7 +26,6 @@ LARGE = 1024  # bytes of a row: below, a second exchange would cost more than it
 NOTHING = "nothing in this script could be sharded: every worker would do all the work"
 _lines: dict[str, Line] = {}
 _places: dict[str, int] = {}  # by name, the graph that was built last and gathers; 0 outside of graphs
-_capturing: set[str] = set()
 _building: dict[str, None] = {}
 
 
@@ -48,16 +47,6 @@ def gathered(name: str, rows: Any) -> None:
     size = rows.shape[1:].num_elements()
     _places[name] = place
     _lines[name] = Line(name, "", None if None in (size, known) else known + size * rows.dtype.size)
-
-
-def captures(name: str) -> None:
-    """It is divided, and uses tensors that are neither made in it nor given to it."""
-    _capturing.add(name)
-
-
-def is_anything_captured() -> bool:
-    """Whether a divided call uses such tensors: what a tape gives as their gradient is that of some rows."""
-    return bool(_capturing)
 
 
 def undivided(name: str, reason: str) -> None:

@@ -1,5 +1,8 @@
 """Which tensors that a call has made the script can still come to. TensorFlow 2.15 loses attributes of tensors."""
 
+import contextlib
+import gc
+
 import pytest
 import tensorflow as tf
 
@@ -63,10 +66,45 @@ def _with_its_carrier(tensor):
     return [tensor]
 
 
+@contextlib.contextmanager
+def gc_off():
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
 def _left(call):
-    observer = Observer(set())
+    observer = Observer(set(), ())
     with observed(observer.seen):
         kept = call()
-    count = len(observer.left())
+    count = len(observer.left(()))
     del kept
     return count
+
+
+def test_what_is_given_is_not_from_outside():
+    given, other = tf.constant([1.0]), tf.constant([2.0])
+    observer = Observer(set(), [given])
+    with observed(observer.seen):
+        tf.add(given, tf.constant([3.0])) * other
+    assert [id(each) for each in observer.from_outside()] == [id(other)]
+
+
+def test_the_collector_is_asked_only_where_something_is_left():
+    passes = []
+    gc.callbacks.append(lambda *said: passes.append(said))
+    try:
+        with gc_off():
+            given = tf.constant([1.0])
+            observer = Observer(set(), [given])
+            with observed(observer.seen):
+                result = given * 2.0 + made()
+            found = observer.from_outside(), observer.left([result]), list(passes)
+            left = observer.left([])
+        assert found == ([], [], [])
+        assert [id(each) for each in left] == [id(result)]
+        assert passes
+    finally:
+        gc.callbacks.pop()
