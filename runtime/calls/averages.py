@@ -10,7 +10,7 @@ from typing import Any
 import tensorflow as tf
 
 from ..collective import is_recording
-from ..foundation import Average, TfdpError, call_site, is_elsewhere
+from ..foundation import Average, TfdpError, call_site, is_elsewhere, say_once
 from ..framework import in_python, is_variable, name_of, raw, transparent
 from ..gradients import Compression, Exchange
 from ..job import current
@@ -21,6 +21,10 @@ from .look import is_looking
 from .rows import mean
 from .swallowed import refuse_swallowed
 
+_SINGLE = (
+    "each call of a model so far was given one row: every worker does all the work, and trains what one process trains. "
+    "Calls that are given several rows will be divided"
+)
 _PUSHED = (
     "the gradient at {} is taken inside a tf.autodiff.ForwardAccumulator, of what a tape has recorded before: the "
     "workers exchange it, and no tangent goes through that. Enter the tape inside the accumulator"
@@ -84,7 +88,8 @@ def _averaged(target: Any, sources: Sequence[Any], gradients: Sequence[Any]) -> 
     for index, each in enumerate(tf.nest.flatten(target)):
         nets.note(f"target {index + 1} of the gradient", each)
     found = [_of_tensor(*each) for each in zip(sources, gradients, strict=True)]
-    _remember(sources, found)
+    by_creation = _by_creation()
+    _remember(sources, found, by_creation)
     dense = []
     for index, (source, each) in enumerate(zip(sources, found, strict=True)):
         if each is None:
@@ -93,8 +98,7 @@ def _averaged(target: Any, sources: Sequence[Any], gradients: Sequence[Any]) -> 
             nets.note(f"the gradient of {_name(source, index)}", each)
         else:
             dense.append(index)
-    ordinals = creation_ordinals()
-    dense.sort(key=lambda index: ordinals.get(id(raw(sources[index]).handle), len(ordinals)))
+    dense.sort(key=lambda index: by_creation(sources[index]))
     if not dense:
         return found
     _refuse_idle([sources[index] for index in dense], site)
@@ -108,11 +112,18 @@ def _averaged(target: Any, sources: Sequence[Any], gradients: Sequence[Any]) -> 
     return found
 
 
-def _remember(sources: Sequence[Any], gradients: Sequence[Any]) -> None:
+def _remember(sources: Sequence[Any], gradients: Sequence[Any], by_creation: Callable[[Any], int]) -> None:
     """What is compared at the end of the job, whoever exchanges its gradient."""
     pairs = [(each, gradient) for each, gradient in zip(sources, gradients, strict=True) if is_variable(each)]
     note_slices({tuple(each.shape) for each, gradient in pairs if isinstance(gradient, tf.IndexedSlices)})
-    list_number([each for each, _ in pairs])
+    list_number(sorted((each for each, _ in pairs), key=by_creation))
+
+
+def _by_creation() -> Callable[[Any], int]:
+    """A key to sort variables by, alike on all workers: a script may list them by their addresses, as TensorFlow does
+    for functions with a gradient of their own."""
+    ordinals = creation_ordinals()
+    return lambda variable: ordinals.get(id(raw(variable).handle), len(ordinals))
 
 
 def _of_tensor(source: Any, gradient: Any) -> Any:
@@ -189,14 +200,17 @@ _counts = _Counts()
 
 
 def _refuse_idle(variables: Sequence[Any], site: str) -> None:
-    """End a job in which the second step begins, and nothing has been divided."""
+    """End a job in which the second step begins, and nothing has been divided, though there were rows to divide."""
     if report.is_anything_divided():
         return
     number = list_number(variables)
 
     def come() -> bool:
         if number in _counts.seen and not report.is_anything_divided():
-            raise TfdpError(report.nothing_divided(site))
+            if not report.are_single_rows():
+                raise TfdpError(report.nothing_divided(site))
+            if current().topology.rank == 0:
+                say_once(_SINGLE)
         _counts.seen.add(number)
         return True
 

@@ -56,6 +56,7 @@ class _Given(NamedTuple):
 
 _LOOKS = 16  # at most by the configuration of a layer with code of the script's own, which may count steps
 _EAGERLY = "runs eagerly, and calls layers: these are divided; in a tf.function all of it would be"
+_TABLES = "runs eagerly, and looks up rows of variables: in a tf.function it would be divided"
 _found: weakref.WeakKeyDictionary[Any, dict[Any, Found]] = weakref.WeakKeyDictionary()
 
 
@@ -98,8 +99,8 @@ def _called(callee: Callee, arguments: tuple[Any, ...], options: dict[str, Any])
             return callee.call(*arguments, **options)
     if found.reason:
         return undivided(callee, found.reason, arguments, options)
-    if callee.code is not None and tf.executing_eagerly() and not found.is_alone:
-        return undivided(callee, _EAGERLY, arguments, options)
+    if callee.code is not None and tf.executing_eagerly() and not (found.is_alone and not found.pattern.lookups):
+        return undivided(callee, _TABLES if found.is_alone else _EAGERLY, arguments, options)
     return _divided(callee, given._replace(by_rows=found.by_rows), found)
 
 
@@ -127,7 +128,7 @@ def _given(structure: Any) -> _Given | str:
     if first is None:
         return "takes no tensors"
     if first.shape[0] in (0, 1):
-        return "one row" if first.shape[0] else "no rows"
+        return report.SINGLE if first.shape[0] else "no rows"
     by_rows = tuple(is_tensor(x) and bool(x.shape.rank) and x.shape[0] == first.shape[0] for x in leaves)
     return _Given(tf.nest.pack_sequence_as(structure, leaves), leaves, by_rows)
 

@@ -102,10 +102,19 @@ def _callee(function: Any, name: str) -> division.Callee:
 
 
 def _state(function: Any) -> Any:
-    """Which method of an object it is, and which attributes of that, or of the modules in it, hold tensors."""
+    """Which method of an object it is, the object's parts, and which attributes of that, or of the modules in it, hold
+    tensors."""
     bound = getattr(function, "__self__", None)
-    modules = (bound, *(each for each in getattr(bound, "__dict__", {}).values() if isinstance(each, tf.Module)))
-    return getattr(function, "__qualname__", ""), id(bound), tuple(map(tensors_of, modules))
+    parts = list(_parts(bound))
+    modules = (bound, *(each for each in parts if isinstance(each, tf.Module)))
+    return getattr(function, "__qualname__", ""), id(bound), tuple(map(id, parts)), tuple(map(tensors_of, modules))
+
+
+def _parts(thing: Any) -> Iterator[Any]:
+    """The modules and layers that an object holds, also in lists and dictionaries."""
+    for value in getattr(thing, "__dict__", {}).values():
+        held = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else [value]
+        yield from (each for each in held if isinstance(each, tf.Module) or hasattr(each, "_flatten_layers"))
 
 
 def _as_written(function: Any, *arguments: Any, **options: Any) -> Any:

@@ -17,6 +17,7 @@ from .entropy import common_entropy
 from .functions import hook_modules
 from .gathering import watch_graphs
 from .keras_layers import hook_layers
+from .lookups import hook_variables
 from .report import said
 from .swallowed import watch_errors
 from .xla import keep_out_of_xla
@@ -38,5 +39,6 @@ def install() -> None:
     average_gradients()
     hook_layers()
     hook_modules()
+    hook_variables()
     if os.environ.get(REPORT) and current().topology.rank == 0:
         atexit.register(lambda: print("\n".join(said()), file=sys.stderr, flush=True))

@@ -23,6 +23,7 @@ from .effects import of_code
 from .examples import kind_of
 from .kept import Kept
 from .keras_losses import hook_losses
+from .lookups import hook_embedding
 from .names import of_objects
 from .sight import Moments
 from .validation import hook_validation
@@ -40,7 +41,7 @@ def hook_layers() -> None:
         _hooked.add(package)
         hook_losses(keras.losses, keras.metrics)
         _hook_calls(layers.Layer)
-        _hook_lookups(layers.Embedding)
+        hook_embedding(layers.Embedding)
         hook_validation(keras.Model)
         _hook_building(keras.Sequential)
         normalization = layers.BatchNormalization
@@ -167,24 +168,6 @@ def _kept(layer: Any, *, is_other: bool) -> Kept:
 
 
 _NORMALIZING = ("BatchNormalization", "BatchNormalizationBase")
-
-
-def _hook_lookups(embedding: Any) -> None:
-    original = embedding.call
-
-    @functools.wraps(original)
-    def call(self: Any, inputs: Any) -> Any:
-        here = sight.now()
-        if here is None or not isinstance(inputs, tf.Tensor):
-            return original(self, inputs)
-
-        def look_up(rows: Any) -> Any:
-            with sight.lookup():
-                return original(self, rows)
-
-        return guard.looked_up(inputs, lambda: here.looked_up(self, inputs, look_up))
-
-    embedding.call = call
 
 
 def _hook_moments(normalization: Any) -> None:

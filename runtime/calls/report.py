@@ -22,6 +22,7 @@ class Line(NamedTuple):
 
 
 LARGE = 1024  # bytes of a row: below, a second exchange would cost more than it saves
+SINGLE = "one row"  # why what is given that is not divided
 # What the end of a job begins with in which nothing is divided.
 NOTHING = "nothing in this script could be sharded: every worker would do all the work"
 _lines: dict[str, Line] = {}
@@ -51,7 +52,9 @@ def gathered(name: str, rows: Any) -> None:
 
 def undivided(name: str, reason: str) -> None:
     """It has been called whole, unless it has been divided otherwise."""
-    _lines.setdefault(name, Line(name, reason, None))
+    known = _lines.get(name)
+    if known is None or known.reason == SINGLE:
+        _lines[name] = Line(name, reason, None)
 
 
 def building(name: str) -> None:
@@ -67,6 +70,11 @@ def report() -> list[Line]:
 def is_anything_divided() -> bool:
     """Whether a call was divided."""
     return any(not line.reason for line in _lines.values())
+
+
+def are_single_rows() -> bool:
+    """Whether there were calls, and all were given one row."""
+    return bool(_lines) and all(line.reason == SINGLE for line in _lines.values())
 
 
 def said() -> list[str]:

@@ -104,7 +104,9 @@ class _Following:
         if hasattr(tensor, "numpy"):
             value = exchange(tensor.numpy())
             return tf.convert_to_tensor(value) if tf.executing_eagerly() else _delivered(value, tensor)
-        result = tf.numpy_function(exchange, [tensor], tensor.dtype)
+        # Stateful, it would wait for what the step does before, and TensorFlow could not take it out of the step: it
+        # would build the step a second time, which draws once more what the first has drawn.
+        result = tf.numpy_function(exchange, [tensor], tensor.dtype, stateful=False)
         result.set_shape(tensor.shape)
         return result
 

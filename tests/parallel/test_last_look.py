@@ -47,3 +47,11 @@ def test_a_rank_that_trains_apart_ends_the_job(launch, change, which):
 def test_ranks_that_train_alike_end_well(launch):
     done = launch(3, TRAINING.replace("CHANGE", "optimizer.learning_rate.assign(0.2)"))
     assert done.returncode == 0, done.stderr
+
+
+def test_ranks_that_list_their_variables_in_another_order_end_well(launch):
+    order = "variables = [*model.trainable_variables, table]"
+    text = TRAINING.replace(order, f"{order}[:: 1 - 2 * dp.rank()]").replace("CHANGE", "pass")
+    assert "dp.rank()" in text
+    done = launch(2, text)
+    assert done.returncode == 0, done.stderr

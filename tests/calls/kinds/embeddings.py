@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-from . import L, descend, keras, kind, some, square, trained
+from . import L, by_rows, descend, keras, kind, some, square, trained
 
 numbers = np.random.RandomState(0)
 TOKENS, TARGETS = numbers.randint(0, 12, (40, 6)), numbers.rand(40, 1)
@@ -158,3 +158,84 @@ def embedding_with_a_mask_of_its_own():
     net = keras.Sequential([Padded(12, 4, mask_zero=True), L.LSTM(4), L.Dense(1)])
     net(TOKENS[:2])
     yield from trained(net, TOKENS, TARGETS, count=9, graph=True)
+
+
+def scored_by_tables(graph):
+    """Users and items in variables, each with a bias, and negatives; rows of both tables are decayed as they are met."""
+    numbers = np.random.RandomState(1)
+    users, items = (tf.Variable(0.1 * numbers.normal(size=(12, 4))) for _ in range(2))
+    of_users, of_items, mean = (tf.Variable(np.zeros(size)) for size in (12, 12, ()))
+    weights, optimizer = [users, items, of_users, of_items, mean], keras.optimizers.Adagrad(0.1)
+
+    @by_rows
+    def score(user, item):
+        both = tf.gather(users, user) * tf.nn.embedding_lookup(items, item)
+        return mean + tf.gather(of_users, user) + tf.gather_nd(of_items, item[:, None]) + tf.reduce_sum(both, -1)
+
+    def step(tokens, wanted):
+        with tf.GradientTape() as tape:
+            near, far = score(tokens[:, 0], tokens[:, 1]), score(tokens[:, 0], tokens[:, 2])
+            decay = tf.nn.l2_loss(tf.gather(users, tokens[:, 0])) + tf.nn.l2_loss(tf.gather(items, tokens[:, 1]))
+            value = square(near, wanted[:, 0]) - tf.reduce_mean(tf.math.log_sigmoid(near - far)) + 0.01 * decay
+        optimizer.apply_gradients(zip(tape.gradient(value, weights), weights, strict=True))
+        return value
+
+    step = tf.function(step) if graph else step
+    for _ in range(4):
+        yield [*weights, optimizer], step(*some(7, TOKENS, TARGETS))
+
+
+@kind(divided=False)
+def factors_in_variables():
+    yield from scored_by_tables(graph=False)
+
+
+@kind(sample=True)
+def factors_in_variables_in_a_graph():
+    yield from scored_by_tables(graph=True)
+
+
+class Words(tf.Module):
+    """Tables of a module's own: for the words of each row, and for the positions, which all rows share."""
+
+    def __init__(self):
+        super().__init__()
+        numbers = np.random.RandomState(2)
+        self.words, self.positions = (tf.Variable(numbers.normal(size=(size, 4))) for size in (12, 6))
+        self.out = tf.Variable(numbers.normal(size=(4, 1)))
+
+    def __call__(self, tokens):
+        found = tf.nn.embedding_lookup(self.words, tokens) + tf.gather(self.positions, tf.range(6))
+        return tf.reduce_mean(tf.tanh(found), 1) @ self.out
+
+
+@kind(sample=True)
+def module_with_tables():
+    net, optimizer = Words(), keras.optimizers.Adam(0.02)
+
+    @tf.function
+    def step(tokens, wanted):
+        with tf.GradientTape() as tape:
+            value = square(net(tokens), wanted)
+        weights = net.trainable_variables
+        optimizer.apply_gradients(zip(tape.gradient(value, weights), weights, strict=True))
+        return value
+
+    for count in (9, 9, 8):
+        yield [*net.trainable_variables, optimizer], step(*some(count, TOKENS, TARGETS))
+
+
+class Table(L.Layer):
+    """A layer that looks up in a variable of its own."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = tf.Variable(np.random.RandomState(2).normal(size=(12, 4)))
+
+    def call(self, tokens):
+        return tf.gather(self.table, tf.cast(tokens, tf.int32))
+
+
+@kind
+def layer_with_a_table_of_its_own():
+    yield from trained(keras.Sequential([Table(), L.Flatten(), L.Dense(1)]), TOKENS, TARGETS, count=9, graph=True)

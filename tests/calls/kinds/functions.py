@@ -180,3 +180,36 @@ def penalties_in_lists_and_dictionaries_that_are_given():
             return square(out(between, [2.0], options), rows[:, :1]) + tf.add_n(penalties)
 
         yield from trained_by_hand(net, weights, graph=graph, loss=loss)
+
+
+class Growing(tf.Module):
+    """A head for each task so far."""
+
+    def __init__(self):
+        super().__init__()
+        self.heads = []
+
+    def grow(self):
+        self.heads.append(L.Dense(2))
+        self.heads[-1].build((None, 8))
+
+    def __call__(self, rows):
+        return tf.concat([head(rows) for head in self.heads], 1)
+
+
+@kind(sample=True)
+def module_that_gets_another_layer_between_tasks():
+    module = Growing()
+    for _ in range(2):
+        module.grow()
+        weights = [weight for head in module.heads for weight in head.trainable_variables]
+        yield from trained_by_hand(module, weights, graph=True)
+
+
+@kind(divided="partly", sample=True)
+def batches_of_which_the_first_have_one_row():
+    net = mlp(6, 1)
+    net(X[:2])
+    for count in (1, 1, 1, 5, 1, 2):
+        rows, wanted = some(count, X, Y)
+        yield [net], descend_by_hand(0.1, net.trainable_variables, lambda r=rows, w=wanted: square(net(r), w))

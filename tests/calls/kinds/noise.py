@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-from . import L, compiled, descend, examples, fitted, keras, kind, some, trained
+from . import KERAS, L, compiled, descend, examples, fitted, keras, kind, mlp, some, square, trained
 
 
 def between(*layers, width=8):
@@ -167,3 +167,49 @@ def dropout_between_training_and_evaluation():
     for things, loss in trained(net, x, y):
         seen = net(tf.constant(x[:7]), training=True)
         yield [*things, seen], loss
+
+
+class Averaging(tf.Module):
+    """An optimizer that makes its variables when it is first called, from numbers as well as from tensors."""
+
+    def __init__(self):
+        super().__init__()
+        self.means = None
+
+    def apply_gradients(self, pairs):
+        pairs = list(pairs)
+        if self.means is None:
+            self.count = tf.Variable(0.0)
+            self.means = [tf.Variable(tf.zeros_like(weight)) for _, weight in pairs]
+        self.count.assign_add(1.0)
+        for mean, (gradient, weight) in zip(self.means, pairs, strict=True):
+            mean.assign(0.9 * mean + 0.1 * gradient)
+            weight.assign_sub(0.1 * mean / tf.cast(1.0 - 0.9**self.count, mean.dtype))
+
+
+def drawn_beside(optimizer, seed=None):
+    x, y = examples()
+    net = mlp(8, 1)
+    net(x[:2])
+
+    @tf.function
+    def step(rows, wanted):
+        noise = tf.random.normal(tf.shape(rows), dtype=rows.dtype, seed=seed)
+        return descend(optimizer, [net], lambda: square(net(rows + noise), wanted)), noise
+
+    for _ in range(4):
+        loss, noise = step(*some(9, x, y))
+        yield [net, optimizer, noise], loss
+
+
+@kind(sample=True)
+def draws_beside_variables_that_the_first_step_makes():
+    """The step is traced anew where they cannot be made outside of it, and draws from the beginning again."""
+    yield from drawn_beside(Averaging())
+
+
+@kind
+def draws_beside_optimizers_with_a_number_of_their_own():
+    names = ("Nadam", "Adafactor") if KERAS == 3 else ("Nadam",)
+    for each in names:
+        yield from drawn_beside(getattr(keras.optimizers, each)(0.01), seed=3)
