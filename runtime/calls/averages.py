@@ -22,7 +22,7 @@ from .rows import mean
 from .swallowed import refuse_swallowed
 
 _SINGLE = (
-    "each call of a model so far was given one row: every worker does all the work, and trains what one process trains. "
+    "each call of a model so far was given one row: every worker does all the work, and trains what one process does. "
     "Calls that are given several rows will be divided"
 )
 _PUSHED = (

@@ -7,7 +7,6 @@ is defined by a function computes again what the call has computed, after it has
 from __future__ import annotations
 
 import functools
-import sys
 import types
 from typing import Any
 
@@ -16,6 +15,7 @@ import tensorflow as tf
 from ..collective import is_recording
 from ..foundation import is_users
 from . import apart, guard, sight
+from .stateless import keeps_no_state
 
 _STATELESS = "_tfdp_traced_without_state"  # of a tf.function
 _TRACES = "_tfdp_traces"  # of a tf.function: those for divided calls, by what they see; and those with none
@@ -33,7 +33,7 @@ def watch_functions() -> None:
     def called(self: Any, *arguments: Any, **options: Any) -> Any:
         here = sight.now()
         if here is None:
-            if _keeps_no_state():
+            if keeps_no_state():
                 vars(self)[_STATELESS] = True
             return original(_of_whole_calls(self), *arguments, **options)
         if guard.now() is not None and not tf.config.functions_run_eagerly():
@@ -84,13 +84,6 @@ def _entered(function: Any) -> Any:
         python = types.MethodType(plain.__func__, instance)
     internal = tf.__internal__.autograph
     return internal.tf_convert(python, internal.control_status_ctx()) if function._autograph else python
-
-
-def _keeps_no_state() -> bool:
-    """Whether Keras 3 builds a layer by calling it, in which nothing is assigned or drawn: what is traced then, it uses
-    again when it trains. It has no public function for it."""
-    scope = sys.modules.get("keras.src.backend.common.stateless_scope")
-    return scope is not None and bool(scope.in_stateless_scope())
 
 
 def watch_custom_gradients() -> None:

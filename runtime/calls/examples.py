@@ -53,8 +53,8 @@ def of(structure: Any, by_rows: Sequence[bool], unknown: int) -> Iterator[Any]:
 
 
 def _unlike(tensor: Any) -> Any:
-    """Rows of different workers differ by magnitudes, so that what goes by all of them goes by a few. None becomes larger
-    than it is: it may be a number of a row in a table."""
+    """Rows of different workers differ by magnitudes, so that what goes by all of them goes by a few. None becomes
+    larger than it is: it may be a number of a row in a table."""
     rows = tensor.shape[0]
     ranks = np.arange(rows) // -(-rows // current().topology.size)
     if tensor.dtype.is_floating:

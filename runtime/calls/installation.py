@@ -6,6 +6,7 @@ import atexit
 import os
 import sys
 
+from ..framework import follow_watchers
 from ..job import REPORT, current
 from ..start import look_at_the_end
 from .apart import watch_accumulators, watch_graphs_without_exchanges
@@ -32,6 +33,7 @@ def install() -> None:
     watch_graphs_without_exchanges()
     watch_functions()
     watch_graphs()
+    follow_watchers()
     watch_custom_gradients()
     watch_python()
     keep_out_of_xla()

@@ -1,4 +1,4 @@
-"""Rows that are looked up in a table: for all of the batch, so that the slices of its gradient are those of one process."""
+"""Rows that are looked up in a table: for all of the batch, so that slices of its gradient are those of one process."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def hook_embedding(embedding: Any) -> None:
 
 
 def hook_variables() -> None:
-    """What `tf.gather`, `tf.gather_nd` and `tf.nn.embedding_lookup` look up in a variable. These methods are public, their
-    class is not."""
+    """What `tf.gather`, `tf.gather_nd` and `tf.nn.embedding_lookup` look up in a variable. These methods are public,
+    their class is not."""
     owner: Any = next(cls for cls in type(tf.Variable(0.0)).__mro__ if "sparse_read" in vars(cls))
     for name in ("sparse_read", "gather_nd"):
         setattr(owner, name, _of_variable(vars(owner)[name]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .autograph import as_written, leave_ours, transparent
 from .datasets import around_stages, made_of
 from .operations import keeps_state, only_reads
-from .python_calls import functions_run, in_python, linked, recorded_again, unrecorded, unwatched
+from .python_calls import functions_run, in_python, linked, recorded_again, unrecorded
 from .variables import (
     Key,
     Keys,
@@ -19,6 +19,7 @@ from .variables import (
     raw,
     stream_element,
 )
+from .watchers import follow_watchers, unwatched
 
 __all__ = [
     "Key",
@@ -27,6 +28,7 @@ __all__ = [
     "around_stages",
     "as_written",
     "collect",
+    "follow_watchers",
     "functions_run",
     "has_value",
     "in_python",

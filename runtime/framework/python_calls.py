@@ -27,21 +27,6 @@ def unrecorded() -> contextlib.AbstractContextManager[None]:
 
 
 @contextlib.contextmanager
-def unwatched() -> Iterator[None]:
-    """Variables that are read inside, under `tf.init_scope`, are none of the graph that is being built, which refuses
-    to run once one of its variables is gone. That it is told of them is TensorFlow's own."""
-    graph = tf.compat.v1.get_default_graph()
-    if not hasattr(graph, "watch_variable"):
-        yield
-        return
-    graph.watch_variable = lambda variable: None  # noqa: ARG005 - as TensorFlow calls it
-    try:
-        yield
-    finally:
-        del graph.watch_variable
-
-
-@contextlib.contextmanager
 def functions_run(*, eagerly: bool) -> Iterator[None]:
     """Each `tf.function` that is called inside runs eagerly, or is compiled."""
     before = tf.config.functions_run_eagerly()

@@ -161,7 +161,7 @@ def embedding_with_a_mask_of_its_own():
 
 
 def scored_by_tables(graph):
-    """Users and items in variables, each with a bias, and negatives; rows of both tables are decayed as they are met."""
+    """Users and items in variables, each with a bias, and negatives; rows of both are decayed as they are met."""
     numbers = np.random.RandomState(1)
     users, items = (tf.Variable(0.1 * numbers.normal(size=(12, 4))) for _ in range(2))
     of_users, of_items, mean = (tf.Variable(np.zeros(size)) for size in (12, 12, ()))

@@ -230,3 +230,33 @@ def compiled_adversaries_with_a_frozen_half():
         critic.trainable = False
         second = both.train_on_batch(np.random.randn(9, 4), np.ones((9, 1)))
         yield [generator, critic, critic.optimizer, both.optimizer], np.array([first, second])
+
+
+@kind(divided="partly", keras=3, sample=True)
+def head_that_learns_fast_by_stateless_calls():
+    """Its weights are tensors, and what it draws and counts stays in a scope of Keras'."""
+    x, y = examples()
+    trunk, optimizer = mlp(6), keras.optimizers.Adam(0.02)
+    head = keras.Sequential([L.Dense(5, activation="tanh"), L.Dropout(0.3, seed=3), L.BatchNormalization(), L.Dense(1)])
+    head(trunk(x[:2]))
+
+    def predicted(weights, rows):
+        state = [each.value for each in head.non_trainable_variables]
+        return head.stateless_call(weights, state, trunk(rows), training=True)[0]
+
+    for _ in range(4):
+        rows, wanted = some(8, x, y)
+        with tf.GradientTape() as outer:
+            fast = [tf.convert_to_tensor(each.value) for each in head.trainable_variables]
+            outer.watch(fast)
+            start = fast
+            for _ in range(2):
+                with tf.GradientTape() as tape:
+                    tape.watch(fast)
+                    loss = square(predicted(fast, rows), wanted)
+                fast = [w - 0.1 * g for w, g in zip(fast, tape.gradient(loss, fast), strict=True)]
+            value = square(predicted(fast, rows), wanted)
+        weights = [*head.trainable_variables, *trunk.trainable_variables]
+        found = outer.gradient(value, [*start, *trunk.trainable_variables])
+        optimizer.apply_gradients(zip(found, weights, strict=True))
+        yield [head, trunk, optimizer], value
