@@ -258,7 +258,7 @@ class _Look:
         """The results of the whole batch; Undivided where the call does more than to give results."""
         with observed(self.observer.seen):
             results = _arrays(self._run(whole, None))
-        self._rounding.half = self.observer.half
+        self._rounding.inside = self.observer.rounding
         if self.observer.reasons:
             raise Undivided(self.observer.reasons[0])
         if whole.stateless and (whole.draws or whole.moments or self.observer.written):

@@ -15,6 +15,7 @@ import tensorflow as tf
 
 from ..framework import only_reads
 from .carried import LOGITS, MASK
+from .rounding import limit_of
 from .sight import is_lookup
 
 _READS_TABLE = ("ReadVariableOp",)
@@ -35,7 +36,7 @@ class Observer:
         self._unknown: list[weakref.ref[Any]] = []
         self.written: list[Any] = []
         self.reasons: list[str] = []
-        self.half = False
+        self.rounding = 0.0  # of the coarsest numbers that it gives
 
     def seen(
         self, kind: str | bytes, inputs: Any, _: Any, outputs: Any, op_name: Any = None, graph: Any = None
@@ -56,7 +57,7 @@ class Observer:
             self.written += handles
             if not handles or any(id(each) not in self._writable for each in handles):
                 self.reasons.append(f"keeps a state, or does more than to compute (operation {kind})")
-        self.half |= any(each.dtype in (tf.float16, tf.bfloat16) for each in outputs)
+        self.rounding = max(self.rounding, *(limit_of(each.dtype) for each in outputs if each.dtype.is_floating), 0.0)
         self._see_lookups(kind, inputs, outputs)
         self._made.update((id(each), weakref.ref(each)) for each in outputs if each.dtype not in _HANDLES)
 

@@ -7,15 +7,26 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-# Of the largest number. What a layer computes in half precision has its rounding, whatever dtype a gradient is in.
+# Of the largest number.
 _DOUBLE, _SINGLE, _HALF = 1e-9, 1e-4, 3e-2
 
 
+def limit_of(dtype: tf.DType) -> float:
+    """The rounding of results of this dtype, relative to the largest number."""
+    if dtype in (tf.float16, tf.bfloat16):
+        return _HALF
+    return _DOUBLE if dtype in (tf.float64, tf.complex128) else _SINGLE
+
+
 class Rounding:
-    """How far apart results of a call may be; `half`: whether it computes in half precision."""
+    """How far apart results of a call may be.
+
+    inside: the rounding of what it computes with. A layer may be given numbers in double precision, and so may be their
+    gradients, and compute in single or half precision.
+    """
 
     def __init__(self) -> None:
-        self.half = False
+        self.inside = 0.0
 
     def allows(self, one: Any, other: Any, times: float = 1.0, least: float = 0.0) -> bool:
         """Whether two arrays are equal up to so many times the rounding of results; or two other things are.
@@ -34,13 +45,8 @@ class Rounding:
         finite = np.isfinite(one)
         if not np.array_equal(one[~finite], other[~finite], equal_nan=True):
             return False
-        limit = self._limit(dtype) * times * max(size_of(one[finite]), least, 1e-30)
+        limit = max(limit_of(dtype), self.inside) * times * max(size_of(one[finite]), least, 1e-30)
         return bool((np.abs(one[finite] - other[finite]) <= limit).all())
-
-    def _limit(self, dtype: tf.DType) -> float:
-        if self.half or dtype in (tf.float16, tf.bfloat16):
-            return _HALF
-        return _DOUBLE if dtype in (tf.float64, tf.complex128) else _SINGLE
 
 
 def size_of(array: Any) -> float:
