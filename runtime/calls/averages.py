@@ -79,6 +79,7 @@ def average_gradients() -> None:
 def _averaged(target: Any, sources: Sequence[Any], gradients: Sequence[Any]) -> list[Any]:
     refuse_swallowed()
     site = call_site()
+    report.gradient(site)
     exchanged = report.is_anything_divided() or any(map(is_variable, sources))
     if exchanged and is_elsewhere():
         raise TfdpError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+from collections.abc import Callable, Sequence
 
 from ..framework import follow_watchers
 from ..job import REPORT, current
@@ -19,7 +20,7 @@ from .functions import hook_modules
 from .gathering import watch_graphs
 from .keras_layers import hook_layers
 from .lookups import hook_variables
-from .report import said
+from .report import said, said_at_the_end
 from .swallowed import watch_errors
 from .xla import keep_out_of_xla
 
@@ -42,5 +43,10 @@ def install() -> None:
     hook_layers()
     hook_modules()
     hook_variables()
-    if os.environ.get(REPORT) and current().topology.rank == 0:
-        atexit.register(lambda: print("\n".join(said()), file=sys.stderr, flush=True))
+    if current().topology.rank == 0:
+        atexit.register(_say, said if os.environ.get(REPORT) else said_at_the_end)
+
+
+def _say(lines: Callable[[], Sequence[str]]) -> None:
+    for line in lines():
+        print(line, file=sys.stderr, flush=True)

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from ..foundation import uncaught
 from . import sight
 
 
@@ -28,6 +29,7 @@ NOTHING = "nothing in this script could be sharded: every worker would do all th
 _lines: dict[str, Line] = {}
 _places: dict[str, int] = {}  # by name, the graph that was built last and gathers; 0 outside of graphs
 _building: dict[str, None] = {}
+_sites: list[str] = []  # where gradients were taken
 
 
 def divided(name: str) -> None:
@@ -97,6 +99,19 @@ def said() -> list[str]:
 
 def _bytes(line: Line) -> str:
     return "" if line.row_bytes is None else f" ({line.row_bytes:,} bytes gathered for each of a worker's rows)"
+
+
+def gradient(site: str) -> None:
+    """One is taken there."""
+    if not _sites:
+        _sites.append(site)
+
+
+def said_at_the_end() -> list[str]:
+    """What a user is to be told who has not asked: that nothing was divided, and nothing has ended the job."""
+    if uncaught() is not None or is_anything_divided():
+        return []
+    return [f"tfdp: {nothing_divided(site)}" for site in _sites]
 
 
 def nothing_divided(site: str) -> str:

@@ -55,3 +55,27 @@ def test_ranks_that_list_their_variables_in_another_order_end_well(launch):
     assert "dp.rank()" in text
     done = launch(2, text)
     assert done.returncode == 0, done.stderr
+
+
+BY_TENSORS = """
+import tensorflow as tf
+import tfdp.runtime as dp
+
+dp.init(shard_calls=True)
+
+weight = tf.ones([3, 1])
+for _ in range(3):
+    with tf.GradientTape() as tape:
+        tape.watch(weight)
+        loss = tf.reduce_mean((tf.ones([8, 3]) @ weight) ** 2)
+    weight -= 0.1 * tape.gradient(loss, weight)
+    if dp.rank() == 0:
+        print(float(loss))
+"""
+
+
+def test_a_job_that_divides_nothing_says_so_at_its_end(launch):
+    done = launch(2, BY_TENSORS)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("nothing in this script could be sharded") == 1, done.stderr
+    assert "nothing in this script" not in launch(2, TRAINING.replace("CHANGE", "pass")).stderr

@@ -228,6 +228,7 @@ for x in tf.data.Dataset.from_tensor_slices(tf.ones([64, 3])).batch(8):
         ("from .models import features", "features(x)", True),
         ("from models import *", "features(x)", True),
         ("features = tf.keras.layers.Dense(3)", "features(x)", True),
+        ("features = tf.keras.Sequential([tf.keras.layers.Dense(3)])", "features.stateless_call(*held, x)[0]", True),
     ],
 )
 def test_where_no_call_could_be_shared_that_is_said(imported: str, made: str, shared: bool) -> None:

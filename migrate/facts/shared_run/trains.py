@@ -52,12 +52,17 @@ class TrainingCalls:
         return Kind.TAPE in self._origins.kinds(item.item)
 
     def _is_known(self, func: cst.BaseExpression) -> bool:
-        """Whether what is called is in sight: the file's own, a library's without models, or a method of a tensor."""
+        """Whether what is called is in sight: the file's own, a library's without models, or a method of a tensor.
+
+        A model's may call that, as `stateless_call` does.
+        """
         api = self._origins.names.api(func)
         if api is not None:
             return not _may_hold_models(api)
         if self._origins.function(func) is not None or self._origins.lambda_of(func) is not None:
             return True
+        if isinstance(func, cst.Attribute) and Kind.MODEL in self._origins.kinds(func.value):
+            return False
         held = self._origins.of(func.value) if isinstance(func, cst.Attribute) else self._origins.of(func)
         return bool(held) and all(self._is_made_here(o.node) for o in held)
 
