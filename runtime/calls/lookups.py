@@ -25,8 +25,10 @@ def hook_embedding(embedding: Any) -> None:
 
 def hook_variables() -> None:
     """What `tf.gather`, `tf.gather_nd` and `tf.nn.embedding_lookup` look up in a variable. These methods are public,
-    their class is not."""
-    owner: Any = next(cls for cls in type(tf.Variable(0.0)).__mro__ if "sparse_read" in vars(cls))
+    their class is not; a variable made to ask for it would be counted among the script's."""
+    from tensorflow.python.ops.resource_variable_ops import BaseResourceVariable
+
+    owner: Any = BaseResourceVariable
     for name in ("sparse_read", "gather_nd"):
         setattr(owner, name, _of_variable(vars(owner)[name]))
 
