@@ -99,8 +99,11 @@ def _called(callee: Callee, arguments: tuple[Any, ...], options: dict[str, Any])
             return callee.call(*arguments, **options)
     if found.reason:
         return undivided(callee, found.reason, arguments, options)
-    if callee.code is not None and tf.executing_eagerly() and not (found.is_alone and not found.pattern.lookups):
-        return undivided(callee, _TABLES if found.is_alone else _EAGERLY, arguments, options)
+    if callee.code is not None and tf.executing_eagerly():
+        if not found.is_alone:
+            return undivided(callee, _EAGERLY, arguments, options)
+        if found.pattern.lookups:
+            return undivided(callee, _TABLES, arguments, options)
     return _divided(callee, given._replace(by_rows=found.by_rows), found)
 
 

@@ -136,7 +136,6 @@ class _Asked(NamedTuple):
 
 def _looked(asked: _Asked, unknown: int) -> tuple[Found, Trial | None]:
     call, structure, by_rows, kept, code, eagerly = asked
-    outside: list[Any] = []
     with _looking.entered(), unspent(), unwatched(), tf.init_scope(), unrecorded(), as_before(kept) as handles:
         trial = code and tried(code, call, structure, by_rows, eagerly=eagerly, writable=kept.writable)
         put_back(kept.before)
@@ -152,7 +151,7 @@ def _looked(asked: _Asked, unknown: int) -> tuple[Found, Trial | None]:
                     raise Undivided("draws, looks up or gives otherwise for another batch")
         finally:
             handles.extend(one.observer.written)
-        outside += one.observer.from_outside()
+        outside = one.observer.from_outside()
     refuse_recorded(outside, _undivided)
     if trial is not None and tuple(trial.given) != found.factors:
         raise Undivided("gives results row by row of which that is not known from what it does")

@@ -63,9 +63,9 @@ class Whole(LookSight):
         self.moments.append(moments(values, weights, axes))
         return self.moments[-1]
 
-    def looked_up(self, layer: Any, rows: Tensor, look_up: Callable[[Tensor], Tensor]) -> Tensor:
+    def looked_up(self, table: Any, rows: Tensor, look_up: Callable[[Tensor], Tensor]) -> Tensor:
         """The lookup."""
-        self.lookups.append((id(layer), int(rows.shape[0]) if rows.shape.rank else 0))
+        self.lookups.append((id(table), int(rows.shape[0]) if rows.shape.rank else 0))
         return look_up(rows)
 
     def compiled(self, stateless: bool) -> None:
@@ -114,16 +114,16 @@ class Part(LookSight):
         self.own_moments.append(moments(values, real if weights is None else weights * real, axes))
         return whole
 
-    def looked_up(self, layer: Any, rows: Tensor, look_up: Callable[[Tensor], Tensor]) -> Tensor:
+    def looked_up(self, table: Any, rows: Tensor, look_up: Callable[[Tensor], Tensor]) -> Tensor:
         """The lookup, and whether it is by rows."""
         key, size = next(self._lookups, (0, 0))
-        if key != id(layer) or not rows.shape.rank:
+        if key != id(table) or not rows.shape.rank:
             raise Undivided("looks up other rows of a table for some of the rows")
         by_rows = self._by_rows(size, int(rows.shape[0]))
         if by_rows is None and int(rows.shape[0]) != size:
             raise Undivided("looks up other rows of a table for some of the rows")
         self._remember(
-            self.lookups, key, by_rows is not None, f"{layer.name} looks up for each row and for all of them"
+            self.lookups, key, by_rows is not None, f"{table.name} looks up for each row and for all of them"
         )
         found = tf.identity(look_up(rows))
         if self._kind is not None and by_rows is not None and found.dtype.is_floating:
@@ -160,10 +160,10 @@ class Again(LookSight):
         """Those of before, so that they lead from no row to another."""
         return next(self._moments, None) or moments(values, weights, axes)
 
-    def looked_up(self, layer: Any, rows: Tensor, look_up: Callable[[Tensor], Tensor]) -> Tensor:
+    def looked_up(self, table: Any, rows: Tensor, look_up: Callable[[Tensor], Tensor]) -> Tensor:
         """The lookup."""
         found = tf.identity(look_up(rows))
-        if self._kind.lookups.get(id(layer)) and found.dtype.is_floating:
+        if self._kind.lookups.get(id(table)) and found.dtype.is_floating:
             self.watch(found)
             self.found.append(found)
         return found

@@ -48,8 +48,8 @@ def _looked_up(table: Any, rows: Any, look_up: Callable[[Any], Any]) -> Any:
     if here is None or sight.is_lookup() or not isinstance(rows, tf.Tensor):
         return look_up(rows)
 
-    def by_layer(found: Any) -> Any:
+    def known(found: Any) -> Any:
         with sight.lookup():
             return look_up(found)
 
-    return guard.looked_up(rows, lambda: here.looked_up(table, rows, by_layer))
+    return guard.looked_up(rows, lambda: here.looked_up(table, rows, known))

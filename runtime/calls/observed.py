@@ -57,7 +57,7 @@ class Observer:
             self.written += handles
             if not handles or any(id(each) not in self._writable for each in handles):
                 self.reasons.append(f"keeps a state, or does more than to compute (operation {kind})")
-        self.rounding = max(self.rounding, *(limit_of(each.dtype) for each in outputs if each.dtype.is_floating), 0.0)
+        self.rounding = max([self.rounding, *(limit_of(each.dtype) for each in outputs if each.dtype.is_floating)])
         self._see_lookups(kind, inputs, outputs)
         self._made.update((id(each), weakref.ref(each)) for each in outputs if each.dtype not in _HANDLES)
 

@@ -16,7 +16,7 @@ Tensor = Any
 
 
 class Pattern(NamedTuple):
-    """What a look has found a call to do: whether draws, by operation and rank, and lookups, by layer, go by rows; and
+    """What a look has found a call to do: whether draws, by operation and rank, and lookups, by table, go by rows; and
     the layers that code of the script's own gives rows."""
 
     draws: Mapping[tuple[str, int | None], bool]
@@ -84,11 +84,11 @@ class Own:
         real = tf.reshape(tf.cast(is_real(split), values.dtype), [-1] + [1] * (values.shape.rank - 1))
         return real if weights is None else weights * real
 
-    def looked_up(self, layer: Any, rows: Tensor, look_up: Callable[[Tensor], Tensor]) -> Tensor:
+    def looked_up(self, table: Any, rows: Tensor, look_up: Callable[[Tensor], Tensor]) -> Tensor:
         """The lookup of the whole batch, so that slices of a table's gradient are those of one process."""
-        if id(layer) not in self._pattern.lookups:
-            self.refuse(f"looks rows up by {layer.name}")
-        if not self._pattern.lookups[id(layer)]:
+        if id(table) not in self._pattern.lookups:
+            self.refuse(f"looks rows up by {table.name}")
+        if not self._pattern.lookups[id(table)]:
             return shared(look_up(rows), self._name)
         split = self._split.times(self._factor(length(rows)))
         return own(look_up(every(rows, split, self._name)), split, self._name)

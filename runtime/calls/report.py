@@ -23,13 +23,13 @@ class Line(NamedTuple):
 
 
 LARGE = 1024  # bytes of a row: below, a second exchange would cost more than it saves
-SINGLE = "one row"  # why what is given that is not divided
+SINGLE = "one row"  # the reason where a call is given no more
 # What the end of a job begins with in which nothing is divided.
 NOTHING = "nothing in this script could be sharded: every worker would do all the work"
 _lines: dict[str, Line] = {}
 _places: dict[str, int] = {}  # by name, the graph that was built last and gathers; 0 outside of graphs
 _building: dict[str, None] = {}
-_sites: list[str] = []  # where gradients were taken
+_sites: list[str] = []  # where the first gradient was taken; none before
 
 
 def divided(name: str) -> None:
@@ -102,7 +102,7 @@ def _bytes(line: Line) -> str:
 
 
 def gradient(site: str) -> None:
-    """One is taken there."""
+    """One is taken there: the first is remembered."""
     if not _sites:
         _sites.append(site)
 

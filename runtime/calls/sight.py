@@ -56,8 +56,8 @@ class Sight(Protocol):
         second ones each of the operations that one process takes has its own.
         """
 
-    def looked_up(self, layer: Any, rows: Tensor, look_up: Callable[[Tensor], Tensor]) -> Tensor:
-        """What `look_up(rows)` is to this call: a layer's lookup in a table that is trained."""
+    def looked_up(self, table: Any, rows: Tensor, look_up: Callable[[Tensor], Tensor]) -> Tensor:
+        """What `look_up(rows)` is to this call: a lookup in a trained table, an Embedding layer or a variable."""
 
     def whole_length(self, rows: int | None) -> int | None:
         """How many rows the batch has of something of which this call has so many; None where that is not known."""
@@ -137,13 +137,13 @@ def seen(sight: Sight | None, given: Sequence[Any] = ()) -> Iterator[None]:
 
 
 def is_lookup() -> bool:
-    """Whether this thread is in the lookup of a layer that asks `Sight.looked_up`."""
+    """Whether this thread is in a lookup for which `Sight.looked_up` was asked."""
     return _thread.lookup
 
 
 @contextlib.contextmanager
 def lookup() -> Iterator[None]:
-    """What is looked up inside is a layer's lookup."""
+    """What is looked up inside is such a lookup."""
     _thread.lookup = True
     try:
         yield

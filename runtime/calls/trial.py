@@ -36,7 +36,7 @@ class Trial(LookSight):
         """Those of some rows."""
         return moments(values, weights, axes)
 
-    def looked_up(self, layer: Any, rows: Tensor, look_up: Callable[[Tensor], Tensor]) -> Tensor:  # noqa: ARG002
+    def looked_up(self, table: Any, rows: Tensor, look_up: Callable[[Tensor], Tensor]) -> Tensor:  # noqa: ARG002
         """The lookup."""
         return look_up(rows)
 
