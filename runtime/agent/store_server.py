@@ -89,7 +89,7 @@ class StoreServer:
         os.set_blocking(self._wake_in, False)
         self._selector.register(self._wake_in, selectors.EVENT_READ, None)
         self._connections: dict[int, _Connection] = {}
-        self._gathers: dict[str, dict[int, Frame]] = collections.defaultdict(dict)
+        self._gathers: dict[str, dict[int, Frame]] = {}
         # By key, so that a value that arrives is held against those who want it and no others.
         self._waiting: dict[str, dict[tuple[int, int], _Connection]] = collections.defaultdict(dict)
         self.ends: dict[int, socket.socket] = {}
@@ -220,6 +220,7 @@ class StoreServer:
             for said in self._gathers.values():
                 if connection.rank in said and said[connection.rank].request == message.request:
                     del said[connection.rank]
+            self._gathers = {key: said for key, said in self._gathers.items() if said}
 
     def _greet(self, connection: _Connection, message: Frame) -> None:
         pid = message.value.decode()
@@ -248,8 +249,11 @@ class StoreServer:
 
     def _gather(self, connection: _Connection, message: Frame) -> None:
         """Keep what a rank says until all have said something, or one is not going to."""
-        said = self._gathers[message.key]
+        said = self._gathers.setdefault(message.key, {})
         said[connection.rank] = message
+        if message.key == store.LAST:  # the rank publishes nothing any more
+            for key in list(self._waiting):
+                self._answer_all(key)
         size = self._shelf.size
         gone = self._finished - said.keys()
         if len(said) < size and not gone and self._aborted is None:
@@ -292,9 +296,10 @@ class StoreServer:
         if gone is not None:
             return Frame(store.GONE, wanted.request, value=gone.encode())
         said = None
-        if wanted.number in self._finished:
+        ended = self._finished | self._gathers.get(store.LAST, {}).keys()
+        if wanted.number in ended:
             said = f"rank {wanted.number} has ended without having published it"
-        elif len(self._finished - {rank}) == self._shelf.size - 1:
+        elif len(ended - {rank}) == self._shelf.size - 1:
             said = "all other ranks have ended without having published it"
         return Frame(store.FINISHED, wanted.request, value=said.encode()) if said else None
 

@@ -10,6 +10,7 @@ import tensorflow as tf
 from ..foundation import TfdpError, uncaught
 from ..framework import name_of
 from ..job import current, end_badly, is_initialized
+from ..store import LAST
 from .same_start import digests, known_variables, ranks_and_names
 
 # TensorFlow adds up slices of one row in any order: variables that are updated so differ in their last bits.
@@ -39,7 +40,8 @@ def _look() -> None:
                 names[key] = name_of(variable)
                 said[key] = float(np.linalg.norm(value.astype(np.float64))) if is_near else int(digests(value)[0])
     try:
-        answers = job.store.gather("variables at the end", json.dumps(said).encode())
+        with job.transport.ended():
+            answers = job.store.gather(LAST, json.dumps(said).encode())
     except TfdpError:  # another rank has failed, which is said, or has not come to its end in all the time there is
         return
     every = [json.loads(answer) for answer in answers]

@@ -31,6 +31,7 @@ HELLO, WELCOME, PUBLISH, FETCH, CANCEL, VALUE, GONE, FINISHED, ABORT, REFUSED, L
     1, 15
 )
 ANYONE = -1
+LAST = "variables at the end"  # what ranks gather when their scripts have ended
 _COUNT = struct.Struct("!Q")
 
 

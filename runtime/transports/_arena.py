@@ -30,7 +30,7 @@ _ABORT_AT, _WORDS_AT, _LINE = 64, 128, 64  # one cache line each, so that writer
 _REASON_BYTES = 2048
 _LENGTH = struct.Struct("<I")
 
-RUNNING, FINISHED, LEFT = 0, 1, 2
+RUNNING, FINISHED, LEFT, ENDING = 0, 1, 2, 3
 _WORDS = 3  # of each rank
 
 
@@ -130,7 +130,8 @@ class Arena:
         return self._address + 4 * _word(rank, 0)
 
     def state(self, rank: int) -> int:
-        """RUNNING, FINISHED (ended without an error) or LEFT (the process goes on without the job)."""
+        """RUNNING, FINISHED (ended without an error), LEFT (the process goes on without the job) or ENDING (the script
+        has ended, and the process waits until the others' have)."""
         return self._words[_word(rank, 1)]
 
     def set_state(self, rank: int, value: int) -> None:

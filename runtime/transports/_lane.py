@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 from ..foundation import REASON_SECONDS, JobAborted, StallError, TfdpError, reason_within, uncaught
 from ._arena import FINISHED, Arena
@@ -84,6 +85,10 @@ class Lane:
     def is_awaited(self) -> bool:
         """Whether rank 0 has begun a call that this rank has not."""
         return self._meeting.is_awaited(0)
+
+    def ended(self) -> AbstractContextManager[None]:
+        """As of `Meeting`."""
+        return self._meeting.ended()
 
     def close(self) -> None:
         """No call will follow: whoever waits for this rank is told so."""

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 from ..foundation import CollectiveMismatchError, JobAborted, RankFinishedError, StallError
 from . import _call
-from ._arena import LEFT, RUNNING, Arena, make_fence
+from ._arena import ENDING, FINISHED, LEFT, RUNNING, Arena, make_fence
 from ._call import Call
 from ._futex import Futex, worth_spinning
 from ._mirror import words_of
@@ -23,6 +23,11 @@ _POLL_SECONDS = 0.1
 # Waking a sleeper takes 50 microseconds and, in a virtual machine, up to ten times that: more than most waits here.
 _SPIN_SECONDS = 0.0003
 _WORD = 2**32
+_WHY = {
+    ENDING: "has come to the end of the script",
+    FINISHED: "has ended without an error",
+    LEFT: "has called dp.shutdown()",
+}
 
 
 class Meeting:
@@ -118,6 +123,17 @@ class Meeting:
         """Whether a peer has made a publication that this rank has yet to make."""
         return 0 < (self._arena.sequence(peer) - self._sequence) % _WORD < _WORD // 2
 
+    @contextmanager
+    def ended(self) -> Iterator[None]:
+        """No call will follow before the others have come to their end, too: whoever waits for this rank is told so."""
+        self._arena.set_state(self._rank, ENDING)
+        self.tell()
+        try:
+            yield
+        finally:
+            self._arena.set_state(self._rank, RUNNING)
+            self.tell()
+
     def leave(self) -> None:
         """No call will follow: whoever waits for this rank is told so."""
         with self._lock:
@@ -173,9 +189,8 @@ class Meeting:
         # The state first and the word again after it: a rank may publish for the last time and then end.
         state = self._arena.state(peer)
         if state != RUNNING and self._behind(peer):
-            why = "has called dp.shutdown()" if state == LEFT else "has ended without an error"
             raise RankFinishedError(
-                f"rank {self._rank} waits in {self._call} for rank {peer}, which {why} and will "
+                f"rank {self._rank} waits in {self._call} for rank {peer}, which {_WHY[state]} and will "
                 "not come. Every rank must make the same number of collective calls: look for unequal numbers of "
                 "steps, or for an exit or return that only some ranks take"
             )

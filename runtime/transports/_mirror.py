@@ -8,7 +8,7 @@ time only when it has seen the next publication of all others: so what is overwr
 
 import struct
 
-from ._arena import HEADER_BYTES, Arena, make_fence
+from ._arena import FINISHED, HEADER_BYTES, Arena, make_fence
 from ._futex import Futex
 
 _WORDS = struct.Struct("!IIIB")
@@ -35,7 +35,8 @@ class Mirror:
             header = words[_WORDS.size :]
             arena.header(rank, sequence % 2)[:] = header + bytes(HEADER_BYTES - len(header))
         self._fence()
-        arena.set_state(rank, max(state, arena.state(rank)))
+        if arena.state(rank) != FINISHED:  # which this host's server writes, and which is the last
+            arena.set_state(rank, state)
         arena.set_over(rank, over)
         if arena.sequence(rank) != sequence:
             arena.set_sequence(rank, sequence)

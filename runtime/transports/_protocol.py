@@ -1,6 +1,7 @@
 """What `tfdp.runtime.collective` asks of a way between the ranks."""
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -49,6 +50,9 @@ class Transport(Protocol):
 
     def is_awaited(self) -> bool:
         """Whether rank 0 has begun a call that this rank has not."""
+
+    def ended(self) -> AbstractContextManager[None]:
+        """Whoever waits for this rank is told that its script has ended, and that it waits for that of all others."""
 
     def close(self) -> None:
         """Let go of what the transport holds. No call may follow."""

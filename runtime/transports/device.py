@@ -7,6 +7,7 @@ broadcasts, so a broadcast is a sum to which only the root adds anything.
 
 import math
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 
 import numpy as np
 import tensorflow as tf
@@ -90,6 +91,9 @@ class Device:
 
     def is_awaited(self) -> bool:
         return self._exchange.lane.is_awaited()
+
+    def ended(self) -> AbstractContextManager[None]:
+        return self._exchange.lane.ended()
 
     def close(self) -> None:
         # TensorFlow's server ends with the process: graphs that were traced may still use it.

@@ -1,6 +1,7 @@
 """From TensorFlow's tensors to a transport that works on NumPy arrays in host memory, eagerly and in graphs."""
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 import numpy as np
@@ -22,6 +23,7 @@ class Wire(Protocol):
     def broadcast_bytes(self, payload: bytes | None, root: int, label: Label) -> bytes: ...
     def barrier(self, label: Label) -> None: ...
     def is_awaited(self) -> bool: ...
+    def ended(self) -> AbstractContextManager[None]: ...
     def close(self) -> None: ...
 
 
@@ -64,6 +66,9 @@ class OnHost:
 
     def is_awaited(self) -> bool:
         return self._wire.is_awaited()
+
+    def ended(self) -> AbstractContextManager[None]:
+        return self._wire.ended()
 
     def close(self) -> None:
         # The mapping goes with the process: graphs that were traced may still hold it.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from ..foundation import import_now, when_imported
@@ -38,6 +39,10 @@ class Later:
     def is_awaited(self) -> bool:
         """Not before there is any."""
         return self._connected is not None and self._connected.is_awaited()
+
+    def ended(self) -> AbstractContextManager[None]:
+        """Nobody waits before there is any."""
+        return nullcontext() if self._connected is None else self._connected.ended()
 
     def close(self) -> None:
         """If it has been used."""

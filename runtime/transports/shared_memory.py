@@ -8,6 +8,7 @@ small is put whole, and every rank combines all of it: one meeting instead of tw
 import functools
 import math
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -205,6 +206,10 @@ class SharedMemory:
     def is_awaited(self) -> bool:
         """Whether rank 0 has begun a call that this rank has not."""
         return self._meeting.is_awaited(0)
+
+    def ended(self) -> AbstractContextManager[None]:
+        """As of `Meeting`."""
+        return self._meeting.ended()
 
     def close(self) -> None:
         """Let the others know that this rank will not come any more."""

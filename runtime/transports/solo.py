@@ -1,6 +1,7 @@
 """One worker: every collective is what it was given, and free."""
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 from ..foundation import ReduceOp
 from ._protocol import Label, Tensor
@@ -32,6 +33,9 @@ class Solo:
 
     def is_awaited(self) -> bool:
         return False
+
+    def ended(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def close(self) -> None:
         pass

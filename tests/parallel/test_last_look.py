@@ -49,6 +49,16 @@ def test_ranks_that_train_alike_end_well(launch):
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_rank_whose_script_ends_early_ends_the_job_at_once(launch, rank):
+    text = TRAINING.replace("range(7)", f"range(7 + (dp.rank() == {rank}))").replace("CHANGE", "pass")
+    assert f"dp.rank() == {rank}" in text
+    done = launch(2, text)
+    assert done.returncode == 1
+    assert f"rank {1 - rank}, which has come to the end of the script and will not come" in done.stderr, done.stderr
+    assert "StopIteration" not in done.stderr
+
+
 def test_ranks_that_list_their_variables_in_another_order_end_well(launch):
     order = "variables = [*model.trainable_variables, table]"
     text = TRAINING.replace(order, f"{order}[:: 1 - 2 * dp.rank()]").replace("CHANGE", "pass")

@@ -153,6 +153,17 @@ def test_a_rank_that_has_left_the_job_is_not_waited_for(ranks):
         ranks.lanes[0].enter(CALL)
 
 
+def test_a_rank_whose_script_has_ended_is_not_waited_for(ranks):
+    with ranks.lanes[1].ended(), pytest.raises(RankFinishedError, match="rank 1, which has come to the end"):
+        ranks.lanes[0].enter(CALL)
+
+
+def test_what_follows_the_end_of_all_scripts_is_waited_for(ranks):
+    with ranks.lanes[1].ended():
+        pass
+    ranks.enter()
+
+
 def test_nothing_is_broken_off_between_two_calls(ranks):
     ranks.enter()
     for lane in ranks.lanes:

@@ -14,7 +14,7 @@ from tfdp.runtime.foundation import (
     StoreEvictedError,
     StoreTimeout,
 )
-from tfdp.runtime.store import HELLO, REFUSED, WELCOME, Frame, SocketStore, SoloStore
+from tfdp.runtime.store import HELLO, LAST, REFUSED, WELCOME, Frame, SocketStore, SoloStore
 from tfdp.runtime.store.client import _receive
 
 
@@ -141,6 +141,29 @@ def test_a_publisher_that_has_ended_is_not_waited_for(ranks):
     with pytest.raises(RankFinishedError, match=r"rank 1 cannot fetch 'never': rank 0 has ended without having"):
         result()
     assert job.stores[1].fetch("last", publisher=0) == b"word"
+
+
+def test_a_publisher_that_waits_at_its_end_is_not_waited_for(ranks):
+    job = ranks(3)
+    early = in_thread(job.stores[1].fetch, "never", publisher=0)
+    last = in_thread(job.stores[0].gather, LAST, b"0")
+    for fetch in (early, lambda: job.stores[2].fetch("other", publisher=0)):
+        with pytest.raises(RankFinishedError, match="rank 0 has ended without having published it"):
+            fetch()
+    others = [in_thread(job.stores[rank].gather, LAST, b"0") for rank in (1, 2)]
+    assert [each() for each in (last, *others)] == [[b"0"] * 3] * 3
+    job.stores[0].publish("other", b"after all")
+    assert job.stores[2].fetch("other", publisher=0) == b"after all"
+
+
+def test_a_rank_may_end_after_another_has_given_up_waiting_for_it(ranks):
+    job = ranks(2)
+    job.stores[0]._stall_seconds = 0.01
+    with pytest.raises(StoreTimeout):
+        job.stores[0].gather("k", b"")
+    job.server.finished(1)
+    with pytest.raises(RankFinishedError, match="rank 1 has ended"):
+        job.stores[0].gather("k", b"")
 
 
 def test_a_fetch_ends_when_nobody_is_left_to_publish(ranks):
