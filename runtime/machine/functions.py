@@ -8,6 +8,7 @@ import functools
 import gc
 import inspect
 import os
+import resource
 import shutil
 import socket
 import subprocess
@@ -34,12 +35,12 @@ _FILES = (
     "removexattr rename renames replace rmdir setxattr stat statvfs symlink truncate unlink utime"
 )
 _COMMANDS = "posix_spawn posix_spawnp spawnl spawnle spawnlp spawnlpe spawnv spawnve spawnvp spawnvpe system waitpid"
-_MACHINE, _CHANCE = "cpu_count getloadavg times uname", "getrandom urandom"
+_MACHINE, _CHANCE = "cpu_count getloadavg sched_getaffinity times uname", "getrandom urandom"
 _TREES = "chown copy copy2 copyfile copymode copystat copytree disk_usage make_archive move rmtree unpack_archive which"
 _RUN = "call check_call check_output getoutput getstatusoutput run"
 _CLOCKS = (
-    "asctime ctime gmtime localtime monotonic monotonic_ns perf_counter perf_counter_ns process_time process_time_ns "
-    "strftime time time_ns"
+    "asctime clock_gettime clock_gettime_ns ctime gmtime localtime monotonic monotonic_ns perf_counter perf_counter_ns "
+    "process_time process_time_ns strftime thread_time thread_time_ns time time_ns"
 )
 _IMMUTABLE = 1 << 8  # of a class that is not written in Python
 _TO_FILE = "file://"
@@ -69,6 +70,7 @@ def share_machine() -> None:
     _put(os, "popen", popen)
     _put(subprocess, "Popen", Popen)
     _put(builtins, "open", shared_open(builtins.open))
+    _put(resource, "getrusage", answered(resource.getrusage, "resource.getrusage", only_by_script=True))
     _put(socket, "gethostname", answered(socket.gethostname, "socket.gethostname", only_by_script=True))
     for name in ("getnode", "uuid1"):
         _put(uuid, name, answered(getattr(uuid, name), f"uuid.{name}", by_packages=False))
@@ -93,6 +95,7 @@ def share_gfile() -> None:
                 found = _walk(function) if name.lower() == "walk" else function
                 _put(owner, name, answered(found, f"{owner.__name__}.{name}"))
     _put(tf.train, "latest_checkpoint", answered(tf.train.latest_checkpoint, "tf.train.latest_checkpoint"))
+    _put(tf, "timestamp", answered(tf.timestamp, "tf.timestamp"))
     share_tensorflow_files(_put)
     if (hdf5 := sys.modules.get("h5py")) is not None:  # which Keras imports
         share_hdf5(hdf5)

@@ -6,6 +6,7 @@ import os
 import pathlib
 import pickle
 import random
+import resource
 import secrets
 import signal
 import socket
@@ -28,6 +29,8 @@ INIT = {"shard_calls": True}
 
 def case_clocks_and_names_are_common():
     common([time.time(), time.time_ns(), time.perf_counter(), time.monotonic(), time.strftime("%X"), time.localtime()])
+    common([time.clock_gettime(time.CLOCK_MONOTONIC), time.thread_time(), resource.getrusage(resource.RUSAGE_SELF)])
+    common(float(tf.timestamp()))
     common([str(uuid.uuid4()), os.urandom(8), secrets.token_hex(4), os.cpu_count()])
     common([random.SystemRandom().random(), secrets.randbelow(9)])
     begun, turns = time.time(), 0
