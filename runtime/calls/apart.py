@@ -19,7 +19,7 @@ from ..foundation import Inside, is_elsewhere
 from ..framework import around_stages, transparent
 
 _LOOPS = ("reduce", "scan", "take_while")  # what AutoGraph makes of a loop over a dataset
-_ENTERED = "_tfdp_entered_while_accumulating"  # of a tape
+_ENTERED, _THREAD = "_tfdp_entered_while_accumulating", "_tfdp_entered_elsewhere"  # of a tape
 _mapping, _staging, _accumulating = Inside(), Inside(), Inside()
 
 
@@ -41,6 +41,12 @@ def is_accumulating() -> bool:
 def is_entered_accumulating(tape: Any) -> bool:
     """Whether a tape was entered where an accumulator records: all that it records is computed by all workers."""
     return bool(vars(tape).get(_ENTERED))
+
+
+def is_entered_elsewhere(tape: Any) -> bool:
+    """Whether a tape was entered in another thread than the main one, where nothing is divided: as those are that
+    TensorFlow takes for `tf.py_function`."""
+    return bool(vars(tape).get(_THREAD))
 
 
 def places() -> tuple[bool, ...]:
@@ -69,8 +75,8 @@ def _trace_stage(trace: Callable[[], Any], name: str) -> None:
         trace()
 
 
-def watch_accumulators() -> None:
-    """From now on `is_accumulating` and `is_entered_accumulating` know."""
+def watch_tapes() -> None:
+    """From now on `is_accumulating`, `is_entered_accumulating` and `is_entered_elsewhere` know."""
     accumulator, tape = tf.autodiff.ForwardAccumulator, tf.GradientTape
     enter, leave, begin = accumulator.__enter__, accumulator.__exit__, tape.__enter__
 
@@ -87,7 +93,7 @@ def watch_accumulators() -> None:
 
     @functools.wraps(begin)
     def begun(self: Any) -> Any:
-        vars(self)[_ENTERED] = is_accumulating()
+        vars(self)[_ENTERED], vars(self)[_THREAD] = is_accumulating(), is_elsewhere()
         return begin(self)
 
     accumulator.__enter__, accumulator.__exit__ = entered, left

@@ -66,6 +66,8 @@ def average_gradients() -> None:
             if not apart.is_entered_accumulating(self):
                 raise TfdpError(_PUSHED.format(call_site()))
             return original(self, target, sources, output_gradients, unconnected_gradients)
+        if apart.is_entered_elsewhere(self) and not any(map(is_variable, tf.nest.flatten(sources))):
+            return original(self, target, sources, output_gradients, unconnected_gradients)
         take = functools.partial(original, self, target, output_gradients=output_gradients)
         flat = tf.nest.flatten(sources)
         found = own_sources.taken(take, flat, unconnected_gradients)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from ..framework import follow_watchers
 from ..job import REPORT, current
 from ..start import look_at_the_end
-from .apart import watch_accumulators, watch_graphs_without_exchanges
+from .apart import watch_graphs_without_exchanges, watch_tapes
 from .asked import watch_python
 from .averages import average_gradients
 from .compiled import watch_custom_gradients, watch_functions
@@ -38,7 +38,7 @@ def install() -> None:
     watch_custom_gradients()
     watch_python()
     keep_out_of_xla()
-    watch_accumulators()
+    watch_tapes()
     average_gradients()
     hook_layers()
     hook_modules()

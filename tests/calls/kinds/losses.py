@@ -178,3 +178,15 @@ def gradients_clipped_by_global_norm():
 def clipping_by_the_optimizer():
     optimizer = keras.optimizers.Adam(0.05, global_clipnorm=0.1)
     yield from trained(mlp(16, 1), *examples(), optimizer=optimizer, graph=True)
+
+
+@kind(sample=True)
+def part_of_the_loss_in_python():
+    """TensorFlow takes its gradient in a thread of its own."""
+
+    def loss(predicted, wanted):
+        penalty = tf.py_function(lambda given: tf.reduce_sum(given**2) / len(given), [predicted], tf.float64)
+        return square(predicted, wanted) + penalty / 10
+
+    for graph in (False, True):
+        yield from trained(mlp(6, 1), *examples(), loss=loss, graph=graph)
