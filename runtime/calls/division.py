@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -14,11 +15,11 @@ from ..foundation import Min, TfdpError, call_site
 from ..framework import unrecorded
 from ..job import current, mix
 from ..transports import Label
-from . import apart, carried, gathering, nets, own_sources, report, sight
+from . import apart, carried, gathering, nets, own_sources, replaced, report, sight
 from .examples import is_tensor, kind_of
 from .guard import Code, guarded
 from .kept import Kept
-from .look import Call, Found, LeftBehindError, is_possible, look
+from .look import Asked, Call, Found, LeftBehindError, is_possible, look
 from .names import unchanging
 from .own_sight import Own
 from .rows import Split, divided, every, length, mean, own, own_gradient, shared
@@ -60,9 +61,14 @@ _TABLES = "runs eagerly, and looks up rows of variables: in a tf.function it wou
 _found: weakref.WeakKeyDictionary[Any, dict[Any, Found]] = weakref.WeakKeyDictionary()
 
 
-def called(callee: Callee, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """`callee.call(*arguments, **options)`, divided where it is to be and can be."""
-    return _called(callee, arguments, options) if is_due() else callee.call(*arguments, **options)
+def called(callee_of: Callable[[], Callee], arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """`callee_of().call(*arguments, **options)`, divided where it is to be and can be."""
+    while is_due():
+        try:
+            return _called(callee_of(), arguments, options)
+        except replaced.Met:  # in a look, which takes the layer for another from now on
+            continue
+    return callee_of().call(*arguments, **options)
 
 
 def is_due() -> bool:
@@ -139,9 +145,10 @@ def _given(structure: Any) -> _Given | str:
 def _looked_at(callee: Callee, given: _Given) -> Found | None:
     """What the look at such a call has found, the same on all workers; None where it cannot be taken yet."""
     known = _found.setdefault(callee.owner, {})
-    kind = given.kind, callee.state, callee.code and tf.executing_eagerly()
+    changes = replaced.changes()
+    kind = given.kind, callee.state, callee.code and tf.executing_eagerly(), changes
     if callee.code is not None and kind not in known and len(known) >= _LOOKS:
-        kind = given.kind, None, tf.executing_eagerly()  # whatever it does, its operations are seen
+        kind = given.kind, None, tf.executing_eagerly(), changes  # whatever it does, its operations are seen
     found = known.get(kind)
     if found is None:
         kept = callee.kept()
@@ -161,9 +168,10 @@ def _look(callee: Callee, given: _Given, kept: Kept) -> Found:
     A mask over the words of a text may be as long as the batch.
     """
     first, *others = _ways(given)
-    found = look(callee.call, given.structure, first, kept, callee.code)._replace(by_rows=first)
+    asked = Asked(callee.call, given.structure, first, kept, callee.owner, callee.code)
+    found = look(asked)._replace(by_rows=first)
     for by_rows in others if found.reason else ():
-        other = look(callee.call, given.structure, by_rows, kept, callee.code)._replace(by_rows=by_rows)
+        other = look(asked._replace(by_rows=by_rows))._replace(by_rows=by_rows)
         if not other.reason:
             return other
     return found
@@ -216,7 +224,7 @@ def _divided(callee: Callee, given: _Given, found: Found) -> Any:
     several = len({id(each) for each in flat}) > 1
     for each, factor in zip(flat, found.factors, strict=True):
         if id(each) not in known:
-            known[id(each)] = _leaving(each, factor, split, name, several=several)
+            known[id(each)] = _leaving(each, factor, split, name, several=several, parted=here.parts_ways)
     return tf.nest.pack_sequence_as(results, [known[id(each)] for each in flat])
 
 
@@ -228,14 +236,17 @@ def _entering(leaf: Any, by_rows: bool, split: Split, name: str) -> Any:
     return leaf
 
 
-def _leaving(leaf: Any, factor: int, split: Split, name: str, *, several: bool) -> Any:
-    """What is given of a result; several: whether there are others, which may follow from it."""
+def _leaving(leaf: Any, factor: int, split: Split, name: str, *, several: bool, parted: bool) -> Any:
+    """What is given of a result; several: whether there are others, which may follow from it. parted: no tape would
+    know of that."""
     if not factor:
-        shares = several and is_tensor(leaf)
-        return own_sources.mark(leaf, leaf, lambda gradient: mean(gradient, name)) if shares else leaf
-    rows = split.times(factor)
-    whole = carried.moved(leaf, lambda each: every(each, rows, name))
-    return own_sources.mark(whole, leaf, lambda gradient: own_gradient(gradient, rows, name)) if several else whole
+        result, whole = leaf, functools.partial(mean, name=name)
+    else:
+        rows = split.times(factor)
+        result = carried.moved(leaf, lambda each: every(each, rows, name))
+        whole = functools.partial(own_gradient, split=rows, name=name)
+    marked = several and is_tensor(leaf)
+    return own_sources.mark(result, leaf, whole, name if parted else "") if marked else result
 
 
 def _rows(given: _Given, name: str) -> Any:

@@ -15,7 +15,7 @@ from ..framework import leave_ours, raw, transparent
 from ..job import shards_calls, size
 from ..keras import is_keras
 from ..start import live_generators, live_variables
-from . import division, guard
+from . import division, guard, replaced
 from .effects import of_code
 from .kept import Kept
 from .own_code import tensors_of
@@ -42,7 +42,7 @@ def by_rows(function: _F) -> _F:
     @transparent
     @functools.wraps(function)
     def called(*arguments: Any, **options: Any) -> Any:
-        return division.called(_callee(function, name), arguments, options)
+        return division.called(functools.partial(_callee, function, name), arguments, options)
 
     found: _F = called  # type: ignore[assignment]
     return found
@@ -83,7 +83,7 @@ def _hook(owner: type[Any]) -> None:
     @functools.wraps(original, assigned=("__name__", "__qualname__", "__doc__"))
     def called(self: Any, *arguments: Any, **options: Any) -> Any:
         function = types.MethodType(original, self)
-        return division.called(_callee(function, owner.__qualname__), arguments, options)
+        return division.called(functools.partial(_callee, function, owner.__qualname__), arguments, options)
 
     setattr(owner, "__call__", called)  # noqa: B010 - mypy takes no assignment to a method
 
@@ -97,7 +97,7 @@ def _callee(function: Any, name: str) -> division.Callee:
         functools.partial(_kept, function),
         is_atom=False,
         state=_state(function),
-        code=guard.Code(owner, (function,)),
+        code=guard.Code(owner, (function, *replaced.roots())),
     )
 
 
@@ -138,5 +138,5 @@ def _owner(function: Any) -> Any:
 
 def _kept(function: Any) -> Kept:
     variables, generators = ([raw(each) for each in found] for found in (live_variables(), live_generators()))
-    before, refused = of_code(function)
+    before, refused = of_code(function, *replaced.roots())
     return Kept(variables, [*variables, *generators], before, generators, refused)

@@ -167,6 +167,7 @@ class Nested(NamedTuple):
     """A call of a layer of Keras' own inside code of the script's own: by what it is known, and what a look needs."""
 
     key: Any
+    layer: Any
     name: str
     call: Callable[..., Any]
     kept: Callable[[], Any]
@@ -221,8 +222,23 @@ def built_of(
         here.refuse("gives what follows from the number of rows")
     if any(guard.factor(each) or guard.is_size(each) for each in reached(*code.roots)):
         here.refuse("keeps some of the rows")
-    here.gives([guard.factor(each) or 0 for each in flat])
-    return results
+    here.gives([guard.factor(each) or 0 for each in flat], parts_ways=eagerly and _is_one_made_of_another(flat))
+    given = {id(each): whole for whole, each in zip(sight.rows(), hidden.values(), strict=True)}
+    return tf.nest.pack_sequence_as(results, [given.get(id(each), each) for each in flat])
+
+
+def _is_one_made_of_another(results: Sequence[Any]) -> bool:
+    """Whether in the graph one of the results leads to another one."""
+    ends = {each.op for each in results if isinstance(each, tf.Tensor)}
+    waiting, seen = [each for end in ends for each in end.inputs], set()
+    while waiting:
+        made_by = waiting.pop().op
+        if made_by in ends and made_by.type != "Placeholder":
+            return True
+        if made_by not in seen:
+            seen.add(made_by)
+            waiting += made_by.inputs
+    return False
 
 
 def of_layer(nested: Callable[[tuple[bool, ...]], Nested], call: Callable[[], Any], given: Any) -> Any:

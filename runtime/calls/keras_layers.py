@@ -18,7 +18,7 @@ import tensorflow as tf
 from ..framework import raw, stream_element
 from ..keras import PACKAGES, is_keras
 from ..start import live_generators, live_variables
-from . import division, guard, local_moments, own_code, report, sight
+from . import division, guard, local_moments, own_code, replaced, report, sight
 from .effects import of_code
 from .examples import kind_of
 from .kept import Kept
@@ -67,7 +67,8 @@ def _hook_calls(layer: Any) -> None:
             if not getattr(self, "built", True):
                 here.refuse(f"makes the variables of {_name(self)}")
             if guard.now() is None or own_code.other_code(self):
-                return original(self, *arguments, **options)
+                with replaced.inside(self):
+                    return original(self, *arguments, **options)
             call, structure = functools.partial(original, self), (arguments, options)
             nested = functools.partial(_nested, self, call, structure)
             return guard.of_layer(nested, lambda: call(*arguments, **options), structure)
@@ -80,16 +81,7 @@ def _hook_calls(layer: Any) -> None:
             return results
         if not division.is_due():
             return original(self, *arguments, **options)
-        code = own_code.code(self)
-        callee = division.Callee(
-            functools.partial(original, self),
-            self,
-            _name(self),
-            functools.partial(_kept, self, is_other=code is not None),
-            is_atom=_is_atom(self, layer),
-            state=own_code.configuration(self),
-            code=code,
-        )
+        callee = functools.partial(_callee, self, functools.partial(original, self), is_atom=_is_atom(self, layer))
         return division.called(callee, arguments, options)
 
     @functools.wraps(add_loss)
@@ -100,6 +92,12 @@ def _hook_calls(layer: Any) -> None:
         return add_loss(self, *arguments, **options)
 
     owner.__call__, layer.add_loss = called, added
+
+
+def _callee(layer: Any, call: Callable[..., Any], *, is_atom: bool) -> division.Callee:
+    code = own_code.code(layer)
+    kept = functools.partial(_kept, layer, is_other=code is not None)
+    return division.Callee(call, layer, _name(layer), kept, is_atom, own_code.configuration(layer), code)
 
 
 def _is_symbolic(arguments: Any, options: Any) -> bool:
@@ -152,7 +150,8 @@ def _name(layer: Any) -> str:
 def _nested(layer: Any, call: Callable[..., Any], structure: Any, by_rows: tuple[bool, ...]) -> guard.Nested:
     kinds = tuple(map(kind_of, tf.nest.flatten(structure), by_rows))
     key = id(layer), own_code.configuration(layer), kinds
-    return guard.Nested(key, _name(layer), call, functools.partial(_kept, layer, is_other=False), structure, by_rows)
+    kept = functools.partial(_kept, layer, is_other=False)
+    return guard.Nested(key, layer, _name(layer), call, kept, structure, by_rows)
 
 
 def _kept(layer: Any, *, is_other: bool) -> Kept:

@@ -17,7 +17,7 @@ import tensorflow as tf
 from ..foundation import Inside, TfdpError
 from ..framework import functions_run, has_value, recorded_again, unrecorded, unwatched
 from ..job import current
-from . import examples
+from . import examples, replaced
 from .guard import Code, built_of
 from .kept import Kept, as_before
 from .look_sights import Again, Part, Whole, pattern
@@ -77,21 +77,34 @@ def is_possible(kept: Kept) -> bool:
         return not tf.executing_eagerly() or all(map(has_value, kept.needed))
 
 
-def look(call: Call, structure: Any, by_rows: Sequence[bool], kept: Kept, code: Code | None = None) -> Found:
-    """Look at `call(*arguments, **options)`.
+class Asked(NamedTuple):
+    """A call to be looked at.
 
-    Args:
-        structure: the arguments and options of a call.
-        by_rows: of each leaf of it, whether it is a tensor that has a row for each of the batch.
-        code: that of the script's own in it, if there is any.
+    structure: its arguments and options. by_rows: of each leaf of it, whether it is a tensor that has a row for each of
+    the batch. owner: the layer, or what else is called. code: that of the script's own in it, if there is any.
     """
-    if kept.refused:
-        return Found(kept.refused)
-    call = unchanging(call, _undivided)
-    found, asked = Found("cannot be tried"), _Asked(call, structure, by_rows, kept, code, tf.executing_eagerly())
-    for unknown in examples.lengths(structure):
+
+    call: Call
+    structure: Any
+    by_rows: Sequence[bool]
+    kept: Kept
+    owner: Any
+    code: Code | None = None
+
+
+def look(asked: Asked) -> Found:
+    """Look at a call.
+
+    Raises:
+        replaced.Met: there is other code of the script's in it.
+    """
+    if asked.kept.refused:
+        return Found(asked.kept.refused)
+    asked, eagerly = asked._replace(call=unchanging(asked.call, _undivided)), tf.executing_eagerly()
+    found = Found("cannot be tried")
+    for unknown in examples.lengths(asked.structure):
         try:
-            found, trial = _looked(asked, unknown)
+            found, trial = _looked(asked, unknown, eagerly=eagerly)
             return found if trial is None else _with_nested(found, trial)
         except Undivided as answer:
             return Found(str(answer))
@@ -117,26 +130,17 @@ def is_looking() -> bool:
 def _with_nested(found: Found, trial: Trial) -> Found:
     """What is found, if each of the layers of Keras' own that the code gives rows gives each row one of its own."""
     for each in trial.nested.values():
-        reason = look(each.call, each.structure, each.by_rows, each.kept()).reason_beside_rows()
+        asked = Asked(each.call, each.structure, each.by_rows, each.kept(), each.layer)
+        reason = look(asked).reason_beside_rows()
         if reason:
             return Found(f"gives rows to {each.name}, which {reason}")
     return found._replace(pattern=found.pattern._replace(nested=frozenset(trial.nested)))
 
 
-class _Asked(NamedTuple):
-    """What is to be looked at: the arguments of `look`."""
-
-    call: Call
-    structure: Any
-    by_rows: Sequence[bool]
-    kept: Kept
-    code: Code | None
-    eagerly: bool
-
-
-def _looked(asked: _Asked, unknown: int) -> tuple[Found, Trial | None]:
-    call, structure, by_rows, kept, code, eagerly = asked
-    with _looking.entered(), unspent(), unwatched(), tf.init_scope(), unrecorded(), as_before(kept) as handles:
+def _looked(asked: Asked, unknown: int, *, eagerly: bool) -> tuple[Found, Trial | None]:
+    call, structure, by_rows, kept, owner, code = asked
+    run = replaced.watched(owner, code and code.roots)
+    with _looking.entered(), unspent(), unwatched(), tf.init_scope(), unrecorded(), as_before(kept) as handles, run:
         trial = code and tried(code, call, structure, by_rows, eagerly=eagerly, writable=kept.writable)
         put_back(kept.before)
         first, *others = examples.of(structure, by_rows, unknown)

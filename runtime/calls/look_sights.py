@@ -35,7 +35,7 @@ class LookSight:
     def meets(self, nested: Any) -> None:
         """It is seen where the code is tried in a graph."""
 
-    def gives(self, factors: Sequence[int]) -> None:
+    def gives(self, factors: Sequence[int], *, parts_ways: bool) -> None:
         """The look compares."""
 
     def refuse(self, what: str) -> None:

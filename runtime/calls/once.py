@@ -34,7 +34,7 @@ def in_a_graph(owner: Any, call: Callable[..., Any], arguments: Any, options: An
     owner: for what graphs are kept.
     """
     try:
-        concrete, results = build(call, arguments, options)
+        concrete, results, passed = build(call, arguments, options)
     except NO_GRAPH as error:
         sight.now().refuse(no_graph(error))  # type: ignore[union-attr]
         raise
@@ -42,8 +42,10 @@ def in_a_graph(owner: Any, call: Callable[..., Any], arguments: Any, options: An
     given = [each for each in tf.nest.flatten((arguments, options)) if isinstance(each, tf.Tensor)]
     found = _known(owner, concrete)(*carried.taken_apart(given))
     flat = tf.nest.flatten(results)
-    whole = iter(carried.put_together([each for each in flat if isinstance(each, tf.Tensor)], found))
-    return tf.nest.pack_sequence_as(results, [next(whole) if isinstance(each, tf.Tensor) else each for each in flat])
+    tensors = [each for each in flat if isinstance(each, tf.Tensor)]
+    for each, outside in zip(tensors, carried.put_together(tensors, found), strict=True):
+        passed.setdefault(id(each), outside)  # what is given as it was given, or twice, is one tensor
+    return tf.nest.pack_sequence_as(results, [passed.get(id(each), each) for each in flat])
 
 
 def no_graph(error: BaseException | None) -> str:
@@ -53,16 +55,19 @@ def no_graph(error: BaseException | None) -> str:
     return f"cannot be built into a graph of rows of unknown number ({said})"
 
 
-def build(call: Callable[..., Any], arguments: Any, options: Any) -> tuple[Any, Any]:
-    """A graph of `call(arguments, options)`, with its results there. The thread has a sight, and rows."""
+def build(call: Callable[..., Any], arguments: Any, options: Any) -> tuple[Any, Any, dict[int, Any]]:
+    """A graph of `call(arguments, options)`, with its results there, and what tensors in it stand for. The thread has a
+    sight, and rows."""
     here, rows = sight.now(), {id(each) for each in sight.rows()}
     structure = arguments, options
     leaves = tf.nest.flatten(structure)
     given = [each for each in leaves if isinstance(each, tf.Tensor)]
     results: list[Any] = []
+    passed: dict[int, Any] = {}
 
     def built(*tensors: Any) -> Any:
         found = dict(zip(map(id, given), carried.put_together(given, tensors), strict=True))
+        passed.update((id(found[id(each)]), each) for each in given)
         inside = tf.nest.pack_sequence_as(structure, [found.get(id(each), each) for each in leaves])
         with sight.seen(here, [found[key] for key in found if key in rows]):
             results.append(call(*inside))
@@ -73,7 +78,7 @@ def build(call: Callable[..., Any], arguments: Any, options: Any) -> tuple[Any, 
         for whole in given
         for each in carried.taken_apart([whole])
     ]
-    return tf.function(built, autograph=False).get_concrete_function(*specs), results[-1]
+    return tf.function(built, autograph=False).get_concrete_function(*specs), results[-1], passed
 
 
 def _known(owner: Any, concrete: Any) -> Any:

@@ -14,6 +14,7 @@ from typing import Any
 import tensorflow as tf
 
 from ..keras import PACKAGES, is_keras
+from . import replaced
 from .guard import Code
 from .names import names_of_keras
 from .reach import closed_over
@@ -75,7 +76,7 @@ _PLAIN = ("_collections", "builtins", "collections", "numpy", "weakref", "thread
 def other_code(layer: Any) -> bool:
     """Whether a layer is not Keras' own through and through, or does what a look at it may not show."""
     return any(
-        not is_known(each) or _of_class(type(each)) or _of_operations(each) or _of_values(each)
+        not is_known(each) or replaced.is_in(each) or _of_class(type(each)) or _of_operations(each) or _of_values(each)
         for each in layer._flatten_layers()
     )
 
@@ -84,7 +85,8 @@ def code(layer: Any) -> Code | None:
     """That of the script's own in a layer; None where there is none."""
     if not other_code(layer):
         return None
-    return Code(layer, [value for each in layer._flatten_layers() for value in (each, *vars(each).values())])
+    held = [value for each in layer._flatten_layers() for value in (each, *vars(each).values())]
+    return Code(layer, [*held, *replaced.roots()])
 
 
 def held(layer: Any) -> Iterator[Any]:
@@ -95,6 +97,7 @@ def held(layer: Any) -> Iterator[Any]:
         else:
             yield type(each)
             yield from (value for name, value in vars(each).items() if name not in names_of_keras(type(each)))
+    yield from replaced.roots()
 
 
 def configuration(layer: Any) -> Any:
@@ -207,10 +210,11 @@ def _is_chosen(cls: type) -> bool:
 
 def _is_of_layers(function: Any) -> bool:
     package, *places = str(function.__module__).split(".")
-    return package in PACKAGES and not _OF_LAYERS.isdisjoint(places)
+    return package in PACKAGES and is_keras(function) and not _OF_LAYERS.isdisjoint(places)
 
 
 @functools.cache
-def _elementwise() -> frozenset[int]:
-    """TensorFlow's own activations."""
-    return frozenset(id(getattr(tf.nn, name)) for name in _ELEMENTWISE.split())
+def _elementwise() -> dict[int, Any]:
+    """TensorFlow's own activations, by what tells them apart; not what the script has put in their place."""
+    found = [getattr(tf.nn, name) for name in _ELEMENTWISE.split()]
+    return {id(each): each for each in found if is_keras(each)}

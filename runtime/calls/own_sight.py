@@ -31,6 +31,7 @@ class Own:
         """`name` is that of the call, for messages."""
         self._split, self._pattern, self._name = split, pattern, name
         self.given: Sequence[int] | None = None  # factors of the results, where they are known
+        self.parts_ways = False
 
     def drawn(self, draw: Draw) -> Tensor:
         """This worker's rows of the whole draw, or the draw where it is not by rows."""
@@ -116,9 +117,9 @@ class Own:
         if nested.key not in self._pattern.nested:
             self.refuse(f"gives rows to {nested.name}")
 
-    def gives(self, factors: Sequence[int]) -> None:
+    def gives(self, factors: Sequence[int], *, parts_ways: bool) -> None:
         """For `division`."""
-        self.given = factors
+        self.given, self.parts_ways = factors, parts_ways
 
     def refuse(self, what: str) -> None:
         """It cannot be divided any more: what it has begun has been done."""

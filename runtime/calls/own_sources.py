@@ -11,20 +11,29 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from ..foundation import TfdpError, call_site
+
 Tensor = Any
 _MARK = "_tfdp_own_source"  # of a result
 
 
 class _Source(NamedTuple):
-    """The tensor inside the call that a result stands for, and how its gradient becomes that by the result."""
+    """The tensor inside the call that a result stands for, and how its gradient becomes that by the result.
+
+    parted: the call's name, where others follow from it, and no tape knows of that; else "".
+    """
 
     inside: Tensor
     whole: Callable[[Tensor], Tensor]
+    parted: str
 
 
-def mark(result: Tensor, inside: Tensor, whole: Callable[[Tensor], Tensor]) -> Tensor:
-    """`result`, which stands for a tensor inside the call; `whole` turns a gradient by that into one by the result."""
-    setattr(result, _MARK, _Source(inside, whole))
+def mark(result: Tensor, inside: Tensor, whole: Callable[[Tensor], Tensor], parted: str = "") -> Tensor:
+    """`result`, which stands for a tensor inside the call; `whole` turns a gradient by that into one by the result.
+
+    parted: the call's name, where another result follows from this one, and no tape knows of that.
+    """
+    setattr(result, _MARK, _Source(inside, whole, parted))
     return result
 
 
@@ -34,6 +43,12 @@ def taken(take: Callable[..., Any], sources: Sequence[Any], unconnected: tf.Unco
     known = {index: found for index, each in enumerate(sources) if (found := getattr(each, _MARK, None)) is not None}
     if not known:
         return list(take(list(sources), unconnected_gradients=unconnected))
+    for each in known.values():
+        if each.parted:
+            raise TfdpError(
+                f"the gradient at {call_site()} is one by a result of {each.parted}, from which another one follows: "
+                "the call runs eagerly as one operation, inside of which no tape records. Take it in a tf.function"
+            )
     inside = [each.inside for each in known.values()]
     found = take([*sources, *inside], unconnected_gradients=tf.UnconnectedGradients.NONE)
     gradients = list(found[: len(sources)])

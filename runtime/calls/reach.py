@@ -102,16 +102,17 @@ def _of_function(function: Any, code: CodeType) -> list[Any]:
 
 def named(code: CodeType) -> set[str]:
     """All names of globals and attributes in a function's code, and in that of functions within."""
-    return {name for each in _codes(code) for name in each.co_names}
+    return {name for each in codes(code) for name in each.co_names}
 
 
 def instructions(code: CodeType) -> Iterator[dis.Instruction]:
     """What a function does, and functions within, step by step."""
-    for each in _codes(code):
+    for each in codes(code):
         yield from dis.get_instructions(each)
 
 
-def _codes(code: CodeType) -> Iterator[CodeType]:
+def codes(code: CodeType) -> Iterator[CodeType]:
+    """That of a function, and of functions within."""
     waiting = [code]
     while waiting:
         each = waiting.pop()

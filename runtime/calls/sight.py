@@ -74,8 +74,11 @@ class Sight(Protocol):
     def meets(self, nested: Any) -> None:
         """Inside code of the script's own a layer of Keras' own is given rows: a `guard.Nested`."""
 
-    def gives(self, factors: Sequence[int]) -> None:
-        """How many rows each leaf of the results of such code has for one of the batch; 0 where it has none."""
+    def gives(self, factors: Sequence[int], *, parts_ways: bool) -> None:
+        """How many rows each leaf of the results of such code has for one of the batch; 0 where it has none.
+
+        parts_ways: whether one of them follows from another, and no tape will know of it.
+        """
 
     def refuse(self, what: str) -> None:
         """The call does what keeps it from being divided, such as adding a loss.

@@ -54,7 +54,7 @@ class Trial(LookSight):
         """To be looked at by itself."""
         self.nested[nested.key] = nested
 
-    def gives(self, factors: Sequence[int]) -> None:
+    def gives(self, factors: Sequence[int], *, parts_ways: bool) -> None:  # noqa: ARG002
         """Remembered."""
         self.given = factors
 

@@ -5,6 +5,8 @@ Keras asks nothing of a callback but its methods, so there is no Keras to import
 
 from typing import Any
 
+from ..foundation import is_generated, is_users
+
 _HOOKS = (
     *(f"on_{mode}_{end}" for mode in ("train", "test", "predict") for end in ("begin", "end")),
     *(f"on_{mode}batch_{end}" for mode in ("", "train_", "test_", "predict_") for end in ("begin", "end")),
@@ -56,8 +58,14 @@ for _hook in _HOOKS:
 
 
 def is_keras(thing: Any) -> bool:
-    """Whether a class or function is one of Keras' own."""
-    return str(getattr(thing, "__module__", "")).split(".")[0] in STOCK
+    """Whether a class or function is one of Keras' own.
+
+    A function is so by where its code stands, too: one that wraps another says of itself what that does.
+    """
+    if str(getattr(thing, "__module__", "")).split(".")[0] not in STOCK:
+        return False
+    code = getattr(thing, "__code__", None)
+    return code is None or not (is_generated(code.co_filename) or is_users(code.co_filename))
 
 
 def named_in(callback: object, names: tuple[str, ...]) -> bool:

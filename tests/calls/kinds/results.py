@@ -13,6 +13,33 @@ def with_results_between():
     return keras.Model(given, [given, hidden, hidden, found])
 
 
+class Between(keras.Model):
+    """The same by code of the script's own."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second, self.last = L.Dense(6), L.Dense(4), L.Dense(1)
+
+    def call(self, given):
+        hidden = tf.tanh(self.first(given))
+        return [given, hidden, hidden, self.last(tf.tanh(self.second(hidden)))]
+
+
+class BetweenAlone(tf.Module):
+    """And by operations alone, which are divided eagerly, too."""
+
+    def __init__(self):
+        super().__init__()
+        numbers = tf.random.Generator.from_seed(3)
+        self.first = tf.Variable(numbers.normal((8, 6), dtype=tf.float64) / 3)
+        self.last = tf.Variable(numbers.normal((6, 1), dtype=tf.float64) / 3)
+
+    def __call__(self, given, training=True):
+        del training
+        hidden = tf.tanh(given @ self.first)
+        return [given, hidden, hidden, tf.tanh(hidden) @ self.last]
+
+
 def attended_by(net, rows, wanted, unconnected):
     """A loss with what the result of a call changes by another result of it, and by what it is given."""
     with tf.GradientTape(persistent=True) as inner:
@@ -31,15 +58,37 @@ def attended_by(net, rows, wanted, unconnected):
 @kind(sample=True)
 def gradient_by_a_result_that_another_follows_from():
     """As in Grad-CAM: what is between belongs to the call that goes on from it."""
+    yield from attentive(with_results_between())
+
+
+@kind(divided="partly", sample=True)
+def gradient_by_a_result_of_code_that_another_follows_from():
+    net = Between()
+    net(examples()[0])
+    yield from attentive(net)
+
+
+@kind(sample=True)
+def gradient_by_a_result_of_operations_that_another_follows_from():
+    yield from attentive(BetweenAlone(), graph=True)
+
+
+@kind(may_refuse=("inside of which no tape records",))
+def gradient_by_a_result_of_operations_that_run_eagerly():
+    yield from attentive(BetweenAlone(), graph=False)
+
+
+def attentive(net, graph=None):
+    """graph: whether in a tf.function; None for both, one after the other."""
     x, y = examples()
-    net, optimizer = with_results_between(), keras.optimizers.SGD(0.1)
+    optimizer = keras.optimizers.SGD(0.1)
 
     def step(rows, wanted, unconnected=tf.UnconnectedGradients.NONE):
         return descend(optimizer, [net], lambda: attended_by(net, rows, wanted, unconnected))
 
     compiled = tf.function(step, reduce_retracing=True)
     for number, count in enumerate((9, 8, 9, 7)):
-        taken = compiled if number > 1 else step
+        taken = compiled if (number > 1 if graph is None else graph) else step
         unconnected = tf.UnconnectedGradients.ZERO if number % 2 else tf.UnconnectedGradients.NONE
         yield [net, optimizer], taken(*some(count, x, y), unconnected)
 

@@ -1,0 +1,221 @@
+"""Code of the script's own that Keras' own layers come to: functions that it has put in the place of a library's.
+
+A look at such a layer ends where it comes to such code, before that has done anything, and is taken anew: each
+operation of the layer is seen then, as those of the script's own layers are. Where the script replaces a function
+later, the looks that were taken hold no longer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import gc
+import sys
+import threading
+import types
+import weakref
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import CodeType, FrameType, FunctionType, ModuleType
+from typing import Any, NamedTuple
+
+from ..foundation import is_generated, is_users
+from .reach import codes, is_of_users, reached
+
+# TensorFlow, Keras, and what they stand on.
+_LIBRARIES = frozenset(
+    """
+    absl astunparse gast google h5py keras ml_dtypes namex numpy opt_einsum optree packaging scipy six tensorflow
+    termcolor tf_keras tfdp tree typing_extensions wrapt
+    """.split()  # noqa: SIM905 - a list of words
+)
+_INSTALLED = ("site-packages/", "dist-packages/")
+_GENERATED = "namedtuple_"  # as Python calls the module of what it makes for a class of that kind
+
+
+class Met(BaseException):
+    """A look has come to code of the script's own where there was none by what its layer says of itself."""
+
+
+class _Watched(NamedTuple):
+    """A name of a library, and what it held when it was looked at."""
+
+    names: Mapping[str, Any]
+    name: str
+    value: Any
+
+
+class _State:
+    """What looks have come to: classes of layers in which there was code of the script's, and that, and what it was
+    given; code of libraries, and names in whose place the script may put other. changes: how often it has."""
+
+    def __init__(self) -> None:
+        self.classes: weakref.WeakSet[type] = weakref.WeakSet()
+        self.roots: dict[int, Any] = {}
+        self.met: set[CodeType] = set()
+        self.known: set[CodeType] = set()
+        self.watched: dict[tuple[int, str], _Watched] = {}
+        self.changes = 0
+
+
+class _Thread(threading.local):
+    layers: list[Any] | None = None
+
+
+_state, _thread = _State(), _Thread()
+
+
+def is_in(layer: Any) -> bool:
+    """Whether a look has come to such code in a layer of this class."""
+    return type(layer) in _state.classes
+
+
+def roots() -> list[Any]:
+    """All such code: functions, and objects that they are given."""
+    return list(_state.roots.values())
+
+
+def changes() -> int:
+    """How often the script has replaced what looks have come to."""
+    for key, each in list(_state.watched.items()):
+        value = each.names.get(each.name)
+        if value is not each.value:
+            _state.watched[key] = each._replace(value=value)
+            _state.changes += not _is_of_library(value)
+    return _state.changes
+
+
+@contextlib.contextmanager
+def watched(layer: Any, known: Sequence[Any] | None) -> Iterator[None]:
+    """What runs inside is a call of a layer.
+
+    known: what code of the script's own there is in it, from which it can come to all of that; None for one of Keras'
+    own, which has none.
+
+    Raises:
+        Met: it has come to other code of the script's.
+    """
+    if known is not None and not _state.met:
+        yield
+        return
+    allowed = set() if known is None else {*_state.met, *_codes(known)}
+    met: list[Any] = []
+
+    def profile(frame: FrameType, event: str, _: Any) -> None:
+        code = frame.f_code
+        if event != "call" or code in _state.known or code in allowed or _passes(frame):
+            return
+        if known is None or not is_generated(code.co_filename):
+            met.append(code)
+            _remember(frame)
+            raise Met
+
+    before, outside, _thread.layers = sys.getprofile(), _thread.layers, [layer]
+    _watch_class(type(layer))
+    sys.setprofile(profile)
+    try:
+        yield
+    finally:
+        sys.setprofile(before)
+        _thread.layers = outside
+    if met:  # whatever has become of it
+        raise Met
+
+
+def _codes(things: Sequence[Any]) -> Iterator[CodeType]:
+    """Those of functions that can be come to, and of functions within."""
+    for each in reached(*things):
+        code = getattr(each, "__code__", None)
+        if isinstance(code, CodeType):
+            yield from codes(code)
+
+
+@contextlib.contextmanager
+def inside(layer: Any) -> Iterator[None]:
+    """What runs inside is a call of this layer, in that of another."""
+    if _thread.layers is None:
+        yield
+        return
+    _thread.layers.append(layer)
+    _watch_class(type(layer))
+    try:
+        yield
+    finally:
+        _thread.layers.pop()
+
+
+def _passes(frame: FrameType) -> bool:
+    """Whether a function that begins is a library's, or not one that the layer has called."""
+    code = frame.f_code
+    if _is_code_of_library(code, frame.f_globals):
+        _state.known.add(code)
+        _watch_names(code, frame.f_globals)
+        if code.co_varnames[:1] == ("self",):
+            _watch_class(type(frame.f_locals.get("self")))
+        return True
+    back = frame.f_back
+    collects = code.co_name == "__del__" or any(getattr(each, "__code__", None) is code for each in gc.callbacks)
+    return collects or (back is not None and not _is_code_of_library(back.f_code, back.f_globals))
+
+
+def _remember(frame: FrameType) -> None:
+    """Whose code it is, and what it may change: the function, and what it is given of the script's."""
+    assert _thread.layers is not None
+    innermost, outermost = type(_thread.layers[-1]), type(_thread.layers[0])
+    _state.classes.add(outermost if innermost in _state.classes else innermost)
+    _state.met.add(frame.f_code)
+    # Not by those that refer to the code: TensorFlow holds objects that cannot be asked what they refer to.
+    functions = [each for each in gc.get_objects() if type(each) is FunctionType and each.__code__ is frame.f_code]
+    given = [each for each in frame.f_locals.values() if is_of_users(each)]
+    _state.roots.update((id(each), each) for each in (*functions, *given))
+
+
+def _is_code_of_library(code: CodeType, names: Mapping[str, Any]) -> bool:
+    path = code.co_filename
+    if path.startswith("<") and not path.startswith("<frozen"):  # made of a text
+        module = str(names.get("__name__"))
+        root = module.split(".", maxsplit=1)[0]
+        return root in _LIBRARIES or root in sys.stdlib_module_names or module.startswith(_GENERATED)
+    if is_generated(path):
+        return False
+    package = next((path.rpartition(each)[2] for each in _INSTALLED if each in path), "").split("/")[0]
+    return package.removesuffix(".py") in _LIBRARIES or not is_users(path)
+
+
+def _is_of_library(value: Any) -> bool:
+    """Whether what a name of a library holds is the library's, or does nothing."""
+    if isinstance(value, property):
+        return all(map(_is_of_library, (value.fget, value.fset)))
+    if isinstance(value, staticmethod | classmethod | types.MethodType):
+        return _is_of_library(value.__func__)
+    if isinstance(value, FunctionType):
+        return _is_code_of_library(value.__code__, value.__globals__)
+    return not isinstance(value, functools.partial) and not (callable(value) and is_of_users(value))
+
+
+def _watch_class(cls: type) -> None:
+    for each in cls.__mro__[:-1]:
+        if not is_of_users(each):
+            functions = [name for name, value in vars(each).items() if _may_be_replaced(value)]
+            _watch(id(each), vars(each), functions)
+
+
+def _may_be_replaced(value: Any) -> bool:
+    return isinstance(value, FunctionType | property | staticmethod | classmethod)
+
+
+def _watch_names(code: CodeType, names: Mapping[str, Any]) -> None:
+    """Those that a function of a library asks for, of its module and of the modules that it knows."""
+    waiting, seen = [names], set()
+    while waiting:
+        held = waiting.pop()
+        if id(held) in seen:
+            continue
+        seen.add(id(held))
+        asked = [name for name in code.co_names if name in held]
+        _watch(id(held), held, asked)
+        waiting += [vars(each) for name in asked if isinstance(each := held[name], ModuleType)]
+
+
+def _watch(key: int, held: Mapping[str, Any], names: Iterable[str]) -> None:
+    for name in names:
+        _state.watched.setdefault((key, name), _Watched(held, name, held.get(name)))
