@@ -59,6 +59,7 @@ class StoreServer:
         *,
         failed: Callable[[int, str], None] | None = None,
         spoken: Callable[[int, bytes], None] | None = None,
+        echoes: Callable[[int], None] | None = None,
         left: Callable[[int, bool], None] | None = None,
         ranks: Sequence[int] | None = None,
         ways: Ways | None = None,
@@ -67,12 +68,14 @@ class StoreServer:
 
         failed: with the rank that says first that it has failed, and why.
         spoken: with a rank that is about to end by an exception, and the end of the traceback that it writes.
+        echoes: with a rank that writes what rank 0 writes, too.
         left: with a rank whose connection has ended, and whether it has said goodbye before.
 
         `ranks` are those of this host, all by default; `ways` lead to the others.
         """
         self._failed = failed
         self._spoken = spoken
+        self._echoes = echoes
         self._left = left
         self._ways = ways or Ways()
         self._job = job
@@ -193,7 +196,12 @@ class StoreServer:
                 serve(connection.rank, message)
         elif message.kind == store.HELLO:
             self._greet(connection, message)
-        elif message.kind == store.MET:
+        else:
+            self._hear(connection, message)
+
+    def _hear(self, connection: _Connection, message: Frame) -> None:
+        """What a rank says of itself."""
+        if message.kind == store.MET:
             if self._ways.met is not None:
                 self._ways.met(connection.rank, message.value)
         elif message.kind == store.ABORT:
@@ -203,6 +211,9 @@ class StoreServer:
         elif message.kind == store.LAST_WORDS:
             if self._spoken is not None:
                 self._spoken(connection.rank, message.value)
+        elif message.kind == store.ECHOES:
+            if self._echoes is not None:
+                self._echoes(connection.rank)
         elif message.kind == store.GOODBYE:
             connection.goodbye = True
 

@@ -95,6 +95,8 @@ def join(options: Options, hook: Callable[[], None]) -> None:
         _process.job, _process.pid, _process.options = job, os.getpid(), options
         _train_together()
         if job.topology.size > 1:
+            if options.shard_calls and job.topology.rank > 0 and isinstance(job.store, SocketStore):
+                job.store.echoes()  # before the launcher answers what comes next
             if not options.as_written:
                 _draw_alike(job)
             if job.topology.rank == 1:  # it speaks for all that are not rank 0

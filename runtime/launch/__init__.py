@@ -119,6 +119,7 @@ class _Launch:
         self._arena = Arena(self._memory_fd, size)
         self._stall = _number(environ, STALL, DEFAULT_STALL_SECONDS)
         self._shown = _shown(screen, self._here, environ)
+        self._echoes: set[int] = set()
         self._hosts = Hosts(plan, links, self, self._arena, nodes.link_seconds) if nodes is not None else None
         self._store = StoreServer(
             size,
@@ -126,6 +127,7 @@ class _Launch:
             store_bytes,
             failed=self._told,
             spoken=self._spoke,
+            echoes=self._echoes.add if self._shown.folds_echoes else None,
             ranks=self._here,
             ways=self._hosts.ways() if self._hosts is not None else None,
         )
@@ -165,6 +167,7 @@ class _Launch:
                     self._ranks,
                     _streams(),
                     self._shown,
+                    echoes=self._echoes,
                     broken=watching.unread_by(signals),
                     ending=lambda: self._is_ending(watching),
                 )
@@ -317,7 +320,8 @@ class _Launch:
 def _shown(screen: Screen, ranks: Sequence[int], environ: Mapping[str, str]) -> Shown:
     loud = screen.tf_log or ("all" if environ.get("TF_CPP_MIN_LOG_LEVEL") == "0" else "quiet")
     logs = Logs(screen.log_dir, ranks) if screen.log_dir is not None else None
-    return Shown(startup_lines=loud == "all", last_words=screen.traceback == "full", logs=logs)
+    full = screen.traceback == "full"
+    return Shown(startup_lines=loud == "all", last_words=full, folds_echoes=not (full or screen.verbose), logs=logs)
 
 
 def _streams() -> tuple[int, int]:

@@ -6,7 +6,7 @@ import select
 import selectors
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 
 from . import startup
@@ -18,6 +18,7 @@ from .logs import Logs
 _READ_BYTES = 2**16
 _TAIL_LINES = 400
 _STDOUT, _STDERR = 0, 1
+_OWN = b"tfdp: "
 
 
 @dataclass(frozen=True)
@@ -26,10 +27,12 @@ class Shown:
 
     startup_lines: whether those of TensorFlow's C++ code are.
     last_words: whether what may be a rank's last words is, instead of being held until the job has ended.
+    folds_echoes: whether what ranks write that rank 0 writes, too, is not.
     """
 
     startup_lines: bool
     last_words: bool
+    folds_echoes: bool
     logs: Logs | None
 
 
@@ -50,16 +53,20 @@ class Output:
         targets: tuple[int, int],
         shown: Shown,
         *,
+        echoes: Container[int],
         broken: Callable[[], None],
         ending: Callable[[], bool],
     ) -> None:
         """`targets` are the file descriptors to write to.
 
+        echoes: ranks that are known by now to write what rank 0 writes, too: of them only what they have to say
+        themselves is shown.
         broken: called when nobody reads them.
         ending: whether a rank has failed, or a signal has come.
         """
         self._targets = targets
         self._shown = shown
+        self._echoes = echoes
         self._broken = broken
         self._unread = False
         self._selector = selectors.DefaultSelector()
@@ -109,13 +116,21 @@ class Output:
         self._tails[rank].extend(lines)
         self._put(rank, _STDERR, lines)
 
+    def pass_on(self, rank: int, lines: Sequence[bytes]) -> None:
+        """The same of a rank that has not failed, or of what it wrote before it did."""
+        if rank not in self._echoes:
+            self.show(rank, lines)
+            return
+        self._tails[rank].extend(lines)
+        self._put(rank, _STDERR, [line for line in lines if line.startswith(_OWN)])
+
     def _run(self) -> None:
         while True:
             # What the ranks wrote before they ended is in the pipes and ready.
             ready = self._selector.select(0 if self._ended.is_set() else self._timeout())
             pipes = [key for key, _ in ready if key.fd != self._wake_in]
             for key in pipes:
-                self._pass_on(key)
+                self._read(key)
             if not pipes and self._ended.is_set():
                 break
             if self._ended.is_set() and self._wake_in in self._selector.get_map():
@@ -138,9 +153,9 @@ class Output:
             self._say(stream, stream.lines.look(now), now)
         if not self._ended.is_set():
             for rank, held in self._held.items():
-                self.show(rank, held.look(now))
+                self.pass_on(rank, held.look(now))
 
-    def _pass_on(self, key: selectors.SelectorKey) -> None:
+    def _read(self, key: selectors.SelectorKey) -> None:
         data, now = os.read(key.fd, _READ_BYTES), time.monotonic()
         if not data:
             self._end(key)
@@ -157,13 +172,14 @@ class Output:
 
     def _say(self, stream: _Stream, lines: Sequence[bytes], now: float) -> None:
         if stream.which == _STDOUT:
-            self._put(stream.rank, _STDOUT, lines)
+            if stream.rank not in self._echoes:
+                self._put(stream.rank, _STDOUT, lines)
             return
         if not self._shown.startup_lines:
             lines = [line for line in lines if not startup.is_startup(line)]
         if not self._shown.last_words:
             lines = self._held[stream.rank].feed(lines, now)
-        self.show(stream.rank, lines)
+        self.pass_on(stream.rank, lines)
 
     def _put(self, rank: int, which: int, lines: Sequence[bytes]) -> None:
         if lines:

@@ -50,7 +50,7 @@ class Report:
     def all_is_well(self) -> None:
         """Show what was held as it is: no rank has ended with it."""
         for rank, lines in self._held.items():
-            self._output.show(rank, lines)
+            self._output.pass_on(rank, lines)
 
     def interrupted(self) -> None:
         """A signal has ended the job: where each rank was at that time is no news, but what failed after it is."""
@@ -88,12 +88,14 @@ class Report:
         """
         ending = self._endings[rank]
         if rank not in self._failed:
-            self._output.show(rank, self._held[rank])
+            self._output.pass_on(rank, self._held[rank])
             return
         before, after = ending.before, ending.after
         if logged:
             before, after = (tracebacks.without_logged(part, logged) for part in (before, after))
-        self._output.show(rank, [*before, *(() if untold else tracebacks.folded(ending.traceback)), *after])
+        self._output.pass_on(rank, before)
+        self._output.show(rank, [] if untold else tracebacks.folded(ending.traceback))
+        self._output.pass_on(rank, after)
 
     def _repeated(self, failure: Failure) -> list[str]:
         """The last lines of the cause's stderr, where they are not the last ones on the screen."""

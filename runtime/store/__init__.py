@@ -6,6 +6,7 @@ from .answers import Answer, Given, Taken, apart, is_apart
 from .client import (
     ABORT,
     CANCEL,
+    ECHOES,
     FETCH,
     FINISHED,
     FRAME,
@@ -33,6 +34,7 @@ from .ending import speak_at_the_end
 __all__ = [
     "ABORT",
     "CANCEL",
+    "ECHOES",
     "FETCH",
     "FINISHED",
     "FRAME",

@@ -27,9 +27,10 @@ from ..foundation import (
 
 # A frame: what it is, the request it belongs to, a number (readers or publisher), the lengths of key and value.
 FRAME = struct.Struct("!BIiIQ")
-HELLO, WELCOME, PUBLISH, FETCH, CANCEL, VALUE, GONE, FINISHED, ABORT, REFUSED, LAST_WORDS, GOODBYE, MET, GATHER = range(
-    1, 15
-)
+(
+    *(HELLO, WELCOME, PUBLISH, FETCH, CANCEL, VALUE, GONE, FINISHED, ABORT, REFUSED, LAST_WORDS, GOODBYE, MET, GATHER),
+    ECHOES,
+) = range(1, 16)
 ANYONE = -1
 LAST = "variables at the end"  # what ranks gather when their scripts have ended
 _COUNT = struct.Struct("!Q")
@@ -149,6 +150,11 @@ class SocketStore:
         """Tell the launcher the end of the traceback that this rank is about to write: kind and message."""
         with contextlib.suppress(OSError):
             self._send(Frame(LAST_WORDS, 0, self._rank, "", text.encode("utf-8", "backslashreplace")))
+
+    def echoes(self) -> None:
+        """Tell the launcher that what this rank writes rank 0 writes, too."""
+        with contextlib.suppress(OSError):
+            self._send(Frame(ECHOES, 0, self._rank))
 
     def spread(self, words: bytes) -> None:
         with contextlib.suppress(OSError):  # whoever serves this host is gone, and this process ends

@@ -200,3 +200,49 @@ def test_only_what_a_rank_has_ended_by_is_its_cause_and_goes_with_a_like_one(tmp
     assert sum(line.endswith("  second") for line in said) == 1
     assert "ended with the same traceback" in said[-2]
     assert said[-1].startswith("tfdp: RuntimeError: first (at ")
+
+
+ECHOES = """
+import atexit, logging, sys
+import tfdp.runtime as dp
+
+dp.init(shard_calls=True)
+print("once")
+print("a line of stderr", file=sys.stderr)
+logging.warning("logged")
+sys.stderr.write("Traceback (most recent call last):\\n  caught, and printed\\n")
+print("tfdp: of rank", dp.rank(), file=sys.stderr)
+if len(sys.argv) > 1 and dp.rank() == int(sys.argv[1]):
+    raise ValueError("of one rank")
+"""
+
+
+@pytest.mark.parametrize("failing", [None, 0, 1])
+def test_what_every_worker_writes_is_shown_once(tmp_path, failing):
+    text = (
+        ECHOES if failing is None else ECHOES.replace("len(sys.argv) > 1 and", "").replace("sys.argv[1]", str(failing))
+    )
+    logs = tmp_path / "logs"
+    done = run(tmp_path, text, "--log-dir", str(logs), np=2)
+    assert done.returncode == (failing is not None)
+    assert done.stdout == b"[0] once\n"
+    for line in (b"a line of stderr", b"WARNING:root:logged", b"  caught, and printed"):
+        assert done.stderr.count(line) == 1, done.stderr
+        assert b"[0] " + line in done.stderr
+    for rank in (0, 1):
+        assert b"[%d] tfdp: of rank %d\n" % (rank, rank) in done.stderr
+        assert (logs / f"rank-{rank}.stdout.log").read_bytes() == b"once\n"
+        assert b"caught, and printed" in (logs / f"rank-{rank}.stderr.log").read_bytes()
+    assert done.stderr.count(b"ValueError: of one rank") == 2 * (failing is not None)  # with the last line
+
+
+@pytest.mark.parametrize("option", ["-v", "--traceback=full"])
+def test_all_that_every_worker_writes_is_shown_where_it_is_asked_for(tmp_path, option):
+    done = run(tmp_path, ECHOES, option, np=2)
+    assert sorted(done.stdout.splitlines()) == [b"[0] once", b"[1] once"]
+    assert b"[1] a line of stderr" in done.stderr
+
+
+def test_what_one_process_of_a_sharded_input_writes_is_shown(tmp_path):
+    done = run(tmp_path, ECHOES.replace("shard_calls=True", ""), np=2)
+    assert sorted(done.stdout.splitlines()) == [b"[0] once", b"[1] once"]
