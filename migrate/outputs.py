@@ -14,7 +14,6 @@ class EffectKind(Enum):
 
     PRINT = "prints or logs"
     SHOW = "draws or shows"
-    PROGRESS = "shows a progress bar"
     EVENTS = "makes a writer of summary files"
     SAVE = "writes, moves or deletes files"
     OPEN = "opens a file to write it, for which the null device can stand"
@@ -125,18 +124,6 @@ PRINTS = frozenset(
         *(f"{module}.{level}" for module in ("logging", "absl.logging") for level in _LEVELS),
     }
 )
-# Progress bars: the argument that silences one, and the value that does.
-PROGRESS = {
-    "tqdm.tqdm": "disable",
-    "tqdm.trange": "disable",
-    "tqdm.auto.tqdm": "disable",
-    "tqdm.auto.trange": "disable",
-    "tqdm.notebook.tqdm": "disable",
-    "tqdm.notebook.trange": "disable",
-    "tqdm.std.tqdm": "disable",
-    "tqdm.tqdm_notebook": "disable",
-    "keras.utils.Progbar": "verbose",
-}
 # Open a file: the position of the mode, and the mode without one. The null device can stand for the file.
 OPENS = {
     "builtins.open": (1, "r"),
@@ -295,7 +282,6 @@ ALL_OPENS = {**OPENS, **OPENS_FORMAT}
 FUNCTIONS: dict[str, EffectKind] = {
     **dict.fromkeys(PRINTS, EffectKind.PRINT),
     **dict.fromkeys(SHOWS, EffectKind.SHOW),
-    **dict.fromkeys(PROGRESS, EffectKind.PROGRESS),
     **dict.fromkeys(WRITES, EffectKind.SAVE),
     **dict.fromkeys(OPENS, EffectKind.OPEN),
     **dict.fromkeys(OPENS_FORMAT, EffectKind.OPEN_FORMAT),

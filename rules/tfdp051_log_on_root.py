@@ -1,14 +1,15 @@
 """Print and plot on rank 0 only.
 
 What it does
-    `print`, `tf.print` and logging statements in training loops and in the functions called from them become
-    `dp.report(print, …)`, which computes the arguments, and their texts, on every worker and prints once: a training
-    step in them, `options.pop()`, a `defaultdict` that is asked, a property and `__str__` may do anything. Statements
-    of mere texts, those that ask for a file, which rank 0 alone may have, and `plt.savefig`/`plt.show` get
-    `if dp.rank() == 0:`; neighbouring ones share one `if`. A
-    `tf.summary.create_file_writer(…)` becomes a writer that writes nothing on the other ranks; `tqdm(…)` gets
-    `disable=dp.rank() != 0`, `Progbar(…)` and a model's `fit`, `evaluate` and `predict` their `verbose=`. What Keras'
-    callbacks print is printed in training, and so is what is printed after a `fit`.
+    Where each worker trains on its share of the records, `print` statements in training loops and in the functions
+    called from them become `dp.report(print, …)`, which computes the arguments, and their texts, on every worker and
+    prints once; statements of mere texts get `if dp.rank() == 0:`, and neighbouring ones share one. A model's `fit`,
+    `evaluate` and `predict` get their `verbose=`. What Keras' callbacks print is printed in training, and so is what is
+    printed after a `fit`.
+
+    Where every worker runs the whole script, every worker prints, logs and draws progress bars, and `tfdp run` shows
+    what rank 0 does. `plt.savefig` and `plt.show` are rank 0's, and a `tf.summary.create_file_writer(…)` becomes a
+    writer that writes nothing on the other ranks.
 
     What wandb and mlflow are told, they are told by rank 0: there is one run. `wandb.log(…)` as a statement is guarded;
     a call whose value is kept, such as `run = wandb.init(…)`, `with mlflow.start_run():` around the training or a
@@ -36,7 +37,7 @@ from collections.abc import Callable, Iterator
 
 import libcst as cst
 
-from ..migrate import build, outputs
+from ..migrate import build
 from ..migrate.outputs import EffectKind
 from ._base import EVERY_ROAD, Context, Edit, Guard, Outcome, Refuse, SetArg
 
@@ -61,15 +62,10 @@ def outcomes(context: Context) -> Iterator[Outcome]:
                 yield Edit(call, lambda n: build.first_argument(f"{context.dp}.report", n), "report on rank 0 only")
             else:
                 yield Guard(effect.guard, "one worker reports", "report on rank 0 only")
-        elif effect.kind is EffectKind.PROGRESS and isinstance(call, cst.Call):
-            argument = outputs.PROGRESS[context.script.names.api(call.func) or ""]
-            test = "{dp}.rank() != 0" if argument == "disable" else "1 if {dp}.rank() == 0 else 0"
-            value = cst.parse_expression(test.format(dp=context.dp))
-            yield SetArg(call, argument, lambda _, value=value: value, "show progress on rank 0 only")  # type: ignore[misc]
         elif effect.kind is EffectKind.EVENTS:
             silent = functools.partial(_silent_elsewhere, context.dp, shared=effect.shared)
             yield Edit(call, silent, "write summaries on rank 0 only")
-    for called, place in context.written.shown:
+    for called, place in context.written.shown if context.road != "calls" else ():
         in_text = any(isinstance(p, cst.FormattedString) for p in context.script.index.ancestors(called))
         change = _shown(context.dp, "1" if in_text else '"auto"')
         yield SetArg(called, "verbose", change, "show progress on rank 0 only", position=place)

@@ -28,6 +28,7 @@ from ..store import SocketStore, SoloStore, Store, end_without_launcher, speak_a
 from ..transports import Place, Transport
 from .again import begin_alike
 from .lineage import claim, in_multiprocessing, refuse_child
+from .shown import hush_for_good
 from .writers import watch_writers
 
 STALL = "TFDP_STALL_SECONDS"
@@ -89,19 +90,30 @@ def join(options: Options, hook: Callable[[], None]) -> None:
         if _process.closed:
             raise TfdpError("dp.init() after dp.shutdown(): a process joins its job once. Remove the shutdown")
         forked_from = _process.pid if _process.job is not None else 0
+        by_engine = False
         if not local.present(os.environ) and (found := engines.recognise(os.environ)) is not None and found.size > 1:
             _begin(found, forked_from, alike=not options.as_written)
+            by_engine = True
         job = _join(os.environ, forked_from)
         _process.job, _process.pid, _process.options = job, os.getpid(), options
         _train_together()
         if job.topology.size > 1:
-            if options.shard_calls and job.topology.rank > 0 and isinstance(job.store, SocketStore):
-                job.store.echoes()  # before the launcher answers what comes next
+            if options.shard_calls and job.topology.rank > 0:
+                _let_rank_0_speak(job, by_engine=by_engine)
             if not options.as_written:
                 _draw_alike(job)
             if job.topology.rank == 1:  # it speaks for all that are not rank 0
                 watch_writers()
             when_imported(lambda: _changed_by(hook))
+
+
+def _let_rank_0_speak(job: Job, *, by_engine: bool) -> None:
+    """What all ranks write comes to the screen once: the launcher sees to that, or where an engine has started the
+    ranks, this process."""
+    if by_engine:
+        hush_for_good()
+    elif isinstance(job.store, SocketStore):
+        job.store.echoes()  # before the launcher answers what comes next
 
 
 def shutdown() -> None:

@@ -15,7 +15,10 @@ _hushed = Inside()
 
 
 class Shown:
-    """The standard output or error of a rank that may be told to hush. All else is the stream's own."""
+    """The standard output or error of a rank that may be told to hush, for a while or for good. All else is the
+    stream's own."""
+
+    is_hushed = False
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -28,7 +31,7 @@ class Shown:
 
     def write(self, text: str) -> int:
         """As the stream does."""
-        if _hushed and isinstance(text, str):
+        if (_hushed or self.is_hushed) and isinstance(text, str):
             return len(text)
         return self._stream.write(text)  # type: ignore[no-any-return]
 
@@ -57,6 +60,21 @@ def watch_shown() -> None:
         if _hushed and _is_shown_or_kept(self.stream):
             self.format(record)
         else:
+            emit(self, record)
+
+    logging.StreamHandler.emit = hushed  # type: ignore[method-assign]
+
+
+def hush_for_good() -> None:
+    """From now on nothing of what is written to the standard output is seen, nor what is logged."""
+    watch_shown()
+    for stream in (sys.stdout, sys.__stdout__):
+        if isinstance(stream, Shown):
+            stream.is_hushed = True
+    emit = logging.StreamHandler.emit
+
+    def hushed(self: Any, record: logging.LogRecord) -> None:
+        with _hushed.entered():
             emit(self, record)
 
     logging.StreamHandler.emit = hushed  # type: ignore[method-assign]

@@ -239,3 +239,20 @@ print(done.returncode, "this process is a child of rank" in done.stderr)
         job.start(rank, text, PYTHONHASHSEED="0")
     for status, out, err in job.ends().values():
         assert (status, out) == (0, "1 True\n"), err
+
+
+def test_what_every_worker_of_a_sharded_script_says_one_says(job):
+    text = """
+import logging
+dp.init(shard_calls=True)
+logging.warning("logged")
+print("said", file=sys.stdout)
+print("of this rank", dp.rank(), file=sys.stderr)
+"""
+    for rank in (0, 1):
+        job.start(rank, text)
+    ends = job.ends()
+    assert [ends[rank][0] for rank in (0, 1)] == [0, 0], ends
+    assert [ends[rank][1] for rank in (0, 1)] == ["said\n", ""]
+    assert ["logged" in ends[rank][2] for rank in (0, 1)] == [True, False]
+    assert all(f"of this rank {rank}" in ends[rank][2] for rank in (0, 1))

@@ -34,8 +34,6 @@ class Writers:
         """Whether nothing in the call says that it does not do what such calls do."""
         api = self._origins.called(call)
         match kind:
-            case EffectKind.PROGRESS:
-                return argument(call, outputs.PROGRESS[api]) is None
             case EffectKind.LOG_FILE:
                 return argument(call, *outputs.LOG_FILES[api]) is not None
             case EffectKind.FOLDER | EffectKind.FOLDER_OF_PATH:

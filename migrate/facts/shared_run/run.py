@@ -8,6 +8,7 @@ from functools import cached_property
 import libcst as cst
 
 from ... import outputs
+from ...outputs import EffectKind
 from ..agreement import Agreement
 from ..apis import PROCESS
 from ..hazards import unplaced
@@ -84,6 +85,8 @@ class SharedRun:
         )
 
     def _is_placed(self, effect: Effect) -> bool:
+        if effect.kind is EffectKind.PRINT:  # every worker may: of that only rank 0's comes to the screen
+            return False
         return self._is_by_itself(effect) or (effect.kind not in outputs.FOLDERS and self._unplaced(effect) is None)
 
     def _unplaced(self, effect: Effect) -> Problem | None:
