@@ -134,6 +134,6 @@ if __name__ == "__main__":
 def test_a_migrated_script_with_a_pool_that_spawns_trains(launch):
     migrated = engine.migrate("train.py", WITH_A_POOL.encode())
     assert not migrated.refused, migrated.findings
-    done = launch(2, migrated.after.decode())
+    done = launch(2, migrated.after.decode(), options=("-v",))
     assert done.returncode == 0, done.stderr
     assert sorted(done.stdout.splitlines()) == ["[0] trained on 16 4", "[1] trained on 16 4"]

@@ -108,7 +108,7 @@ def test_what_there_was_when_rank_0_came_on_each_python(version, tmp_path):
     if python is None:
         pytest.skip(f"there is no Python {version} here")
     (tmp_path / "script.py").write_text(WITHOUT)
-    command = [python, "-m", "tfdp.runtime.launch", "-np", "3", str(tmp_path / "script.py")]
+    command = [python, "-m", "tfdp.runtime.launch", "-np", "3", "-v", str(tmp_path / "script.py")]
     environ = launch_environment(PYTHONPATH=str(pathlib.Path(tfdp.runtime.__file__).parents[2]))
     done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
@@ -131,7 +131,7 @@ with open("log", "w") as log:
     log.flush()
     print(names, os.fstat(log.fileno()).st_size, f"{time():.6f}")
 """
-    done = launch(3, IMPORTS + script)
+    done = launch(3, IMPORTS + script, options=("-v",))
     assert done.returncode == 0, done.stderr
     lines = [line[line.index("[", 1) :] for line in done.stdout.splitlines()]
     assert len(lines) == 3
@@ -164,7 +164,7 @@ print(runs.names, count("run1"))
 if dp.rank() > 0:
     print(os.path.exists("run1"))
 """
-    done = launch(2, IMPORTS + script)
+    done = launch(2, IMPORTS + script, options=("-v",))
     assert done.returncode == 0, done.stderr
     lines = sorted(done.stdout.splitlines())
     assert lines == ["[0] ['run0']", "[0] ['run0'] 0", "[1] 0", "[1] True", "[1] ['run0']", "[1] ['run0'] 0"]
@@ -269,7 +269,7 @@ with open("steps.log") as log:
 assert all("dense (Dense)" in text for text in ("".join(lines), kept.getvalue()))
 print(Tee.lines, Counting.count, kept.getvalue().split("\\n")[::1000], of_logs.getvalue().strip(), steps)
 """
-    done = launch(3, IMPORTS + script)
+    done = launch(3, IMPORTS + script, options=("-v",))
     assert done.returncode == 0, done.stderr
     lines = sorted(done.stdout.splitlines())
     end = "1 8 ['kept'] loss 0.5 ['1', '2']"
@@ -376,6 +376,6 @@ process.start()
 print(said.get(timeout=30))
 process.join()
 """
-    done = launch(2, script)
+    done = launch(2, script, options=("-v",))
     assert done.returncode == 0, done.stderr
     assert sorted(done.stdout.splitlines()) == ["[0] [True]", "[1] [True]"], done.stderr
