@@ -105,8 +105,10 @@ MOVES = frozenset(
         "tensorflow.io.gfile.rename",
     }
 )
-BY_THEMSELVES = ("cv2.", "imageio.", "soundfile.")
-"""Packages that write by code of their own, which the runtime does not see."""
+BY_THEMSELVES = ("cv2.", "imageio.", "soundfile.", "matplotlib.pyplot.show", "matplotlib.pyplot.pause")
+"""What writes, or shows, by code of its own, which the runtime does not see."""
+NATIVE_TABLES = frozenset({"to_hdf", "to_parquet", "to_feather"})
+"""Methods of tables that do."""
 _LEVELS = ("debug", "info", "warning", "warn", "error", "exception", "critical", "fatal", "log", "vlog")
 PRINTS = frozenset(
     {

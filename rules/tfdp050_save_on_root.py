@@ -1,6 +1,10 @@
 """Write checkpoints, exports and files on rank 0 only.
 
 What it does
+    Where every worker runs the whole script, what it writes is rank 0's at run time, and all that is said here is done
+    for downloads, and for what packages write by code of their own alone: OpenCV, imageio, soundfile, Parquet and HDF5
+    tables. Where each worker trains on its share of the records, it is done for all.
+
     Puts `if dp.rank() == 0:` before statements that write, move or delete files: `Checkpoint.save`, `model.save`,
     `save_weights`, `tf.saved_model.save`, `np.save`, `plt.imsave`, `shutil.rmtree`, and before a whole
     `with open(path, "w") as file:` in which nothing is needed by the other workers. A file that stays open around

@@ -20,6 +20,7 @@ import os
 import pickle
 import sys
 import sysconfig
+import tempfile
 from collections.abc import Callable
 from os import getpid
 from types import FrameType
@@ -28,6 +29,7 @@ from typing import Any, TypeVar
 from ..foundation import is_elsewhere, is_of_script
 from ..job import current, is_kept_apart
 from ..store import Answer, Given, Taken, apart, is_apart
+from .paths import PATHS
 from .threads import warn_of
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -83,6 +85,16 @@ def begin() -> bool:
     return True
 
 
+def is_echo(path: Any) -> bool:
+    """Whether this is a thread, not the main one, of another rank than 0: what it writes there rank 0's writes, too."""
+    if _asking.taken is None or _asking.pid != getpid() or not is_elsewhere() or is_apart() or _asking.is_collecting:
+        return False
+    if not isinstance(path, PATHS) or is_kept_apart(path):
+        return False
+    own = os.path.join(os.path.abspath(tempfile.gettempdir()), "")
+    return not os.path.abspath(os.fsdecode(path)).startswith(own)
+
+
 def may_not_wait() -> bool:
     """Whether nobody may be waited for: Python's collector is at work, at a moment of its own, or this is the end."""
     return _asking.is_collecting or _asking.pid != getpid()
@@ -106,12 +118,13 @@ def answered(
     only_by_script: bool = False,
     by_packages: bool = True,
     whatever_is_said: bool = False,
+    changes: bool = False,
 ) -> _F:
     """A function whose result, or error, is rank 0's.
 
     only_by_script: not where Python's library calls it. by_packages: also where a package does, of its own accord; the
     names that those make by chance are to differ. whatever_is_said: also where the words differ, as the numbers of open
-    files do.
+    files do. changes: it changes files, so that threads of others than rank 0 do not call it.
     """
     owner, _, plain_name = name.rpartition(".")
 
@@ -119,6 +132,8 @@ def answered(
     def asked(*arguments: Any, **options: Any) -> Any:
         place = place_of_question(name, only_by_script, arguments[0] if arguments else None, by_packages)
         if place is None:
+            if changes and arguments and is_echo(arguments[0]):
+                return None
             if _asking.pid == getpid() and is_elsewhere() and not is_apart():
                 warn_of(name, arguments, _asker())
             return function(*arguments, **options)

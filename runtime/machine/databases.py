@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..store import apart
-from .asking import answer, begun, place_of_question
+from .asking import answer, begun, is_echo, place_of_question
 from .paths import LARGE, PATHS, is_of_this_job
 from .written import ends_with_root, mark, new_number
 
@@ -100,7 +100,15 @@ def share_hdf5(module: Any) -> None:
         is_named = isinstance(name, PATHS) and not arguments and options.get("driver") is None
         place = place_of_question("h5py.File", False, name) if is_named else None
         if place is None:
-            begin(self, name, mode, *arguments, **options)
+            nowhere = {"driver": "core", "backing_store": False, "locking": False}
+            begin(
+                self,
+                name,
+                mode,
+                *arguments,
+                **options,
+                **(nowhere if mode != "r" and is_named and is_echo(name) else {}),
+            )
             return
 
         def start() -> tuple[int, dict[str, bytes] | None]:

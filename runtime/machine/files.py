@@ -8,9 +8,9 @@ import os
 import stat
 from typing import Any
 
-from .asking import answer, place_of_question
+from .asking import answer, is_echo, place_of_question
 from .paths import LARGE, PATHS, is_of_this_job
-from .written import OPTIONS, is_only_written, path_of, write_once
+from .written import OPTIONS, is_only_written, path_of, write_once, written_nowhere
 
 _SMALL = 1 << 16  # bytes: of files that the script may write later
 
@@ -26,6 +26,8 @@ def shared_open(original: Any) -> Any:
         is_plain = isinstance(mode, str) and len(arguments) <= len(OPTIONS) and how.keys() <= set(OPTIONS)
         place = place_of_question("open", False, file) if is_plain and isinstance(file, PATHS) else None
         if place is None:
+            if is_plain and is_only_written(mode) and is_echo(file):
+                return written_nowhere(file, mode, how)
             return original(file, mode, *arguments, **options)
         if is_only_written(mode):
             return write_once(place, file, mode, how)
@@ -56,7 +58,8 @@ def shared_descriptor(original: Any, read_by: Any) -> Any:
         is_named = dir_fd is None and flags & os.O_TMPFILE != os.O_TMPFILE
         place = place_of_question("os.open", False, path) if is_named else None
         if place is None:
-            found: int = original(path, flags, mode, dir_fd=dir_fd)
+            nowhere = is_named and flags & os.O_WRONLY and is_echo(path)
+            found: int = original(os.devnull if nowhere else path, flags, mode, dir_fd=dir_fd)
             return found
         here: list[int] = []
 

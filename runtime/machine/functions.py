@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 import types
+import urllib.request
 import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -30,13 +31,14 @@ from .processes import Popen, popen, share_number
 from .temporary import share_folders, share_names
 from .tensorflow_files import share_tensorflow_files
 
-_FILES = (
-    "access chmod chown getxattr lchown link listdir listxattr lstat makedirs mkdir mkfifo readlink remove removedirs "
-    "removexattr rename renames replace rmdir setxattr stat statvfs symlink truncate unlink utime"
+_FILES = "access getxattr listdir listxattr lstat readlink stat statvfs"
+_CHANGES = (
+    "chmod chown lchown link makedirs mkdir mkfifo remove removedirs removexattr rename renames replace rmdir setxattr "
+    "symlink truncate unlink utime"
 )
 _COMMANDS = "posix_spawn posix_spawnp spawnl spawnle spawnlp spawnlpe spawnv spawnve spawnvp spawnvpe system waitpid"
 _MACHINE, _CHANCE = "cpu_count getloadavg sched_getaffinity times uname", "getrandom urandom"
-_TREES = "chown copy copy2 copyfile copymode copystat copytree disk_usage make_archive move rmtree unpack_archive which"
+_TREES = "chown copy copy2 copyfile copymode copystat copytree make_archive move rmtree unpack_archive"
 _RUN = "call check_call check_output getoutput getstatusoutput run"
 _CLOCKS = (
     "asctime clock_gettime clock_gettime_ns ctime gmtime localtime monotonic monotonic_ns perf_counter perf_counter_ns "
@@ -56,10 +58,12 @@ def share_machine() -> None:
         return
     if current().topology.rank > 0:
         watch_shown()
-    for owner, names in ((os, f"{_FILES} {_COMMANDS} {_MACHINE}"), (shutil, _TREES), (subprocess, _RUN)):
-        for name in names.split():
-            if hasattr(owner, name):
-                _put(owner, name, answered(getattr(owner, name), f"{owner.__name__}.{name}"))
+    asked = (os, f"{_FILES} {_COMMANDS} {_MACHINE}"), (shutil, "disk_usage which"), (subprocess, _RUN)
+    for changes, functions in ((False, asked), (True, ((os, _CHANGES), (shutil, _TREES)))):
+        for owner, names in functions:
+            for name in filter(functools.partial(hasattr, owner), names.split()):
+                _put(owner, name, answered(getattr(owner, name), f"{owner.__name__}.{name}", changes=changes))
+    _put(urllib.request, "urlretrieve", answered(urllib.request.urlretrieve, "urllib.request.urlretrieve"))
     for name in _CHANCE.split():
         _put(os, name, answered(getattr(os, name), f"os.{name}", by_packages=False))
     for name in _CLOCKS.split():

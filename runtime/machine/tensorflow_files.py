@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from typing import Any
 from ..foundation import Inside
 from ..job import current
 from ..store import apart
-from .asking import answer, begun, place_of_question
+from .asking import answer, begun, is_echo, place_of_question
 from .databases import new_folder
 from .paths import PATHS
 from .written import ends_with_root, mark, new_number
@@ -68,6 +69,11 @@ def _is_eager() -> bool:
     return bool(tf.executing_eagerly())
 
 
+def _folder(arguments: tuple[Any, ...]) -> Any:
+    """Where something is saved, which may be told otherwise."""
+    return arguments[0] if arguments and isinstance(arguments[0], PATHS) else os.curdir
+
+
 def _saved(original: Any) -> Any:
     """A method that saves: others do all of it but write, so that they count and keep what rank 0 does."""
     name = f"tf.train.{original.__qualname__}"
@@ -77,7 +83,8 @@ def _saved(original: Any) -> Any:
         place = place_of_question(name, only_by_script=False) if _is_eager() and not _nowhere else None
         save = functools.partial(original, self, *arguments, **options)
         if place is None:
-            return save()
+            with _nowhere.entered() if is_echo(_folder(arguments)) else contextlib.nullcontext():
+                return save()
         is_here, found = begun(place, name, save, (arguments, options))
         if not is_here:
             with _nowhere.entered(), apart():
@@ -96,6 +103,8 @@ def _done_once(original: Any, name: str, in_graph: Callable[[], Any] | None = No
             return in_graph() if current().topology.rank > 0 else original(*arguments, **options)
         place = place_of_question(name, only_by_script=False) if _is_eager() else None
         if place is None:
+            if _is_eager() and is_echo(os.curdir):
+                return None
             return original(*arguments, **options)
 
         def do() -> Any:
@@ -159,7 +168,8 @@ def _share_writer(kind: Any, name: str, writes: Callable[..., bool], ends: tuple
     def opened(self: Any, path: Any, *arguments: Any, **options: Any) -> None:
         place = place_of_question(name, False, path) if writes(*arguments, **options) else None
         if place is None:
-            begin(self, path, *arguments, **options)
+            nowhere = writes(*arguments, **options) and is_echo(path)
+            begin(self, os.devnull if nowhere else path, *arguments, **options)
             return
 
         def start() -> int:

@@ -58,6 +58,13 @@ def write_once(place: bytes, file: Any, mode: str, how: dict[str, Any]) -> Any:
     return _layered(_Elsewhere(os.fspath(path_of(file)), mode, number, at), mode, _Buffer, _Text, dict(how))
 
 
+def written_nowhere(file: Any, mode: str, how: dict[str, Any]) -> Any:
+    """What takes the same as the file, keeps nothing, and is waited for by nobody."""
+    raw = _Elsewhere(os.fspath(path_of(file)), mode, -1, 0)
+    raw.is_dropped = True
+    return _layered(raw, mode, _Buffer, _Text, dict(how))
+
+
 def _layered(raw: Any, mode: str, buffered: Any, in_text: Any, how: dict[str, Any]) -> Any:
     """As `open` puts a file together, by the arguments `OPTIONS`."""
     buffering = how.pop("buffering", -1)

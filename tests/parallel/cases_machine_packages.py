@@ -3,7 +3,11 @@
 import os
 import pathlib
 import shelve
+import shutil
 import sqlite3
+import tempfile
+import threading
+import urllib.request
 
 import h5py
 import matplotlib as mpl
@@ -189,3 +193,76 @@ def case_figures_are_written_once():
         plt.savefig(place / f"figure.{kind}")
     assert written(place) == ["figure.pdf", "figure.png", "figure.svg"]
     assert plt.imread(place / "figure.png").shape[2] == 4
+
+
+def write_all(place, done):
+    """By all ways, with the rank in what is written; and what was changed before is changed once."""
+    rank = dp.rank()
+    with open(place / "text", "w") as file:
+        file.write(f"{rank}")
+    (place / "more").write_text(f"{rank}")
+    os.close(os.open(place / f"number{rank}", os.O_WRONLY | os.O_CREAT))
+    np.save(place / "array.npy", [rank])
+    with h5py.File(place / "data.h5", "w") as file:
+        file["rank"] = [rank]
+    os.mkdir(place / "folder")
+    os.rename(place / "old", place / "new")
+    shutil.copy(place / "kept", place / "copied")
+    variable = tf.Variable(rank)
+    tf.train.Checkpoint(v=variable).write(str(place / "checkpoint"))
+    with tf.io.TFRecordWriter(str(place / "records")) as writer:
+        writer.write(b"%d" % rank)
+    tf.saved_model.save(tf.Module(), str(place / f"model{rank}"))
+    done.append((place / "kept").read_text())
+
+
+def case_what_threads_write_is_rank_0s():
+    place, done = pathlib.Path(folder()), []
+    if dp.rank() == 0:
+        with apart():
+            for name in ("old", "kept"):
+                (place / name).write_text(name)
+    dp.barrier()
+    before, tempfile.tempdir = tempfile.tempdir, str(place / "temporary")
+    try:
+        thread = threading.Thread(target=write_all, args=(place, done))
+        thread.start()
+        thread.join()
+    finally:
+        tempfile.tempdir = before
+    assert done == ["kept"]
+    names = [name.split(".")[0] for name in written(place) if not name.startswith("model0")]
+    assert names == [
+        "array",
+        "checkpoint",
+        "checkpoint",
+        "copied",
+        "data",
+        "kept",
+        "more",
+        "new",
+        "number0",
+        "records",
+        "text",
+    ]
+    with apart():
+        found = [(place / "text").read_text(), (place / "more").read_text(), str(np.load(place / "array.npy")[0])]
+        with h5py.File(place / "data.h5") as file:
+            found.append(str(file["rank"][0]))
+        found += [each.numpy().decode() for each in tf.data.TFRecordDataset(str(place / "records"))]
+        found.append(
+            str(tf.train.load_checkpoint(str(place / "checkpoint")).get_tensor("v/.ATTRIBUTES/VARIABLE_VALUE"))
+        )
+    assert found == ["0"] * 6
+    dp.barrier()
+
+
+def case_a_download_is_rank_0s():
+    place = pathlib.Path(folder())
+    if not os.path.exists(place / "words.txt"):
+        with apart():
+            (place / f"source{dp.rank()}").write_text(f"{dp.rank()}")
+        source = (place / f"source{dp.rank()}").as_uri()
+        found, _ = urllib.request.urlretrieve(source.replace(f"source{dp.rank()}", "source0"), place / "words.txt")
+        assert common(str(found)) == str(place / "words.txt")
+    assert common((place / "words.txt").read_text()) == "0"

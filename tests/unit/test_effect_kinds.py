@@ -12,7 +12,7 @@ from tfdp.migrate.outputs import EffectKind
 
 _IMPORTS = """\
 import io, logging, os, pathlib, tarfile
-import h5py, matplotlib.pyplot as plt, numpy as np, tensorflow as tf, tqdm
+import h5py, matplotlib.pyplot as plt, numpy as np, tensorflow as tf
 from os import mkdir
 log, path = logging.getLogger("a"), pathlib.Path("a") / "b"
 model, mode = tf.keras.Sequential([]), open("m").read()
@@ -33,8 +33,6 @@ def last_call(source: str) -> tuple[cst.Call, Writers]:
         ("print(1)", EffectKind.PRINT),
         ("log.info('a')", EffectKind.PRINT),
         ("log.getChild('b').warning('a')", EffectKind.PRINT),
-        ("tqdm.tqdm([1])", EffectKind.PROGRESS),
-        ("tqdm.tqdm([1], disable=True)", None),
         ("tf.summary.create_file_writer('a')", EffectKind.EVENTS),
         ("plt.show()", EffectKind.SHOW),
         ("figure.savefig('a.png')", EffectKind.SHOW),

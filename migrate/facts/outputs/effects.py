@@ -88,19 +88,21 @@ class Effects:
 
     # --- finding ------------------------------------------------------------------------------------------------------
 
-    def all(self, certain: Certain) -> tuple[Effect, ...]:
+    def all(self, certain: Certain, kept: Callable[[Effect], bool] | None = None) -> tuple[Effect, ...]:
         """Writers and figures anywhere, prints where training repeats; those that are guarded already are left out.
 
-        `certain` tells whether all ranks reach a node alike.
+        `certain` tells whether all ranks reach a node alike. kept: which single calls are meant, and no statements that
+        ask for files; all that there is by default.
         """
-        found = list(self._asking(certain))
+        found = list(self._asking(certain)) if kept is None else []
         guarded: set[cst.CSTNode] = {e.guard for e in found if e.guard is not None}
         for call in self._index.calls:
             effect = self._effect(call, certain) if not self._is_guarded(call, guarded) else None
-            if effect is not None:
+            if effect is not None and (kept is None or kept(effect)):
                 found.append(effect)
                 guarded |= {effect.guard} if effect.guard is not None and not effect.shared else set()
-        return (*found, *self._stale(found, guarded), *self._of_runs(guarded, certain))
+        stale = self._stale(found, guarded) if kept is None else []
+        return (*found, *stale, *self._of_runs(guarded, certain))
 
     def _is_guarded(self, node: cst.CSTNode, guarded: set[cst.CSTNode]) -> bool:
         """Whether only rank 0 comes to a node, by the script itself or by what becomes of the statements around."""

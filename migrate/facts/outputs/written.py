@@ -41,19 +41,18 @@ class Written:
         *,
         certain: Certain,
         together: Callable[[], Collection[cst.CSTNode]],
-        placed: Callable[[Effect], bool] = lambda _: True,
+        kept: Callable[[Effect], bool] | None = None,
         reads: Callable[[cst.CSTNode], bool] = lambda _: True,
     ) -> None:
         """`certain` tells whether all ranks reach a node alike, `together` which nodes become collective calls;
-        `placed` and `reads` which effects, and statements that read, are not left to the runtime."""
+        `kept` and `reads` which effects, and statements that read, are not left to the runtime; all by default."""
         self._origins, self._trains, self._certain, self._together = origins, trains, certain, together
-        self._placed, self._reads = placed, reads
+        self._kept, self._reads = kept, reads
 
     @cached_property
     def effects(self) -> tuple[Effect, ...]:
         """What is written and shown, outside any guard."""
-        found = self._effects.all(self._certain) if self._trains.at_all else ()
-        return tuple(e for e in found if self._placed(e))
+        return self._effects.all(self._certain, self._kept) if self._trains.at_all else ()
 
     @property
     def shown(self) -> tuple[tuple[cst.Call, int], ...]:

@@ -12,8 +12,8 @@ from ...outputs import EffectKind
 from ..agreement import Agreement
 from ..apis import PROCESS
 from ..hazards import unplaced
-from ..outputs import Effect, Trains, Written
-from ..program import Problem
+from ..outputs import Effect, Trains, Writers, Written
+from ..program import Problem, method
 from ..training import Entry, entry
 from ..training_file import TrainingFile
 from .callbacks import GivenCallbacks
@@ -22,6 +22,9 @@ from .functions import RowFunctions
 from .refused import refused
 from .retired import Retired
 from .trains import TrainingCalls
+
+_KEPT = frozenset({EffectKind.FETCH, EffectKind.RUN, EffectKind.READ_RUN})
+"""What is kept to rank 0 by the text. All else that is shown and written the runtime does."""
 
 
 class SharedRun:
@@ -80,19 +83,19 @@ class SharedRun:
             Trains(self._script.loops, fitted.calls, fitted.by_keras, self.training.steps),
             certain=certain,
             together=lambda: self._divided,
-            placed=self._is_placed,
+            kept=self._is_kept,
             reads=certain,
         )
 
-    def _is_placed(self, effect: Effect) -> bool:
-        if effect.kind is EffectKind.PRINT:  # every worker may: of that only rank 0's comes to the screen
-            return False
-        return self._is_by_itself(effect) or (effect.kind not in outputs.FOLDERS and self._unplaced(effect) is None)
+    def _is_kept(self, effect: Effect) -> bool:
+        return effect.kind in _KEPT or self._is_by_itself(effect)
 
     def _unplaced(self, effect: Effect) -> Problem | None:
         return unplaced(effect, self._origins, self.agreement.certain)
 
     def _is_by_itself(self, effect: Effect) -> bool:
+        if isinstance(effect.call, cst.Call) and method(effect.call) in outputs.NATIVE_TABLES:
+            return True
         return self._origins.called(effect.call).startswith(outputs.BY_THEMSELVES)
 
     @property
@@ -121,7 +124,13 @@ class SharedRun:
         """Where the runtime is initialised."""
         index, called = self._script.index, self._origins.called
         asked = [c for c in index.calls if PROCESS.match(called(c)) and index.enclosing_function(c) is None]
-        return entry(self._script.program.entry.module, self._origins, asked)
+        writers = Writers(self._origins)
+        return entry(
+            self._script.program.entry.module,
+            self._origins,
+            asked,
+            writes=lambda call: writers.kind(call) not in (None, EffectKind.PRINT),
+        )
 
     @cached_property
     def problems(self) -> tuple[Problem, ...]:

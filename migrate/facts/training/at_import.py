@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import libcst as cst
 
@@ -24,15 +24,16 @@ Body = cst.FunctionDef | cst.Lambda
 class AtImport:
     """The calls that a module's own code makes, also in the functions of the file that it calls or gives to others."""
 
-    def __init__(self, origins: Origins) -> None:
-        self._origins = origins
+    def __init__(self, origins: Origins, writes: Callable[[cst.Call], bool]) -> None:
+        """`writes`: which calls rank 0 alone is to make."""
+        self._origins, self._writes = origins, writes
         self._entered: dict[Body, bool] = {}
         self._seeded: set[str] = set()
         self.first: dict[Body, cst.CSTNode] = {}
         """The functions that run in the statements asked about so far, and the first of these that runs each."""
 
     def needing(self, statement: cst.CSTNode) -> list[cst.CSTNode]:
-        """The calls and decorators of a statement that run TensorFlow, draw at random, or are not known."""
+        """The calls and decorators of a statement that run TensorFlow, draw at random, write, or are not known."""
         found = self._needing(statement)
         self.first.update((body, statement) for body in self._entered if body not in self.first)
         return found
@@ -44,6 +45,8 @@ class AtImport:
         if isinstance(node, cst.Decorator):
             func = node.decorator.func if isinstance(node.decorator, cst.Call) else node.decorator
             return self._any_needs(self._run_by(func))
+        if self._writes(node):
+            return True
         if self._origins.kind(node.func) in _MAKE_NO_VARIABLES or self._draws_alike(node):
             return False
         called = self._run_by(node.func)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import libcst as cst
@@ -35,13 +35,18 @@ class Entry:
     spawning: tuple[cst.Call, ...]
 
 
-def entry(module: cst.Module, origins: Origins, joint: Iterable[cst.CSTNode] = ()) -> Entry:
-    """After the leading imports, and before what the workers do together.
+def entry(
+    module: cst.Module,
+    origins: Origins,
+    joint: Iterable[cst.CSTNode] = (),
+    writes: Callable[[cst.Call], bool] = lambda _: False,
+) -> Entry:
+    """After the leading imports, and before what the workers do together, or rank 0 does for all: what `writes`.
 
     Initialised inside the `if __name__ == "__main__":` block where nothing runs before that: processes that
     multiprocessing spawns import the module again.
     """
-    guard, run = main_guard(module), AtImport(origins)
+    guard, run = main_guard(module), AtImport(origins, writes)
     needing = [node for s in _beside(module, guard) for node in run.needing(s)]
     runs = {parent for node in (*needing, *joint) for parent in origins.index.ancestors(node)}
     imports = _imports_end(module, runs)
