@@ -23,8 +23,6 @@ class EffectKind(Enum):
     FOLDER_OF_PATH = "makes a folder, by pathlib"
     FETCH = "downloads a file unless it is there"
     ONCE = "has to be done once, such as a command of the shell"
-    LATEST = "reads the path of a checkpoint, which only rank 0 keeps up to date"
-    FILES = "asks which files there are and changes them: a whole statement"
     RUN = "tells the run of a tracker"
     READ_RUN = "reads from the run of a tracker, which rank 0 alone has"
 
@@ -85,26 +83,7 @@ WRITES = frozenset(
         "matplotlib.image.imsave",
     }
 )
-MODEL_WRITES = frozenset({"tensorflow.saved_model.save", "keras.models.save_model", "keras.saving.save_model"})
-ARRAY_WRITES = frozenset({"numpy.save", "numpy.savez", "numpy.savez_compressed"})
 SHOWS = frozenset({"matplotlib.pyplot.savefig", "matplotlib.pyplot.show", "matplotlib.pyplot.pause"})
-# Of those that write: files are gone afterwards.
-DELETES = frozenset({"os.remove", "os.unlink", "os.rename", "os.replace", "os.rmdir", "shutil.rmtree", "shutil.move"})
-# Of those: the second path is there afterwards.
-MOVES = frozenset(
-    {
-        "os.rename",
-        "os.replace",
-        "os.symlink",
-        "shutil.copy",
-        "shutil.copy2",
-        "shutil.copyfile",
-        "shutil.copytree",
-        "shutil.move",
-        "tensorflow.io.gfile.copy",
-        "tensorflow.io.gfile.rename",
-    }
-)
 BY_THEMSELVES = ("cv2.", "imageio.", "soundfile.", "matplotlib.pyplot.show", "matplotlib.pyplot.pause")
 """What writes, or shows, by code of its own, which the runtime does not see."""
 NATIVE_TABLES = frozenset({"to_hdf", "to_parquet", "to_feather"})
@@ -192,93 +171,10 @@ ONCE = frozenset(
         ),
     }
 )
-# What reads what Keras' callbacks write: models, checkpoints, a table of the epochs.
-READERS_OF_CALLBACKS = frozenset(
-    {
-        "keras.models.load_model",
-        "keras.saving.load_model",
-        "tensorflow.saved_model.load",
-        "tensorflow.train.latest_checkpoint",
-        "tensorflow.train.load_checkpoint",
-        "tensorflow.train.get_checkpoint_state",
-        "pandas.read_csv",
-    }
-)
-# Tables, records, images and folders of them: in no such form is a model saved.
-DATA_READERS = frozenset(
-    {
-        "tensorflow.data.TFRecordDataset",
-        "tensorflow.data.TextLineDataset",
-        "tensorflow.data.FixedLengthRecordDataset",
-        "tensorflow.data.experimental.CsvDataset",
-        "tensorflow.data.experimental.make_csv_dataset",
-        "tensorflow.data.experimental.make_batched_features_dataset",
-        "tensorflow.io.read_file",
-        "numpy.load",
-        "numpy.loadtxt",
-        "numpy.genfromtxt",
-        "numpy.fromfile",
-        "pandas.read_pickle",
-        "pandas.read_json",
-        "pandas.read_excel",
-        "pandas.read_parquet",
-        "pandas.read_feather",
-        "pandas.read_hdf",
-        "cv2.imread",
-        "imageio.imread",
-        "matplotlib.image.imread",
-        "matplotlib.pyplot.imread",
-        "skimage.io.imread",
-        "PIL.Image.open",
-        "keras.utils.load_img",
-        "keras.preprocessing.image.load_img",
-        "keras.utils.audio_dataset_from_directory",
-        "keras.utils.image_dataset_from_directory",
-        "keras.utils.text_dataset_from_directory",
-        "keras.preprocessing.image_dataset_from_directory",
-        "keras.preprocessing.text_dataset_from_directory",
-        "sklearn.datasets.load_files",
-        "pandas.read_csv",
-    }
-)
-ARRAY_READERS = frozenset({"numpy.load", "numpy.fromfile"})
-READERS = (
-    READERS_OF_CALLBACKS
-    | DATA_READERS
-    | frozenset(
-        {
-            "joblib.load",
-            # of folders: one that is still filled has too few files
-            "glob.glob",
-            "glob.iglob",
-            "os.listdir",
-            "os.scandir",
-            "os.walk",
-            "tensorflow.data.Dataset.list_files",
-            "tensorflow.io.gfile.glob",
-            "tensorflow.io.gfile.listdir",
-            "tensorflow.io.gfile.walk",
-        }
-    )
-)
 # Of a path.
 FOLDERS = frozenset({EffectKind.FOLDER, EffectKind.FOLDER_OF_PATH})
-_FOLDER_READERS = frozenset({"glob", "rglob", "iterdir"})
-PATH_READS = frozenset({"open", "read_text", "read_bytes", *_FOLDER_READERS})
-# Of a Keras generator of images.
-READS_FOLDER = "flow_from_directory"
 READS = frozenset({"restore", "read", "load_weights", "restore_or_initialize"})
 BUFFERS = frozenset({"io.BytesIO", "io.StringIO"})
-# Ask which files there are.
-PRESENCE = frozenset(
-    {
-        *(f"os.path.{name}" for name in ("exists", "lexists", "isdir", "isfile", "getsize", "islink")),
-        *("os.listdir", "os.scandir", "os.walk", "os.access", "os.stat", "glob.glob", "glob.iglob"),
-        *(f"tensorflow.io.gfile.{name}" for name in ("exists", "isdir", "listdir", "glob", "walk", "stat")),
-        "tensorflow.train.latest_checkpoint",
-    }
-)
-PATH_PRESENCE = frozenset({"exists", "is_dir", "is_file", "is_symlink", "stat", *_FOLDER_READERS})
 
 ALL_OPENS = {**OPENS, **OPENS_FORMAT}
 FUNCTIONS: dict[str, EffectKind] = {
@@ -319,13 +215,6 @@ PATH_METHODS: dict[str, EffectKind] = {
     **dict.fromkeys(("write_text", "write_bytes", "unlink", "rmdir", "rename", "replace"), EffectKind.SAVE),
     **dict.fromkeys(("touch", "symlink_to", "hardlink_to"), EffectKind.SAVE),
 }
-# Callbacks that write: tfdp.runtime lets them act on rank 0 only.
-WRITING_CALLBACKS = (
-    *(".ModelCheckpoint", ".TensorBoard", ".CSVLogger", ".BackupAndRestore", ".RemoteMonitor"),
-    ".OrbaxCheckpoint",
-)
-# End the script.
-ENDS = frozenset({"sys.exit", "os._exit", "builtins.exit", "builtins.quit"})
 
 # Trackers of experiments.
 TRACKERS = frozenset({"wandb", "mlflow"})

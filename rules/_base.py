@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ..migrate.facts.outputs import Written
     from ..migrate.facts.program import Problem
     from ..migrate.facts.script import Script
+    from ..migrate.facts.shared_run import Kept
     from ..migrate.facts.training import Entry, Place
 
 Batch = Literal["per-worker", "global"]
@@ -91,8 +92,8 @@ class Context:
         return self.entry.start if self.early is None else self.entry.imports
 
     @property
-    def written(self) -> Written:
-        """What the script writes and shows."""
+    def written(self) -> Written | Kept:
+        """What the script writes and shows, and its text has to keep to rank 0."""
         return self.script.written if self.road == "input" else self.script.on_calls.written
 
     @property

@@ -8,12 +8,9 @@ What it does
     printed after a `fit`.
 
     Where every worker runs the whole script, every worker prints, logs and draws progress bars, and `tfdp run` shows
-    what rank 0 does. `plt.savefig` and `plt.show` are rank 0's, and a `tf.summary.create_file_writer(…)` becomes a
-    writer that writes nothing on the other ranks.
-
-    What wandb and mlflow are told, they are told by rank 0: there is one run. `wandb.log(…)` as a statement is guarded;
-    a call whose value is kept, such as `run = wandb.init(…)`, `with mlflow.start_run():` around the training or a
-    callback, becomes `dp.report(wandb.init, …)`, which gives the other workers something that does nothing.
+    what rank 0 does. What wandb and mlflow are told, they are told by rank 0: there is one run. Calls such as
+    `wandb.log(…)`, `run = wandb.init(…)`, `with mlflow.start_run():` around the training or a callback become
+    `dp.report(wandb.init, …)`, which gives the other workers something that does nothing.
 
 Why
     N workers print every line N times, and write one plot N times into one file.
@@ -26,13 +23,12 @@ Example
         dp.report(print, "loss", float(train_step(x, y)))
 
 When it refuses
-    Where `create_file_writer` is imported by itself. Where something is read from a run, which rank 0 alone has
-    (`wandb.config.rate`, `run.id`), and where a function of wandb or mlflow is not known, such as `wandb.agent`.
+    Where something is read from a run, which rank 0 alone has (`wandb.config.rate`, `run.id`), and where a function of
+    wandb or mlflow is not known, such as `wandb.agent`.
 """
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator
 
 import libcst as cst
@@ -43,32 +39,38 @@ from ._base import EVERY_ROAD, Context, Edit, Guard, Outcome, Refuse, SetArg
 
 ROADS = EVERY_ROAD
 
-_REPORTS = frozenset({EffectKind.PRINT, EffectKind.SHOW, EffectKind.RUN})
+_SHOWS = frozenset({EffectKind.PRINT, EffectKind.SHOW})
 
 
 def outcomes(context: Context) -> Iterator[Outcome]:
-    for effect in context.written.effects:
-        call = effect.call
-        if effect.kind is EffectKind.READ_RUN:
-            yield from _read(context, call)
-        elif effect.kind is EffectKind.RUN and effect.guard is None:
-            yield Edit(
-                cst.ensure_type(call, cst.Call),
-                lambda n: build.first_argument(f"{context.dp}.report", n),
-                "track one run, of rank 0",
-            )
-        elif effect.kind in _REPORTS and effect.guard is not None:
-            if effect.shared:
-                yield Edit(call, lambda n: build.first_argument(f"{context.dp}.report", n), "report on rank 0 only")
-            else:
-                yield Guard(effect.guard, "one worker reports", "report on rank 0 only")
-        elif effect.kind is EffectKind.EVENTS:
-            silent = functools.partial(_silent_elsewhere, context.dp, shared=effect.shared)
-            yield Edit(call, silent, "write summaries on rank 0 only")
-    for called, place in context.written.shown if context.road != "calls" else ():
+    if context.road == "calls":
+        yield from _of_runs(context)
+        return
+    written = context.script.written
+    for effect in written.effects:
+        if effect.kind in _SHOWS and effect.guard is not None:
+            yield Guard(effect.guard, "one worker reports", "report on rank 0 only")
+        elif effect.kind in _SHOWS:
+            yield _reported(context, effect.call, "report on rank 0 only")
+    for called, place in written.shown:
         in_text = any(isinstance(p, cst.FormattedString) for p in context.script.index.ancestors(called))
         change = _shown(context.dp, "1" if in_text else '"auto"')
         yield SetArg(called, "verbose", change, "show progress on rank 0 only", position=place)
+
+
+def _of_runs(context: Context) -> Iterator[Outcome]:
+    for effect in context.written.effects:
+        if effect.kind is EffectKind.READ_RUN:
+            yield from _read(context, effect.call)
+        elif effect.guard is not None:
+            yield Guard(effect.guard, "one worker reports", "track one run, of rank 0")
+        elif effect.kind is EffectKind.RUN:
+            yield _reported(context, effect.call, "track one run, of rank 0")
+
+
+def _reported(context: Context, node: cst.BaseExpression, message: str) -> Edit:
+    call = cst.ensure_type(node, cst.Call)
+    return Edit(call, lambda n: build.first_argument(f"{context.dp}.report", n), message)
 
 
 def _read(context: Context, node: cst.BaseExpression) -> Iterator[Refuse]:
@@ -92,17 +94,3 @@ def _shown(dp: str, default: str) -> Callable[[cst.BaseExpression | None], cst.B
         return cst.IfExp(test=cst.parse_expression(f"{dp}.rank() == 0"), body=body, orelse=cst.Integer("0"))
 
     return change
-
-
-def _silent_elsewhere(dp: str, node: cst.BaseExpression, shared: bool) -> cst.BaseExpression:
-    """The call on rank 0 and a silent writer on the others; `shared` arguments are computed by all."""
-    call = cst.ensure_type(node, cst.Call)
-    function = cst.ensure_type(call.func, cst.Attribute)
-    silent: cst.BaseExpression = cst.Call(function.with_changes(attr=cst.Name("create_noop_writer")))
-    if shared:
-        given = cst.ensure_type(cst.parse_expression("lambda *_, **__: None"), cst.Lambda)
-        silent = given.with_changes(body=silent)
-    test = cst.parse_expression(f"{dp}.rank() == 0")
-    chosen = cst.IfExp(test=test, body=call.func if shared else call, orelse=silent)
-    chosen = chosen.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
-    return call.with_changes(func=chosen) if shared else chosen

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from .counting import uncertain
-from .hazards import unplaced
 from .program import Problem
 from .steps import Steps
 from .training_file import TrainingFile
@@ -24,17 +23,7 @@ def refusals(script: TrainingFile, steps: Steps, batch: str) -> tuple[Problem, .
     found += [*averaged_twice(script), *general(script)]
     if not script.migrated:
         found += [*uncertain(script.fitted.data, script.agreement.certain), *script.unlike_seeds]
-    found += _written(script)
     return tuple(dict.fromkeys(found))
-
-
-def _written(script: TrainingFile) -> list[Problem]:
-    """What is written where it cannot be guarded, and what reads it where it cannot wait."""
-    certain = script.agreement.certain
-    found = [p for e in script.written.effects if (p := unplaced(e, script.origins, certain)) is not None]
-    reason = "this reads what rank 0 writes, under a condition that may differ by worker"
-    next_step = "read the file outside the condition"
-    return [*found, *(Problem("TFDP050", s, reason, next_step) for s in script.written.waiting_reads if not certain(s))]
 
 
 def _data_problems(script: TrainingFile, steps: Steps, batch: str) -> list[Problem]:

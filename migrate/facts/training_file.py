@@ -12,7 +12,7 @@ from .agreement import Agreement, Metrics
 from .batches import ArrayBatches, BatchSizes, ShardPlan, shard_plan
 from .data import Chain, Datasets, Seeding, Seedings, ShardPoint, Sharing, seed_place, seeds
 from .keras import Fitted, KerasStepping, Xla
-from .outputs import Trains, Written
+from .outputs import Written
 from .program import Index, Names, Origins, Problem, Program, argument, backward, is_off
 from .rates import Rate, RateChanges, Rates
 from .training import (
@@ -166,13 +166,7 @@ class TrainingFile:
     @cached_property
     def written(self) -> Written:
         """What is written and shown, where each worker has its share of the records."""
-        trains = bool(self.trained or self.fitted.calls)
-        return Written(
-            self.origins,
-            Trains(self.loops, self.fitted.calls, self.fitted.by_keras, at_all=trains),
-            certain=self.agreement.certain,
-            together=lambda: frozenset(self.agreement.results),
-        )
+        return Written(self.origins, self.fitted.by_keras, trains=bool(self.trained or self.fitted.calls))
 
     @cached_property
     def devices(self) -> Devices:

@@ -10,7 +10,7 @@ from typing import Any
 import tensorflow as tf
 
 from ..foundation import is_generated, is_users
-from .guard import Guard, now
+from .guard import Guard, is_eager, now
 
 
 def watch_python() -> None:
@@ -32,6 +32,21 @@ def watch_python() -> None:
 
         return told
 
+    attribute, eagerly, eager = tf.Tensor.__getattr__, tf.executing_eagerly, type(tf.constant(0))
+
+    @functools.wraps(attribute)
+    def asked(self: Any, name: str) -> Any:
+        """What only an eager tensor has."""
+        guard = now()
+        if guard is not None and guard.eager is not None and hasattr(eager, name) and _is_read_by_user(2):
+            guard.refuse(f"asks in Python for {name} of a tensor")
+        return attribute(self, name)
+
+    @functools.wraps(eagerly)
+    def executing_eagerly() -> bool:
+        return (is_eager() and _is_read_by_user(2)) or bool(eagerly())
+
+    tf.Tensor.__getattr__, tf.executing_eagerly = asked, executing_eagerly
     tf.Tensor.shape = property(shape, doc=original.__doc__)
     tf.Tensor.__repr__, tf.Tensor.__str__ = text(tf.Tensor.__repr__), text(tf.Tensor.__str__)
 
@@ -44,8 +59,8 @@ def _asked(tensor: Any) -> Guard | None:
     return guard
 
 
-def _is_read_by_user() -> bool:
-    path = sys._getframe(3).f_code.co_filename
+def _is_read_by_user(above: int = 3) -> bool:
+    path = sys._getframe(above).f_code.co_filename
     return is_users(path) or is_generated(path)
 
 

@@ -16,6 +16,8 @@ from ..framework import unrecorded
 from ..job import current, mix
 from ..transports import Label
 from . import apart, carried, gathering, nets, own_sources, replaced, report, sight
+from .arrays import may_tell
+from .containers import holds_more
 from .examples import is_tensor, kind_of
 from .guard import Code, guarded
 from .kept import Kept
@@ -29,7 +31,7 @@ class Callee(NamedTuple):
     """What is called: the function, by what it is known, what messages call it, and what a look may change.
 
     is_atom: whether nothing of what it calls is to be divided. state: by what it is another one, besides its owner.
-    code: that of the script's own in it, if there is any.
+    code: that of the script's own in it, if there is any. takes_arrays: whether that gets NumPy's arrays as they are.
     """
 
     call: Call
@@ -39,6 +41,7 @@ class Callee(NamedTuple):
     is_atom: bool
     state: Any = None
     code: Code | None = None
+    takes_arrays: bool = False
 
 
 class _Given(NamedTuple):
@@ -96,7 +99,7 @@ def _is_large(thing: Any) -> bool:
 
 
 def _called(callee: Callee, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    given = _given((arguments, options))
+    given = _given((arguments, options), callee)
     if isinstance(given, str):
         return undivided(callee, given, arguments, options)
     found = _looked_at(callee, given)
@@ -122,8 +125,13 @@ def undivided(callee: Callee, reason: str, arguments: tuple[Any, ...], options: 
         return callee.call(*arguments, **options)
 
 
-def _given(structure: Any) -> _Given | str:
+def _given(structure: Any, callee: Callee) -> _Given | str:
     """The arguments, or why they cannot be divided."""
+    if more := holds_more(structure):
+        return f"takes a {more}"
+    are_arrays = callee.takes_arrays and any(isinstance(each, np.ndarray) for each in tf.nest.flatten(structure))
+    if are_arrays and callee.code is not None and may_tell(callee.code.roots):
+        return "takes NumPy's arrays, and may tell them from tensors: give it tensors, such as tf.constant(x)"
     leaves = [tf.convert_to_tensor(x) if isinstance(x, np.ndarray) else x for x in tf.nest.flatten(structure)]
     tensors = [each for each in leaves if is_tensor(each)]
     other = [each for each in leaves if not is_tensor(each) and isinstance(each, tf.__internal__.CompositeTensor)]
@@ -213,6 +221,8 @@ def _divided(callee: Callee, given: _Given, found: Found) -> Any:
     with sight.seen(here, rows):
         code = callee.code
         results = guarded(code, call, arguments, options) if code else call(*arguments, **options)
+    if more := holds_more(results):
+        here.refuse(f"gives a {more}")
     flat = tf.nest.flatten(results)
     if len(flat) != len(found.factors):
         here.refuse(f"gives {len(flat)} results")

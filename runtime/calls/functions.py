@@ -98,6 +98,7 @@ def _callee(function: Any, name: str) -> division.Callee:
         is_atom=False,
         state=_state(function),
         code=guard.Code(owner, (function, *replaced.roots())),
+        takes_arrays=True,
     )
 
 

@@ -17,6 +17,7 @@ import tensorflow as tf
 
 from ..framework import only_reads
 from . import carried, row_operations, sight, sizes
+from .containers import holds_more
 from .observed import observed, refuse_recorded
 from .once import in_a_graph
 from .reach import reached
@@ -217,6 +218,8 @@ def built_of(
     finally:
         _thread.guard = before
     guard.ended()
+    if more := holds_more(results):
+        here.refuse(f"gives a {more}")
     flat = tf.nest.flatten(results)
     if any(map(guard.is_size, flat)):
         here.refuse("gives what follows from the number of rows")

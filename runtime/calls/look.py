@@ -18,6 +18,7 @@ from ..foundation import Inside, TfdpError
 from ..framework import functions_run, has_value, recorded_again, unrecorded, unwatched
 from ..job import current
 from . import examples, replaced
+from .containers import leaves_of
 from .guard import Code, built_of
 from .kept import Kept, as_before
 from .look_sights import Again, Part, Whole, pattern
@@ -25,7 +26,6 @@ from .names import put_back, unchanging
 from .observed import Observer, observed, refuse_recorded
 from .once import in_a_graph, no_graph
 from .own_sight import Pattern
-from .reach import is_of_users
 from .rounding import Rounding, size_of
 from .rows import divided, is_real, taken
 from .sight import Undivided, seen
@@ -212,7 +212,7 @@ class _Look:
     def _compare_guarded(self, guarded: Call, again: Again, results: Sequence[Any]) -> None:
         """In a graph, from which Python learns no number of rows, code may take another way."""
         try:
-            found = _arrays(self._called(again, self._leaves, guarded))
+            found = leaves_of(self._called(again, self._leaves, guarded))
         except _Raised as raised:
             raise Undivided(no_graph(raised.__cause__)) from raised
         if not self._are_same(results, found):
@@ -224,14 +224,14 @@ class _Look:
     def compared(self) -> Found:
         """What results alone tell."""
         whole = Whole()
-        results, after = _arrays(self._run(whole, None)), self._changed()
+        results, after = leaves_of(self._run(whole, None)), self._changed()
         return self._parts(whole, results, after)
 
     def _parts(self, seen_whole: Whole, results: Sequence[Any], after: Any) -> Found:
         parts = [Part(seen_whole, self._split, rank) for rank in self._ranks]
         factors: list[int | None] = [None] * len(results)
         for rank, part in enumerate(parts):
-            found = _arrays(self._run(part, rank))
+            found = leaves_of(self._run(part, rank))
             if len(found) != len(results):
                 raise Undivided("gives another number of results for some of the rows")
             factors = [self._matched(*each, rank) for each in zip(results, found, factors, strict=True)]
@@ -260,7 +260,7 @@ class _Look:
     def _whole(self, whole: Whole) -> tuple[list[Any], Any]:
         """The results of the whole batch; Undivided where the call does more than to give results."""
         with observed(self.observer.seen):
-            results = _arrays(self._run(whole, None))
+            results = leaves_of(self._run(whole, None))
         self._rounding.inside = self.observer.rounding
         if self.observer.reasons:
             raise Undivided(self.observer.reasons[0])
@@ -298,7 +298,7 @@ class _Look:
         sources += sight.found
         variables = tape.watched_variables()
         if target is None:
-            return _Run(_arrays(outputs), [None] * len(sources), {})
+            return _Run(leaves_of(outputs), [None] * len(sources), {})
         try:
             with answering(), seen(sight):  # else gradients of variables would be averaged
                 gradients = tape.gradient(target, [*sources, *variables])
@@ -306,7 +306,7 @@ class _Look:
             raise _Raised from error
         dense = [None if each is None else np.asarray(tf.convert_to_tensor(each)) for each in gradients]
         of_variables = {id(v.handle): g for v, g in zip(variables, dense[len(sources) :], strict=True)}
-        return _Run(_arrays(outputs), dense[: len(sources)], of_variables)
+        return _Run(leaves_of(outputs), dense[: len(sources)], of_variables)
 
     def _weighed(self, outputs: Sequence[Any], factors: Sequence[int], rank: int | None) -> Any:
         """Shape []; of some rows N times as much, as in the gradient of a divided call. None without results."""
@@ -384,17 +384,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return tuple((key, _plain(each)) for key, each in value.items())
     return tuple(map(_plain, value)) if isinstance(value, (list, set)) else value
-
-
-def _arrays(results: Any) -> list[Any]:
-    """Leaves: tensors as arrays."""
-    found = []
-    for each in tf.nest.flatten(results):
-        if isinstance(each, tf.__internal__.CompositeTensor):
-            raise Undivided(f"gives a {type(each).__name__}")
-        if isinstance(each, tf.Tensor) and each.dtype in (tf.string, tf.variant, tf.resource):
-            raise Undivided("gives strings, or what has no numbers")
-        if is_of_users(each):
-            raise Undivided(f"gives a {type(each).__name__}, of which it is not known what tensors it holds")
-        found.append(np.asarray(each) if isinstance(each, tf.Tensor) else each)
-    return found

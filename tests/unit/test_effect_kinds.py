@@ -66,5 +66,5 @@ def test_what_a_call_does(call: str, kind: EffectKind | None) -> None:
 
 def test_every_kind_is_that_of_a_function_a_method_or_a_finding() -> None:
     methods = {kind for _, kind in outputs.METHODS.values()}
-    found = {EffectKind.EVENTS, EffectKind.LATEST, EffectKind.FILES, EffectKind.RUN, EffectKind.READ_RUN}
+    found = {EffectKind.EVENTS, EffectKind.RUN, EffectKind.READ_RUN}
     assert {*outputs.FUNCTIONS.values(), *methods, *outputs.PATH_METHODS.values(), *found} == set(EffectKind)

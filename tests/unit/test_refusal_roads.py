@@ -31,7 +31,7 @@ class Ground(Enum):
     PATCHED = (True, "only of what the runtime looks into: tapes, Keras' layers and models")
     FILES = (
         True,
-        "what is written or tracked and cannot be one worker's, and what reads it: all workers run the script",
+        "what is tracked, or written by callbacks and tuners out of sight, and cannot be one worker's",
     )
     DEVICE = (True, "a GPU that is the same one for every worker")
     XLA = (True, "XLA cannot compile what waits for others, and cannot be turned off here")
@@ -111,10 +111,6 @@ SOURCES = {
     "hazards.patching.patched": Ground.PATCHED,
     "hazards.patching._namespaces": Ground.PATCHED,
     "data.generators.Seedings.problems": Ground.DRAWS,
-    "hazards.placing.unplaced": Ground.FILES,
-    "hazards.placing._failing": Ground.FILES,
-    "hazards.placing._unopened": Ground.FILES,
-    "refusals._written": Ground.FILES,
     "shared_run.refused._tuned": Ground.FILES,
     "rules.tfdp051_log_on_root._read": Ground.FILES,
     "shared_run.callbacks.GivenCallbacks.problems": Ground.FILES,

@@ -31,7 +31,11 @@ def migrated(imports: str, before: str = "", **given: str) -> engine.Migration:
 
 _GUARD = "if dp.rank() == 0:  # tfdp: one worker reports\n"
 _OUTSIDE = {
-    "a run without a name": ("import wandb", {"before": "wandb.init(project='a')"}, f"{_GUARD}    wandb.init("),
+    "a run without a name": (
+        "import wandb",
+        {"before": "wandb.init(project='a')"},
+        "dp.report(wandb.init, project='a')",
+    ),
     "a run with one": ("import wandb", {"before": "run = wandb.init(id='a')"}, "run = dp.report(wandb.init, id='a')"),
     "a run under a condition": (
         "import wandb",
@@ -41,19 +45,19 @@ _OUTSIDE = {
     "a module that may be missing": (
         "try:\n    import wandb\nexcept ImportError:\n    wandb = None",
         {"before": "if wandb is not None:\n    wandb.init()"},
-        f"    {_GUARD}        wandb.init()",
+        "    dp.report(wandb.init)",
     ),
     "a run around all": (
         "import mlflow",
         {"before": "with mlflow.start_run() as run:\n    mlflow.log_param('a', 1)"},
-        f"with dp.report(mlflow.start_run) as run:\n    {_GUARD}        mlflow.log_param('a', 1)",
+        "with dp.report(mlflow.start_run) as run:\n    dp.report(mlflow.log_param, 'a', 1)",
     ),
     "functions by their names": (
         "from mlflow import log_metric, start_run",
         {"before": "with start_run():\n    log_metric('a', 1)"},
-        f"with dp.report(start_run):\n    {_GUARD}        log_metric(",
+        "with dp.report(start_run):\n    dp.report(log_metric, ",
     ),
-    "autolog": ("import mlflow", {"before": "mlflow.tensorflow.autolog()"}, f"{_GUARD}    mlflow.tensorflow.autolog()"),
+    "autolog": ("import mlflow", {"before": "mlflow.tensorflow.autolog()"}, "dp.report(mlflow.tensorflow.autolog)"),
     "a callback": (
         "import wandb\nfrom wandb.keras import WandbCallback",
         {"callback": "WandbCallback(monitor='loss')"},
@@ -72,7 +76,7 @@ _OUTSIDE = {
     "the module's own run": (
         "import wandb",
         {"before": "wandb.init()\nwandb.config.update({'a': 1})"},
-        f"{_GUARD}    wandb.init()\n    wandb.config.update({{'a': 1}})",
+        f"dp.report(wandb.init)\n{_GUARD}    wandb.config.update({{'a': 1}})",
     ),
     "a run as an attribute": (
         "import wandb",
@@ -80,7 +84,7 @@ _OUTSIDE = {
             "before": "class Log:\n    def __init__(self):\n        self.run = wandb.init()\n\n    def say(self):\n"
             "        self.run.log({'a': 1})\n\nlog = Log()\nlog.say()"
         },
-        f"        {_GUARD}            self.run.log(",
+        "        dp.report(self.run.log, ",
     ),
     "what is asked of rank 0 by hand": (
         "import wandb\nimport tfdp.runtime as dp",

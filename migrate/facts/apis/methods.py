@@ -42,21 +42,8 @@ KERAS_COMPUTES = (*COMPUTES_EXAMPLES, ".Regularizer", "Cell")
 """Those, and the others of which an object is called at each step."""
 
 
-CHANGES_OBJECT = (
-    PUTS_IN
-    | ASSIGNS
-    | {
-        *("pop", "popitem", "remove", "clear", "set_weights", "set_value", "apply_gradients", "restore"),
-        *("load_weights", "update_state", "reset_state", "reset_states"),
-    }
-)
-"""Change their object: a container, a variable, a model, an optimizer or a metric."""
-
 OF_TEXTS = frozenset({"lower", "upper", "strip", "get", "format", "capitalize", "title"})
 """Give a text where their object is one, or a table of texts."""
-
-OF_ITEMS = frozenset({"__getitem__", "__len__", "__iter__", "__next__"})
-"""Run for single items of data."""
 
 LISTS_ELEMENTS = frozenset(
     {

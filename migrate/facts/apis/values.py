@@ -40,18 +40,3 @@ UNASKED = frozenset(
     {"builtins.input", "builtins.next", "builtins.iter", "builtins.globals", "builtins.locals", "builtins.eval"}
 )
 """What they give is no function of what they are given."""
-
-ENDINGS = frozenset({"KeyboardInterrupt", "StopIteration", "OutOfRangeError", "ImportError", "ModuleNotFoundError"})
-"""Exceptions that say there is no more, or that somebody stopped the script."""
-
-EXITS = frozenset({"sys.exit", "os._exit", "builtins.exit", "builtins.quit"})
-"""End the process."""
-
-SUPPRESSES = "contextlib.suppress"
-"""Ends a `with` statement at an exception, as if all were well."""
-
-CONTEXT_MAKERS = frozenset({"contextlib.contextmanager", "contextlib.asynccontextmanager"})
-"""Make a context manager of a generator."""
-
-ENTERS_CONTEXT = frozenset({"enter_context", "push"})
-"""Methods of an ExitStack: they enter what they are given, or ask it about an exception."""

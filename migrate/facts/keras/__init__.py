@@ -8,7 +8,7 @@ from .averaging import KerasAveraging
 from .fit_data import FitData, batch_size_of, given_to, has_callbacks, held_out_by
 from .fits import ON_BATCH, Compile, Fit
 from .fitted import Fitted
-from .hooks import Hooks, callback_functions, is_fitted_model
+from .hooks import Hooks, is_fitted_model
 from .named_optimizers import is_name, unmade_optimizer
 from .stepping import KerasStepping
 from .xla import Xla
@@ -26,7 +26,6 @@ __all__ = [
     "KerasStepping",
     "Xla",
     "batch_size_of",
-    "callback_functions",
     "given_to",
     "has_callbacks",
     "held_out_by",

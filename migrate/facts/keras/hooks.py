@@ -64,13 +64,6 @@ def callback_methods(origins: Origins) -> list[cst.FunctionDef]:
     return [f for f in index.functions if origins.below(index.enclosing_class(f), CALLBACKS)]
 
 
-def callback_functions(origins: Origins) -> list[cst.FunctionDef]:
-    """The same, and functions that Keras' callbacks are given."""
-    calls = origins.calls_to(SCHEDULER, OF_FUNCTIONS)
-    given = (origins.function(a.value) for c in calls for a in c.args)
-    return [*callback_methods(origins), *(f for f in given if f is not None)]
-
-
 def is_fitted_model(origins: Origins, node: cst.BaseExpression) -> bool:
     """Whether the expression is `self.model` in a callback."""
     if not isinstance(node, cst.Attribute) or node.attr.value not in {"model", "_model"}:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from .changing import Changing
-from .effects import Effect, Effects, repeated
-from .presence import Presence
+from .guards import is_on_root
+from .trackers import Ask, Trackers
 from .writers import Writers
-from .written import Trains, Written
+from .written import Effect, Written, is_plain
 
 __all__ = [
-    "Changing",
+    "Ask",
     "Effect",
-    "Effects",
-    "Presence",
-    "Trains",
+    "Trackers",
     "Writers",
     "Written",
-    "repeated",
+    "is_on_root",
+    "is_plain",
 ]

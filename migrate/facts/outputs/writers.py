@@ -45,11 +45,6 @@ class Writers:
                 return not self._in_memory(call)
         return True
 
-    def mode(self, call: cst.Call) -> str | None:
-        """The mode in which a file is opened; None where it is not one certain text."""
-        modes = self._modes(call)
-        return modes[0] if len(modes) == 1 else None
-
     def _modes(self, call: cst.Call) -> list[str | None]:
         """The modes in which a function, or the method of a path, may open a file; None for an unknown one."""
         position, default = outputs.ALL_OPENS.get(self._origins.called(call), (0, "r"))
@@ -119,30 +114,3 @@ class Writers:
     def _kinds(self, holder: cst.BaseExpression) -> set[Kind | None]:
         fitted = any(o.node in self._models for o in self._origins.of(holder)) or is_fitted_model(self._origins, holder)
         return self._origins.kinds(holder) | ({Kind.MODEL} if fitted else set())
-
-    # --- reading ------------------------------------------------------------------------------------------------------
-
-    def reads(self, call: cst.Call) -> bool:
-        """Whether the call reads a file."""
-        api, name = self._origins.called(call), method(call)
-        if api in outputs.READERS or name == outputs.READS_FOLDER:
-            return True
-        if api in outputs.ALL_OPENS:
-            return self.kind(call) is None
-        if name in outputs.PATH_READS:
-            return self.is_path(receiver(call)) and self.kind(call) is None
-        return name in outputs.READS and bool(self._kinds(receiver(call)) & {Kind.MODEL, Kind.CHECKPOINT})
-
-    def reads_model(self, call: cst.Call) -> bool:
-        """Whether the call may read what Keras' callbacks write."""
-        api = self._origins.called(call)
-        return api in outputs.READERS_OF_CALLBACKS or (not api and method(call) in outputs.READS and self.reads(call))
-
-    def may_read(self, reading: cst.Call, writing: cst.Call | cst.Attribute | cst.Name) -> bool:
-        """Whether a call may read what another has written: images, records and tables are no models, nor arrays."""
-        api = self._origins.called(reading)
-        if api not in outputs.DATA_READERS and method(reading) != outputs.READS_FOLDER:
-            return True
-        arrays = self._origins.called(writing) in outputs.ARRAY_WRITES and api not in outputs.ARRAY_READERS
-        model = self._origins.called(writing) in outputs.MODEL_WRITES
-        return not (arrays or model or (isinstance(writing, cst.Call) and self._saves(writing)))

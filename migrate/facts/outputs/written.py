@@ -1,85 +1,101 @@
-"""What a script writes and shows, by one answer to which places all ranks come to alike."""
+"""What a script writes and shows where each worker has its share of the records: rank 0 alone is to do it.
+
+Such a script keeps within the vocabulary, which has few ways to write and none to read what was written.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 
 import libcst as cst
 
+from ...outputs import EffectKind
+from ..apis import LEAVES_STATE
 from ..counting import shown
 from ..keras import Fit
-from ..program import Origins
-from ..training import TrainingLoop
-from .effects import Certain, Effect, Effects
+from ..program import Origins, method, nodes
+from .guards import is_on_root
+from .writers import Writers
+
+_TRAINED = ("trainable_variables", "trainable_weights")
+_ALONE = frozenset({"format", "join", "numpy", "strftime"})  # methods that leave nothing behind
+_HAPPENS = (cst.Await, cst.NamedExpr, cst.Yield)
 
 
 @dataclass(frozen=True)
-class Trains:
-    """Where a script trains.
+class Effect:
+    """A call that writes or shows.
 
-    `loops` are its training loops, as far as they are understood; `fits` the calls of Keras' fit, `by_keras` these and
-    those of `train_on_batch`; `steps` more calls that train, or that every rank has to make. Without `at_all` it is not
-    asked what the script writes.
+    guard: the statement that rank 0 alone can run in its stead; None where all ranks compute what the call is given, or
+    the call itself is changed.
     """
 
-    loops: tuple[TrainingLoop, ...]
-    fits: tuple[Fit, ...]
-    by_keras: tuple[Fit, ...]
-    steps: tuple[cst.CSTNode, ...] = ()
-    at_all: bool = True
+    call: cst.Call | cst.Attribute | cst.Name
+    guard: cst.Expr | None
+    kind: EffectKind
 
 
 class Written:
     """Everything is computed on first use and never changes."""
 
-    def __init__(
-        self,
-        origins: Origins,
-        trains: Trains,
-        *,
-        certain: Certain,
-        together: Callable[[], Collection[cst.CSTNode]],
-        kept: Callable[[Effect], bool] | None = None,
-        reads: Callable[[cst.CSTNode], bool] = lambda _: True,
-    ) -> None:
-        """`certain` tells whether all ranks reach a node alike, `together` which nodes become collective calls;
-        `kept` and `reads` which effects, and statements that read, are not left to the runtime; all by default."""
-        self._origins, self._trains, self._certain, self._together = origins, trains, certain, together
-        self._kept, self._reads = kept, reads
+    def __init__(self, origins: Origins, fits: Iterable[Fit], *, trains: bool) -> None:
+        """`fits`: the calls of Keras' fit. Where nothing `trains`, it is not asked what the script writes."""
+        self._origins, self._index = origins, origins.index
+        self._fits, self._trains = tuple(fits), trains
 
     @cached_property
     def effects(self) -> tuple[Effect, ...]:
         """What is written and shown, outside any guard."""
-        return self._effects.all(self._certain, self._kept) if self._trains.at_all else ()
+        # What has trainable variables is a model, whatever class out of sight has made it.
+        trained = (node.value for name in _TRAINED for node in self._index.attributes.get(name, ()))
+        models = (*(fit.model for fit in self._fits), *trained)
+        writers = Writers(self._origins, {o.node for model in models for o in self._origins.of(model)})
+        calls = self._index.calls if self._trains else ()
+        kinds = ((call, writers.kind(call)) for call in calls if not is_on_root(self._origins, call))
+        return tuple(Effect(call, self._guard(call, kind), kind) for call, kind in kinds if kind is not None)
+
+    def _guard(self, call: cst.Call, kind: EffectKind) -> cst.Expr | None:
+        statement = self._index.parents[call]
+        if not isinstance(statement, cst.Expr):
+            return None
+        if kind is EffectKind.PRINT:  # to make a text of something may do anything
+            return statement if all(isinstance(each.value, cst.SimpleString) for each in call.args) else None
+        return statement if kind is EffectKind.SAVE and is_plain(self._origins, call) else None
 
     @property
     def shown(self) -> tuple[tuple[cst.Call, int], ...]:
         """Calls of a Keras model that show their progress on every rank, with the position of `verbose`."""
-        calls = shown(self._origins, self._trains.by_keras)
-        index, guards = self._origins.index, {e.guard for e in self.effects if e.guard is not None and not e.shared}
+        guards = {e.guard for e in self.effects if e.guard is not None}
         return tuple(
             (c, p)
-            for c, p in calls
-            if not self._effects.on_root(c) and not any(above in guards for above in index.ancestors(c))
+            for c, p in shown(self._origins, self._fits)
+            if not is_on_root(self._origins, c) and not any(above in guards for above in self._index.ancestors(c))
         )
 
-    @cached_property
-    def waiting_reads(self) -> tuple[cst.CSTNode, ...]:
-        """Statements that read files which rank 0 may still be writing."""
-        return tuple(s for s in self._effects.waiting(self.effects, self._certain) if self._reads(s))
-
-    @cached_property
-    def last_reads(self) -> tuple[cst.CSTNode, ...]:
-        """Statements in which rank 0 deletes files that other workers may still be reading."""
-        return self._effects.last_reads(self.effects, self._certain)
-
     def may_follow(self, first: cst.CSTNode, second: cst.CSTNode) -> bool:
-        """Whether `second` can run after `first`."""
-        return self._effects.may_follow(first, second)
+        """Whether `second` can run after `first`: by the text, or by a loop around both, where their ways part."""
+        return any(self._follows(a, b) for a in self._ways(first) for b in self._ways(second))
 
-    @cached_property
-    def _effects(self) -> Effects:
-        trains = self._trains
-        return Effects(self._origins, trains.loops, frozenset(self._together()), trains.fits, trains.steps)
+    def _follows(self, first: tuple[cst.CSTNode, ...], second: tuple[cst.CSTNode, ...]) -> bool:
+        a, b = next(((a, b) for a, b in zip(first, second, strict=False) if a is not b), (first[-1], second[-1]))
+        common = set(self._index.loops_around(a)) & set(self._index.loops_around(b))
+        return bool(common) or self._index.order[a] < self._index.order[b]
+
+    def _ways(self, node: cst.CSTNode, depth: int = 0) -> list[tuple[cst.CSTNode, ...]]:
+        """The calls that lead to a node, the outermost first, for each way through the script's own functions."""
+        function = self._index.enclosing_function(node)
+        callers = self._origins.calls_of(function) if function is not None and depth < 8 else []
+        ways = ((*way, node) for caller in callers[:8] for way in self._ways(caller, depth + 1))
+        return list(islice(ways, 64)) or [(node,)]
+
+
+def is_plain(origins: Origins, call: cst.Call) -> bool:
+    """Whether nothing happens where it is computed what a call is given."""
+    inside = [node for given in call.args for node in nodes(given.value)]
+    calls = (node for node in inside if isinstance(node, cst.Call))
+    if any(isinstance(node, _HAPPENS) for node in inside):
+        return False
+    return all(LEAVES_STATE.match(origins.called(each)) or method(each) in _ALONE for each in calls)

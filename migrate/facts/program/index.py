@@ -387,17 +387,6 @@ class Index(_Nodes):
         self.parents[read] = statement
         return read
 
-    def previous(self, statement: cst.CSTNode) -> cst.CSTNode | None:
-        """The statement before one, in the same line or body, where both are simple ones."""
-        line = self.parents.get(statement)
-        beside: list[cst.CSTNode] = list(line.body) if isinstance(line, cst.SimpleStatementLine) else []
-        if statement in beside[1:]:
-            return beside[beside.index(statement) - 1]
-        body = getattr(self.parents.get(line), "body", ()) if isinstance(line, cst.SimpleStatementLine) else ()
-        place = list(body).index(line) if line in body else 0
-        before = body[place - 1] if place else None
-        return before.body[-1] if isinstance(before, cst.SimpleStatementLine) else None
-
     def lookup(self, name: str, scope: Scope) -> tuple[Scope, list[Definition]]:
         """The scope that binds the name as seen from `scope` (Python's rules), with all its bindings there."""
         first = True

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from .kept import Kept
 from .refused import OTHER_SYSTEMS
 from .retired import PLACES
 from .run import SharedRun
 
-__all__ = ["OTHER_SYSTEMS", "PLACES", "SharedRun"]
+__all__ = ["OTHER_SYSTEMS", "PLACES", "Kept", "SharedRun"]

@@ -60,7 +60,6 @@ def _all(script: TrainingFile, run: SharedRun) -> Iterator[Problem | None]:
     yield from (p for p in patched(script.origins) if _is_divided(script, p.node))
     yield from run.callbacks.problems()
     yield from run.retired.problems()
-    yield from run.unplaced
     yield from _tuned(script)
 
 
