@@ -92,7 +92,18 @@ def is_echo(path: Any) -> bool:
     if not isinstance(path, PATHS) or is_kept_apart(path):
         return False
     own = os.path.join(os.path.abspath(tempfile.gettempdir()), "")
-    return not os.path.abspath(os.fsdecode(path)).startswith(own)
+    return not os.path.abspath(os.fsdecode(path)).startswith(own) and not _is_ours()
+
+
+def _is_ours() -> bool:
+    """Whether it is tfdp that writes, as a proof does what it sees, and not the script."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and not is_of_script(frame.f_code.co_filename):
+        path = frame.f_code.co_filename
+        if path.startswith(_TFDP) and not path.startswith(_OWN):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def may_not_wait() -> bool:
