@@ -15,7 +15,7 @@ from .shared_run import SharedRun
 from .steps import Steps
 from .training import Elsewhere
 from .training_file import TrainingFile
-from .untaught import escaped, untaught
+from .untaught import escaped, of_variables, untaught
 from .vocabulary import first_outside
 from .widening import unwidened
 
@@ -64,7 +64,8 @@ class Script(TrainingFile):
     @cached_property
     def trains(self) -> bool:
         """Whether the file trains anything, by means understood here or not."""
-        return bool(self.trained or self.fitted.calls or untaught(self) or escaped(self))
+        known = self.trained or self.fitted.calls or untaught(self) or escaped(self)
+        return bool(known) or any(map(of_variables, self.gradients))
 
     def switches(self, batch: str, road: str = "input", reference: bool = False) -> Switches:
         """The parameters by which functions that make training data and others are told to change the former alone.

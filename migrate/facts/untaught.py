@@ -128,11 +128,12 @@ def escaped(script: TrainingFile) -> list[Problem]:
     reason = "gradients leave the file here; cannot tell whether they reach an update"
     next_step = "apply them in this file, or average them by hand with dp.DistributedGradientTape"
     leaving = (g for g in script.gradients if g.escapes and not g.updates and not g.wrapped)
-    found = (g for g in leaving if _of_variables(g) or any(_is_update(e) for e in g.escapes))
+    found = (g for g in leaving if of_variables(g) or any(_is_update(e) for e in g.escapes))
     return [Problem("TFDP030", g.escapes[0], reason, next_step) for g in found]
 
 
-def _of_variables(gradient: Gradient) -> bool:
+def of_variables(gradient: Gradient) -> bool:
+    """Whether it is one by all that a model trains."""
     sources = gradient.sources
     return isinstance(sources, cst.Attribute) and last_name(sources) in VARIABLE_COLLECTIONS
 

@@ -7,6 +7,7 @@ is defined by a function computes again what the call has computed, after it has
 from __future__ import annotations
 
 import functools
+import inspect
 import types
 from typing import Any
 
@@ -87,25 +88,34 @@ def _entered(function: Any) -> Any:
 
 
 def watch_custom_gradients() -> None:
-    """From now on a gradient that a function defines is computed with the sight of the call that it belongs to."""
+    """From now on a gradient that a function defines is computed with the sight of the call that it belongs to: by
+    whatever name it was defined, and whenever. What calls such a function is private."""
     from tensorflow.python.ops import custom_gradient as module
 
-    original = module.custom_gradient
+    for name in ("_eager_mode_decorator", "_graph_mode_decorator"):
+        setattr(module, name, _seeing(getattr(module, name)))
 
-    @functools.wraps(original)
-    def custom_gradient(f: Any = None) -> Any:
-        return custom_gradient if f is None else original(_with_sight(f))
 
-    # Where TensorFlow itself defines gradients so, as tf.recompute_grad does, it looks the name up there.
-    module.custom_gradient = custom_gradient
-    tf.custom_gradient = custom_gradient
+def _seeing(call: Any) -> Any:
+    @functools.wraps(call)
+    def called(f: Any, arguments: Any, options: Any) -> Any:
+        return call(_with_sight(f), arguments, options)
+
+    return called
+
+
+def _is_users(function: Any) -> bool:
+    """Whether one that defines a gradient is the script's own, whatever is around it."""
+    plain = inspect.unwrap(function)
+    code = getattr(getattr(plain, "__func__", plain), "__code__", None)
+    return code is None or is_users(code.co_filename)
 
 
 def _with_sight(f: Any) -> Any:
     @functools.wraps(f)
     def called(*arguments: Any, **options: Any) -> Any:
         here, watching = sight.now(), guard.now()
-        if watching is not None and is_users(f.__code__.co_filename):
+        if watching is not None and _is_users(f):
             watching.refuse("defines a gradient of its own")
         result, gradient = f(*arguments, **options)
         if here is None:

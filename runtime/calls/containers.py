@@ -15,6 +15,21 @@ from .reach import is_of_users
 from .sight import Undivided
 
 _PLAIN = (list, tuple, dict)
+_LEAVES = (
+    tf.Tensor,
+    tf.Variable,
+    tf.DType,
+    tf.TensorShape,
+    np.ndarray,
+    np.generic,
+    bool,
+    bytes,
+    complex,
+    float,
+    int,
+    str,
+    type(None),
+)
 
 
 def holds_more(structure: Any) -> str:
@@ -68,7 +83,7 @@ def leaves_of(results: Any) -> list[Any]:
             raise Undivided(f"gives a {type(each).__name__}")
         if isinstance(each, tf.Tensor) and each.dtype in (tf.string, tf.variant, tf.resource):
             raise Undivided("gives strings, or what has no numbers")
-        if is_of_users(each):
+        if not isinstance(each, _LEAVES) or is_of_users(each):
             raise Undivided(f"gives a {type(each).__name__}, of which it is not known what tensors it holds")
         found.append(np.asarray(each) if isinstance(each, tf.Tensor) else each)
     return found

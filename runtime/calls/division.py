@@ -53,9 +53,11 @@ class _Given(NamedTuple):
 
     @property
     def kind(self) -> Any:
-        """What a look holds for: values but numbers, and which tensors there are."""
+        """What a look holds for: values but numbers, and which tensors there are, one of them twice perhaps."""
         kinds = map(kind_of, self.leaves, self.by_rows)
-        return str(tf.nest.map_structure(lambda _: None, self.structure)), *kinds
+        first = {id(each): number for number, each in reversed(list(enumerate(self.leaves))) if is_tensor(each)}
+        alike = tuple(first.get(id(each)) for each in self.leaves)
+        return str(tf.nest.map_structure(lambda _: None, self.structure)), alike, *kinds
 
 
 _LOOKS = 16  # at most by the configuration of a layer with code of the script's own, which may count steps
@@ -132,7 +134,9 @@ def _given(structure: Any, callee: Callee) -> _Given | str:
     are_arrays = callee.takes_arrays and any(isinstance(each, np.ndarray) for each in tf.nest.flatten(structure))
     if are_arrays and callee.code is not None and may_tell(callee.code.roots):
         return "takes NumPy's arrays, and may tell them from tensors: give it tensors, such as tf.constant(x)"
-    leaves = [tf.convert_to_tensor(x) if isinstance(x, np.ndarray) else x for x in tf.nest.flatten(structure)]
+    flat = tf.nest.flatten(structure)
+    made = {id(x): tf.convert_to_tensor(x) for x in flat if isinstance(x, np.ndarray)}
+    leaves = [made.get(id(x), x) for x in flat]
     tensors = [each for each in leaves if is_tensor(each)]
     other = [each for each in leaves if not is_tensor(each) and isinstance(each, tf.__internal__.CompositeTensor)]
     if other and not all(isinstance(each, tf.Variable) for each in other):
@@ -210,10 +214,13 @@ def _agreed(found: Found, callee: Callee) -> Found:
 def _divided(callee: Callee, given: _Given, found: Found) -> Any:
     split, name = divided(_rows(given, callee.name)), callee.name
     leaves = []
+    inside: dict[Any, Any] = {}  # what is given twice is one tensor
     for index, (each, by_rows) in enumerate(zip(given.leaves, given.by_rows, strict=True)):
         if is_tensor(each) and gathering.of(each) is None:
             nets.note(f"input {index + 1} of {name}", each)
-        leaves.append(_entering(each, by_rows, split, name))
+        if (id(each), by_rows) not in inside:
+            inside[id(each), by_rows] = _entering(each, by_rows, split, name)
+        leaves.append(inside[id(each), by_rows])
     arguments, options = tf.nest.pack_sequence_as(given.structure, leaves)
     here = Own(split, found.pattern, name)
     rows = [each for each, by_rows in zip(leaves, given.by_rows, strict=True) if by_rows]
@@ -230,7 +237,7 @@ def _divided(callee: Callee, given: _Given, found: Found) -> Any:
         here.refuse("gives other results row by row")
     report.divided(name)
     # What it gives as it was given, or twice, is one tensor in one process, too.
-    known = {id(inside): each for inside, each in zip(leaves, given.leaves, strict=True) if is_tensor(each)}
+    known = {id(own_rows): each for own_rows, each in zip(leaves, given.leaves, strict=True) if is_tensor(each)}
     several = len({id(each) for each in flat}) > 1
     for each, factor in zip(flat, found.factors, strict=True):
         if id(each) not in known:

@@ -76,7 +76,7 @@ def _known(thing: Any, seen: set[int]) -> Sequence[Restored] | str:
     if isinstance(thing, (*_PLAIN, *_WRAPPERS)):
         return []
     if isinstance(thing, list | dict | set):
-        return [Contents(thing)]
+        return [Contents(thing), of_attributes(thing)] if is_of_users(thing) else [Contents(thing)]
     if isinstance(thing, np.ndarray):
         return (
             [Numbers(thing)] if thing.dtype != object else "uses an array of objects, which a look at it might change"
@@ -114,8 +114,12 @@ def _is_of_framework(cls: type) -> bool:
 
 
 def _is_of_python(cls: type) -> bool:
-    """Whether a class keeps all that it has in attributes, or is a framework's."""
-    return _is_of_framework(cls) or any("__dict__" in vars(each) for each in cls.__mro__[:-1])
+    """Whether a class keeps all that it has in attributes, or nothing, or is a framework's."""
+    return (
+        _is_of_framework(cls)
+        or vars(cls).get("__slots__") == ()
+        or any("__dict__" in vars(each) for each in cls.__mro__[:-1])
+    )
 
 
 def _of_module(module: types.ModuleType) -> Sequence[Restored] | str:

@@ -33,7 +33,8 @@ def of(structure: Any, by_rows: Sequence[bool], unknown: int) -> Iterator[Any]:
     leaves = tf.nest.flatten(structure)
     tensors = [each for each in leaves if is_tensor(each)]
     if all(isinstance(each, np.ndarray) or hasattr(each, "numpy") for each in tensors):
-        found = [_here(each) if is_tensor(each) else each for each in leaves]
+        here = {id(each): _here(each) for each in tensors}
+        found = [here.get(id(each), each) for each in leaves]
         yield tf.nest.pack_sequence_as(structure, found)
     else:
         random = np.random.default_rng(0)
@@ -42,8 +43,7 @@ def of(structure: Any, by_rows: Sequence[bool], unknown: int) -> Iterator[Any]:
         for each, of_rows in zip(leaves, by_rows, strict=True):
             if is_tensor(each) and id(each) not in made:
                 made[id(each)] = _made_up(each, rows if of_rows else None, unknown, random)
-        # One that is given twice has two gradients.
-        found = [_here(made[id(each)]) if id(each) in made else each for each in leaves]
+        found = [made.get(id(each), each) for each in leaves]
         yield tf.nest.pack_sequence_as(structure, found)
     unlike: dict[int, Any] = {}
     for each, of_rows in zip(found, by_rows, strict=True):

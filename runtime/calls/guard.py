@@ -226,7 +226,8 @@ def built_of(
     if any(guard.factor(each) or guard.is_size(each) for each in reached(*code.roots)):
         here.refuse("keeps some of the rows")
     here.gives([guard.factor(each) or 0 for each in flat], parts_ways=eagerly and _is_one_made_of_another(flat))
-    given = {id(each): whole for whole, each in zip(sight.rows(), hidden.values(), strict=True)}
+    rows = {id(each): each for each in sight.rows()}
+    given = {id(each): rows[key] for key, each in hidden.items()}
     return tf.nest.pack_sequence_as(results, [given.get(id(each), each) for each in flat])
 
 

@@ -254,8 +254,9 @@ class _Look:
     def _cut(self, rank: int | None) -> list[Any]:
         if rank is None:
             return list(self._leaves)
-        cut = zip(self._leaves, self._by_rows, strict=True)
-        return [examples.rows(x, self._split, rank) if rows else x for x, rows in cut]
+        cut = list(zip(self._leaves, self._by_rows, strict=True))
+        found = {id(x): examples.rows(x, self._split, rank) for x, rows in cut if rows}
+        return [found[id(x)] if rows else x for x, rows in cut]
 
     def _whole(self, whole: Whole) -> tuple[list[Any], Any]:
         """The results of the whole batch; Undivided where the call does more than to give results."""

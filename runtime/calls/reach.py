@@ -8,6 +8,7 @@ import functools
 import itertools
 import random
 import sys
+import weakref
 from collections.abc import Iterator
 from types import CodeType, MethodType, ModuleType, SimpleNamespace
 from typing import Any
@@ -17,6 +18,7 @@ import numpy as np
 from ..foundation import is_users
 
 _MOST = 1000  # elements of a container
+_BOOKS = ("_abc_impl",)
 NAMESPACES = (SimpleNamespace, argparse.Namespace)
 GENERATORS = (np.random.Generator, np.random.RandomState, random.Random)
 
@@ -57,11 +59,13 @@ def _beside(thing: Any) -> list[Any]:
         return [each for each in (thing.fget, thing.fset) if each is not None]
     if isinstance(thing, staticmethod | classmethod):
         return [thing.__func__]
+    if isinstance(thing, weakref.ref):
+        return [each for each in (thing(),) if each is not None]
     if isinstance(thing, dict):
-        return list(itertools.islice(thing.values(), _MOST))
+        return [*itertools.islice(thing.values(), _MOST), *_of_own_kind(thing)]
     if isinstance(thing, list | tuple | set | frozenset):
         last = thing[-_MOST:] if isinstance(thing, list | tuple) else ()
-        return [*itertools.islice(thing, _MOST), *last]
+        return [*itertools.islice(thing, _MOST), *last, *_of_own_kind(thing)]
     inner = getattr(thing, "python_function", None) or getattr(thing, "__wrapped__", None)
     wrapped = [] if inner is None else [inner]
     code = getattr(thing, "__code__", None)
@@ -78,9 +82,15 @@ def _beside(thing: Any) -> list[Any]:
     return [*getattr(thing, "__dict__", {}).values(), type(thing)]
 
 
+def _of_own_kind(container: Any) -> list[Any]:
+    """What a container of a class of the script's own holds besides its elements."""
+    return [*getattr(container, "__dict__", {}).values(), type(container)] if is_of_users(container) else []
+
+
 def public(cls: type) -> dict[str, Any]:
-    """What a class of the script's own holds, methods included."""
-    return {name: each for name, each in vars(cls).items() if not name.startswith("__") or name == "__call__"}
+    """What a class of the script's own holds, methods included, and not the books of `abc.ABCMeta`."""
+    names = (name for name in vars(cls) if not name.startswith("__") or name == "__call__")
+    return {name: vars(cls)[name] for name in names if name not in _BOOKS}
 
 
 def _initializers(thing: Any) -> list[Any]:

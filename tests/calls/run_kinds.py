@@ -83,10 +83,14 @@ def outcome(module, name, path):
 
 
 def begin(kinds, name):
-    """Each kind begins alike, whatever ran before it: what earlier ones had divided under the same names, too."""
+    """Each kind begins alike, whatever ran before it: what earlier ones had divided under the same names, and functions
+    of Keras that they had replaced, too."""
     from tfdp.runtime.calls import draw_by
 
     getattr(sys.modules.get("tfdp.runtime.calls.report"), "_lines", {}).clear()
+    if (replaced := sys.modules.get("tfdp.runtime.calls.replaced")) is not None:
+        for found in (replaced._state.classes, replaced._state.roots, replaced._state.met):
+            found.clear()
     keras = kinds.keras
     keras.backend.clear_session()
     keras.backend.set_floatx("float64")

@@ -1,6 +1,9 @@
 """Code of the script's own that asks in Python what it is given, or how it is run, and tells by what it gives."""
 
+import abc
 import collections
+import types
+import weakref
 
 import numpy as np
 import tensorflow as tf
@@ -125,3 +128,141 @@ def rows_that_are_centred_where_tensors_have_numbers():
 def keys_that_have_no_order():
     result = lambda hidden, found: collections.OrderedDict([(0, found), ("hidden", hidden)])  # noqa: E731
     yield from steps(Net(after=result), lambda result, wanted: square(result[0], wanted))
+
+
+def asked_later(question, default=False):
+    """Rows are centred where a question about them says so, once the flag is raised."""
+
+    def before(x):
+        try:
+            told = Flag.raised and question(x)
+        except (TypeError, AttributeError):
+            told = default
+        return x - tf.reduce_mean(x, 0) / 2 if told else x
+
+    return Net(before=before)
+
+
+@kind(divided=False, may_refuse=("which it did not do when it was looked at", "asks in Python"), sample=True)
+def rows_that_are_asked_for_their_number_or_numbers_later():
+    yield from steps(asked_later(lambda x: (x.get_shape().as_list()[0] or 0) == 8))
+
+
+@kind(divided=False, may_refuse=("which it did not do when it was looked at", "asks in Python"))
+def rows_whose_numbers_decide_if_there_are_any():
+    yield from steps(asked_later(lambda x: float(tf.reduce_max(x)) > -9))
+
+
+@kind(divided=False, may_refuse=("which it did not do when it was looked at", "asks in Python"))
+def rows_that_are_known_by_their_references():
+    yield from steps(asked_later(lambda x: x.ref() is not None))
+
+
+@kind(divided=False, may_refuse=("which it did not do when it was looked at",))
+def rows_that_have_no_name_where_they_have_numbers():
+    yield from steps(asked_later(lambda x: not hasattr(x, "op") and not tf.inside_function()))
+
+
+class Attention(tf.Module):
+    """It masks itself where a query is the key, too."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = tf.Variable(np.random.RandomState(0).randn(6, 6) / 3)
+
+    def __call__(self, query, key):
+        scores = tf.reduce_sum((query @ self.weight) * key, -1, keepdims=True)
+        return scores / 2 if query is key else scores
+
+
+@kind(sample=True)
+def tensor_that_is_given_twice():
+    attention = Attention()
+    for graph in (False, True):
+
+        def step(rows, wanted):
+            def loss():
+                both = attention(rows, rows), attention(rows, tf.identity(rows))
+                return square(both[0], wanted) + square(both[1], wanted)
+
+            return descend_by_hand(0.1, [attention.weight], loss)
+
+        run = tf.function(step) if graph else step
+        for _ in range(2):
+            chosen = np.random.permutation(24)[:8]
+            yield [attention.weight], run(tf.constant(X[chosen]), tf.constant(Y[chosen]))
+
+
+@kind(divided=False, may_refuse=("nothing in this script could be sharded",))
+def result_in_a_namespace():
+    result = lambda hidden, found: types.SimpleNamespace(hidden=hidden, found=found)  # noqa: E731
+    yield from steps(Net(after=result), lambda result, wanted: square(result.found, wanted))
+
+
+class Abstract(Net, abc.ABC):
+    """As modules of Sonnet's are."""
+
+
+@kind(sample=True)
+def module_of_an_abstract_class():
+    yield from steps(Abstract())
+
+
+@tf.compat.v1.custom_gradient
+def clipped(x):
+    return tf.identity(x), lambda upstream: tf.clip_by_norm(upstream, 0.02)
+
+
+@tf.custom_gradient
+@tf.autograph.experimental.do_not_convert
+def also_clipped(x):
+    return tf.identity(x), lambda upstream: tf.clip_by_norm(upstream, 0.02)
+
+
+def through(clips):
+    return Net(after=lambda hidden, found: clips(hidden)[:, :1] + found)
+
+
+@kind(divided=False, may_refuse=("nothing in this script could be sharded",), sample=True)
+def gradient_that_is_clipped_within_by_another_name():
+    yield from steps(through(clipped), lambda found, wanted: 9 * square(found, wanted))
+
+
+@kind(divided=False, may_refuse=("nothing in this script could be sharded",))
+def gradient_that_is_clipped_within_by_a_wrapped_function():
+    yield from steps(through(also_clipped), lambda found, wanted: 9 * square(found, wanted))
+
+
+class Log(list):
+    """It counts what it is told."""
+
+    calls = 0
+
+    def tell(self, what):
+        self.calls += 1
+        if what in self:
+            self.append(what)
+
+
+class Counting:
+    calls = 0
+
+
+def counted():
+    """Each call is counted in an attribute of a list, or of an object that is held weakly."""
+    log, counting = Log(), Counting()
+    held = weakref.ref(counting)
+
+    def before(x):
+        log.tell("x")
+        held().calls += 1
+        return x * (1 + log.calls / 9)
+
+    for found in steps(Net(before=before)):
+        yield found
+        yield [], tf.constant([float(log.calls), float(counting.calls)])
+
+
+@kind(sample=True)
+def calls_that_are_counted_beside_a_list_and_weakly():
+    yield from counted()
