@@ -13,7 +13,7 @@ from .program import Problem, Program, SourceFile
 from .refusals import refusals
 from .shared_run import SharedRun
 from .steps import Steps
-from .training import Elsewhere
+from .training import Elsewhere, Gradient
 from .training_file import TrainingFile
 from .untaught import escaped, of_variables, untaught
 from .vocabulary import first_outside
@@ -65,7 +65,16 @@ class Script(TrainingFile):
     def trains(self) -> bool:
         """Whether the file trains anything, by means understood here or not."""
         known = self.trained or self.fitted.calls or untaught(self) or escaped(self)
-        return bool(known) or any(map(of_variables, self.gradients))
+        return bool(known) or any(map(self._is_handed_on, self.gradients))
+
+    def _is_handed_on(self, gradient: Gradient) -> bool:
+        """Whether a function takes it by all that a model trains, and is given to others, as to an optimizer."""
+        function = self.index.enclosing_function(gradient.call)
+        if function is None or not of_variables(gradient):
+            return False
+        name = function.name.value
+        uses = (*self.index.names.get(name, ()), *self.index.attributes.get(name, ()))
+        return any(isinstance(self.index.parents.get(use), cst.Arg) for use in uses)
 
     def switches(self, batch: str, road: str = "input", reference: bool = False) -> Switches:
         """The parameters by which functions that make training data and others are told to change the former alone.
