@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 import libcst as cst
 
+from ..migrate import build
+
 if TYPE_CHECKING:
     from ..migrate.facts.outputs import Written
     from ..migrate.facts.program import Problem
@@ -181,6 +183,12 @@ class Refuse:
 
 
 Outcome = Edit | Parameter | SetArg | Insert | Guard | Drop | Refuse
+
+
+def through(context: Context, call: cst.BaseExpression, function: str, message: str) -> Edit:
+    """`f(x)` becomes `dp.function(f, x)`."""
+    node = cst.ensure_type(call, cst.Call)
+    return Edit(node, lambda n: build.first_argument(f"{context.dp}.{function}", n), message)
 
 
 def place(outcome: Outcome) -> cst.CSTNode:

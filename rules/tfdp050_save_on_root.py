@@ -37,40 +37,35 @@ import libcst as cst
 from ..migrate import build, outputs
 from ..migrate.facts.outputs import Effect
 from ..migrate.outputs import EffectKind
-from ._base import EVERY_ROAD, Context, Edit, Guard, Outcome
+from ._base import EVERY_ROAD, Context, Edit, Guard, Outcome, through
 
 ROADS = EVERY_ROAD
 
 _WRITES = frozenset({EffectKind.SAVE, EffectKind.OPEN, EffectKind.OPEN_FORMAT})
+_ALONE = "write on rank 0 only"
 
 
 def outcomes(context: Context) -> Iterator[Outcome]:
     for effect in context.written.effects:
         if effect.kind is EffectKind.FETCH:
-            yield _by(context, effect, "root_first", "rank 0 downloads first")
+            yield through(context, effect.call, "root_first", "rank 0 downloads first")
         elif context.road == "calls":
             yield from _by_itself(context, effect)
         elif effect.kind in outputs.FOLDERS:
             yield Edit(cst.ensure_type(effect.call, cst.Call), _exist_ok, "make the folder unless another worker has")
         elif effect.kind in _WRITES and effect.guard is not None:
-            yield Guard(effect.guard, "one worker writes", "write on rank 0 only")
+            yield Guard(effect.guard, "one worker writes", _ALONE)
         elif effect.kind in _WRITES:
-            yield _by(context, effect, "report", "write on rank 0 only")
+            yield through(context, effect.call, "report", _ALONE)
 
 
 def _by_itself(context: Context, effect: Effect) -> Iterator[Outcome]:
     """What the runtime does not see."""
-    if effect.kind is EffectKind.OPEN_FORMAT:
-        yield _by(context, effect, "report", "write on rank 0 only")
-    elif effect.kind is EffectKind.SHOW:
-        yield _by(context, effect, "on_root", "show on rank 0 only")
+    if effect.kind is EffectKind.SHOW:
+        yield through(context, effect.call, "on_root", "show on rank 0 only")
     elif effect.kind in _WRITES:
-        yield _by(context, effect, "on_root", "write on rank 0 only")
-
-
-def _by(context: Context, effect: Effect, function: str, message: str) -> Edit:
-    call = cst.ensure_type(effect.call, cst.Call)
-    return Edit(call, lambda n: build.first_argument(f"{context.dp}.{function}", n), message)
+        stays_open = effect.kind is EffectKind.OPEN_FORMAT
+        yield through(context, effect.call, "report" if stays_open else "on_root", _ALONE)
 
 
 def _exist_ok(node: cst.BaseExpression) -> cst.BaseExpression:

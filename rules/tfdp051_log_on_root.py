@@ -1,11 +1,10 @@
 """Print and plot on rank 0 only.
 
 What it does
-    Where each worker trains on its share of the records, `print` statements in training loops and in the functions
-    called from them become `dp.report(print, …)`, which computes the arguments, and their texts, on every worker and
-    prints once; statements of mere texts get `if dp.rank() == 0:`, and neighbouring ones share one. A model's `fit`,
-    `evaluate` and `predict` get their `verbose=`. What Keras' callbacks print is printed in training, and so is what is
-    printed after a `fit`.
+    Where each worker trains on its share of the records, `print` statements become `dp.report(print, …)`, which
+    computes the arguments, and their texts, on every worker and prints once; statements of mere texts get
+    `if dp.rank() == 0:`, and neighbouring ones share one. A model's `fit`, `evaluate` and `predict` get their
+    `verbose=`.
 
     Where every worker runs the whole script, every worker prints, logs and draws progress bars, and `tfdp run` shows
     what rank 0 does. What wandb and mlflow are told, they are told by rank 0: there is one run. Calls such as
@@ -33,9 +32,8 @@ from collections.abc import Callable, Iterator
 
 import libcst as cst
 
-from ..migrate import build
 from ..migrate.outputs import EffectKind
-from ._base import EVERY_ROAD, Context, Edit, Guard, Outcome, Refuse, SetArg
+from ._base import EVERY_ROAD, Context, Guard, Outcome, Refuse, SetArg, through
 
 ROADS = EVERY_ROAD
 
@@ -51,7 +49,7 @@ def outcomes(context: Context) -> Iterator[Outcome]:
         if effect.kind in _SHOWS and effect.guard is not None:
             yield Guard(effect.guard, "one worker reports", "report on rank 0 only")
         elif effect.kind in _SHOWS:
-            yield _reported(context, effect.call, "report on rank 0 only")
+            yield through(context, effect.call, "report", "report on rank 0 only")
     for called, place in written.shown:
         in_text = any(isinstance(p, cst.FormattedString) for p in context.script.index.ancestors(called))
         change = _shown(context.dp, "1" if in_text else '"auto"')
@@ -65,12 +63,7 @@ def _of_runs(context: Context) -> Iterator[Outcome]:
         elif effect.guard is not None:
             yield Guard(effect.guard, "one worker reports", "track one run, of rank 0")
         elif effect.kind is EffectKind.RUN:
-            yield _reported(context, effect.call, "track one run, of rank 0")
-
-
-def _reported(context: Context, node: cst.BaseExpression, message: str) -> Edit:
-    call = cst.ensure_type(node, cst.Call)
-    return Edit(call, lambda n: build.first_argument(f"{context.dp}.report", n), message)
+            yield through(context, effect.call, "report", "track one run, of rank 0")
 
 
 def _read(context: Context, node: cst.BaseExpression) -> Iterator[Refuse]:

@@ -131,11 +131,11 @@ def _given(structure: Any, callee: Callee) -> _Given | str:
     """The arguments, or why they cannot be divided."""
     if more := holds_more(structure):
         return f"takes a {more}"
-    are_arrays = callee.takes_arrays and any(isinstance(each, np.ndarray) for each in tf.nest.flatten(structure))
-    if are_arrays and callee.code is not None and may_tell(callee.code.roots):
-        return "takes NumPy's arrays, and may tell them from tensors: give it tensors, such as tf.constant(x)"
     flat = tf.nest.flatten(structure)
-    made = {id(x): tf.convert_to_tensor(x) for x in flat if isinstance(x, np.ndarray)}
+    arrays = [x for x in flat if isinstance(x, np.ndarray)]
+    if arrays and callee.takes_arrays and callee.code is not None and may_tell(callee.code.roots):
+        return "takes NumPy's arrays, and may tell them from tensors: give it tensors, such as tf.constant(x)"
+    made = {id(x): tf.convert_to_tensor(x) for x in arrays}
     leaves = [made.get(id(x), x) for x in flat]
     tensors = [each for each in leaves if is_tensor(each)]
     other = [each for each in leaves if not is_tensor(each) and isinstance(each, tf.__internal__.CompositeTensor)]
@@ -228,7 +228,7 @@ def _divided(callee: Callee, given: _Given, found: Found) -> Any:
     with sight.seen(here, rows):
         code = callee.code
         results = guarded(code, call, arguments, options) if code else call(*arguments, **options)
-    if more := holds_more(results):
+    if code is None and (more := holds_more(results)):  # a guard has seen it of code
         here.refuse(f"gives a {more}")
     flat = tf.nest.flatten(results)
     if len(flat) != len(found.factors):

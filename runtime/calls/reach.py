@@ -89,8 +89,8 @@ def _of_own_kind(container: Any) -> list[Any]:
 
 def public(cls: type) -> dict[str, Any]:
     """What a class of the script's own holds, methods included, and not the books of `abc.ABCMeta`."""
-    names = (name for name in vars(cls) if not name.startswith("__") or name == "__call__")
-    return {name: vars(cls)[name] for name in names if name not in _BOOKS}
+    held = {name: each for name, each in vars(cls).items() if not name.startswith("__") or name == "__call__"}
+    return {name: each for name, each in held.items() if name not in _BOOKS}
 
 
 def _initializers(thing: Any) -> list[Any]:

@@ -12,10 +12,9 @@ import functools
 import gc
 import sys
 import threading
-import types
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from types import CodeType, FrameType, FunctionType, ModuleType
+from types import CodeType, FrameType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
 from ..foundation import is_generated, is_users
@@ -185,7 +184,7 @@ def _is_of_library(value: Any) -> bool:
     """Whether what a name of a library holds is the library's, or does nothing."""
     if isinstance(value, property):
         return all(map(_is_of_library, (value.fget, value.fset)))
-    if isinstance(value, staticmethod | classmethod | types.MethodType):
+    if isinstance(value, staticmethod | classmethod | MethodType):
         return _is_of_library(value.__func__)
     if isinstance(value, FunctionType):
         return _is_code_of_library(value.__code__, value.__globals__)

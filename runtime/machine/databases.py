@@ -19,6 +19,7 @@ from .written import ends_with_root, mark, new_number
 
 # The files of a database, by what is added to its name; of `dbm` in any of its formats.
 _SQLITE, _DBM = ("", "-wal"), ("", ".bak", ".dat", ".db", ".dir", ".pag")
+_IN_MEMORY = {"driver": "core", "backing_store": False, "locking": False}  # of an HDF5 file
 _copies: list[tempfile.TemporaryDirectory[str]] = []
 _numbers = itertools.count()
 
@@ -100,14 +101,13 @@ def share_hdf5(module: Any) -> None:
         is_named = isinstance(name, PATHS) and not arguments and options.get("driver") is None
         place = place_of_question("h5py.File", False, name) if is_named else None
         if place is None:
-            nowhere = {"driver": "core", "backing_store": False, "locking": False}
             begin(
                 self,
                 name,
                 mode,
                 *arguments,
                 **options,
-                **(nowhere if mode != "r" and is_named and is_echo(name) else {}),
+                **(_IN_MEMORY if mode != "r" and is_named and is_echo(name) else {}),
             )
             return
 
@@ -120,8 +120,7 @@ def share_hdf5(module: Any) -> None:
         if not is_here and content is not None:
             begin(self, io.BytesIO(content.get("", b"")), mode, **options)
         elif not is_here:
-            in_memory = {"driver": "core", "backing_store": False, "locking": False} if mode != "r" else {}
-            begin(self, name, mode, **options, **in_memory)
+            begin(self, name, mode, **options, **(_IN_MEMORY if mode != "r" else {}))
         if mode != "r":
             mark(self, number)
 

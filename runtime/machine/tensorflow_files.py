@@ -99,13 +99,12 @@ def _done_once(original: Any, name: str, in_graph: Callable[[], Any] | None = No
 
     @functools.wraps(original)
     def done(*arguments: Any, **options: Any) -> Any:
-        if in_graph is not None and not _is_eager():
+        eagerly = _is_eager()
+        if in_graph is not None and not eagerly:
             return in_graph() if current().topology.rank > 0 else original(*arguments, **options)
-        place = place_of_question(name, only_by_script=False) if _is_eager() else None
+        place = place_of_question(name, only_by_script=False) if eagerly else None
         if place is None:
-            if _is_eager() and is_echo(os.curdir):
-                return None
-            return original(*arguments, **options)
+            return None if eagerly and is_echo(os.curdir) else original(*arguments, **options)
 
         def do() -> Any:
             value = original(*arguments, **options)
@@ -166,10 +165,10 @@ def _share_writer(kind: Any, name: str, writes: Callable[..., bool], ends: tuple
 
     @functools.wraps(begin)
     def opened(self: Any, path: Any, *arguments: Any, **options: Any) -> None:
-        place = place_of_question(name, False, path) if writes(*arguments, **options) else None
+        is_written = writes(*arguments, **options)
+        place = place_of_question(name, False, path) if is_written else None
         if place is None:
-            nowhere = writes(*arguments, **options) and is_echo(path)
-            begin(self, os.devnull if nowhere else path, *arguments, **options)
+            begin(self, os.devnull if is_written and is_echo(path) else path, *arguments, **options)
             return
 
         def start() -> int:
