@@ -16,6 +16,7 @@ from ..job import shards_calls, size
 from ..keras import is_keras
 from ..start import live_generators, live_variables
 from . import division, guard, replaced
+from .callee import Callee
 from .effects import of_code
 from .kept import Kept
 from .own_code import tensors_of
@@ -88,9 +89,9 @@ def _hook(owner: type[Any]) -> None:
     setattr(owner, "__call__", called)  # noqa: B010 - mypy takes no assignment to a method
 
 
-def _callee(function: Any, name: str) -> division.Callee:
+def _callee(function: Any, name: str) -> Callee:
     owner = _owner(function)
-    return division.Callee(
+    return Callee(
         functools.partial(_as_written, function),
         owner,
         name,

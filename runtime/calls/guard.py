@@ -24,6 +24,7 @@ from .reach import reached
 from .row_operations import FROM_SIZES, Operation
 from .sight import Draw
 from .sizes import Count, Entry
+from .ways import followed
 
 
 class Guard:
@@ -213,7 +214,7 @@ def built_of(
     arguments, options = tf.nest.pack_sequence_as((arguments, options), leaves)
     before, _thread.guard = _thread.guard, guard
     try:
-        with observed(guard.seen):
+        with observed(guard.seen), followed() as way:
             results = call(*arguments, **options)
     finally:
         _thread.guard = before
@@ -225,7 +226,8 @@ def built_of(
         here.refuse("gives what follows from the number of rows")
     if any(guard.factor(each) or guard.is_size(each) for each in reached(*code.roots)):
         here.refuse("keeps some of the rows")
-    here.gives([guard.factor(each) or 0 for each in flat], parts_ways=eagerly and _is_one_made_of_another(flat))
+    factors = [guard.factor(each) or 0 for each in flat]
+    here.gives(factors, way, parts_ways=eagerly and _is_one_made_of_another(flat))
     rows = {id(each): each for each in sight.rows()}
     given = {id(each): rows[key] for key, each in hidden.items()}
     return tf.nest.pack_sequence_as(results, [given.get(id(each), each) for each in flat])
@@ -302,6 +304,7 @@ def drawn(draw: Draw) -> Any:
 
 def _eagerly(here: Any, draw: Draw, entries: list[Entry], length: int) -> Any:
     """What one process draws then: the state of an eager draw is not that of one in a graph."""
+    here.spends()
     with tf.init_scope():
         shape = [each.times * length if isinstance(each, Count) else each for each in entries]
         return here.drawn(draw._replace(shape=tf.constant(shape, tf.int32)))

@@ -19,6 +19,7 @@ from ..framework import raw, stream_element
 from ..keras import PACKAGES, is_keras
 from ..start import live_generators, live_variables
 from . import division, guard, local_moments, own_code, replaced, report, sight
+from .callee import Callee
 from .effects import of_code
 from .examples import kind_of
 from .kept import Kept
@@ -94,10 +95,10 @@ def _hook_calls(layer: Any) -> None:
     owner.__call__, layer.add_loss = called, added
 
 
-def _callee(layer: Any, call: Callable[..., Any], *, is_atom: bool) -> division.Callee:
+def _callee(layer: Any, call: Callable[..., Any], *, is_atom: bool) -> Callee:
     code = own_code.code(layer)
     kept = functools.partial(_kept, layer, is_other=code is not None)
-    return division.Callee(call, layer, _name(layer), kept, is_atom, own_code.configuration(layer), code)
+    return Callee(call, layer, _name(layer), kept, is_atom, own_code.configuration(layer), code)
 
 
 def _is_symbolic(arguments: Any, options: Any) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 from ..framework import as_written
 from ..keras import is_keras
 from . import division
+from .callee import Callee
 from .guard import Code
 from .kept import Kept
 
@@ -53,9 +54,7 @@ def _by_rows(call: Any, function: Any, owner: Any) -> Any:
         return call
 
     def called(*arguments: Any, **options: Any) -> Any:
-        callee = division.Callee(
-            call, owner, f"{type(owner).__name__} {owner.name!r}", _kept, True, None, Code(owner, ())
-        )
+        callee = Callee(call, owner, f"{type(owner).__name__} {owner.name!r}", _kept, True, None, Code(owner, ()))
         return division.continued(callee, arguments, options)
 
     return called

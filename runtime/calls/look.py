@@ -32,6 +32,7 @@ from .sight import Undivided, seen
 from .swallowed import answering
 from .trial import Trial, tried
 from .unspent import unspent
+from .ways import Way
 
 Call = Callable[..., Any]
 _WRAPPED = "Exception encountered"  # what Keras puts before a message
@@ -53,13 +54,15 @@ class Found(NamedTuple):
     """What a look has found: why the call cannot be divided, or "" and how it can.
 
     factors: for each leaf of the results how many rows it has for one of the batch; 0 where it has none of them.
-    by_rows: of each leaf of what it is given, whether it has a row for each of the batch.
+    by_rows: of each leaf of what it is given, whether it has a row for each of the batch. way: that through code of the
+    script's own.
     """
 
     reason: str
     pattern: Pattern = Pattern({}, {})
     factors: tuple[int, ...] = ()
     by_rows: tuple[bool, ...] = ()
+    way: Way = {}  # noqa: RUF012 - nobody changes it
 
     @property
     def is_alone(self) -> bool:
@@ -115,6 +118,24 @@ def look(asked: Asked) -> Found:
     return found
 
 
+def way_of(asked: Asked) -> tuple[Way, frozenset[Any]]:
+    """The way that code of the script's own takes in such a call that is built into a graph, and by what the layers of
+    Keras' own are known that it gives rows.
+
+    Raises:
+        Undivided: it cannot be divided.
+    """
+    call, structure, by_rows, kept, _, code = asked
+    assert code is not None
+    call = unchanging(call, _undivided)
+    with _looking.entered(), unspent(), unwatched(), tf.init_scope(), unrecorded():
+        try:
+            trial = tried(code, call, structure, by_rows, eagerly=False, writable=kept.writable)
+        finally:
+            put_back(kept.before)
+    return trial.way, frozenset(trial.nested)
+
+
 class _Raised(Exception):  # noqa: N818 - what is of interest is its cause
     """What is called has raised an error."""
 
@@ -159,7 +180,7 @@ def _looked(asked: Asked, unknown: int, *, eagerly: bool) -> tuple[Found, Trial 
     refuse_recorded(outside, _undivided)
     if trial is not None and tuple(trial.given) != found.factors:
         raise Undivided("gives results row by row of which that is not known from what it does")
-    return found, trial
+    return found if trial is None else found._replace(way=trial.way), trial
 
 
 def _guarded(code: Code, call: Call, length: int | None, eagerly: bool, *arguments: Any, **options: Any) -> Any:

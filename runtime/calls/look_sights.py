@@ -11,6 +11,7 @@ import tensorflow as tf
 from .own_sight import Pattern, combined, moments, rank_of
 from .rows import Split, is_real, taken
 from .sight import Draw, Moments, Undivided
+from .ways import Way
 
 Tensor = Any
 _K = TypeVar("_K")
@@ -35,7 +36,10 @@ class LookSight:
     def meets(self, nested: Any) -> None:
         """It is seen where the code is tried in a graph."""
 
-    def gives(self, factors: Sequence[int], *, parts_ways: bool) -> None:
+    def spends(self) -> None:
+        """They are imitated."""
+
+    def gives(self, factors: Sequence[int], way: Way, *, parts_ways: bool) -> None:
         """The look compares."""
 
     def refuse(self, what: str) -> None:

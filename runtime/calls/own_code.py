@@ -85,8 +85,8 @@ def code(layer: Any) -> Code | None:
     """That of the script's own in a layer; None where there is none."""
     if not other_code(layer):
         return None
-    held = [value for each in layer._flatten_layers() for value in (each, *vars(each).values())]
-    return Code(layer, [*held, *replaced.roots()])
+    things = [value for each in layer._flatten_layers() for value in (each, *vars(each).values())]
+    return Code(layer, [*things, *held(layer)])
 
 
 def held(layer: Any) -> Iterator[Any]:
@@ -94,10 +94,17 @@ def held(layer: Any) -> Iterator[Any]:
     for each in layer._flatten_layers():
         if is_keras(type(each)):
             yield from (value for value in vars(each).values() if _is_other(value, 0))
+            yield from _put_into(type(each))
         else:
             yield type(each)
             yield from (value for name, value in vars(each).items() if name not in names_of_keras(type(each)))
     yield from replaced.roots()
+
+
+def _put_into(cls: type) -> Iterator[Any]:
+    """What the script has put into a class of Keras'."""
+    functions = (value for base in cls.__mro__ if is_keras(base) for value in vars(base).values())
+    yield from (each for each in functions if hasattr(each, "__code__") and not is_keras(each))
 
 
 def configuration(layer: Any) -> Any:

@@ -10,7 +10,8 @@ import tensorflow as tf
 from ..foundation import TfdpError
 from ..job import normalises_locally
 from .rows import Split, every, is_real, length, own, shared, stacked, taken, total
-from .sight import Draw, Moments
+from .sight import Draw, Moments, Strayed
+from .ways import Way
 
 Tensor = Any
 
@@ -24,12 +25,22 @@ class Pattern(NamedTuple):
     nested: frozenset[Any] = frozenset()
 
 
+class Expected(NamedTuple):
+    """What a look has found of code that is built before it is run: its `factors`, and its way."""
+
+    factors: tuple[int, ...]
+    way: Way
+
+
 class Own:
     """What a divided call sees."""
 
-    def __init__(self, split: Split, pattern: Pattern, name: str) -> None:
-        """`name` is that of the call, for messages."""
-        self._split, self._pattern, self._name = split, pattern, name
+    def __init__(self, split: Split, pattern: Pattern, name: str, expected: Expected | None = None) -> None:
+        """`name` is that of the call, for messages.
+
+        expected: of a call that can be taken back until it is run.
+        """
+        self._split, self._pattern, self._name, self._expected = split, pattern, name, expected
         self.given: Sequence[int] | None = None  # factors of the results, where they are known
         self.parts_ways = False
 
@@ -117,12 +128,20 @@ class Own:
         if nested.key not in self._pattern.nested:
             self.refuse(f"gives rows to {nested.name}")
 
-    def gives(self, factors: Sequence[int], *, parts_ways: bool) -> None:
+    def spends(self) -> None:
+        """What is drawn eagerly is not drawn again."""
+        self._expected = None
+
+    def gives(self, factors: Sequence[int], way: Way, *, parts_ways: bool) -> None:
         """For `division`."""
         self.given, self.parts_ways = factors, parts_ways
+        if self._expected is not None and self._expected != (tuple(factors), way):
+            raise Strayed(way if way != self._expected.way else None)
 
     def refuse(self, what: str) -> None:
-        """It cannot be divided any more: what it has begun has been done."""
+        """It cannot be divided: a call that can be taken back is; else what it has begun has been done."""
+        if self._expected is not None:
+            raise Strayed
         raise TfdpError(
             f"{self._name} {what}, which it did not do when it was looked at before its first call: it has been "
             "divided, and cannot be. Call it outside of the gradient tape, or let it do so from the start"

@@ -35,7 +35,8 @@ def reached(*things: Any) -> Iterator[Any]:
         yield thing
         found = _beside(thing)
         waiting += found
-        waiting += [each for cls in found if cls is not type(thing) for each in _initializers(cls)]
+        made = (each for each in found if each is not type(thing) and each is not _around(thing))
+        waiting += [each for cls in made for each in _initializers(cls)]
 
 
 def is_of_users(thing: Any) -> bool:
@@ -91,6 +92,11 @@ def public(cls: type) -> dict[str, Any]:
     """What a class of the script's own holds, methods included, and not the books of `abc.ABCMeta`."""
     held = {name: each for name, each in vars(cls).items() if not name.startswith("__") or name == "__call__"}
     return {name: each for name, each in held.items() if name not in _BOOKS}
+
+
+def _around(thing: Any) -> Any:
+    """The class of which a function asks for `super()`; None for others."""
+    return closed_over(thing).get("__class__") if isinstance(getattr(thing, "__code__", None), CodeType) else None
 
 
 def _initializers(thing: Any) -> list[Any]:

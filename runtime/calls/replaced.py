@@ -93,9 +93,6 @@ def watched(layer: Any, known: Sequence[Any] | None) -> Iterator[None]:
     Raises:
         Met: it has come to other code of the script's.
     """
-    if known is not None and not _state.met:
-        yield
-        return
     allowed = set() if known is None else {*_state.met, *_codes(known)}
     met: list[Any] = []
 
@@ -145,7 +142,7 @@ def inside(layer: Any) -> Iterator[None]:
 def _passes(frame: FrameType) -> bool:
     """Whether a function that begins is a library's, or not one that the layer has called."""
     code = frame.f_code
-    if _is_code_of_library(code, frame.f_globals):
+    if is_code_of_library(code, frame.f_globals):
         _state.known.add(code)
         _watch_names(code, frame.f_globals)
         if code.co_varnames[:1] == ("self",):
@@ -153,7 +150,7 @@ def _passes(frame: FrameType) -> bool:
         return True
     back = frame.f_back
     collects = code.co_name == "__del__" or any(getattr(each, "__code__", None) is code for each in gc.callbacks)
-    return collects or (back is not None and not _is_code_of_library(back.f_code, back.f_globals))
+    return collects or (back is not None and not is_code_of_library(back.f_code, back.f_globals))
 
 
 def _remember(frame: FrameType) -> None:
@@ -168,7 +165,8 @@ def _remember(frame: FrameType) -> None:
     _state.roots.update((id(each), each) for each in (*functions, *given))
 
 
-def _is_code_of_library(code: CodeType, names: Mapping[str, Any]) -> bool:
+def is_code_of_library(code: CodeType, names: Mapping[str, Any]) -> bool:
+    """Whether code is of TensorFlow, Keras, what they stand on, or Python; `names` are its globals."""
     path = code.co_filename
     if path.startswith("<") and not path.startswith("<frozen"):  # made of a text
         module = str(names.get("__name__"))
@@ -187,7 +185,7 @@ def _is_of_library(value: Any) -> bool:
     if isinstance(value, staticmethod | classmethod | MethodType):
         return _is_of_library(value.__func__)
     if isinstance(value, FunctionType):
-        return _is_code_of_library(value.__code__, value.__globals__)
+        return is_code_of_library(value.__code__, value.__globals__)
     return not isinstance(value, functools.partial) and not (callable(value) and is_of_users(value))
 
 

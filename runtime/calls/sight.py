@@ -11,11 +11,23 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from .ways import Way
+
 Tensor = Any
 
 
 class Undivided(BaseException):
     """Why a call cannot be divided."""
+
+
+class Strayed(BaseException):
+    """A call does what its look has not seen, and has done nothing yet that cannot be taken back.
+
+    way: the one that Python has taken; None where the call has not ended.
+    """
+
+    def __init__(self, way: Way | None = None) -> None:
+        self.way = way
 
 
 class Draw(NamedTuple):
@@ -74,10 +86,14 @@ class Sight(Protocol):
     def meets(self, nested: Any) -> None:
         """Inside code of the script's own a layer of Keras' own is given rows: a `guard.Nested`."""
 
-    def gives(self, factors: Sequence[int], *, parts_ways: bool) -> None:
+    def spends(self) -> None:
+        """Numbers are drawn that will not be drawn again."""
+
+    def gives(self, factors: Sequence[int], way: Way, *, parts_ways: bool) -> None:
         """How many rows each leaf of the results of such code has for one of the batch; 0 where it has none.
 
-        parts_ways: whether one of them follows from another, and no tape will know of it.
+        way: the one that Python has taken. parts_ways: whether one of them follows from another, and no tape will know
+        of it.
         """
 
     def refuse(self, what: str) -> None:

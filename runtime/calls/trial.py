@@ -15,6 +15,7 @@ from .once import build, no_graph
 from .own_sight import moments
 from .sight import Draw, Moments, Undivided, seen
 from .swallowed import answering
+from .ways import Way
 
 Tensor = Any
 
@@ -27,6 +28,7 @@ class Trial(LookSight):
         self._writable = {id(each.handle) for each in writable}
         self.nested: dict[Any, Nested] = {}
         self.given: Sequence[int] = ()
+        self.way: Way = {}
 
     def drawn(self, draw: Draw) -> Tensor:
         """Numbers of the kind."""
@@ -54,9 +56,9 @@ class Trial(LookSight):
         """To be looked at by itself."""
         self.nested[nested.key] = nested
 
-    def gives(self, factors: Sequence[int], *, parts_ways: bool) -> None:  # noqa: ARG002
+    def gives(self, factors: Sequence[int], way: Way, *, parts_ways: bool) -> None:  # noqa: ARG002
         """Remembered."""
-        self.given = factors
+        self.given, self.way = factors, way
 
 
 def tried(

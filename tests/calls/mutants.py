@@ -202,4 +202,18 @@ MUTANTS = (
         "return tf.roll(tf.ensure_shape(_gathered(value, name)[: split.whole], shape), 1, 0)",
         ("language_model_with_metrics", "autoencoder_with_losses_of_keras"),
     ),
+    Mutant(
+        "a look holds for whatever way Python takes",
+        "own_sight.py",
+        "if self._expected is not None and self._expected != (tuple(factors), way):",
+        "if False:",
+        ("numbers_of_rows_where_the_error_is_caught", "rows_of_which_questions_are_asked_later"),
+    ),
+    Mutant(
+        "a look holds for whatever way Python takes in graphs",
+        "found.py",
+        "return found_again(callee, given, way, nested)",
+        "return founds[-1]",
+        ("rows_of_which_questions_are_asked_later_in_graphs",),
+    ),
 )

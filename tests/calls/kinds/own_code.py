@@ -209,12 +209,12 @@ def through_a_function(does, graph=False):
         parts.kept.clear()
 
 
-@kind(divided=False, may_refuse=("which it did not do when it was looked at",))
+@kind(divided="partly")
 def function_that_centres_by_a_flag():
     yield from through_a_function(centred_by_a_flag)
 
 
-@kind(divided=False, may_refuse=("which it did not do when it was looked at",))
+@kind(divided="partly", may_refuse=("nothing in this script could be sharded",))
 def function_that_centres_large_batches():
     yield from through_a_function(centred_if_large)
     yield from through_a_function(centred_if_large, graph=True)
@@ -230,7 +230,7 @@ def function_that_clips_a_gradient():
     yield from through_a_function(clipped)
 
 
-@kind(divided=False, may_refuse=("which it did not do when it was looked at",))
+@kind(divided="partly")
 def function_that_keeps_rows_later():
     yield from through_a_function(kept_from_some_time_on)
 
@@ -303,7 +303,7 @@ def scaled_by_the_text_of_rows(x, layer):
     return x * (1 + (len(f"{x}") + len(repr(x))) / 100) if layer.calls > 2 else x
 
 
-@kind(divided=False, may_refuse=("which it did not do when it was looked at",))
+@kind(divided="partly")
 def function_that_reads_the_text_of_rows_later():
     yield from through_a_function(scaled_by_the_text_of_rows)
 

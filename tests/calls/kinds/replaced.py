@@ -71,44 +71,44 @@ def steps(model, graph=False, flips=True, places=(contextlib.nullcontext,) * 4):
             yield [model], tf.constant(float(Flag.calls))
 
 
-@kind(divided=False, may_refuse=("which it did not do when it was looked at",), sample=True)
+@kind(divided="partly", sample=True)
 def call_of_a_class_of_keras():
     with put(L.Dense, "call", wrapped(L.Dense.call)):
         yield from steps(stack(L.Dense(6)))
 
 
-@kind(divided=False, may_refuse=("which it did not do when it was looked at",))
+@kind(divided="partly")
 def call_of_a_class_of_keras_in_graphs():
     with put(L.Dense, "call", wrapped(L.Dense.call)):
         yield from steps(stack(L.Dense(6)), graph=True)
 
 
-@kind(divided=False, may_refuse=("which it did not do when it was looked at",))
+@kind(divided="partly")
 def call_of_one_layer_of_keras():
     model = stack(L.Dense(6))
     with put(model.layers[1], "call", wrapped(model.layers[1].call)):
         yield from steps(model)
 
 
-@kind(divided=False, may_refuse=("which it did not do when it was looked at",))
+@kind(divided="partly")
 def activation_that_says_it_is_of_keras():
     yield from steps(stack(L.Dense(6, wrapped(keras.activations.relu))))
 
 
-@kind(divided=False, may_refuse=("which it did not do when it was looked at",))
+@kind(divided="partly")
 def activation_of_tensorflow_by_its_name():
     with put(tf.nn, "relu", wrapped(tf.nn.relu)):
         yield from steps(stack(L.Dense(6, tf.nn.relu)))
 
 
-@kind(divided=False, may_refuse=("which it did not do when it was looked at",), sample=True)
+@kind(divided="partly", sample=True)
 def product_of_matrices():
     owner, name = products()
     with put(owner, name, wrapped(getattr(owner, name), named=False)):
         yield from steps(stack(L.Dense(6)))
 
 
-@kind(divided=False, may_refuse=("which it did not do when it was looked at",))
+@kind(divided="partly")
 def product_of_matrices_in_a_model_of_the_script():
     class Own(keras.Model):
         def __init__(self):
@@ -126,7 +126,7 @@ def product_of_matrices_in_a_model_of_the_script():
         yield from steps(model, graph=True)
 
 
-@kind(divided=False, may_refuse=("which it did not do when it was looked at",))
+@kind(divided="partly")
 def product_of_matrices_from_the_third_step_on():
     owner, name = products()
     late = functools.partial(put, owner, name, wrapped(getattr(owner, name), late=True))

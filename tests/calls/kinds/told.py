@@ -8,7 +8,7 @@ import weakref
 import numpy as np
 import tensorflow as tf
 
-from . import descend_by_hand, examples, kind, square
+from . import CALLBACKS, L, descend_by_hand, examples, keras, kind, square
 
 X, Y = examples(24, 6)
 
@@ -39,6 +39,16 @@ def steps(net, loss=square, given=tf.constant):
         rows = given(X[chosen])
         yield weights, descend_by_hand(0.1, weights, lambda rows=rows, chosen=chosen: loss(net(rows), Y[chosen]))
         yield [], np.array(rows)
+
+
+def steps_in_graphs(net):
+    """Each by a `tf.function` of its own."""
+    weights = [net.first, net.last]
+    for number in range(4):
+        Flag.raised = number > 1
+        run = tf.function(lambda x, y: descend_by_hand(0.1, weights, lambda: square(net(x), y)))
+        chosen = np.random.permutation(24)[:8]
+        yield weights, run(tf.constant(X[chosen]), tf.constant(Y[chosen]))
 
 
 class Result(dict):
@@ -114,12 +124,12 @@ def centred_where_there_are_numbers(x):
     return x - tf.reduce_mean(x, 0) / 2 if Flag.raised and hasattr(x, "numpy") else x
 
 
-@kind(divided=False, may_refuse=("which it did not do when it was looked at",), sample=True)
+@kind(divided="partly", sample=True)
 def rows_that_are_centred_where_code_runs_eagerly():
     yield from steps(Net(before=centred_where_it_runs_eagerly))
 
 
-@kind(divided=False, may_refuse=("which it did not do when it was looked at",))
+@kind(divided="partly")
 def rows_that_are_centred_where_tensors_have_numbers():
     yield from steps(Net(before=centred_where_there_are_numbers))
 
@@ -143,24 +153,100 @@ def asked_later(question, default=False):
     return Net(before=before)
 
 
-@kind(divided=False, may_refuse=("which it did not do when it was looked at", "asks in Python"), sample=True)
+@kind(divided="partly", sample=True)
 def rows_that_are_asked_for_their_number_or_numbers_later():
     yield from steps(asked_later(lambda x: (x.get_shape().as_list()[0] or 0) == 8))
 
 
-@kind(divided=False, may_refuse=("which it did not do when it was looked at", "asks in Python"))
+@kind(divided="partly")
 def rows_whose_numbers_decide_if_there_are_any():
     yield from steps(asked_later(lambda x: float(tf.reduce_max(x)) > -9))
 
 
-@kind(divided=False, may_refuse=("which it did not do when it was looked at", "asks in Python"))
+@kind(divided="partly")
 def rows_that_are_known_by_their_references():
     yield from steps(asked_later(lambda x: x.ref() is not None))
 
 
-@kind(divided=False, may_refuse=("which it did not do when it was looked at",))
+@kind(divided="partly")
 def rows_that_have_no_name_where_they_have_numbers():
     yield from steps(asked_later(lambda x: not hasattr(x, "op") and not tf.inside_function()))
+
+
+# Of rows of which no number is known they say something else than of those that one process has.
+QUESTIONS = (
+    lambda x: tf.TensorShape(x.shape)[0] is not None,
+    lambda x: "None" not in str(x.shape),
+    lambda x: tf.get_static_value(x) is not None,
+    lambda _: type(tf.compat.v1.get_default_graph()).__name__ == "Graph",
+    lambda x: isinstance(x, type(tf.constant(0.0))),
+    lambda x: x.shape != (32, 6) and tf.is_tensor(x),
+    lambda x: tf.TensorSpec.from_tensor(x).shape[0] == 8,
+)
+
+
+@kind(divided="partly", sample=True)
+def rows_of_which_questions_are_asked_later():
+    for question in QUESTIONS:
+        yield from steps(asked_later(question))
+
+
+@kind(divided="partly")
+def rows_of_which_questions_are_asked_later_in_graphs():
+    for question in (QUESTIONS[0], QUESTIONS[1], QUESTIONS[6]):
+        yield from steps_in_graphs(asked_later(question))
+
+
+@kind(divided="partly", sample=True)
+def rows_of_which_a_question_is_asked_in_the_third_call():
+    calls = []
+
+    def before(x):
+        calls.append(len(calls))
+        return x - tf.reduce_mean(x, 0) / 2 if len(calls) == 3 and "None" not in str(x.shape) else x
+
+    for found in steps(Net(before=before)):
+        yield found
+        yield [], tf.constant(calls)
+
+
+@kind(sample=True)
+def another_way_that_is_by_rows_too():
+    calls = []
+
+    def before(x):
+        calls.append(len(calls))
+        return x * 0.5 if len(calls) % 2 else x + 0.25
+
+    for found in steps(Net(before=before)):
+        yield found
+        yield [], tf.constant(calls)
+
+
+class Normed(L.Layer):
+    """It takes numbers of its rows where there are some, from the second epoch on."""
+
+    def __init__(self):
+        super().__init__()
+        self._state = {"epoch": 0}
+
+    def call(self, x):
+        try:
+            if self._state["epoch"] >= 1:
+                x = x * (6.0 / float(tf.size(x)) ** 0.5)
+        except TypeError:
+            pass
+        return x
+
+
+@kind(divided="partly", sample=True)
+def numbers_of_rows_where_the_error_is_caught():
+    normed = Normed()
+    model = keras.Sequential([L.Dense(4, activation="tanh"), normed, L.Dense(1)])
+    model.compile(keras.optimizers.SGD(0.1), "mse", run_eagerly=True)
+    begins = keras.callbacks.LambdaCallback(on_epoch_begin=lambda epoch, _: normed._state.update({"epoch": epoch}))
+    logs = model.fit(X, Y, batch_size=8, epochs=3, shuffle=False, verbose=0, callbacks=CALLBACKS[0]([begins]))
+    yield [model], logs.history["loss"]
 
 
 class Attention(tf.Module):
@@ -266,3 +352,34 @@ def counted():
 @kind(sample=True)
 def calls_that_are_counted_beside_a_list_and_weakly():
     yield from counted()
+
+
+class Compiled(Net):
+    """What is called inside it is compiled once for each length, by what Python says then."""
+
+    scale = 1.0
+
+    def __init__(self, mixes):
+        super().__init__(before=self.compiled)
+        self.mixes = mixes
+
+    @tf.function
+    def compiled(self, x):
+        x = x - tf.reduce_mean(x, 0) / 2 if self.mixes and Flag.raised else x
+        return x * self.scale * (0.5 if Flag.raised else 1.0)
+
+    def __call__(self, x):
+        self.scale = self.scale + 0.5
+        return super().__call__(x)
+
+
+@kind(divided="partly", sample=True)
+def functions_that_were_compiled_before_the_flag_was_raised():
+    for mixes in (False, True):
+        yield from steps(Compiled(mixes))
+
+
+@kind(divided="partly")
+def functions_that_were_compiled_before_the_flag_was_raised_in_graphs():
+    for mixes in (False, True):
+        yield from steps_in_graphs(Compiled(mixes))

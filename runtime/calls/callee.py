@@ -1,0 +1,82 @@
+"""What is called, and what it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from . import report
+from .arrays import may_tell
+from .containers import holds_more
+from .examples import is_tensor, kind_of
+from .guard import Code
+from .kept import Kept
+from .look import Call
+
+
+class Callee(NamedTuple):
+    """What is called: the function, by what it is known, what messages call it, and what a look may change.
+
+    is_atom: whether nothing of what it calls is to be divided. state: by what it is another one, besides its owner.
+    code: that of the script's own in it, if there is any. takes_arrays: whether that gets NumPy's arrays as they are.
+    """
+
+    call: Call
+    owner: Any
+    name: str
+    kept: Callable[[], Kept]
+    is_atom: bool
+    state: Any = None
+    code: Code | None = None
+    takes_arrays: bool = False
+
+    @property
+    def runs_own_code_eagerly(self) -> bool:
+        """Whether Python runs at each call, and is the script's."""
+        return self.code is not None and tf.executing_eagerly()
+
+
+class Given(NamedTuple):
+    """The arguments and options of a call, and which leaves are tensors with a row for each of the batch."""
+
+    structure: Any
+    leaves: list[Any]
+    by_rows: tuple[bool, ...]
+
+    @property
+    def kind(self) -> Any:
+        """What a look holds for: values but numbers, and which tensors there are, one of them twice perhaps."""
+        kinds = map(kind_of, self.leaves, self.by_rows)
+        first = {id(each): number for number, each in reversed(list(enumerate(self.leaves))) if is_tensor(each)}
+        alike = tuple(first.get(id(each)) for each in self.leaves)
+        return str(tf.nest.map_structure(lambda _: None, self.structure)), alike, *kinds
+
+
+def given_to(callee: Callee, structure: Any) -> Given | str:
+    """The arguments, or why they cannot be divided."""
+    if more := holds_more(structure):
+        return f"takes a {more}"
+    flat = tf.nest.flatten(structure)
+    arrays = [x for x in flat if isinstance(x, np.ndarray)]
+    if arrays and callee.takes_arrays and callee.code is not None and may_tell(callee.code.roots):
+        return "takes NumPy's arrays, and may tell them from tensors: give it tensors, such as tf.constant(x)"
+    made = {id(x): tf.convert_to_tensor(x) for x in arrays}
+    leaves = [made.get(id(x), x) for x in flat]
+    tensors = [each for each in leaves if is_tensor(each)]
+    other = [each for each in leaves if not is_tensor(each) and isinstance(each, tf.__internal__.CompositeTensor)]
+    if other and not all(isinstance(each, tf.Variable) for each in other):
+        return f"takes a {type(other[0]).__name__}"
+    if any(each.dtype in (tf.string, tf.variant, tf.resource) for each in tensors):
+        return "takes strings"
+    if any(each.shape.rank is None for each in tensors):
+        return "takes a tensor of unknown rank"
+    first = next((each for each in tensors if each.shape.rank), None)
+    if first is None:
+        return "takes no tensors"
+    if first.shape[0] in (0, 1):
+        return report.SINGLE if first.shape[0] else "no rows"
+    by_rows = tuple(is_tensor(x) and bool(x.shape.rank) and x.shape[0] == first.shape[0] for x in leaves)
+    return Given(tf.nest.pack_sequence_as(structure, leaves), leaves, by_rows)

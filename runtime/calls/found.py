@@ -1,0 +1,120 @@
+"""What looks have found, by what a call is given and by the way that Python takes through code of the script's own."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import tensorflow as tf
+
+from ..foundation import Min, TfdpError, call_site
+from ..framework import unrecorded
+from ..job import current, mix
+from ..transports import Label
+from . import replaced
+from .callee import Callee, Given
+from .kept import Kept
+from .look import Asked, Found, LeftBehindError, is_possible, look, way_of
+from .sight import Undivided
+from .ways import Way
+
+_LOOKS = 16  # at most by the configuration of a layer with code of the script's own, which may count steps
+_WAYS = 16  # at most through such code, which may choose another each time
+_MANY = "takes another way through its Python in each of many calls"
+_EAGERLY = "runs eagerly, and calls layers: these are divided; in a tf.function all of it would be"
+_TABLES = "runs eagerly, and looks up rows of variables: in a tf.function it would be divided"
+_known: weakref.WeakKeyDictionary[Any, dict[Any, list[Found]]] = weakref.WeakKeyDictionary()
+
+
+def found_of(callee: Callee, given: Given) -> Found | None:
+    """What a look at such a call has found, the same on all workers; None where it cannot be taken yet.
+
+    Of code that runs eagerly it is what the last one has found: it may take another way.
+    """
+    founds = _of_kind(callee, given)
+    if not founds:
+        kept = callee.kept()
+        if not is_possible(kept):
+            return None
+        founds.append(_seen(callee, given, kept))
+    elif callee.code is not None and not tf.executing_eagerly() and not founds[-1].reason:
+        kept = callee.kept()
+        try:
+            way, nested = way_of(_asked(callee, given, kept, founds[-1].by_rows))
+        except Undivided as answer:
+            return Found(str(answer))
+        return found_again(callee, given, way, nested)
+    return founds[-1]
+
+
+def found_again(callee: Callee, given: Given, way: Way | None, nested: frozenset[Any] = frozenset()) -> Found:
+    """The same where Python is seen to take this way now, and to give rows to these layers of Keras'; the way is None
+    where that is not known."""
+    founds = _of_kind(callee, given)
+    index = next((i for i, each in enumerate(founds) if each.way == way and nested <= each.pattern.nested), None)
+    if index is not None:
+        founds.append(founds.pop(index))
+    else:
+        founds.append(_seen(callee, given, callee.kept()) if len(founds) < _WAYS else Found(_MANY))
+    return founds[-1]
+
+
+def _of_kind(callee: Callee, given: Given) -> list[Found]:
+    known = _known.setdefault(callee.owner, {})
+    changes = replaced.changes()
+    kind = given.kind, callee.state, callee.code and tf.executing_eagerly(), changes
+    if callee.code is not None and kind not in known and len(known) >= _LOOKS:
+        kind = given.kind, None, tf.executing_eagerly(), changes  # whatever it does, its operations are seen
+    return known.setdefault(kind, [])
+
+
+def _seen(callee: Callee, given: Given, kept: Kept) -> Found:
+    try:
+        found = _look(callee, given, kept)
+    except LeftBehindError as error:
+        raise TfdpError(f"{callee.name}, called at {call_site()}, or a layer in it, {error}") from error
+    if callee.runs_own_code_eagerly and not found.reason:
+        limit = "" if found.is_alone else _EAGERLY
+        found = found._replace(reason=limit or (_TABLES if found.pattern.lookups else ""))
+    return _agreed(found, callee)
+
+
+def _look(callee: Callee, given: Given, kept: Kept) -> Found:
+    """What is found where all tensors of the batch's length are rows of it; else where those of the first one's rank
+    are, or it alone.
+
+    A mask over the words of a text may be as long as the batch.
+    """
+    first, *others = _choices(given)
+    found = look(_asked(callee, given, kept, first))._replace(by_rows=first)
+    for by_rows in others if found.reason else ():
+        other = look(_asked(callee, given, kept, by_rows))._replace(by_rows=by_rows)
+        if not other.reason:
+            return other
+    return found
+
+
+def _asked(callee: Callee, given: Given, kept: Kept, by_rows: tuple[bool, ...]) -> Asked:
+    return Asked(callee.call, given.structure, by_rows, kept, callee.owner, callee.code)
+
+
+def _choices(given: Given) -> list[tuple[bool, ...]]:
+    """Which leaves may be rows."""
+    first = given.by_rows.index(True)
+    rank = given.leaves[first].shape.rank
+    alike = tuple(rows and each.shape.rank == rank for each, rows in zip(given.leaves, given.by_rows, strict=True))
+    alone = tuple(index == first for index in range(len(given.by_rows)))
+    return list(dict.fromkeys((given.by_rows, alike, alone)))
+
+
+def _agreed(found: Found, callee: Callee) -> Found:
+    kind = (
+        mix(sorted(found.pattern.draws.items()), list(found.pattern.lookups.values()), found.factors, found.by_rows)
+        % 2**62
+    )
+    with tf.init_scope(), unrecorded():
+        said = tf.constant([int(not found.reason), kind, -kind], tf.int64)
+        fine, low, high = current().transport.allreduce([said], Min, Label("look at a call", callee.name))[0].numpy()
+    if found.reason or (fine and low == -high):
+        return found
+    return Found("another worker's look says that it cannot be")
