@@ -16,6 +16,7 @@ import tensorflow as tf
 from ..collective import is_recording
 from ..foundation import is_users
 from . import apart, guard, sight
+from .compiled_inside import as_compiled
 from .stateless import keeps_no_state
 
 _STATELESS = "_tfdp_traced_without_state"  # of a tf.function
@@ -38,7 +39,7 @@ def watch_functions() -> None:
                 vars(self)[_STATELESS] = True
             return original(_of_whole_calls(self), *arguments, **options)
         if guard.now() is not None and not tf.config.functions_run_eagerly():
-            return _entered(self)(*arguments, **options)
+            return as_compiled(self, _entered(self))(*arguments, **options)
         if tf.config.functions_run_eagerly():
             here.compiled(_STATELESS in vars(self))
             return original(self, *arguments, **options)

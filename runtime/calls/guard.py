@@ -41,6 +41,7 @@ class Guard:
         self._sizes: dict[int, tuple[Any, list[Entry] | None]] = {}
         self._made: dict[int, Any] = {}  # also what is given
         self._paused = 0
+        self._recorded: list[list[Any]] = []
 
     def refuse(self, what: str) -> None:
         """It cannot be divided, whatever becomes of the error in the code that it is raised in."""
@@ -100,6 +101,16 @@ class Guard:
         return not self._paused and id(tensor) in self._rows
 
     @contextlib.contextmanager
+    def recorded(self) -> Iterator[list[Any]]:
+        """The operations that are put into a graph inside, with their settings."""
+        found: list[Any] = []
+        self._recorded.append(found)
+        try:
+            yield found
+        finally:
+            self._recorded.remove(found)
+
+    @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
         """What is executed inside is known to be right."""
         self._paused += 1
@@ -112,6 +123,8 @@ class Guard:
         """An operation has been put into a graph, or executed."""
         outside = [each for each in inputs if id(each) not in self._made]
         self._made.update((id(each), each) for each in outputs)
+        for each in self._recorded:
+            each.append((kind, *map(_said, attrs or ())))
         if self._paused:
             return
         refuse_recorded(outside, self.refuse)
@@ -321,6 +334,11 @@ def _hidden(rows: Any) -> Any:
     if not rows.shape.rank or rows.shape[0] is None:
         return rows
     return tf.raw_ops.PlaceholderWithDefault(input=rows, shape=[None, *rows.shape[1:]])
+
+
+def _said(attribute: Any) -> Any:
+    serialized = getattr(attribute, "SerializeToString", None)
+    return attribute if serialized is None else serialized(deterministic=True)
 
 
 def _named(attrs: Any) -> dict[str, Any]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
 import numpy as np
@@ -35,6 +37,17 @@ class LookSight:
 
     def meets(self, nested: Any) -> None:
         """It is seen where the code is tried in a graph."""
+
+    def whole(self) -> None:
+        """It makes no difference."""
+
+    def is_in_earnest(self) -> bool:
+        """It is a look."""
+        return False
+
+    def for_good(self, *, strictly: bool) -> AbstractContextManager[None]:  # noqa: ARG002
+        """It is a look."""
+        return contextlib.nullcontext()
 
     def spends(self) -> None:
         """They are imitated."""

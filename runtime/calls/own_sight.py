@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -41,6 +42,7 @@ class Own:
         expected: of a call that can be taken back until it is run.
         """
         self._split, self._pattern, self._name, self._expected = split, pattern, name, expected
+        self._is_final = expected is None  # whether it can be taken back no more
         self.given: Sequence[int] | None = None  # factors of the results, where they are known
         self.parts_ways = False
 
@@ -128,19 +130,38 @@ class Own:
         if nested.key not in self._pattern.nested:
             self.refuse(f"gives rows to {nested.name}")
 
+    def whole(self) -> int | None:
+        """As one process knows it."""
+        return self._split.whole if isinstance(self._split.whole, int) else None
+
+    def is_in_earnest(self) -> bool:
+        """It is no look."""
+        return True
+
+    @contextlib.contextmanager
+    def for_good(self, *, strictly: bool) -> Iterator[None]:
+        """It cannot be called whole instead, as it has been compiled for one process by now."""
+        before = self._is_final
+        self._is_final |= strictly
+        yield
+        self._is_final = before  # not after an error, which ends the job
+
     def spends(self) -> None:
         """What is drawn eagerly is not drawn again."""
-        self._expected = None
+        self._is_final = True
 
     def gives(self, factors: Sequence[int], way: Way, *, parts_ways: bool) -> None:
         """For `division`."""
         self.given, self.parts_ways = factors, parts_ways
-        if self._expected is not None and self._expected != (tuple(factors), way):
-            raise Strayed(way if way != self._expected.way else None)
+        if self._expected is None or self._expected == (tuple(factors), way):
+            return
+        if self._is_final:
+            self.refuse("takes another way through its Python")
+        raise Strayed(way if way != self._expected.way else None)
 
     def refuse(self, what: str) -> None:
         """It cannot be divided: a call that can be taken back is; else what it has begun has been done."""
-        if self._expected is not None:
+        if not self._is_final:
             raise Strayed
         raise TfdpError(
             f"{self._name} {what}, which it did not do when it was looked at before its first call: it has been "

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol
 
 from .ways import Way
@@ -85,6 +86,15 @@ class Sight(Protocol):
 
     def meets(self, nested: Any) -> None:
         """Inside code of the script's own a layer of Keras' own is given rows: a `guard.Nested`."""
+
+    def whole(self) -> int | None:
+        """The batch's length; None where that is not known."""
+
+    def is_in_earnest(self) -> bool:
+        """Whether what is called counts, and is no look."""
+
+    def for_good(self, *, strictly: bool) -> AbstractContextManager[None]:
+        """What is refused inside ends the job where it is in earnest, if `strictly`."""
 
     def spends(self) -> None:
         """Numbers are drawn that will not be drawn again."""

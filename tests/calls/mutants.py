@@ -205,8 +205,8 @@ MUTANTS = (
     Mutant(
         "a look holds for whatever way Python takes",
         "own_sight.py",
-        "if self._expected is not None and self._expected != (tuple(factors), way):",
-        "if False:",
+        "if self._expected is None or self._expected == (tuple(factors), way):",
+        "if True:",
         ("numbers_of_rows_where_the_error_is_caught", "rows_of_which_questions_are_asked_later"),
     ),
     Mutant(

@@ -373,13 +373,13 @@ class Compiled(Net):
         return super().__call__(x)
 
 
-@kind(divided="partly", sample=True)
+@kind(divided="partly", may_refuse=("which tf.function compiles",), sample=True)
 def functions_that_were_compiled_before_the_flag_was_raised():
     for mixes in (False, True):
         yield from steps(Compiled(mixes))
 
 
-@kind(divided="partly")
+@kind(divided="partly", may_refuse=("which tf.function compiles",))
 def functions_that_were_compiled_before_the_flag_was_raised_in_graphs():
     for mixes in (False, True):
         yield from steps_in_graphs(Compiled(mixes))
