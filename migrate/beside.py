@@ -6,6 +6,7 @@ Only the file that is run is changed; what other files train by is looked for th
 from __future__ import annotations
 
 import ast
+import contextlib
 import os
 import re
 import warnings
@@ -24,6 +25,10 @@ from .facts.training import Elsewhere
 
 # Trains, or makes a model that others train.
 _TRAINS = re.compile(rb"GradientTape|\.fit\(|train_on_batch|apply_gradients|\.minimize\(|Sequential\(|Model\(")
+# Trains what it is handed. What gradients of a script's own are for its facts know.
+_FITS = re.compile(rb"\.fit(_generator)?\(|train_on_batch")
+_MAY_TRAIN = re.compile(_FITS.pattern + rb"|GradientTape|apply_gradients|\.minimize\(|\.gradients\(")
+_DISTRIBUTED = re.compile(rb"tf\.distribute|horovod|smdistributed|mpi4py")
 _UNBOUND = "builtins"  # of which names are that nothing in a file binds: those of a star import
 _UP = 3  # folders above the script's own from which packages may be imported
 _DEEP = 4  # files one behind another
@@ -37,6 +42,63 @@ def trained_by(path: str, source: bytes) -> Mapping[str, Elsewhere]:
     return _Beside().imported(path, source, 0)
 
 
+def may_train(path: str, source: bytes) -> bool:
+    """Whether the script at `path` does something when it is run, and it, or a file that it leads to, has what trains:
+    who trains what by it is not known. Not where one of them says how to go about several workers.
+    """
+    if not any(map(_does, _parsed(source).body)):
+        return False
+    found = source + b"\n".join(others := _texts(path, source))
+    if not files.mentions_framework(found) or _DISTRIBUTED.search(found):
+        return False
+    return bool(_FITS.search(source)) or any(map(_MAY_TRAIN.search, others))
+
+
+def _does(statement: ast.stmt) -> bool:
+    """Whether a statement of a module is more than a definition, an import or a text."""
+    if isinstance(statement, ast.Assign | ast.AnnAssign):
+        return any(isinstance(each, ast.Call) for each in ast.walk(statement))
+    if isinstance(statement, ast.Expr):
+        return not isinstance(statement.value, ast.Constant)
+    defines = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    return not isinstance(statement, defines)
+
+
+def _texts(path: str, source: bytes) -> list[bytes]:
+    """Those of the project's files that a script leads to."""
+    texts: dict[str, bytes] = {os.path.abspath(path): source}
+    waiting = [path]
+    while waiting and len(texts) <= _MOST:
+        here = waiting.pop()
+        for file in _imported(here, texts[os.path.abspath(here)]):
+            if file not in texts:
+                with contextlib.suppress(OSError), open(file, "rb") as stream:
+                    texts[file] = stream.read()
+                    waiting.append(file)
+    return list(texts.values())[1:]
+
+
+def _imported(path: str, source: bytes) -> Iterator[str]:
+    """The files of the project that a file imports."""
+    found = (_located(module, folders) for module, _, folders in _imports(path, _parsed(source)))
+    yield from (os.path.abspath(file) for file in found if file is not None)
+
+
+def _imports(path: str, tree: ast.Module) -> Iterator[tuple[str, str, list[str]]]:
+    """Each module that a file may import, what the names in it begin with in that file's facts, and where it may be."""
+    folders = _folders(path, tree)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, alias.name, folders) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            module = "." * node.level + (node.module or "")
+            places = folders if not node.level else [_above(path, node.level)]
+            for alias in node.names:
+                yield node.module or "", _UNBOUND if alias.name == "*" else module, places
+                below = f"{node.module}.{alias.name}" if node.module else alias.name
+                yield below, f"{module}.{alias.name}", places
+
+
 class _Beside:
     """The files that one script leads to, each read once."""
 
@@ -46,20 +108,8 @@ class _Beside:
     def imported(self, path: str, source: bytes, depth: int) -> Told:
         """What trains of all that a file imports, by the names that its facts give them."""
         found: Told = {}
-        tree = _parsed(source)
-        folders = _folders(path, tree)
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Import):
-                for alias in node.names:
-                    found |= self._of_module(alias.name, folders, path, alias.name, depth)
-            elif isinstance(node, ast.ImportFrom):
-                module = "." * node.level + (node.module or "")
-                places = folders if not node.level else [_above(path, node.level)]
-                for alias in node.names:
-                    prefix = _UNBOUND if alias.name == "*" else module
-                    found |= self._of_module(node.module or "", places, path, prefix, depth)
-                    below = f"{node.module}.{alias.name}" if node.module else alias.name
-                    found |= self._of_module(below, places, path, f"{module}.{alias.name}", depth)
+        for module, prefix, folders in _imports(path, _parsed(source)):
+            found |= self._of_module(module, folders, path, prefix, depth)
         return found
 
     def _of_module(self, module: str, folders: Iterable[str], path: str, prefix: str, depth: int) -> Told:

@@ -21,6 +21,7 @@ from .facts.untaught import distributed
 
 _OTHER_SYSTEM = "TFDP070"
 _OWN_POLICY = "the script says by itself what each worker's batch and rate are, and what it reads: it has no other mode"
+_UNSEEN = "it is not seen what trains here; what does is divided when it runs"
 # A file without any of these trains nothing that tfdp knows, whatever it imports: its facts are not worth computing.
 _TRAINING_MARKS = (
     b"GradientTape",
@@ -115,8 +116,13 @@ class _Asked:
         return in_order(make_plan(script, self.mode(script, road), RULES, self.partial, self.policy, road))
 
 
-def migrate(path: str, source: bytes, policy: Policy = AS_USUAL, partial: bool = False) -> Migration:
+def migrate(
+    path: str, source: bytes, policy: Policy = AS_USUAL, partial: bool = False, is_run: bool = True
+) -> Migration:
     """Migrate one file's bytes; with `partial` also where something is refused, which a `TODO(tfdp)` comment then says.
+
+    is_run: whether it is certain that the file is a script that is run: one in which something may train, though it is
+    not known what, is divided as it runs.
 
     Raises files.UnreadableSource for what is no Python source, EngineError for a defect of tfdp.
     """
@@ -125,13 +131,14 @@ def migrate(path: str, source: bytes, policy: Policy = AS_USUAL, partial: bool =
         return in_names
     trains_here = files.mentions_framework(source) and any(mark in source for mark in _TRAINING_MARKS)
     elsewhere = functools.cache(lambda: beside.trained_by(path, source))
-    if not trains_here and not elsewhere():
+    may_train = functools.cache(lambda: is_run and beside.may_train(path, source))
+    if not trains_here and not elsewhere() and not may_train():
         return unchanged
     text = files.decode(path, source)
     script = parse(path, text.source, elsewhere)
     with nesting.room(path, script):
         if not script.trains:
-            return unchanged
+            return _unseen(unchanged, text, script, _Asked(policy, partial)) if may_train() else unchanged
         if script.taken and policy.batch is None and policy.scales_by_workers:
             policy = replace(policy, batch="global")  # the other system's batch is that of all workers
         return _migrated(unchanged, text, script, _Asked(policy, partial))
@@ -204,6 +211,17 @@ def _migrated(unchanged: Migration, text: files.Text, script: Script, asked: _As
             first = replace(first, next_step=first.next_step or again)
             return replace(found, road="input", batch=asked.policy.batch or "per-worker", findings=(first,))
     return _carried_out(replace(found, not_input=first), text, asked.plan(script, "calls"), asked)
+
+
+def _unseen(unchanged: Migration, text: files.Text, script: Script, asked: _Asked) -> Migration:
+    """The migration of a script in which something may train that is not seen: by sharded calls, with its own batch."""
+    found = replace(unchanged, trains=True, road="calls")
+    policy = asked.policy
+    if policy.shard == "input" or policy.batch == "per-worker" or not policy.scales_by_workers:
+        return replace(found, findings=(Finding("TFDP010", 1, 1, _UNSEEN, True, "leave these options out"),))
+    kept = _Asked(replace(policy, batch="global", shard="calls"), asked.partial)
+    found = replace(found, keeps=Finding("TFDP010", 1, 1, _UNSEEN, False))
+    return _carried_out(found, text, kept.plan(script, "calls"), kept)
 
 
 def _first_refusal(plan: Plan | None) -> Finding | None:

@@ -117,7 +117,8 @@ def _migrate(item: Input, name: str, options: MigrateOptions) -> Outcome:
     if options.target == "single":
         migration = engine.single(name, before)
     else:
-        migration = engine.migrate(name, before, options.policy, options.partial)
+        is_run = item.named and not options.check_only  # pre-commit names every file
+        migration = engine.migrate(name, before, options.policy, options.partial, is_run)
     partly = options.partial and (migration.changed or b"TODO(tfdp)" in before)
     if migration.refused and not partly:
         return _outcome(migration, Verdict.REFUSED)

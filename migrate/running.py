@@ -58,6 +58,6 @@ def _refused(size: int, command: Sequence[str], independent: bool) -> int | None
         say(f"tfdp: error: {reason}")
         return _USAGE_ERROR
     if size > 1 and not independent and (found := unjoined.certainly_trains(command)) is not None:
-        say(f"tfdp: {launch.independent_copies(size, *found)}")
+        say(f"tfdp: {launch.independent_copies(size, *found, found[0])}")
         return _WOULD_TRAIN_APART
     return None

@@ -113,13 +113,16 @@ def exit_code(verdicts: Iterable[Verdict]) -> int:
     return max((verdict.exit_code for verdict in verdicts), default=0)
 
 
+_NAME_IT = ": name the script that is run, as `tfdp migrate train.py` does"
+
+
 def summary(verdicts: Iterable[Verdict]) -> str:
     """`2 files migrated, 1 refused`; `unchanged: migrated already`; `no training found in 3 files`."""
     counts = Counter(verdicts)
     total = sum(counts.values())
     of_all = f"{total} file{'' if total == 1 else 's'}"
     if counts[Verdict.NO_TRAINING] == total:
-        return f"no training found in {of_all}"
+        return f"no training found in {of_all}" + _NAME_IT * (total > 1)
     found = [(verdict, counts[verdict]) for verdict in Verdict if counts[verdict]]
     if not all(verdict.leaves_it for verdict, _ in found):
         return _listed(found)

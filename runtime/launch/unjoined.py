@@ -23,7 +23,7 @@ class Unjoined:
         os.set_blocking(self._reader, False)
         self._arrived = b""
         self.ranks: list[int] = []
-        self.first: tuple[str, int] | None = None
+        self.first: tuple[str, int, str] | None = None  # where the first trains, and the script that it runs
         self._joined = False
         self._gradients: dict[int, str] = {}
         # Of the ranks that end by an exception: its kind and message, and when their exit handlers were through.
@@ -45,13 +45,13 @@ class Unjoined:
                 self.said[told["rank"]] = told["said"].encode("utf-8", "backslashreplace")
                 self.through[told["rank"]] = told["at"]
                 continue
-            rank, what, path, number = told
+            rank, what, path, number, script = told
             self._joined = self._joined or what == "joined"
             if what == "gradients":
-                self._gradients.setdefault(rank, path)
+                self._gradients.setdefault(rank, script or path)
             elif what == "trains":
                 self.ranks.append(rank)
-                self.first = self.first or (path, number)
+                self.first = self.first or (path, number, script)
 
     def suspicion(self) -> str | None:
         """What to say at the end of a job that nobody has joined, where several ranks may have trained all the same."""
@@ -84,17 +84,18 @@ def environment(base: Mapping[str, str], told: Mapping[str, str]) -> dict[str, s
     return {**found, **told}
 
 
-def independent_copies(size: int, path: str, line: int, ranks: Collection[int] = ()) -> str:
+def independent_copies(size: int, path: str, line: int, script: str, ranks: Collection[int] = ()) -> str:
     """What to say of a script that trains and never joins, before it has trained anything.
 
-    path: of the script, empty if unknown. line: where it trains, 0 if unknown. ranks: those that came to it, if known.
+    path: of the file that trains, empty if unknown. line: where it trains, 0 if unknown. script: the file that is run,
+    empty if unknown. ranks: those that came to it, if known.
     """
     name = _shown(path)
     trains = f"{name}:{line} trains" if name and line else f"{name or 'the script'} trains"
     copies = f"{size} independent copies would have been trained"
     if ranks and len(some := sorted(set(ranks))) < size:
         copies = f"{listed(some)} would have trained {'a model of its' if len(some) == 1 else 'models of their'} own"
-    return f"{copies}: {trains}, and nothing has called dp.init(). {_advice(name)}"
+    return f"{copies}: {trains}, and nothing has called dp.init(). {_advice(_shown(script))}"
 
 
 def _shown(path: str) -> str:

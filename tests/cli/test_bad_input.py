@@ -89,7 +89,8 @@ def test_a_walk_passes_over_broken_files_that_have_nothing_to_do_with_it(here, t
     (tmp_path / "broken.py").write_bytes(b"x = (\n")
     (tmp_path / "binary.py").write_bytes(b"\0\xff")
     done = here("migrate", ".")
-    assert (done.code, done.err) == (0, "no training found in 2 files\n")
+    assert done.code == 0
+    assert done.err == "no training found in 2 files: name the script that is run, as `tfdp migrate train.py` does\n"
 
 
 def test_paths_that_lead_to_no_source(tfdp, tmp_path: Path) -> None:

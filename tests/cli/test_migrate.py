@@ -213,3 +213,49 @@ def test_a_link_stays_a_link(here, tmp_path: Path, script: bytes) -> None:
     assert here("migrate", "link.py").code == 0
     assert (tmp_path / "link.py").is_symlink()
     assert b"dp.init()" in (tmp_path / "real.py").read_bytes()
+
+
+CLIENT = """
+class Client:
+    def __init__(self, model, x, y):
+        self.model, self.data = model, (x, y)
+
+    def edge_train(self, **options):
+        return self.model.fit(*self.data, **options)
+"""
+MAIN = """
+import keras
+import numpy as np
+from client import Client
+
+model = keras.Sequential([keras.layers.Dense(1)])
+model.compile("sgd", "mse")
+Client(model, np.ones([8, 3]), np.ones([8, 1])).edge_train(epochs=2, verbose=0)
+"""
+
+
+def test_a_script_that_is_named_may_train_by_what_is_not_seen(here, tmp_path: Path) -> None:
+    (tmp_path / "client.py").write_text(CLIENT)
+    main = tmp_path / "main.py"
+    main.write_text(MAIN)
+    done = here("migrate", ".")
+    assert done.err == "no training found in 2 files: name the script that is run, as `tfdp migrate train.py` does\n"
+    assert here("migrate", "--check", "main.py").code == 0
+    assert here("migrate", "--batch", "per-worker", "main.py").code == 1
+    assert main.read_text() == MAIN
+    done = here("migrate", "main.py")
+    assert (done.code, "main.py: sharded calls:" in done.err) == (0, True)
+    assert "main.py:1: the script's batch is kept: it is not seen what trains here" in done.err
+    assert "dp.init(shard_calls=True)" in main.read_text()
+    assert here("migrate", "-v", "main.py").err.endswith("unchanged: migrated already\n")
+    assert here("migrate", "client.py").err == "no training found in 1 file\n"
+    main.write_text("from build import model, x, y\n\nmodel.fit(x, y)\n")
+    (tmp_path / "build.py").write_text("import keras\n")
+    assert here("migrate", "main.py").code == 0
+    assert "dp.init(shard_calls=True)" in main.read_text()
+    for other in (
+        "import tensorflow as tf\nfrom client import Client\n",
+        "import sklearn\nfrom client import Client\nClient()\n",
+    ):
+        main.write_text(other)
+        assert here("migrate", "main.py").err == "no training found in 1 file\n"

@@ -69,10 +69,10 @@ FORGOTTEN = {
     "another file": (
         {"lib/trainer.py": CALLED, "main.py": "from lib import trainer\ntrainer.train()\n"},
         ["main.py"],
-        ("lib/trainer.py:4", "lib/trainer.py"),
+        ("lib/trainer.py:4", "main.py"),
     ),
     "a process of its own": ({"main.py": CHILD, "train.py": TRAINS}, ["main.py"], ("train.py:3", "train.py")),
-    "a pool": ({"main.py": POOL, "trainer.py": CALLED}, ["main.py"], ("trainer.py:4", "trainer.py")),
+    "a pool": ({"main.py": POOL, "trainer.py": CALLED}, ["main.py"], ("trainer.py:4", "main.py")),
     "what catches all": (
         {
             "train.py": TRAINS.replace("import keras", "import keras, os; os.environ.clear()").replace(
@@ -109,7 +109,7 @@ def test_gradients_that_nobody_joined_for_are_a_word_at_the_end():
         for rank, what in lines:
             number, path = watching.variables(rank)[local.UNJOINED].split(" ")
             with open(path, "w") as launcher:
-                launcher.write(json.dumps([int(number), what, "/elsewhere/train.py", 3]) + "\n")
+                launcher.write(json.dumps([int(number), what, "/elsewhere/lib.py", 3, "/elsewhere/train.py"]) + "\n")
         watching.close()
         assert watching.ranks == []
         return watching.suspicion()

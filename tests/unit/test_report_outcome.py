@@ -42,7 +42,10 @@ def test_the_worst_file_wins(verdicts: list[Verdict], code: int) -> None:
         ([Verdict.CHANGED, Verdict.REFUSED, Verdict.CHANGED], "2 files migrated, 1 refused"),
         ([Verdict.PARTIAL], "1 file migrated in part"),
         ([Verdict.ALREADY], "unchanged: migrated already"),
-        ([Verdict.NO_TRAINING] * 3, "no training found in 3 files"),
+        (
+            [Verdict.NO_TRAINING] * 3,
+            "no training found in 3 files: name the script that is run, as `tfdp migrate train.py` does",
+        ),
         ([Verdict.UNCHANGED], "1 file unchanged"),
         ([Verdict.NO_TRAINING, Verdict.ALREADY], "unchanged: 1 file migrated already, 1 without training"),
         ([Verdict.NO_TRAINING, Verdict.CHANGED], "1 file migrated, 1 without training"),

@@ -301,7 +301,9 @@ def test_what_trains_in_a_file_beside_it_goes_by_calls(tmp_path: Path) -> None:
     assert (trains.road, b"dp.init(shard_calls=True)" in trains.after) == ("calls", True)
     assert trains.not_input is not None
     assert "`from package.steps import Trainer`" in trains.not_input.message
-    assert not found(run.format("")).trains
+    assert not engine.migrate(str(path), run.format("").encode(), is_run=False).trains
+    assert (unseen := found(run.format(""))).keeps is not None
+    assert (unseen.road, unseen.keeps.message) == ("calls", engine._UNSEEN)
     library = engine.migrate(str(helper), helper.read_bytes())
     assert [f.code for f in library.findings] == ["TFDP001"]
     helper.write_text(helper.read_text() + "        tf.io.write_file('done', 'yes')\n")
@@ -313,7 +315,7 @@ def test_what_trains_in_a_file_beside_it_goes_by_calls(tmp_path: Path) -> None:
         "from package.steps import Trainer\nways = {'own': Trainer.train}\nways['own'](Trainer(), batches)\n",
     ):
         assert found(other).road == "calls", other
-    assert not found("from package import Trainer\nprint(Trainer().size())\n").trains
+    assert found("from package import Trainer\nprint(Trainer().size())\n").keeps is not None
     assert not found(run.format("trainer.train(batches)")).refused, "rank 0 writes, wherever that stands"
     helper.write_text(helper.read_text() + "        tf.distribute.MirroredStrategy()\n")
     assert [f.code for f in found(run.format("trainer.train(batches)")).findings] == ["TFDP070"]

@@ -242,14 +242,19 @@ def _site() -> tuple[str, int]:
     for frame in _frames():
         if _is_scripts(frame.f_code.co_filename):
             return frame.f_code.co_filename, frame.f_lineno
-    return getattr(sys.modules.get("__main__"), "__file__", None) or "", 0
+    return _script(), 0
+
+
+def _script() -> str:
+    """The one that this Python runs."""
+    return getattr(sys.modules.get("__main__"), "__file__", None) or ""
 
 
 def _tell(what: str, path: str = "", line: int = 0) -> None:
-    """Tell the launcher: `trains`, `gradients` or `joined`. Raises OSError."""
+    """Tell the launcher: `trains`, `gradients` or `joined`, where, and in which script. Raises OSError."""
     launcher = os.open(_launcher, os.O_WRONLY | os.O_NONBLOCK)
     try:
-        os.write(launcher, json.dumps([int(_rank), what, path, line]).encode() + b"\n")
+        os.write(launcher, json.dumps([int(_rank), what, path, line, _script()]).encode() + b"\n")
     finally:
         os.close(launcher)
 
