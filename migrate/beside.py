@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import itertools
 import os
 import re
+import sys
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 
 import libcst as cst
 
-from . import files
+from . import files, inputs
 from .catalogue import Kind
 from .facts import Script
 from .facts.apis import FITS
@@ -29,10 +31,12 @@ _TRAINS = re.compile(rb"GradientTape|\.fit\(|train_on_batch|apply_gradients|\.mi
 _FITS = re.compile(rb"\.fit(_generator)?\(|train_on_batch")
 _MAY_TRAIN = re.compile(_FITS.pattern + rb"|GradientTape|apply_gradients|\.minimize\(|\.gradients\(")
 _DISTRIBUTED = re.compile(rb"tf\.distribute|horovod|smdistributed|mpi4py")
+_COMPUTES = re.compile(rb"import_module|__import__|runpy")
 _UNBOUND = "builtins"  # of which names are that nothing in a file binds: those of a star import
 _UP = 3  # folders above the script's own from which packages may be imported
 _DEEP = 4  # files one behind another
 _MOST = 60  # files read for one script
+_MOST_BELOW = 500  # files in its folder and below
 
 Told = dict[str, Elsewhere]
 
@@ -48,7 +52,8 @@ def may_train(path: str, source: bytes) -> bool:
     """
     if not any(map(_does, _parsed(source).body)):
         return False
-    found = source + b"\n".join(others := _texts(path, source))
+    others = _texts(path, source)
+    found = source + b"\n".join(others)
     if not files.mentions_framework(found) or _DISTRIBUTED.search(found):
         return False
     return bool(_FITS.search(source)) or any(map(_MAY_TRAIN.search, others))
@@ -65,12 +70,15 @@ def _does(statement: ast.stmt) -> bool:
 
 
 def _texts(path: str, source: bytes) -> list[bytes]:
-    """Those of the project's files that a script leads to."""
+    """Those of the project's files that a script leads to: also those that it finds by a path that it computes, and all
+    beside and below it where it imports by names that it computes."""
     texts: dict[str, bytes] = {os.path.abspath(path): source}
     waiting = [path]
+    below = _below(os.path.dirname(os.path.abspath(path)))
     while waiting and len(texts) <= _MOST:
         here = waiting.pop()
-        for file in _imported(here, texts[os.path.abspath(here)]):
+        data = texts[os.path.abspath(here)]
+        for file in below if _COMPUTES.search(data) else _imported(here, data, below):
             if file not in texts:
                 with contextlib.suppress(OSError), open(file, "rb") as stream:
                     texts[file] = stream.read()
@@ -78,10 +86,21 @@ def _texts(path: str, source: bytes) -> list[bytes]:
     return list(texts.values())[1:]
 
 
-def _imported(path: str, source: bytes) -> Iterator[str]:
+def _below(folder: str) -> list[str]:
+    """The Python files in a folder and below, up to a number."""
+    walk = itertools.islice(inputs.expand([folder]), _MOST_BELOW)
+    return [os.path.abspath(each.path) for each in walk if isinstance(each, inputs.Input)]
+
+
+def _imported(path: str, source: bytes, below: Iterable[str]) -> Iterator[str]:
     """The files of the project that a file imports."""
-    found = (_located(module, folders) for module, _, folders in _imports(path, _parsed(source)))
-    yield from (os.path.abspath(file) for file in found if file is not None)
+    for module, _, folders in _imports(path, _parsed(source)):
+        file = _located(module, folders)
+        if file is not None:
+            yield os.path.abspath(file)
+        elif module and module.partition(".")[0] not in FRAMEWORKS | sys.stdlib_module_names:
+            ends = os.path.join(os.sep, *module.split(".")) + ".py"
+            yield from (each for each in below if each.endswith(ends))
 
 
 def _imports(path: str, tree: ast.Module) -> Iterator[tuple[str, str, list[str]]]:

@@ -123,10 +123,16 @@ def _printed(original: Any) -> Any:
     return printed
 
 
+_API = "tensorflow._api.v2."  # where the modules are of which TensorFlow has the names
+
+
 def _put(owner: Any, name: str, function: Any) -> None:
     original = getattr(owner, name)
     _ours[id(original)] = original, function
     setattr(owner, name, function)
+    path = owner.__name__
+    if path.startswith(_API):  # else `import tensorflow.summary` would make another one, and put it in this one's place
+        sys.modules.setdefault(f"tensorflow.{path.removeprefix(_API)}", owner)
 
 
 def _walk(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -40,7 +40,8 @@ def share_tensorflow_files(put: Callable[[Any, str, Any], None]) -> None:
     _share_writer(tf.io.TFRecordWriter, "tf.io.TFRecordWriter", lambda *_, **__: True, ("close", "__exit__"))
     _share_writer(tf.io.gfile.GFile, "tf.io.gfile.GFile", _file_is_written, ("close",))
     if current().topology.rank > 0:
-        put(tf.summary, "create_file_writer", _no_writer(tf.summary.create_file_writer))
+        for summary in (tf.summary, tf.compat.v2.summary):  # Keras 2 knows the latter, another module of that name
+            put(summary, "create_file_writer", _no_writer(summary.create_file_writer))
 
 
 def _write_nowhere() -> None:
@@ -194,7 +195,7 @@ def _no_writer(original: Any) -> Any:
     def create(*arguments: Any, **options: Any) -> Any:
         import tensorflow as tf
 
-        is_scripts = place_of_question("tf.summary.create_file_writer", only_by_script=True) is not None
-        return tf.summary.create_noop_writer() if is_scripts else original(*arguments, **options)
+        is_shared = place_of_question("tf.summary.create_file_writer", only_by_script=False) is not None
+        return tf.summary.create_noop_writer() if is_shared else original(*arguments, **options)
 
     return create

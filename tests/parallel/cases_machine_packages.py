@@ -1,5 +1,6 @@
 """Sharded calls: what packages write and read for the script, by Python's `open` or by code of their own."""
 
+import importlib
 import os
 import pathlib
 import shelve
@@ -266,3 +267,15 @@ def case_a_download_is_rank_0s():
         found, _ = urllib.request.urlretrieve(source.replace(f"source{dp.rank()}", "source0"), place / "words.txt")
         assert common(str(found)) == str(place / "words.txt")
     assert common((place / "words.txt").read_text()) == "0"
+
+
+def case_summaries_are_rank_0s_by_whatever_name():
+    summary = importlib.import_module("tensorflow.summary")  # as Keras' TensorBoard has it
+    assert importlib.import_module("tensorflow.io").write_file is tf.io.write_file
+    place = folder()
+    for number, module in enumerate((summary, tf.summary)):
+        with module.create_file_writer(f"{place}/{number}").as_default():
+            tf.summary.write("loss", 1.0, step=1)
+    dp.barrier()
+    with apart():
+        assert len([name for _, _, names in os.walk(place) for name in names]) == 2

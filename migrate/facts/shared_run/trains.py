@@ -64,7 +64,7 @@ class TrainingCalls:
         if isinstance(func, cst.Attribute) and Kind.MODEL in self._origins.kinds(func.value):
             return False
         held = self._origins.of(func.value) if isinstance(func, cst.Attribute) else self._origins.of(func)
-        return bool(held) and all(self._is_made_here(o.node) for o in held)
+        return bool(held) and all(not o.path and self._is_made_here(o.node) for o in held)  # in a list may be models
 
     def _is_made_here(self, made: cst.CSTNode) -> bool:
         called = self._origins.called(made)
