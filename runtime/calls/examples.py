@@ -24,27 +24,27 @@ def lengths(structure: Any) -> Sequence[int]:
     return _LENGTHS if any(None in each.shape[1:] for each in tensors) else _LENGTHS[:1]
 
 
-def of(structure: Any, by_rows: Sequence[bool], unknown: int) -> Iterator[Any]:
-    """The same structure with tensors that have values, one or several times. `unknown`: for sizes not known.
+def of(structure: Any, by_rows: Sequence[bool], unknown: int, *, few: bool) -> Iterator[Any]:
+    """The same structure with tensors that have values, one or several times.
+
+    unknown: for sizes not known. few: whether some of the rows will do.
 
     Raises:
         Undivided: there can be none.
     """
     leaves = tf.nest.flatten(structure)
     tensors = [each for each in leaves if is_tensor(each)]
-    if all(isinstance(each, np.ndarray) or hasattr(each, "numpy") for each in tensors):
-        here = {id(each): _here(each) for each in tensors}
-        found = [here.get(id(each), each) for each in leaves]
-        yield tf.nest.pack_sequence_as(structure, found)
-    else:
-        random = np.random.default_rng(0)
-        rows = 2 * current().topology.size + 1
-        made: dict[int, Any] = {}
-        for each, of_rows in zip(leaves, by_rows, strict=True):
-            if is_tensor(each) and id(each) not in made:
-                made[id(each)] = _made_up(each, rows if of_rows else None, unknown, random)
-        found = [made.get(id(each), each) for each in leaves]
-        yield tf.nest.pack_sequence_as(structure, found)
+    are_here = all(isinstance(each, np.ndarray) or hasattr(each, "numpy") for each in tensors)
+    random, rows = np.random.default_rng(0), 2 * current().topology.size + 1
+    made: dict[int, Any] = {}
+    for each, of_rows in zip(leaves, by_rows, strict=True):
+        if is_tensor(each) and id(each) not in made:
+            most = rows if of_rows and few else None
+            made[id(each)] = (
+                _here(each, most) if are_here else _made_up(each, rows if of_rows else None, unknown, random, most)
+            )
+    found = [made.get(id(each), each) for each in leaves]
+    yield tf.nest.pack_sequence_as(structure, found)
     unlike: dict[int, Any] = {}
     for each, of_rows in zip(found, by_rows, strict=True):
         if of_rows and id(each) not in unlike:
@@ -84,20 +84,26 @@ def kind_of(leaf: Any, by_rows: bool) -> Any:
     return leaf if flag else type(leaf)
 
 
-def _here(tensor: Any) -> Any:
-    found = tf.identity(tf.convert_to_tensor(tensor))
-    carried.put(carried.of(tensor), found, tf.identity)
+def _here(tensor: Any, most: int | None) -> Any:
+    """Its values, of at most so many rows."""
+
+    def some(each: Any) -> Any:
+        each = tf.convert_to_tensor(each)
+        return tf.identity(each if most is None else each[:most])
+
+    found = some(tensor)
+    carried.put(carried.of(tensor), found, some)
     return found
 
 
-def _made_up(tensor: Any, rows: int | None, unknown: int, random: Any) -> Any:
+def _made_up(tensor: Any, rows: int | None, unknown: int, random: Any, most: int | None) -> Any:
     if isinstance(tensor, np.ndarray) or hasattr(tensor, "numpy"):
-        found = _here(tensor)
+        found = _here(tensor, most)
         if rows is None or len(found) == rows:
             return found
     sizes = [unknown if size is None else size for size in tensor.shape]
-    if rows is not None and tensor.shape[0] is None:
-        sizes[0] = rows
+    if rows is not None:
+        sizes[0] = rows if tensor.shape[0] is None else min(sizes[0], most or sizes[0])
     found = _numbers(tf.as_dtype(tensor.dtype), sizes, random)
     carried.put(
         carried.of(tensor), found, lambda mask: _numbers(tf.as_dtype(mask.dtype), sizes[: mask.shape.rank], random)

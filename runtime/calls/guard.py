@@ -178,6 +178,12 @@ def now() -> Guard | None:
     return _thread.guard
 
 
+def is_seeing() -> bool:
+    """Whether this thread is in code of the script's own, and not in a layer of Keras' own that it calls."""
+    guard = now()
+    return guard is not None and not guard.is_paused
+
+
 class Nested(NamedTuple):
     """A call of a layer of Keras' own inside code of the script's own: by what it is known, and what a look needs."""
 
@@ -261,13 +267,14 @@ def _is_one_made_of_another(results: Sequence[Any]) -> bool:
 
 
 def of_layer(nested: Callable[[tuple[bool, ...]], Nested], call: Callable[[], Any], given: Any) -> Any:
-    """What a layer of Keras' own gives inside code of the script's own: rows, if it is given any.
+    """What a layer of Keras' own gives inside code of the script's own: rows, if it is given any. The thread is in such
+    code; layers inside of this one are no others.
 
     nested: the call, by which leaves of what it is given have rows.
     """
     guard, here = now(), sight.now()
-    if guard is None or here is None:
-        return call()
+    assert guard is not None
+    assert here is not None
     leaves = tf.nest.flatten(given)
     if any(map(guard.is_size, leaves)):
         guard.refuse("gives a layer what follows from the number of rows")

@@ -67,7 +67,7 @@ def _hook_calls(layer: Any) -> None:
         if here is not None:
             if not getattr(self, "built", True):
                 here.refuse(f"makes the variables of {_name(self)}")
-            if guard.now() is None or own_code.other_code(self):
+            if not guard.is_seeing() or own_code.other_code(self):
                 with replaced.inside(self):
                     return original(self, *arguments, **options)
             call, structure = functools.partial(original, self), (arguments, options)

@@ -164,7 +164,8 @@ def _looked(asked: Asked, unknown: int, *, eagerly: bool) -> tuple[Found, Trial 
     with _looking.entered(), unspent(), unwatched(), tf.init_scope(), unrecorded(), as_before(kept) as handles, run:
         trial = code and tried(code, call, structure, by_rows, eagerly=eagerly, writable=kept.writable)
         put_back(kept.before)
-        first, *others = examples.of(structure, by_rows, unknown)
+        # Keras' own layers do to few rows what they do to many.
+        first, *others = examples.of(structure, by_rows, unknown, few=code is None)
         rounding = Rounding()
         one = _Look(call, first, by_rows, kept, rounding)
         try:

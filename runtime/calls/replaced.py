@@ -50,9 +50,10 @@ class _State:
     def __init__(self) -> None:
         self.classes: weakref.WeakSet[type] = weakref.WeakSet()
         self.roots: dict[int, Any] = {}
-        self.met: set[CodeType] = set()
-        self.known: set[CodeType] = set()
+        self.met: dict[int, CodeType] = {}  # by what tells them apart, as codes take long to compare
+        self.known: dict[int, CodeType] = {}
         self.watched: dict[tuple[int, str], _Watched] = {}
+        self.watched_classes: weakref.WeakSet[type] = weakref.WeakSet()
         self.changes = 0
 
 
@@ -93,12 +94,13 @@ def watched(layer: Any, known: Sequence[Any] | None) -> Iterator[None]:
     Raises:
         Met: it has come to other code of the script's.
     """
-    allowed = set() if known is None else {*_state.met, *_codes(known)}
+    allowed = {} if known is None else {**_state.met, **{id(each): each for each in _codes(known)}}
     met: list[Any] = []
+    known_codes = _state.known
 
     def profile(frame: FrameType, event: str, _: Any) -> None:
         code = frame.f_code
-        if event != "call" or code in _state.known or code in allowed or _passes(frame):
+        if event != "call" or id(code) in known_codes or id(code) in allowed or _passes(frame):
             return
         if known is None or not is_generated(code.co_filename):
             met.append(code)
@@ -143,7 +145,7 @@ def _passes(frame: FrameType) -> bool:
     """Whether a function that begins is a library's, or not one that the layer has called."""
     code = frame.f_code
     if is_code_of_library(code, frame.f_globals):
-        _state.known.add(code)
+        _state.known[id(code)] = code
         _watch_names(code, frame.f_globals)
         if code.co_varnames[:1] == ("self",):
             _watch_class(type(frame.f_locals.get("self")))
@@ -158,7 +160,7 @@ def _remember(frame: FrameType) -> None:
     assert _thread.layers is not None
     innermost, outermost = type(_thread.layers[-1]), type(_thread.layers[0])
     _state.classes.add(outermost if innermost in _state.classes else innermost)
-    _state.met.add(frame.f_code)
+    _state.met[id(frame.f_code)] = frame.f_code
     # Not by those that refer to the code: TensorFlow holds objects that cannot be asked what they refer to.
     functions = [each for each in gc.get_objects() if type(each) is FunctionType and each.__code__ is frame.f_code]
     given = [each for each in frame.f_locals.values() if is_of_users(each)]
@@ -190,6 +192,9 @@ def _is_of_library(value: Any) -> bool:
 
 
 def _watch_class(cls: type) -> None:
+    if cls in _state.watched_classes:
+        return
+    _state.watched_classes.add(cls)
     for each in cls.__mro__[:-1]:
         if not is_of_users(each):
             functions = [name for name, value in vars(each).items() if _may_be_replaced(value)]
@@ -215,4 +220,5 @@ def _watch_names(code: CodeType, names: Mapping[str, Any]) -> None:
 
 def _watch(key: int, held: Mapping[str, Any], names: Iterable[str]) -> None:
     for name in names:
-        _state.watched.setdefault((key, name), _Watched(held, name, held.get(name)))
+        if (key, name) not in _state.watched:
+            _state.watched[key, name] = _Watched(held, name, held.get(name))
