@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from . import report
+from . import carried, report
 from .arrays import may_tell
 from .containers import holds_more
 from .examples import is_tensor, kind_of
@@ -69,6 +69,8 @@ def given_to(callee: Callee, structure: Any) -> Given | str:
     other = [each for each in leaves if not is_tensor(each) and isinstance(each, tf.__internal__.CompositeTensor)]
     if other and not all(isinstance(each, tf.Variable) for each in other):
         return f"takes a {type(other[0]).__name__}"
+    if any(map(carried.is_marked, flat)):
+        return "takes a tensor with an attribute of the script's own"
     if any(each.dtype in (tf.string, tf.variant, tf.resource) for each in tensors):
         return "takes strings"
     if any(each.shape.rank is None for each in tensors):

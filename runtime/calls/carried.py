@@ -32,6 +32,12 @@ def of(tensor: Any) -> Carried:
     return Carried(getattr(tensor, MASK, None), getattr(tensor, LOGITS, None))
 
 
+def is_marked(thing: Any) -> bool:
+    """Whether it is a tensor to which the script has attached something: one that stands for it would not have that."""
+    names = getattr(thing, "__dict__", {}) if isinstance(thing, tf.Tensor) else {}
+    return any(not name.startswith(("_keras", "_tf", "_op", "_id")) for name in names)
+
+
 def all_of(tensor: Any) -> Iterator[Any]:
     """The tensor and what it carries, the operation's argument included that Keras would look at."""
     yield tensor

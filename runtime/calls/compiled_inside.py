@@ -6,15 +6,19 @@ arguments, and what it has read then holds for good.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import tensorflow as tf
 
 from ..foundation import TfdpError
 from . import guard, sight
+from .effects import of_code
+from .muted import muted
+from .names import put_back
 
 _PLAIN = (bool, int, float, str, bytes, type(None), tf.DType)
 _first: weakref.WeakKeyDictionary[Any, dict[Any, list[Any]]] = weakref.WeakKeyDictionary()
@@ -34,7 +38,8 @@ def as_compiled(function: Any, python: Callable[..., Any]) -> Callable[..., Any]
             return python(*arguments, **options)
         kind = _kind(function, here, (arguments, options))
         known = _first.setdefault(function, {})
-        with watching.recorded() as operations, here.for_good(strictly=kind in known):
+        again = _unseen(python) if kind in known else contextlib.nullcontext()
+        with watching.recorded() as operations, here.for_good(strictly=kind in known), again:
             found = python(*arguments, **options)
         if known.setdefault(kind, operations) != operations:
             raise TfdpError(
@@ -45,6 +50,15 @@ def as_compiled(function: Any, python: Callable[..., Any]) -> Callable[..., Any]
         return found
 
     return called
+
+
+@contextlib.contextmanager
+def _unseen(python: Callable[..., Any]) -> Iterator[None]:
+    """What it prints and changes in Python it does not in one process."""
+    before, _ = of_code(python)
+    with muted():
+        yield
+    put_back(before)
 
 
 def _kind(function: Any, here: sight.Sight, structure: Any) -> Any:

@@ -17,7 +17,16 @@ import tensorflow as tf
 
 from ..foundation import is_users
 from ..keras import PACKAGES
-from .names import Contents, Numbers, Restored, of_attributes, of_class, of_function, of_globals
+from .names import (
+    Contents,
+    Numbers,
+    Restored,
+    of_attributes,
+    of_class,
+    of_function,
+    of_globals,
+    of_plain_attributes,
+)
 from .reach import GENERATORS, NAMESPACES, closed_over, instructions, is_of_users, named, reached
 
 _FRAMEWORKS = ("_thread", "numpy", "tensorflow", "tfdp", *PACKAGES)
@@ -55,6 +64,7 @@ _PLAIN = (
 _DRAWS = "draws numbers in Python, as a look at it would, too"
 _DRAWING = ("random", "numpy.random", "numpy.random.mtrand")
 _BETWEEN = ("CACHE", "EXTENDED_ARG", "PRECALL", "PUSH_NULL")
+_WITH_ATTRIBUTES = (bool, bytes, complex, float, frozenset, int, str, tuple, functools.partial, np.ndarray)
 _WRAPPERS = (classmethod, functools.partial, property, staticmethod, types.MethodType)
 
 
@@ -68,6 +78,8 @@ def of_code(*things: Any) -> tuple[list[Restored], str]:
         if isinstance(known, str):
             return found, known
         found += known
+        if isinstance(each, _WITH_ATTRIBUTES) and hasattr(each, "__dict__"):
+            found.append(of_attributes(each))
     return found, ""
 
 
@@ -95,7 +107,7 @@ def _known(thing: Any, seen: set[int]) -> Sequence[Restored] | str:
     if isinstance(thing, Iterator) and not isinstance(thing, tf.data.Iterator):
         return f"uses an iterator ({type(thing).__name__}), which a look at it would take from"
     if _is_of_framework(type(thing)):
-        return []
+        return [of_plain_attributes(thing)] if hasattr(thing, "__dict__") else []
     if isinstance(thing, NAMESPACES) or (is_of_users(thing) and all(map(_is_of_python, type(thing).__mro__[:-1]))):
         return [of_attributes(thing)]
     return f"uses a {type(thing).__name__}, which a look at it might change"

@@ -15,6 +15,7 @@ from .sight import Undivided
 
 # Tried where another size than the batch's is not known: of a text, of an image.
 _LENGTHS = 8, 64
+_SHARE = 0.3  # of flags that are made up
 _SCALE = 30.0  # between rows of neighbouring workers
 
 
@@ -62,9 +63,21 @@ def _unlike(tensor: Any) -> Any:
             tf.constant(_SCALE ** -(ranks.max() - ranks), tensor.dtype), [-1] + [1] * (tensor.shape.rank - 1)
         )
         found = tensor * scales
+    elif tensor.dtype.is_bool:
+        found = tf.constant(_flags(tensor.shape.as_list()))
     else:
         found = tf.gather(tensor, np.where(ranks == 0, np.arange(rows), 0))
     carried.put(carried.of(tensor), found, tf.identity)
+    return found
+
+
+def _flags(shape: Sequence[int]) -> Any:
+    """Such as a mask, which may let all through now: each row lets something through, and neighbours differ."""
+    found = np.random.default_rng(0).random(shape) > _SHARE
+    if len(shape) > 1:
+        for number, row in enumerate(found):
+            row[..., number % shape[-1]] ^= True
+        found[..., :1] = True
     return found
 
 
@@ -114,7 +127,7 @@ def _made_up(tensor: Any, rows: int | None, unknown: int, random: Any, most: int
 def _numbers(dtype: Any, sizes: Sequence[int], random: Any) -> Any:
     """Of an integer 0 and 1, which any table of embeddings has."""
     if dtype.is_bool:
-        return tf.constant(random.random(sizes) > 0.3)
+        return tf.constant(random.random(sizes) > _SHARE)
     if dtype.is_integer:
         return tf.constant(random.integers(0, 2, sizes), dtype)
     if not (dtype.is_floating or dtype.is_complex):

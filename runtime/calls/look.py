@@ -7,8 +7,9 @@ and the moments it normalises by are those of the whole batch in each. Where a b
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -22,6 +23,7 @@ from .containers import leaves_of
 from .guard import Code, built_of
 from .kept import Kept, as_before
 from .look_sights import Again, Part, Whole, pattern
+from .muted import muted
 from .names import put_back, unchanging
 from .observed import Observer, observed, refuse_recorded
 from .once import in_a_graph, no_graph
@@ -128,7 +130,7 @@ def way_of(asked: Asked) -> tuple[Way, frozenset[Any]]:
     call, structure, by_rows, kept, _, code = asked
     assert code is not None
     call = unchanging(call, _undivided)
-    with _looking.entered(), unspent(), unwatched(), tf.init_scope(), unrecorded():
+    with _apart():
         try:
             trial = tried(code, call, structure, by_rows, eagerly=False, writable=kept.writable)
         finally:
@@ -141,6 +143,13 @@ class _Raised(Exception):  # noqa: N818 - what is of interest is its cause
 
 
 _looking = Inside()
+
+
+@contextlib.contextmanager
+def _apart() -> Iterator[None]:
+    """What this thread does inside is a look's."""
+    with _looking.entered(), muted(), unspent(), unwatched(), tf.init_scope(), unrecorded():
+        yield
 
 
 def is_looking() -> bool:
@@ -161,7 +170,7 @@ def _with_nested(found: Found, trial: Trial) -> Found:
 def _looked(asked: Asked, unknown: int, *, eagerly: bool) -> tuple[Found, Trial | None]:
     call, structure, by_rows, kept, owner, code = asked
     run = replaced.watched(owner, code and code.roots)
-    with _looking.entered(), unspent(), unwatched(), tf.init_scope(), unrecorded(), as_before(kept) as handles, run:
+    with _apart(), as_before(kept) as handles, run:
         trial = code and tried(code, call, structure, by_rows, eagerly=eagerly, writable=kept.writable)
         put_back(kept.before)
         # Keras' own layers do to few rows what they do to many.

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..keras import is_keras
-from .reach import closed_over, public
+from .reach import attributes, closed_over, public
 
 _MISSING = object()
 
@@ -30,6 +30,7 @@ class Restored(Protocol):
 
 
 _CONTAINERS = (list, dict, set)
+_PLAIN = (bool, bytes, complex, float, int, str, tuple, type(None), list, dict, set)
 
 
 class Names:
@@ -107,13 +108,28 @@ def of_function(function: Any, seen: set[int]) -> Iterator[Names]:
 
 def of_globals(held: dict[str, Any]) -> Names:
     """The names of a module of the script's."""
-    return Names(lambda: {k: v for k, v in held.items() if not k.startswith("__")}, _writer(held), are_scripts=True)
+
+    def read() -> dict[str, Any]:
+        return {name: value for name, value in held.items() if not (name.startswith("__") and name.endswith("__"))}
+
+    return Names(read, _writer(held), are_scripts=True)
 
 
 def of_attributes(thing: Any, *, are_scripts: bool = True) -> Names:
     """What an object holds by names. Those that begin with "_" and that Keras gives its layers are its books."""
     books = frozenset(name for name in names_of_keras(type(thing)) if name.startswith("_"))
-    return Names(functools.partial(vars, thing), _writer(vars(thing)), are_scripts=are_scripts, books=books)
+    read, write = functools.partial(attributes, thing), functools.partial(_write_to, thing)
+    return Names(read, write, are_scripts=are_scripts, books=books)
+
+
+def of_plain_attributes(thing: Any) -> Names:
+    """Those of an object of a framework's that are numbers, texts or flags, and lists and the like of them: what the
+    script may have put there, or the framework counts."""
+
+    def read() -> dict[str, Any]:
+        return {name: value for name, value in vars(thing).items() if isinstance(value, _PLAIN)}
+
+    return Names(read, functools.partial(_write_to, thing), are_scripts=False)
 
 
 def names_of_keras(cls: type) -> frozenset[str]:
@@ -192,6 +208,17 @@ class Numbers:
             self._array[...] = self._before
 
 
+def _write_to(thing: Any, name: str, value: Any) -> None:
+    """As no method of its class sees it."""
+    held = getattr(thing, "__dict__", {})
+    if name in held or not hasattr(type(thing), name) or not hasattr(getattr(type(thing), name), "__set__"):
+        _writer(held)(name, value)
+    elif value is _MISSING:
+        object.__delattr__(thing, name)
+    else:
+        object.__setattr__(thing, name, value)
+
+
 def _writer(held: dict[str, Any]) -> Callable[[str, Any], None]:
     def write(name: str, value: Any) -> None:
         if value is _MISSING:
@@ -231,8 +258,9 @@ def _copied(container: Any) -> Any:
 def _same(copied: Any, container: Any) -> bool:
     if len(copied) != len(container):
         return False
-    if isinstance(container, dict):
-        return all(key in copied and copied[key] is each for key, each in dict.items(container))
+    if isinstance(container, dict):  # in the same order
+        pairs = zip(dict.items(copied), dict.items(container), strict=True)
+        return all(key is other and one is each for (key, one), (other, each) in pairs)
     if isinstance(container, set):
         return bool(copied == container)
     return all(one is other for one, other in zip(copied, container, strict=True))

@@ -9,8 +9,8 @@ import itertools
 import random
 import sys
 import weakref
-from collections.abc import Iterator
-from types import CodeType, MethodType, ModuleType, SimpleNamespace
+from collections.abc import Collection, Iterator, Sequence
+from types import CodeType, FunctionType, MethodType, ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,11 @@ import numpy as np
 from ..foundation import is_users
 
 _MOST = 1000  # elements of a container
+_UNCHANGING = frozenset(
+    {bool, bytes, complex, float, int, str, type(None), np.ndarray, np.float32, np.float64, np.int64}
+)
 _BOOKS = ("_abc_impl",)
+_MAKING = ("__init__", "__new__", "__init_subclass__", "__set_name__", "__class_getitem__", "__repr__", "__del__")
 NAMESPACES = (SimpleNamespace, argparse.Namespace)
 GENERATORS = (np.random.Generator, np.random.RandomState, random.Random)
 
@@ -55,7 +59,7 @@ def _beside(thing: Any) -> list[Any]:
     if isinstance(thing, MethodType):
         return [thing.__func__, thing.__self__]
     if isinstance(thing, functools.partial):
-        return [thing.func, *thing.args, *thing.keywords.values()]
+        return [thing.func, *thing.args, *thing.keywords.values(), *vars(thing).values()]
     if isinstance(thing, property):
         return [each for each in (thing.fget, thing.fset) if each is not None]
     if isinstance(thing, staticmethod | classmethod):
@@ -63,10 +67,9 @@ def _beside(thing: Any) -> list[Any]:
     if isinstance(thing, weakref.ref):
         return [each for each in (thing(),) if each is not None]
     if isinstance(thing, dict):
-        return [*itertools.islice(thing.values(), _MOST), *_of_own_kind(thing)]
+        return [*_some_of(thing.values()), *_some_of(thing), *attributes(thing).values(), *_class_of(thing)]
     if isinstance(thing, list | tuple | set | frozenset):
-        last = thing[-_MOST:] if isinstance(thing, list | tuple) else ()
-        return [*itertools.islice(thing, _MOST), *last, *_of_own_kind(thing)]
+        return [*_some_of(thing), *attributes(thing).values(), *_class_of(thing)]
     inner = getattr(thing, "python_function", None) or getattr(thing, "__wrapped__", None)
     wrapped = [] if inner is None else [inner]
     code = getattr(thing, "__code__", None)
@@ -80,18 +83,45 @@ def _beside(thing: Any) -> list[Any]:
         return []
     if isinstance(thing, type):
         return [value for cls in thing.__mro__ if is_of_users(cls) for value in public(cls).values()]
-    return [*getattr(thing, "__dict__", {}).values(), type(thing)]
+    return [*attributes(thing).values(), type(thing)]
 
 
-def _of_own_kind(container: Any) -> list[Any]:
-    """What a container of a class of the script's own holds besides its elements."""
-    return [*getattr(container, "__dict__", {}).values(), type(container)] if is_of_users(container) else []
+def _some_of(elements: Collection[Any]) -> list[Any]:
+    """All elements of a container; of a large one those that code can change, and some of the others."""
+    if len(elements) <= _MOST:
+        return list(elements)
+    first = list(itertools.islice(elements, _MOST))
+    return first if set(map(type, elements)) <= _UNCHANGING else list(elements)
+
+
+def _class_of(container: Any) -> list[Any]:
+    return [type(container)] if is_of_users(container) else []
+
+
+def attributes(thing: Any) -> dict[str, Any]:
+    """What an object holds by names, in slots, too."""
+    slots = (name for cls in type(thing).__mro__ for name in _slots(cls))
+    in_slots = {name: getattr(thing, name) for name in slots if hasattr(thing, name)}
+    return {**getattr(thing, "__dict__", {}), **in_slots}
+
+
+def _slots(cls: type) -> Sequence[str]:
+    """Those of a class of the script's own."""
+    found = vars(cls).get("__slots__", ()) if is_of_users(cls) else ()
+    names = (found,) if isinstance(found, str) else tuple(found)
+    return [name for name in names if name not in ("__dict__", "__weakref__")]
 
 
 def public(cls: type) -> dict[str, Any]:
-    """What a class of the script's own holds, methods included, and not the books of `abc.ABCMeta`."""
-    held = {name: each for name, each in vars(cls).items() if not name.startswith("__") or name == "__call__"}
-    return {name: each for name, each in held.items() if name not in _BOOKS}
+    """What a class of the script's own holds, methods included, and not Python's and `abc.ABCMeta`'s books."""
+    held = vars(cls).items()
+    is_book = {name for name, each in held if name.startswith("__") and not _is_method(name, each)}
+    return {name: each for name, each in held if name not in is_book and name not in _BOOKS}
+
+
+def _is_method(name: str, value: Any) -> bool:
+    """Whether it is a method that Python calls of an object that there is."""
+    return isinstance(value, FunctionType | property) and name not in _MAKING
 
 
 def _around(thing: Any) -> Any:
