@@ -1,4 +1,4 @@
-"""What looks have found, by what a call is given and by the way that Python takes through code of the script's own."""
+"""What looks have found, by what a call is given, and by what code of the script's own reads in Python and comes to."""
 
 from __future__ import annotations
 
@@ -15,14 +15,18 @@ from . import replaced
 from .callee import Callee, Given
 from .kept import Kept
 from .look import Asked, Found, LeftBehindError, is_possible, look, way_of
+from .reach import state
 from .sight import Undivided
 from .ways import Way
 
 _LOOKS = 16  # at most by the configuration of a layer with code of the script's own, which may count steps
 _WAYS = 16  # at most through such code, which may choose another each time
+_STATES = 8  # of what such code reads in Python: a flag has two, and a counter has a new one each time
+_CHANGES = "reads numbers in Python that change from call to call"
 _MANY = "takes another way through its Python in each of many calls"
 _EAGERLY = "runs eagerly, and calls layers: these are divided; in a tf.function all of it would be"
 _TABLES = "runs eagerly, and looks up rows of variables: in a tf.function it would be divided"
+_states: weakref.WeakKeyDictionary[Any, dict[Any, list[Any]]] = weakref.WeakKeyDictionary()
 _known: weakref.WeakKeyDictionary[Any, dict[Any, list[Found]]] = weakref.WeakKeyDictionary()
 
 
@@ -65,7 +69,15 @@ def _of_kind(callee: Callee, given: Given) -> list[Found]:
     kind = given.kind, callee.state, callee.code and tf.executing_eagerly(), changes
     if callee.code is not None and kind not in known and len(known) >= _LOOKS:
         kind = given.kind, None, tf.executing_eagerly(), changes  # whatever it does, its operations are seen
-    return known.setdefault(kind, [])
+    if callee.code is None:
+        return known.setdefault(kind, [])
+    states = _states.setdefault(callee.owner, {}).setdefault(kind, [])
+    now = state(*callee.code.roots)
+    if now not in states:
+        if len(states) >= _STATES:
+            return [Found(_CHANGES)]
+        states.append(now)
+    return known.setdefault((kind, now), [])
 
 
 def _seen(callee: Callee, given: Given, kept: Kept) -> Found:

@@ -24,7 +24,7 @@ from .reach import reached
 from .row_operations import FROM_SIZES, Operation
 from .sight import Draw
 from .sizes import Count, Entry
-from .ways import followed
+from .ways import Way, followed
 
 
 class Guard:
@@ -41,7 +41,7 @@ class Guard:
         self._sizes: dict[int, tuple[Any, list[Entry] | None]] = {}
         self._made: dict[int, Any] = {}  # also what is given
         self._paused = 0
-        self._recorded: list[list[Any]] = []
+        self._recorded: list[list[int]] = []
 
     def refuse(self, what: str) -> None:
         """It cannot be divided, whatever becomes of the error in the code that it is raised in."""
@@ -101,14 +101,14 @@ class Guard:
         return not self._paused and id(tensor) in self._rows
 
     @contextlib.contextmanager
-    def recorded(self) -> Iterator[list[Any]]:
-        """The operations that are put into a graph inside, with their settings."""
-        found: list[Any] = []
+    def recorded(self) -> Iterator[list[int]]:
+        """The operations that code of the script's own puts into a graph inside, with their settings and constants."""
+        found: list[int] = []
         self._recorded.append(found)
         try:
             yield found
         finally:
-            self._recorded.remove(found)
+            self._recorded.pop()
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
@@ -123,10 +123,12 @@ class Guard:
         """An operation has been put into a graph, or executed."""
         outside = [each for each in inputs if id(each) not in self._made]
         self._made.update((id(each), each) for each in outputs)
-        for each in self._recorded:
-            each.append((kind, *map(_said, attrs or ())))
         if self._paused:
             return
+        if self._recorded:
+            said = hash((kind, *map(_said, attrs or ())))
+            for each in self._recorded:
+                each.append(said)
         refuse_recorded(outside, self.refuse)
         name = kind.decode() if isinstance(kind, bytes) else kind
         here = sight.now()
@@ -233,7 +235,7 @@ def built_of(
     arguments, options = tf.nest.pack_sequence_as((arguments, options), leaves)
     before, _thread.guard = _thread.guard, guard
     try:
-        with observed(guard.seen), followed() as way:
+        with observed(guard.seen), followed() as codes, guard.recorded() as operations:
             results = call(*arguments, **options)
     finally:
         _thread.guard = before
@@ -243,10 +245,12 @@ def built_of(
     flat = tf.nest.flatten(results)
     if any(map(guard.is_size, flat)):
         here.refuse("gives what follows from the number of rows")
+    if any(map(carried.is_marked, flat)):
+        here.refuse("gives a tensor with an attribute of the script's own")
     if any(guard.factor(each) or guard.is_size(each) for each in reached(*code.roots)):
         here.refuse("keeps some of the rows")
     factors = [guard.factor(each) or 0 for each in flat]
-    here.gives(factors, way, parts_ways=eagerly and _is_one_made_of_another(flat))
+    here.gives(factors, Way(codes, operations), parts_ways=eagerly and _is_one_made_of_another(flat))
     rows = {id(each): each for each in sight.rows()}
     given = {id(each): rows[key] for key, each in hidden.items()}
     return tf.nest.pack_sequence_as(results, [given.get(id(each), each) for each in flat])
@@ -344,8 +348,11 @@ def _hidden(rows: Any) -> Any:
 
 
 def _said(attribute: Any) -> Any:
+    """As it can be compared; not names of functions, which are numbered."""
     serialized = getattr(attribute, "SerializeToString", None)
-    return attribute if serialized is None else serialized(deterministic=True)
+    if serialized is None:
+        return attribute
+    return None if attribute.HasField("func") else serialized(deterministic=True)
 
 
 def _named(attrs: Any) -> dict[str, Any]:

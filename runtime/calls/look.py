@@ -64,7 +64,7 @@ class Found(NamedTuple):
     pattern: Pattern = Pattern({}, {})
     factors: tuple[int, ...] = ()
     by_rows: tuple[bool, ...] = ()
-    way: Way = {}  # noqa: RUF012 - nobody changes it
+    way: Way = Way({}, ())
 
     @property
     def is_alone(self) -> bool:

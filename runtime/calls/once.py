@@ -21,7 +21,10 @@ NO_GRAPH = (AttributeError, NotImplementedError, TypeError, ValueError)
 
 
 class _Built(NamedTuple):
+    """A graph: its text, the variables that tapes are told of when it is run, and what runs it."""
+
     text: bytes
+    variables: tuple[int, ...]
     run: Any
 
 
@@ -84,11 +87,13 @@ def build(call: Callable[..., Any], arguments: Any, options: Any) -> tuple[Any, 
 def _known(owner: Any, concrete: Any) -> Any:
     """The function, or the same one of an earlier call."""
     text = concrete.graph.as_graph_def().SerializeToString(deterministic=True)
+    variables = tuple(map(id, concrete.graph.variables))
     kept = _built.setdefault(owner, [])
     for each in kept:
-        if each.text == text and len(each.run.captured_inputs) == len(concrete.captured_inputs):
+        same = (each.text, each.variables) == (text, variables)
+        if same and len(each.run.captured_inputs) == len(concrete.captured_inputs):
             each.run.set_external_captures(concrete.captured_inputs)
             return each.run
-    kept.append(_Built(text, concrete))
+    kept.append(_Built(text, variables, concrete))
     del kept[:-_KEPT]
     return concrete

@@ -21,6 +21,7 @@ _MOST = 1000  # elements of a container
 _UNCHANGING = frozenset(
     {bool, bytes, complex, float, int, str, type(None), np.ndarray, np.float32, np.float64, np.int64}
 )
+_SCALARS = frozenset({bool, complex, float, int, str, type(None)})
 _BOOKS = ("_abc_impl",)
 _MAKING = ("__init__", "__new__", "__init_subclass__", "__set_name__", "__class_getitem__", "__repr__", "__del__")
 NAMESPACES = (SimpleNamespace, argparse.Namespace)
@@ -33,6 +34,9 @@ def reached(*things: Any) -> Iterator[Any]:
     waiting, seen = list(things), set()
     while waiting:
         thing = waiting.pop()
+        if type(thing) in _SCALARS:  # each time
+            yield thing
+            continue
         if id(thing) in seen:
             continue
         seen.add(id(thing))
@@ -41,6 +45,11 @@ def reached(*things: Any) -> Iterator[Any]:
         waiting += found
         made = (each for each in found if each is not type(thing) and each is not _around(thing))
         waiting += [each for cls in made for each in _initializers(cls)]
+
+
+def state(*things: Any) -> tuple[Any, ...]:
+    """The numbers, texts and flags in all that functions and objects can come to, in the order in which they do."""
+    return tuple(each for each in reached(*things) if type(each) in _SCALARS)
 
 
 def is_of_users(thing: Any) -> bool:

@@ -28,7 +28,7 @@ class Trial(LookSight):
         self._writable = {id(each.handle) for each in writable}
         self.nested: dict[Any, Nested] = {}
         self.given: Sequence[int] = ()
-        self.way: Way = {}
+        self.way = Way({}, ())
 
     def drawn(self, draw: Draw) -> Tensor:
         """Numbers of the kind."""

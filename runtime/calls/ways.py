@@ -2,7 +2,7 @@
 
 What a look has seen holds for the way that it was taken on. By a flag, a counter or a question about what it is given,
 code may take another one later, on which it does with rows what no look has seen; whatever it asks, its instructions
-tell.
+tell, or the numbers that it puts into a graph.
 """
 
 from __future__ import annotations
@@ -12,15 +12,24 @@ import functools
 import gc
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import CodeType, FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..foundation import is_generated
 from .replaced import is_code_of_library
 
-Way = dict[CodeType, frozenset[int]]
-"""By function, which of its instructions it has come to, by their places in the code; not how often."""
+Codes = dict[CodeType, frozenset[int]]
+"""By function, which of its instructions Python has come to, by their places in the code; not how often."""
+
+
+class Way(NamedTuple):
+    """What Python has come to, and what operations it has made of it, numbers that it has put in included."""
+
+    codes: Codes
+    operations: Sequence[int]
+
+
 _CONVERTING = ("<module>", "inner_factory", "outer_factory")  # what AutoGraph's files do once, when they are made
 
 
@@ -34,22 +43,22 @@ _thread = _Thread()
 
 
 @contextlib.contextmanager
-def followed() -> Iterator[Way]:
-    """The way that this thread takes inside through code that is no library's; empty until it has been taken."""
-    way: Way = {}
+def followed() -> Iterator[Codes]:
+    """What this thread comes to inside of code that is no library's; empty until it has."""
+    found: Codes = {}
     before, collects = _thread.seen, gc.isenabled()
     gc.disable()  # what it collects, and when, is no part of the way
     seen: dict[int, tuple[CodeType, set[int]]] = {}
     _thread.seen = seen
     try:
         with _watching():
-            yield way
+            yield found
     finally:
         _thread.seen = before
         if collects:
             gc.enable()
         for code, places in seen.values():
-            way[code] = way.get(code, frozenset()) | places
+            found[code] = found.get(code, frozenset()) | places
 
 
 def _is_of_interest(code: CodeType, names: Any) -> bool:

@@ -78,6 +78,18 @@ def result_with_an_attribute_of_its_own():
     yield from steps(Net(after=with_temperature), scaled)
 
 
+def smoothed(_, found):
+    found.smoothing = 0.5
+    return found
+
+
+@kind(divided=False, may_refuse=("nothing in this script could be sharded",))
+def result_that_the_script_attaches_something_to():
+    yield from steps(
+        Net(after=smoothed), lambda found, wanted: square(found, wanted) / getattr(found, "smoothing", 1.0)
+    )
+
+
 def with_temperature_later(hidden, found):
     return with_temperature(hidden, found) if Flag.raised else Result(hidden=hidden, found=found)
 
@@ -191,6 +203,13 @@ def rows_of_which_questions_are_asked_later():
         yield from steps(asked_later(question))
 
 
+@kind(divided="partly", sample=True)
+def rows_that_are_scaled_by_what_a_question_says():
+    """By a number: Python takes the same way."""
+    for question in QUESTIONS:
+        yield from steps(Net(before=lambda x, question=question: x * (1 - 0.5 * Flag.raised * bool(question(x)))))
+
+
 @kind(divided="partly")
 def rows_of_which_questions_are_asked_later_in_graphs():
     for question in (QUESTIONS[0], QUESTIONS[1], QUESTIONS[6]):
@@ -247,6 +266,32 @@ def numbers_of_rows_where_the_error_is_caught():
     begins = keras.callbacks.LambdaCallback(on_epoch_begin=lambda epoch, _: normed._state.update({"epoch": epoch}))
     logs = model.fit(X, Y, batch_size=8, epochs=3, shuffle=False, verbose=0, callbacks=CALLBACKS[0]([begins]))
     yield [model], logs.history["loss"]
+
+
+class Experts(tf.Module):
+    """Nets of the same shapes, of which a call takes one."""
+
+    def __init__(self):
+        super().__init__()
+        numbers = np.random.RandomState(0)
+        self.experts = [tf.Variable(numbers.randn(6, 1)) for _ in range(3)]
+
+    def __call__(self, x, number):
+        return tf.tanh(x @ self.experts[number])
+
+
+@kind(divided="partly", sample=True)
+def variables_that_a_tape_watches_are_those_of_the_expert():
+    net = Experts()
+    for number in (0, 1, 2, 1, 0):
+        chosen = np.random.permutation(24)[:8]
+        with tf.GradientTape() as tape:
+            loss = square(net(tf.constant(X[chosen]), number), Y[chosen])
+        watched = tape.watched_variables()
+        for weight, gradient in zip(watched, tape.gradient(loss, watched), strict=True):
+            weight.assign(weight * 0.9 - (0.0 if gradient is None else gradient))
+        yield net.experts, loss
+        yield [], tf.constant(len(watched))
 
 
 class Attention(tf.Module):
