@@ -16,7 +16,7 @@ import tensorflow as tf
 from ..collective import is_recording
 from ..foundation import is_users
 from . import apart, guard, sight
-from .compiled_inside import as_compiled
+from .compiled_inside import as_compiled, compiles, plain_of
 from .stateless import keeps_no_state
 
 _STATELESS = "_tfdp_traced_without_state"  # of a tf.function
@@ -37,7 +37,10 @@ def watch_functions() -> None:
         if here is None:
             if keeps_no_state():
                 vars(self)[_STATELESS] = True
-            return original(_of_whole_calls(self), *arguments, **options)
+            whole = _of_whole_calls(self)
+            if not tf.config.functions_run_eagerly():
+                compiles(self, id(whole), arguments, options)
+            return original(whole, *arguments, **options)
         if guard.now() is not None and not tf.config.functions_run_eagerly():
             return as_compiled(self, _entered(self))(*arguments, **options)
         if tf.config.functions_run_eagerly():
@@ -75,15 +78,9 @@ def _traced_again(function: Any, key: Any, signature: Any) -> Any:
 
 
 def _entered(function: Any) -> Any:
-    """The Python of a `tf.function`, whose operations are seen one by one; of a method with its object, to which
-    TensorFlow has tied it by a decorator that AutoGraph takes off."""
-    from tensorflow.python.util import tf_decorator
-
-    python = function._python_function
-    plain = tf_decorator.unwrap(python)[1]
-    instance = getattr(getattr(plain, "__self__", None), "target", None)
-    if instance is not None:
-        python = types.MethodType(plain.__func__, instance)
+    """The Python of a `tf.function`, whose operations are seen one by one; of a method with its object."""
+    plain, owner = plain_of(function)
+    python = function._python_function if owner is None else types.MethodType(plain, owner)
     internal = tf.__internal__.autograph
     return internal.tf_convert(python, internal.control_status_ctx()) if function._autograph else python
 

@@ -10,18 +10,22 @@ import contextlib
 import functools
 import weakref
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NoReturn
 
+import numpy as np
 import tensorflow as tf
 
-from ..foundation import TfdpError
+from ..foundation import TfdpError, is_users
 from . import guard, sight
 from .effects import of_code
 from .muted import muted
 from .names import put_back
+from .reach import closed_over, named
 
 _PLAIN = (bool, int, float, str, bytes, type(None), tf.DType)
-_first: weakref.WeakKeyDictionary[Any, dict[Any, list[Any]]] = weakref.WeakKeyDictionary()
+_roads: weakref.WeakKeyDictionary[Any, set[Any]] = weakref.WeakKeyDictionary()
+_read: weakref.WeakKeyDictionary[Any, dict[Any, dict[str, Any]]] = weakref.WeakKeyDictionary()
+_first: weakref.WeakKeyDictionary[Any, dict[Any, list[int]]] = weakref.WeakKeyDictionary()
 
 
 def as_compiled(function: Any, python: Callable[..., Any]) -> Callable[..., Any]:
@@ -36,20 +40,72 @@ def as_compiled(function: Any, python: Callable[..., Any]) -> Callable[..., Any]
         here, watching = sight.now(), guard.now()
         if here is None or watching is None or not here.is_in_earnest():
             return python(*arguments, **options)
-        kind = _kind(function, here, (arguments, options))
+        kind = _kind(function, here.whole(), (arguments, options))
         known = _first.setdefault(function, {})
-        again = _unseen(python) if kind in known else contextlib.nullcontext()
-        with watching.recorded() as operations, here.for_good(strictly=kind in known), again:
+        is_known = kind in known
+        if not is_known:
+            _compare(function, kind)
+        again = _unseen(python) if is_known else contextlib.nullcontext()
+        with watching.recorded() as operations, here.for_good(strictly=is_known), again:
             found = python(*arguments, **options)
         if known.setdefault(kind, operations) != operations:
-            raise TfdpError(
-                f"{getattr(python, '__qualname__', python)}, which tf.function compiles, computes otherwise than when "
-                "it was first called: what it reads in Python has changed. In one process that makes no difference, as "
-                "it has been compiled by then. Give it as an argument, or keep it in a tf.Variable"
-            )
+            _refuse(function)
         return found
 
     return called
+
+
+def compiles(function: Any, road: Any, arguments: Any, options: Any) -> None:
+    """Such a function is called as a whole: with a tape, without one and in a divided call it is compiled by itself
+    (`road`), where one process compiles it once.
+
+    Raises:
+        TfdpError: it reads something else in Python by now than when it was compiled on another one.
+    """
+    code = getattr(plain_of(function)[0], "__code__", None)
+    if code is None or not is_users(code.co_filename):
+        return
+    kind, known = _kind(function, None, (arguments, options)), _roads.setdefault(function, set())
+    if (road, kind) not in known:
+        known.add((road, kind))
+        _compare(function, kind)
+
+
+def _compare(function: Any, kind: Any) -> None:
+    now = _read_by(function)
+    if _read.setdefault(function, {}).setdefault(kind, now) != now:
+        _refuse(function)
+
+
+def _read_by(function: Any) -> dict[str, Any]:
+    """The numbers, texts and flags that it asks for by their names, of its object, globals and what it closes over."""
+    plain, owner = plain_of(function)
+    code = getattr(plain, "__code__", None)
+    if code is None:
+        return {}
+    held = {**plain.__globals__, **closed_over(plain)}
+    for each in () if owner is None else (*reversed(type(owner).__mro__), owner):
+        held |= vars(each)
+    names = (named(code) | set(code.co_freevars)) & held.keys()
+    return {name: held[name] for name in names if isinstance(held[name], _PLAIN)}
+
+
+def plain_of(function: Any) -> tuple[Any, Any]:
+    """The Python of such a function, and the object of which it is a method: TensorFlow has tied it to that by a
+    decorator that AutoGraph takes off."""
+    from tensorflow.python.util import tf_decorator
+
+    plain = tf_decorator.unwrap(function._python_function)[1]
+    owner = getattr(getattr(plain, "__self__", None), "target", None)
+    return getattr(plain, "__func__", plain), owner
+
+
+def _refuse(function: Any) -> NoReturn:
+    raise TfdpError(
+        f"{getattr(function, '__name__', function)}, which tf.function compiles, reads something else in Python than "
+        "when it was first called. In one process that makes no difference, as it has been compiled by then. Give it "
+        "as an argument, or keep it in a tf.Variable"
+    )
 
 
 @contextlib.contextmanager
@@ -61,16 +117,21 @@ def _unseen(python: Callable[..., Any]) -> Iterator[None]:
     put_back(before)
 
 
-def _kind(function: Any, here: sight.Sight, structure: Any) -> Any:
-    """By what TensorFlow compiles it once more: the batch's length, dtypes, shapes, and values that are no tensors."""
+def _kind(function: Any, length: int | None, structure: Any) -> Any:
+    """By what TensorFlow compiles it once more: dtypes, shapes, and values that are no tensors.
+
+    length: of the batch, where Python does not know how many rows there are.
+    """
     if function.input_signature is not None:
         return None
     leaves = tf.nest.flatten(structure, expand_composites=True)
-    return here.whole(), str(tf.nest.map_structure(lambda _: None, structure)), *map(_of_leaf, leaves)
+    return str(tf.nest.map_structure(lambda _: None, structure)), *(_of_leaf(each, length) for each in leaves)
 
 
-def _of_leaf(leaf: Any) -> Any:
+def _of_leaf(leaf: Any, length: int | None) -> Any:
+    if isinstance(leaf, np.ndarray):
+        return tf.as_dtype(leaf.dtype), leaf.shape
     if tf.is_tensor(leaf):
-        shape = leaf.shape
-        return leaf.dtype, None if shape.rank is None else tuple(shape)
+        sizes = [None] if leaf.shape.rank is None else list(leaf.shape)
+        return leaf.dtype, (length if sizes[:1] == [None] else sizes[0], *sizes[1:]) if sizes else ()
     return leaf if isinstance(leaf, _PLAIN) else id(leaf)

@@ -223,3 +223,40 @@ def mask_over_words_as_long_as_the_batch():
 
 def attended(attention, rows, mask):
     return tf.reduce_sum(attention(rows, rows, attention_mask=mask) ** 2)
+
+
+class Headed(Net):
+    """It reads what it divides by when it is compiled."""
+
+    scale = 4.0
+
+    def __init__(self):
+        super().__init__(before=self.compiled)
+
+    @tf.function
+    def compiled(self, x):
+        return x / self.scale
+
+
+@kind(divided="partly", may_refuse=("which tf.function compiles",), sample=True)
+def function_that_is_compiled_by_an_evaluation_first():
+    net = Headed()
+    yield [], tf.reduce_mean(net(tf.ones([8, 6], tf.float64)))
+    net.scale = 1.0
+    yield from steps(net)
+
+
+@kind(divided="partly", may_refuse=("which tf.function compiles",))
+def function_that_is_compiled_by_training_first():
+    net = Headed()
+    yield from steps(net)
+    net.scale = 1.0
+    yield [], tf.reduce_mean(net(tf.ones([8, 6], tf.float64)))
+
+
+@kind
+def function_that_is_compiled_twice_with_the_same_numbers():
+    net = Headed()
+    yield [], tf.reduce_mean(net(tf.ones([8, 6], tf.float64)))
+    yield from steps(net)
+    yield [], tf.reduce_mean(net(tf.ones([8, 6], tf.float64)))
