@@ -85,7 +85,7 @@ def of_code(*things: Any) -> tuple[list[Restored], str]:
 
 def _known(thing: Any, seen: set[int]) -> Sequence[Restored] | str:
     """What puts a thing back; or why it cannot be."""
-    if isinstance(thing, (*_PLAIN, *_WRAPPERS)):
+    if isinstance(thing, (*_PLAIN, *_WRAPPERS)) or type(thing) is object:
         return []
     if isinstance(thing, list | dict | set):
         return [Contents(thing), of_attributes(thing)] if is_of_users(thing) else [Contents(thing)]

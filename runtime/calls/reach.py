@@ -76,9 +76,9 @@ def _beside(thing: Any) -> list[Any]:
     if isinstance(thing, weakref.ref):
         return [each for each in (thing(),) if each is not None]
     if isinstance(thing, dict):
-        return [*_some_of(thing.values()), *_some_of(thing), *attributes(thing).values(), *_class_of(thing)]
+        return [*_some_of(thing.values()), *_some_of(thing), *_of_own_kind(thing)]
     if isinstance(thing, list | tuple | set | frozenset):
-        return [*_some_of(thing), *attributes(thing).values(), *_class_of(thing)]
+        return [*_some_of(thing), *_of_own_kind(thing)]
     inner = getattr(thing, "python_function", None) or getattr(thing, "__wrapped__", None)
     wrapped = [] if inner is None else [inner]
     code = getattr(thing, "__code__", None)
@@ -103,8 +103,9 @@ def _some_of(elements: Collection[Any]) -> list[Any]:
     return first if set(map(type, elements)) <= _UNCHANGING else list(elements)
 
 
-def _class_of(container: Any) -> list[Any]:
-    return [type(container)] if is_of_users(container) else []
+def _of_own_kind(container: Any) -> list[Any]:
+    """What a container of a class of the script's own holds besides its elements."""
+    return [*attributes(container).values(), type(container)] if is_of_users(container) else []
 
 
 def attributes(thing: Any) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import CodeType, FrameType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
-from ..foundation import is_generated, is_users
+from ..foundation import is_generated, is_of_script, is_users
 from .reach import codes, is_of_users, reached
 
 # TensorFlow, Keras, and what they stand on.
@@ -102,7 +102,8 @@ def watched(layer: Any, known: Sequence[Any] | None) -> Iterator[None]:
         code = frame.f_code
         if event != "call" or id(code) in known_codes or id(code) in allowed or _passes(frame):
             return
-        if known is None or not is_generated(code.co_filename):
+        # An installed package is asked for its attributes where TensorFlow looks for a function's module.
+        if known is None or is_of_script(code.co_filename):
             met.append(code)
             _remember(frame)
             raise Met

@@ -55,7 +55,7 @@ def test_a_question_without_an_end_is_reported_as_such(monkeypatch, path: Path) 
 def test_the_engine_gets_the_policy_and_the_name_to_show(monkeypatch, path: Path) -> None:
     seen: list[tuple[str, bytes, Policy]] = []
 
-    def record(name: str, source: bytes, policy: Policy, _partial: bool) -> Migration:
+    def record(name: str, source: bytes, policy: Policy, _partial: bool, _is_run: bool) -> Migration:
         seen.append((name, source, policy))
         return Migration(name, source, source, ())
 
