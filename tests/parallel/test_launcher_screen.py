@@ -212,6 +212,7 @@ print("a line of stderr", file=sys.stderr)
 logging.warning("logged")
 sys.stderr.write("Traceback (most recent call last):\\n  caught, and printed\\n")
 print("tfdp: of rank", dp.rank(), file=sys.stderr)
+dp.barrier()  # one that fails ends the job
 if len(sys.argv) > 1 and dp.rank() == int(sys.argv[1]):
     raise ValueError("of one rank")
 """
