@@ -81,8 +81,9 @@ def test_a_script_trains_as_under_horovod(
         python = [str(BIN / "python")] if name == "horovod" else []
         run([*start, str(np_), *python, str(path), *args], folder)
         found[name] = weights(folder)
+    least = 1e-2 * max(map(np.linalg.norm, found["horovod"]))  # what is near nought has the rounding of larger numbers
     for ours, theirs in zip(found["tfdp"], found["horovod"], strict=True):
-        assert np.linalg.norm(ours - theirs) <= limit * np.linalg.norm(theirs)
+        assert np.linalg.norm(ours - theirs) <= limit * max(np.linalg.norm(theirs), least)
 
 
 SIGNATURES = """
