@@ -15,12 +15,13 @@ import tensorflow as tf
 
 from ..collective import is_recording
 from ..foundation import is_users
-from . import apart, guard, sight
+from . import apart, guard, sight, validation
 from .compiled_inside import as_compiled, compiles, plain_of
 from .stateless import keeps_no_state
 
 _STATELESS = "_tfdp_traced_without_state"  # of a tf.function
 _TRACES = "_tfdp_traces"  # of a tf.function: those for divided calls, by what they see; and those with none
+_VALIDATION = "of validation"
 _UNRECORDED = "_tfdp_traced_unrecorded"  # of a tf.function
 
 
@@ -37,10 +38,13 @@ def watch_functions() -> None:
         if here is None:
             if keeps_no_state():
                 vars(self)[_STATELESS] = True
+            if tf.config.functions_run_eagerly():
+                return original(self, *arguments, **options)
             whole = _of_whole_calls(self)
-            if not tf.config.functions_run_eagerly():
-                compiles(self, id(whole), arguments, options)
-            return original(whole, *arguments, **options)
+            if sight.is_validation():
+                whole = _validating(whole, arguments, options)
+            compiles(self, id(whole), arguments, options)
+            return validation.traced(whole, lambda: original(whole, *arguments, **options))
         if guard.now() is not None and not tf.config.functions_run_eagerly():
             return as_compiled(self, _entered(self))(*arguments, **options)
         if tf.config.functions_run_eagerly():
@@ -61,9 +65,14 @@ def _of_whole_calls(function: Any) -> Any:
         vars(function)[_UNRECORDED] = True
     # Where it has been traced before without a tape, no call in that is divided.
     key = *places, recorded and _UNRECORDED in vars(function)
-    if not any(key) or tf.config.functions_run_eagerly():
+    if not any(key):
         return function
     return _traced_again(function, key, function.input_signature)
+
+
+def _validating(whole: Any, arguments: Any, options: Any) -> Any:
+    divided = _traced_again(whole, _VALIDATION, whole.input_signature)
+    return validation.chosen(whole, divided, arguments, options)
 
 
 def _traced_again(function: Any, key: Any, signature: Any) -> Any:

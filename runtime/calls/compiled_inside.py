@@ -12,17 +12,14 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
-import numpy as np
-import tensorflow as tf
-
 from ..foundation import TfdpError, is_users
 from . import guard, sight
 from .effects import of_code
+from .kinds import PLAIN, kind_of_call
 from .muted import muted
 from .names import put_back
 from .reach import closed_over, named
 
-_PLAIN = (bool, int, float, str, bytes, type(None), tf.DType)
 _roads: weakref.WeakKeyDictionary[Any, set[Any]] = weakref.WeakKeyDictionary()
 _read: weakref.WeakKeyDictionary[Any, dict[Any, dict[str, Any]]] = weakref.WeakKeyDictionary()
 _first: weakref.WeakKeyDictionary[Any, dict[Any, list[int]]] = weakref.WeakKeyDictionary()
@@ -40,7 +37,7 @@ def as_compiled(function: Any, python: Callable[..., Any]) -> Callable[..., Any]
         here, watching = sight.now(), guard.now()
         if here is None or watching is None or not here.is_in_earnest():
             return python(*arguments, **options)
-        kind = _kind(function, here.whole(), (arguments, options))
+        kind = kind_of_call(function, here.whole(), (arguments, options))
         known = _first.setdefault(function, {})
         is_known = kind in known
         if not is_known:
@@ -65,7 +62,7 @@ def compiles(function: Any, road: Any, arguments: Any, options: Any) -> None:
     code = getattr(plain_of(function)[0], "__code__", None)
     if code is None or not is_users(code.co_filename):
         return
-    kind, known = _kind(function, None, (arguments, options)), _roads.setdefault(function, set())
+    kind, known = kind_of_call(function, None, (arguments, options)), _roads.setdefault(function, set())
     if (road, kind) not in known:
         known.add((road, kind))
         _compare(function, kind)
@@ -87,7 +84,7 @@ def _read_by(function: Any) -> dict[str, Any]:
     for each in () if owner is None else (*reversed(type(owner).__mro__), owner):
         held |= vars(each)
     names = (named(code) | set(code.co_freevars)) & held.keys()
-    return {name: held[name] for name in names if isinstance(held[name], _PLAIN)}
+    return {name: held[name] for name in names if isinstance(held[name], PLAIN)}
 
 
 def plain_of(function: Any) -> tuple[Any, Any]:
@@ -115,23 +112,3 @@ def _unseen(python: Callable[..., Any]) -> Iterator[None]:
     with muted():
         yield
     put_back(before)
-
-
-def _kind(function: Any, length: int | None, structure: Any) -> Any:
-    """By what TensorFlow compiles it once more: dtypes, shapes, and values that are no tensors.
-
-    length: of the batch, where Python does not know how many rows there are.
-    """
-    if function.input_signature is not None:
-        return None
-    leaves = tf.nest.flatten(structure, expand_composites=True)
-    return str(tf.nest.map_structure(lambda _: None, structure)), *(_of_leaf(each, length) for each in leaves)
-
-
-def _of_leaf(leaf: Any, length: int | None) -> Any:
-    if isinstance(leaf, np.ndarray):
-        return tf.as_dtype(leaf.dtype), leaf.shape
-    if tf.is_tensor(leaf):
-        sizes = [None] if leaf.shape.rank is None else list(leaf.shape)
-        return leaf.dtype, (length if sizes[:1] == [None] else sizes[0], *sizes[1:]) if sizes else ()
-    return leaf if isinstance(leaf, _PLAIN) else id(leaf)

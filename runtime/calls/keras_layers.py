@@ -10,7 +10,7 @@ import functools
 import importlib
 import sys
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -44,7 +44,7 @@ def hook_layers() -> None:
         hook_losses(keras.losses, keras.metrics)
         _hook_calls(layers.Layer)
         hook_embedding(layers.Embedding)
-        hook_validation(keras.Model)
+        hook_validation(keras.Model, _kept_of_step)
         _hook_building(keras.Sequential)
         normalization = layers.BatchNormalization
         if hasattr(normalization, "_calculate_mean_and_var"):
@@ -166,6 +166,12 @@ def _kept(layer: Any, *, is_other: bool) -> Kept:
     writable += [raw(variable) for each in normalizing for variable in each.non_trainable_variables]
     beside, refused = of_code(*own_code.held(layer)) if is_other else ([], "")
     return Kept(needed, list(variables.values()), [*of_objects(objects), *of_scope(), *beside], writable, refused)
+
+
+def _kept_of_step(model: Any, beside: Sequence[Any]) -> Kept:
+    """What may change when a step of a model is traced that was compiled with the things beside it."""
+    kept = _kept(model, is_other=own_code.code(model) is not None)
+    return kept._replace(before=[*kept.before, *of_code(model.test_step, *beside)[0]])
 
 
 _NORMALIZING = ("BatchNormalization", "BatchNormalizationBase")

@@ -141,9 +141,9 @@ def is_validation() -> bool:
 
 
 @contextlib.contextmanager
-def validation() -> Iterator[None]:
-    """What is called inside is such a step."""
-    before, _thread.validation = _thread.validation, True
+def validation(is_one: bool = True) -> Iterator[None]:
+    """What is called inside is such a step, or is none."""
+    before, _thread.validation = _thread.validation, is_one
     try:
         yield
     finally:

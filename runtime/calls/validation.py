@@ -1,42 +1,68 @@
 """The validation that belongs to `fit` is divided, too: all workers run it, as they run `fit`.
 
-`evaluate`, `predict` and `test_on_batch` of the script's own may be called by one worker alone: they stay whole.
+`evaluate`, `predict` and `test_on_batch` of the script's own may be called by one worker alone: they stay whole. One
+process traces a function for both, once; what its Python has read then holds for both. So the whole one is traced when
+the divided one is, and is used in its place where the script has had it traced before.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable
+import threading
+import weakref
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from . import sight
+import tensorflow as tf
+
+from ..foundation import Min
+from ..job import current
+from ..transports import Label
+from . import report, sight
+from .kept import Kept
+from .kinds import kind_of_call
+from .muted import muted
+from .names import put_back
+from .unspent import unspent
 
 # By which Keras 2, Keras 3 and tf-keras tell `evaluate` that `fit` calls it; private to them.
 _BY_FIT = "_use_cached_eval_dataset"
-# Of a model, as Keras keeps its own: the step refers to the model, and goes with it.
-_STEP = "_tfdp_validation_step"
+# Of a model, as Keras keeps its own: functions may refer to the model, and go with it.
+_COMPILED_WITH = "_tfdp_compiled_with"
+_TRACED = "the script has had it traced before `fit`, and it is used as it was traced then"
+
+_divided: weakref.WeakKeyDictionary[Any, dict[Any, bool]] = weakref.WeakKeyDictionary()
 
 
-def hook_validation(model: Any) -> None:
-    """From now on models of this class have a divided step for it, besides the one that Keras makes."""
+class _Thread(threading.local):
+    kept: Callable[[], Kept] | None = None  # of the model that is validated
+    is_fresh: bool | None = None  # while the whole one is traced: whether nothing in it was traced before
+
+
+_thread = _Thread()
+
+
+def hook_validation(model: Any, kept: Callable[..., Kept]) -> None:
+    """From now on models of this class are validated by calls that are divided.
+
+    kept: of such a model, and of what it was compiled with, what may change in Python when a step is traced.
+    """
     evaluating, compiling = (
         next(cls for cls in model.__mro__ if name in vars(cls)) for name in ("evaluate", "compile")
     )
-    evaluating.evaluate = _evaluating(evaluating.evaluate)
+    evaluating.evaluate = _evaluating(evaluating.evaluate, kept)
     compiling.compile = _compiling(compiling.compile)
 
 
-def _evaluating(original: Callable[..., Any]) -> Callable[..., Any]:
+def _evaluating(original: Callable[..., Any], kept: Callable[..., Kept]) -> Callable[..., Any]:
     @functools.wraps(original)
     def evaluate(self: Any, *arguments: Any, **options: Any) -> Any:
         if not options.get(_BY_FIT):
             return original(self, *arguments, **options)
+        self.make_test_function()
         whole = self.test_function
-        if _STEP not in vars(self):
-            self.test_function = None
-            self.make_test_function()
-            vars(self)[_STEP] = _divided(self.test_function)
-        self.test_function = vars(self)[_STEP]
+        self.test_function = _validating(whole, functools.partial(kept, self, vars(self).get(_COMPILED_WITH, ())))
         try:
             return original(self, *arguments, **options)
         finally:
@@ -45,20 +71,73 @@ def _evaluating(original: Callable[..., Any]) -> Callable[..., Any]:
     return evaluate
 
 
-def _divided(step: Callable[..., Any]) -> Callable[..., Any]:
+def _validating(step: Callable[..., Any], kept: Callable[[], Kept]) -> Callable[..., Any]:
     """The step alone: callbacks around it may be rank 0's."""
 
     def run(*arguments: Any, **options: Any) -> Any:
-        with sight.validation():
-            return step(*arguments, **options)
+        before, _thread.kept = _thread.kept, kept
+        try:
+            with sight.validation():
+                return step(*arguments, **options)
+        finally:
+            _thread.kept = before
 
     return run
+
+
+def chosen(whole: Any, divided: Any, arguments: Any, options: Any) -> Any:
+    """The one of two `tf.function`s by which such a step computes what it is given: `whole`, where that has been traced
+    for it elsewhere, else `divided`, which has traces of its own."""
+    if _thread.kept is None or not tf.executing_eagerly():
+        return divided
+    known = _divided.setdefault(whole, {})
+    kind = kind_of_call(whole, None, (arguments, options))
+    if kind not in known:
+        known[kind] = _is_untraced(whole, arguments, options)
+        if known[kind]:
+            with _unseen(_thread.kept()):
+                divided.get_concrete_function(*arguments, **options)
+        else:
+            report.undivided("the validation of fit", _TRACED)
+    return divided if known[kind] else whole
+
+
+def _is_untraced(whole: Any, arguments: Any, options: Any) -> bool:
+    """Whether no worker has traced it, or a function in it, for what it is given: it is, then, as one process does."""
+    _thread.is_fresh = True
+    try:
+        with sight.validation(False):
+            traced(whole, lambda: whole.get_concrete_function(*arguments, **options))
+        fresh = tf.constant([int(_thread.is_fresh)])
+    finally:
+        _thread.is_fresh = None
+    with tf.init_scope():
+        return bool(current().transport.allreduce([fresh], Min, Label("look at a validation", whole.__name__))[0][0])
+
+
+def traced(function: Any, call: Callable[[], Any]) -> Any:
+    """`call()`, which calls a `tf.function` as a whole, or has it traced."""
+    if _thread.is_fresh is None:
+        return call()
+    before = function.experimental_get_tracing_count()
+    result = call()
+    if function.experimental_get_tracing_count() == before:
+        _thread.is_fresh = False
+    return result
+
+
+@contextlib.contextmanager
+def _unseen(kept: Kept) -> Iterator[None]:
+    """What Python does inside it has done before, and is not seen to do twice."""
+    with muted(), unspent():
+        yield
+    put_back(kept.before)
 
 
 def _compiling(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def compile(self: Any, *arguments: Any, **options: Any) -> Any:
-        vars(self).pop(_STEP, None)
+        vars(self)[_COMPILED_WITH] = [*arguments, *options.values()]
         return original(self, *arguments, **options)
 
     return compile

@@ -239,3 +239,54 @@ def transfer_from_a_frozen_body():
     yield from fitted(model, images, Y[:24], batch_size=9, epochs=1)
     body.trainable = True
     yield from fitted(compiled(model, optimizer=keras.optimizers.SGD(0.01)), images, Y[:24], batch_size=9, epochs=1)
+
+
+class Divides(keras.layers.Layer):
+    """By a number that Python holds: a trace keeps the one that it has read."""
+
+    divisor, traced = 1.0, 0
+
+    def call(self, inputs):
+        self.traced += 1
+        return inputs / self.divisor
+
+
+def divided_by_callbacks():
+    """A model, and the data and callbacks for `fit` to stop early by its validation, while another sets the number."""
+    layer = Divides()
+    net = keras.Sequential([keras.Input((8,)), L.Dense(6, "tanh"), layer, L.Dense(1)])
+
+    def anneal(epoch, logs=None):
+        del epoch, logs
+        layer.divisor *= 0.4
+
+    stop = keras.callbacks.EarlyStopping("val_loss", patience=1, restore_best_weights=True)
+    callbacks = [keras.callbacks.LambdaCallback(on_epoch_begin=anneal), stop]
+    data = {"validation_data": (X[:20], Y[:20]), "callbacks": callbacks}
+    return compiled(net, optimizer=keras.optimizers.SGD(0.05)), layer, data
+
+
+@kind(divided="partly", sample=True)
+def validation_that_the_script_has_had_traced_before():
+    """By `evaluate` before `fit`: its trace is the one that `fit` validates by."""
+    model, _, data = divided_by_callbacks()
+    model.evaluate(X[:20], Y[:20], verbose=0)
+    yield from fitted(model, X, Y, batch_size=16, epochs=6, **data)
+
+
+@kind(sample=True)
+def evaluation_by_what_validation_has_traced():
+    """After `fit` the number is another one, and `evaluate` goes by what validation has read."""
+    model, layer, data = divided_by_callbacks()
+    yield from fitted(model, X, Y, batch_size=16, epochs=2, **data)
+    scale = model.evaluate(X[:20], Y[:20], verbose=0) + layer.divisor + layer.traced
+    yield from fitted(model, X, Y * scale, batch_size=16, epochs=1)
+
+
+@kind(divided="partly")
+def validation_by_a_step_that_was_traced_for_one_batch():
+    """By `test_on_batch`: it has a function of its own, which the function for a whole validation calls."""
+    model, _, data = divided_by_callbacks()
+    data["validation_data"] = tf.data.Dataset.from_tensors((X[:20], Y[:20]))
+    model.test_on_batch(X[:20], Y[:20])
+    yield from fitted(model, X, Y, batch_size=16, epochs=4, **data)
