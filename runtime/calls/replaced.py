@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import gc
+import operator
 import sys
 import threading
 import weakref
@@ -36,11 +37,10 @@ class Met(BaseException):
 
 
 class _Watched(NamedTuple):
-    """A name of a library, and what it held when it was looked at."""
+    """Names of a module or class of a library's, and what they held when they were looked at."""
 
-    names: Mapping[str, Any]
-    name: str
-    value: Any
+    held: Mapping[str, Any]
+    values: dict[str, Any]
 
 
 class _State:
@@ -52,7 +52,7 @@ class _State:
         self.roots: dict[int, Any] = {}
         self.met: dict[int, CodeType] = {}  # by what tells them apart, as codes take long to compare
         self.known: dict[int, CodeType] = {}
-        self.watched: dict[tuple[int, str], _Watched] = {}
+        self.watched: dict[int, _Watched] = {}
         self.watched_classes: weakref.WeakSet[type] = weakref.WeakSet()
         self.changes = 0
 
@@ -76,11 +76,11 @@ def roots() -> list[Any]:
 
 def changes() -> int:
     """How often the script has replaced what looks have come to."""
-    for key, each in list(_state.watched.items()):
-        value = each.names.get(each.name)
-        if value is not each.value:
-            _state.watched[key] = each._replace(value=value)
-            _state.changes += not _is_of_library(value)
+    for held, values in list(_state.watched.values()):
+        if not all(map(operator.is_, map(held.get, values), values.values())):  # of many names, at each call
+            for name in [name for name, value in values.items() if held.get(name) is not value]:
+                values[name] = held.get(name)
+                _state.changes += not _is_of_library(values[name])
     return _state.changes
 
 
@@ -220,6 +220,6 @@ def _watch_names(code: CodeType, names: Mapping[str, Any]) -> None:
 
 
 def _watch(key: int, held: Mapping[str, Any], names: Iterable[str]) -> None:
+    values = _state.watched.setdefault(key, _Watched(held, {})).values
     for name in names:
-        if (key, name) not in _state.watched:
-            _state.watched[key, name] = _Watched(held, name, held.get(name))
+        values.setdefault(name, held.get(name))
