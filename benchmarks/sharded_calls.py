@@ -1,7 +1,8 @@
 """Sharded calls against sharded input and against the whole batch on each worker: `python benchmarks/sharded_calls.py`.
 
-The three steps of a model are traced in one job, and taken in turn, so that whatever else the machine does falls on all
-of them. The peer is the step over sharded input, whose gradients a DistributedGradientTape averages.
+The steps of a model are traced in one job, and taken in turn, so that whatever else the machine does falls on all of
+them. The peer is the step over sharded input, whose gradients a DistributedGradientTape averages. One more step has no
+checksums of what must be equal on all workers.
 """
 
 import argparse
@@ -16,7 +17,7 @@ from typing import Any
 
 MARK = "TFDP-BENCHMARK "
 KINDS = ("mlp", "cnn", "cnn_bn", "autoencoder", "language")
-WAYS = ("input", "calls", "whole")
+WAYS = ("input", "calls", "whole", "unchecked")
 
 
 def main() -> None:
@@ -27,13 +28,16 @@ def main() -> None:
     parser.add_argument("kinds", nargs="*", default=KINDS, help=", ".join(KINDS))
     asked = parser.parse_args()
     print(f"{asked.np} ranks, {os.cpu_count()} cores, medians in milliseconds; look: once, before the first step")
-    print(f"{'model':<12}{'input':>8}{'calls':>8}{'whole':>8}{'calls / input':>15}{'look':>8}{'bytes a row':>13}")
+    names = f"{'calls / input':>15}{'checksums':>11}{'look':>8}{'bytes a row':>13}"
+    print(f"{'model':<12}{'input':>8}{'calls':>8}{'whole':>8}{names}")
     for kind in asked.kinds:
         found = launched(kind, asked.np, asked.steps)
         times = {way: statistics.median(found[way]) * 1e3 for way in WAYS}
-        row = "".join(f"{times[way]:>8.1f}" for way in WAYS)
-        ratio = times["calls"] / times["input"]
-        print(f"{kind:<12}{row}{ratio:>15.2f}{found['look'] * 1e3:>8.0f}{found['row_bytes']:>13}")
+        row = "".join(f"{times[way]:>8.1f}" for way in WAYS[:3])
+        pairs = zip(found["calls"], found["unchecked"], strict=True)
+        checks = statistics.median(calls / unchecked for calls, unchecked in pairs) - 1
+        row += f"{times['calls'] / times['input']:>15.2f}{checks:>11.1%}"
+        print(f"{kind:<12}{row}{found['look'] * 1e3:>8.0f}{found['row_bytes']:>13}")
 
 
 def launched(kind: str, np: int, steps: int) -> dict[str, Any]:
@@ -86,7 +90,7 @@ def measure(kind: str, steps: int) -> None:
     dp.init(row_check=False)
     import tensorflow as tf
 
-    from tfdp.runtime.calls import hook_layers, install, report
+    from tfdp.runtime.calls import hook_layers, install, nets, report
 
     model, inputs, labels = made(kind)
     inputs = inputs.astype("float32") if inputs.dtype.kind == "f" else inputs
@@ -123,6 +127,10 @@ def measure(kind: str, steps: int) -> None:
     traced = time.perf_counter() - begun
     begun = time.perf_counter()
     step(lambda tape: tape).get_concrete_function(*taken["calls"][1])
+    note, nets.note = nets.note, lambda *_: None
+    taken["unchecked"] = step(lambda tape: tape), taken["whole"][1]
+    taken["unchecked"][0].get_concrete_function(*taken["unchecked"][1])
+    nets.note = note
     found: dict[str, Any] = {"look": traced - (time.perf_counter() - begun), **{way: [] for way in WAYS}}
     for index in range(steps + 2):
         for way in WAYS:

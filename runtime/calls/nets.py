@@ -6,8 +6,9 @@ and the sum of its absolute values, by which differences of rounding are measure
 
 from __future__ import annotations
 
+import functools
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -55,12 +56,28 @@ def note(what: str, tensor: Any) -> None:
         return
     with unrecorded(), tf.name_scope("compared"):
         notes = _notes()
-        notes.append((what, _numbers(tensor)))
+        notes.append((what, _in_one(_numbers, tensor)))
         del notes[:-_MOST]
 
 
 def _is_number(dtype: Any) -> bool:
     return bool(dtype.is_floating or dtype.is_integer or dtype.is_bool or dtype.is_complex)
+
+
+def _in_one(function: Callable[..., Any], tensor: Any, *settings: Any) -> Any:
+    """`function(tensor, *settings)`, as one operation where it runs eagerly: ten take longer than a small network."""
+    if not tf.executing_eagerly():
+        return function(tensor, *settings)
+    tensor = tf.convert_to_tensor(tensor)
+    return _compiled(function, tensor.dtype, *settings)(tensor)
+
+
+@functools.cache
+def _compiled(function: Callable[..., Any], dtype: tf.DType, *settings: Any) -> Any:
+    def run(tensor: Any) -> Any:
+        return function(tensor, *settings)
+
+    return tf.function(run, input_signature=[tf.TensorSpec(None, dtype)], autograph=False)
 
 
 def _numbers(tensor: Any) -> Any:
@@ -85,11 +102,8 @@ class Notes:
         """This rank's numbers, as half bytes, at its place in a vector of zeros; `[]` where nothing was noted."""
         rank, size = current().topology.rank, current().topology.size
         with tf.device("CPU:0"):
-            flat = tf.reshape(tf.stack(self._values), [-1]) if self._values else tf.zeros([0])
-            found = tf.reshape(tf.bitcast(flat, tf.uint8), [-1])
-            half_bytes = tf.reshape(tf.stack([found // 16, found % 16], 1), [-1])
-            width = _NUMBERS * _HALF_BYTES * len(self._values)
-            return tf.pad(tf.cast(half_bytes, dtype), [[rank * width, (size - 1 - rank) * width]])
+            noted = tf.stack(self._values) if self._values else tf.zeros([0, _NUMBERS])
+            return _in_one(_sent, noted, dtype, rank, size)
 
     def received(self, total: Any, ranks: int) -> None:
         """Look at what has come: the sum of all ranks' vectors, or their average over `ranks`.
@@ -99,14 +113,8 @@ class Notes:
         """
         if not self._names:
             return
-        size = current().topology.size
         with tf.device("CPU:0"):
-            whole = tf.cast(tf.round(tf.cast(total, tf.float32) * ranks), tf.int32)
-            pairs = tf.reshape(whole, [size, len(self._names), _NUMBERS, 4, 2])
-            numbers = tf.bitcast(tf.cast(pairs[..., 0] * 16 + pairs[..., 1], tf.uint8), tf.float32)
-            sums, limits = numbers[..., 0], _NEAR * numbers[:1, :, 1]
-            same = (tf.abs(sums - sums[:1]) <= limits) | (sums == sums[:1])
-            alike = same | (tf.math.is_nan(sums) & tf.math.is_nan(sums[:1]))
+            alike = _in_one(_alike, total, ranks, current().topology.size)
             if tf.executing_eagerly():
                 if not bool(tf.reduce_all(alike)):
                     self._refuse(alike)
@@ -115,6 +123,25 @@ class Notes:
 
     def _refuse(self, alike: Any) -> Any:
         return in_python(lambda found: _raise(self._names, found, self._site), [alike], tf.bool, [])
+
+
+def _sent(noted: Any, dtype: tf.DType, rank: int, size: int) -> Any:
+    """Half bytes of what is noted, shape `[notes, 2]`, at this rank's place."""
+    found = tf.reshape(tf.bitcast(tf.reshape(noted, [-1]), tf.uint8), [-1])
+    half_bytes = tf.reshape(tf.stack([found // 16, found % 16], 1), [-1])
+    width = tf.size(half_bytes)
+    return tf.pad(tf.cast(half_bytes, dtype), [[rank * width, (size - 1 - rank) * width]])
+
+
+def _alike(total: Any, ranks: int, size: int) -> Any:
+    """For each rank and note whether it is rank 0's, shape `[size, notes]`, of the sum of what all have sent, or of its
+    average over `ranks`."""
+    whole = tf.cast(tf.round(tf.cast(total, tf.float32) * ranks), tf.int32)
+    pairs = tf.reshape(whole, [size, -1, _NUMBERS, 4, 2])
+    numbers = tf.bitcast(tf.cast(pairs[..., 0] * 16 + pairs[..., 1], tf.uint8), tf.float32)
+    sums, limits = numbers[..., 0], _NEAR * numbers[:1, :, 1]
+    same = (tf.abs(sums - sums[:1]) <= limits) | (sums == sums[:1])
+    return same | (tf.math.is_nan(sums) & tf.math.is_nan(sums[:1]))
 
 
 def _raise(names: Sequence[str], alike: Any, site: str) -> Any:
