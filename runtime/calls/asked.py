@@ -13,9 +13,9 @@ import tensorflow as tf
 from ..foundation import is_generated, is_users
 from .guard import Guard, is_eager, now
 
-_ANSWER = frozenset({"dimension_at_index", "from_tensor", "get_shape", "int_shape"})  # of TensorFlow and Keras
+_ANSWER = frozenset({"dimension_at_index", "from_tensor", "get_shape", "int_shape", "shape"})  # of TensorFlow and Keras
 _OF_GRAPHS = ("graph", "name", "op")  # attributes that an eager tensor has not
-_CONVERTS = ("__bool__", "__complex__", "__float__", "__index__", "__int__", "__iter__", "__len__")
+_CONVERTS = ("__array__", "__bool__", "__complex__", "__float__", "__index__", "__int__", "__iter__", "__len__")
 
 
 def watch_python() -> None:
@@ -147,6 +147,14 @@ class _Shape(tf.TensorShape):  # type: ignore[misc]
         """All sizes."""
         self._asked()
         return super().dims
+
+    def __repr__(self) -> str:
+        self._asked()
+        return str(super().__repr__())
+
+    def __str__(self) -> str:
+        self._asked()
+        return str(super().__str__())
 
     def as_list(self) -> Any:
         """All sizes."""

@@ -43,7 +43,7 @@ def watch_functions() -> None:
             whole = _of_whole_calls(self)
             if sight.is_validation():
                 whole = _validating(whole, arguments, options)
-            compiles(self, id(whole), arguments, options)
+            compiles(self, whole, arguments, options)
             return validation.traced(whole, lambda: original(whole, *arguments, **options))
         if guard.now() is not None and not tf.config.functions_run_eagerly():
             return as_compiled(self, _entered(self))(*arguments, **options)

@@ -9,16 +9,16 @@ from __future__ import annotations
 import contextlib
 import functools
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from ..foundation import TfdpError, is_users
 from . import guard, sight
 from .effects import of_code
-from .kinds import PLAIN, kind_of_call
-from .muted import muted
-from .names import put_back
-from .reach import closed_over, named
+from .kinds import kind_of_call
+from .once_more import unseen
+from .reach import closed_over, named, state
+from .unspent import unspent
 
 _roads: weakref.WeakKeyDictionary[Any, set[Any]] = weakref.WeakKeyDictionary()
 _read: weakref.WeakKeyDictionary[Any, dict[Any, dict[str, Any]]] = weakref.WeakKeyDictionary()
@@ -42,7 +42,7 @@ def as_compiled(function: Any, python: Callable[..., Any]) -> Callable[..., Any]
         is_known = kind in known
         if not is_known:
             _compare(function, kind)
-        again = _unseen(python) if is_known else contextlib.nullcontext()
+        again = unseen(of_code(python)[0]) if is_known else contextlib.nullcontext()
         with watching.recorded() as operations, here.for_good(strictly=is_known), again:
             found = python(*arguments, **options)
         if known.setdefault(kind, operations) != operations:
@@ -63,9 +63,13 @@ def compiles(function: Any, road: Any, arguments: Any, options: Any) -> None:
     if code is None or not is_users(code.co_filename):
         return
     kind, known = kind_of_call(function, None, (arguments, options)), _roads.setdefault(function, set())
-    if (road, kind) not in known:
-        known.add((road, kind))
-        _compare(function, kind)
+    if (id(road), kind) in known:
+        return
+    _compare(function, kind)
+    if any(each == kind for _, each in known):  # it has been on another road
+        with unspent(), unseen(of_code(function)[0]):
+            road.get_concrete_function(*arguments, **options)
+    known.add((id(road), kind))
 
 
 def _compare(function: Any, kind: Any) -> None:
@@ -75,16 +79,25 @@ def _compare(function: Any, kind: Any) -> None:
 
 
 def _read_by(function: Any) -> dict[str, Any]:
-    """The numbers, texts and flags that it asks for by their names, of its object, globals and what it closes over."""
+    """The numbers, texts and flags in what it asks for by names, of its object, globals and what it closes over; it,
+    and functions of the script's that it asks for so."""
     plain, owner = plain_of(function)
-    code = getattr(plain, "__code__", None)
-    if code is None:
-        return {}
-    held = {**plain.__globals__, **closed_over(plain)}
-    for each in () if owner is None else (*reversed(type(owner).__mro__), owner):
-        held |= vars(each)
-    names = (named(code) | set(code.co_freevars)) & held.keys()
-    return {name: held[name] for name in names if isinstance(held[name], PLAIN)}
+    own: dict[str, Any] = {}
+    for place in () if owner is None else (*reversed(type(owner).__mro__), owner):
+        own |= vars(place)
+    found: dict[str, Any] = {}
+    waiting, seen = [plain], set()
+    while waiting:
+        each = waiting.pop()
+        code = getattr(each, "__code__", None)
+        if code is None or id(code) in seen or not is_users(code.co_filename):
+            continue
+        seen.add(id(code))
+        held = {**each.__globals__, **closed_over(each), **own}
+        asked = {name: held[name] for name in named(code) | set(code.co_freevars) if name in held}
+        waiting += asked.values()
+        found |= {name: state(value) for name, value in asked.items() if not hasattr(value, "__code__")}
+    return found
 
 
 def plain_of(function: Any) -> tuple[Any, Any]:
@@ -103,12 +116,3 @@ def _refuse(function: Any) -> NoReturn:
         "when it was first called. In one process that makes no difference, as it has been compiled by then. Give it "
         "as an argument, or keep it in a tf.Variable"
     )
-
-
-@contextlib.contextmanager
-def _unseen(python: Callable[..., Any]) -> Iterator[None]:
-    """What it prints and changes in Python it does not in one process."""
-    before, _ = of_code(python)
-    with muted():
-        yield
-    put_back(before)

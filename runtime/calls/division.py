@@ -16,6 +16,7 @@ from .examples import is_tensor
 from .found import found_again, found_of
 from .guard import guarded
 from .look import Found
+from .muted import printed_unless
 from .names import put_back, unchanging
 from .own_sight import Expected, Own
 from .rows import Split, divided, every, length, mean, own, own_gradient, shared
@@ -80,7 +81,8 @@ def _followed(callee: Callee, given: Given, found: Found, arguments: tuple[Any, 
     before = callee.kept().before
     for _ in range(_TRIES):
         try:
-            return _divided(callee, given, found)
+            with printed_unless(sight.Strayed):
+                return _divided(callee, given, found)
         except sight.Strayed as strayed:
             put_back(before)
             found = found_again(callee, given, strayed.way)

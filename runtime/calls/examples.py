@@ -67,8 +67,15 @@ def _unlike(tensor: Any) -> Any:
         found = tf.constant(_flags(tensor.shape.as_list()))
     else:
         found = tf.gather(tensor, np.where(ranks == 0, np.arange(rows), 0))
+    if tensor.shape.rank > 1 and not tensor.dtype.is_bool and _lets_all_through(tensor):
+        found = tf.cast(_flags(tensor.shape.as_list()), tensor.dtype)
     carried.put(carried.of(tensor), found, tf.identity)
     return found
+
+
+def _lets_all_through(tensor: Any) -> bool:
+    """Whether it may be a mask by numbers, which are 1."""
+    return bool(tf.reduce_all(tensor == tf.ones([], tensor.dtype)))
 
 
 def _flags(shape: Sequence[int]) -> Any:

@@ -171,7 +171,8 @@ def _kept(layer: Any, *, is_other: bool) -> Kept:
 def _kept_of_step(model: Any, beside: Sequence[Any]) -> Kept:
     """What may change when a step of a model is traced that was compiled with the things beside it."""
     kept = _kept(model, is_other=own_code.code(model) is not None)
-    return kept._replace(before=[*kept.before, *of_code(model.test_step, *beside)[0]])
+    before, refused = of_code(model.test_step, *beside)
+    return kept._replace(before=[*kept.before, *before], refused=kept.refused or refused)
 
 
 _NORMALIZING = ("BatchNormalization", "BatchNormalizationBase")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
-
-PLAIN = (bool, int, float, str, bytes, type(None), tf.DType)
 
 
 def kind_of_call(function: Any, length: int | None, structure: Any) -> Any:
@@ -22,11 +21,11 @@ def kind_of_call(function: Any, length: int | None, structure: Any) -> Any:
 
 
 def _of_leaf(leaf: Any, length: int | None) -> Any:
-    if isinstance(leaf, np.ndarray):
+    if isinstance(leaf, np.ndarray | np.generic):
         return tf.as_dtype(leaf.dtype), leaf.shape
     if isinstance(leaf, tf.__internal__.CompositeTensor):
         return tf.type_spec_from_value(leaf)
     if tf.is_tensor(leaf):
         sizes = [None] if leaf.shape.rank is None else list(leaf.shape)
         return leaf.dtype, (length if sizes[:1] == [None] else sizes[0], *sizes[1:]) if sizes else ()
-    return leaf if isinstance(leaf, PLAIN) else id(leaf)
+    return leaf if isinstance(leaf, Hashable) else id(leaf)

@@ -10,16 +10,24 @@ from typing import Any
 
 
 class _ForOthers:
-    """A stream to which one thread writes nothing."""
+    """A stream to which one thread writes nothing; its `texts` are kept."""
 
     def __init__(self, stream: Any) -> None:
         self._stream, self._thread = stream, threading.get_ident()
+        self.texts: list[Any] = []
 
     def write(self, text: Any) -> int:
         """To the stream, but from that thread."""
         if threading.get_ident() != self._thread:
             self._stream.write(text)
+        else:
+            self.texts.append(text)
         return len(text)
+
+    def show(self) -> None:
+        """What that thread has written."""
+        for each in self.texts:
+            self._stream.write(each)
 
     def writelines(self, lines: Any) -> None:
         """All of them."""
@@ -33,10 +41,31 @@ class _ForOthers:
 @contextlib.contextmanager
 def muted() -> Iterator[None]:
     """What this thread prints inside is not shown."""
+    with _printing():
+        yield
+
+
+@contextlib.contextmanager
+def printed_unless(error: type[BaseException]) -> Iterator[None]:
+    """What this thread prints inside is shown at the end, and never where that is such an error."""
+    with _printing() as streams:
+        try:
+            yield
+        except error:
+            for each in streams:
+                each.texts.clear()
+            raise
+        finally:
+            for each in streams:
+                each.show()
+
+
+@contextlib.contextmanager
+def _printing() -> Iterator[tuple[_ForOthers, _ForOthers]]:
     before = sys.stdout, sys.stderr
     own = sys.stdout, sys.stderr = _ForOthers(sys.stdout), _ForOthers(sys.stderr)
     try:
-        yield
+        yield own
     finally:
         if (sys.stdout, sys.stderr) == own:
             sys.stdout, sys.stderr = before

@@ -30,7 +30,16 @@ class Restored(Protocol):
 
 
 _CONTAINERS = (list, dict, set)
-_PLAIN = (bool, bytes, complex, float, int, str, tuple, type(None), list, dict, set)
+# What Python gives a module.
+_OF_MODULES = frozenset(
+    """
+    __annotations__ __builtins__ __cached__ __doc__ __file__ __loader__ __name__ __package__ __path__ __spec__
+    __warningregistry__
+    """.split()  # noqa: SIM905 - a list of words
+)
+# By what TensorFlow's wrapper of a list sees that the list was changed without it; private to it.
+_SNAPSHOT = "_last_wrapped_list_snapshot"
+_PLAIN = (bool, bytes, complex, float, int, str, tuple, type(None), list, dict, set, np.generic)
 
 
 class Names:
@@ -110,7 +119,7 @@ def of_globals(held: dict[str, Any]) -> Names:
     """The names of a module of the script's."""
 
     def read() -> dict[str, Any]:
-        return {name: value for name, value in held.items() if not (name.startswith("__") and name.endswith("__"))}
+        return {name: value for name, value in held.items() if name not in _OF_MODULES}
 
     return Names(read, _writer(held), are_scripts=True)
 
@@ -154,7 +163,7 @@ class Contents:
     are_scripts = True
 
     def __init__(self, container: Any) -> None:
-        self._container = _inner(container)
+        self._container, self._wrapper = _inner(container), container
         self._before = _copied(self._container)
 
     def changed(self) -> dict[str, Any]:
@@ -165,6 +174,8 @@ class Contents:
         """It holds again what it held."""
         if not _same(self._before, self._container):
             _fill_again(self._container, self._before)
+            if _SNAPSHOT in getattr(self._wrapper, "__dict__", {}):
+                setattr(self._wrapper, _SNAPSHOT, list(self._before))
 
 
 def containers_in(structure: Any) -> Iterator[Any]:

@@ -8,6 +8,7 @@ import functools
 import itertools
 import random
 import sys
+import threading
 import weakref
 from collections.abc import Collection, Iterator, Sequence
 from types import CodeType, FunctionType, MethodType, ModuleType, SimpleNamespace
@@ -18,14 +19,20 @@ import numpy as np
 from ..foundation import is_users
 
 _MOST = 1000  # elements of a container
-_UNCHANGING = frozenset(
-    {bool, bytes, complex, float, int, str, type(None), np.ndarray, np.float32, np.float64, np.int64}
-)
+_UNCHANGING = frozenset({bool, bytes, complex, float, int, str, type(None), np.float32, np.float64, np.int64})
 _SCALARS = frozenset({bool, complex, float, int, str, type(None)})
+_CONTAINERS = (list, dict, set, np.ndarray)
 _BOOKS = ("_abc_impl",)
-_MAKING = ("__init__", "__new__", "__init_subclass__", "__set_name__", "__class_getitem__", "__repr__", "__del__")
-NAMESPACES = (SimpleNamespace, argparse.Namespace)
-GENERATORS = (np.random.Generator, np.random.RandomState, random.Random)
+_MAKING = ("__init__", "__new__", "__init_subclass__", "__set_name__", "__class_getitem__", "__del__")
+_MADE_BY = ("__init__", "__new__", "__del__")
+NAMESPACES = (SimpleNamespace, argparse.Namespace, threading.local)
+GENERATORS = (
+    np.random.BitGenerator,
+    np.random.Generator,
+    np.random.RandomState,
+    np.random.SeedSequence,
+    random.Random,
+)
 
 
 def reached(*things: Any) -> Iterator[Any]:
@@ -76,7 +83,8 @@ def _beside(thing: Any) -> list[Any]:
     if isinstance(thing, weakref.ref):
         return [each for each in (thing(),) if each is not None]
     if isinstance(thing, dict):
-        return [*_some_of(thing.values()), *_some_of(thing), *_of_own_kind(thing)]
+        makes = getattr(thing, "default_factory", None)
+        return [*_some_of(thing.values()), *_some_of(thing), *_of_own_kind(thing), *([] if makes is None else [makes])]
     if isinstance(thing, list | tuple | set | frozenset):
         return [*_some_of(thing), *_of_own_kind(thing)]
     inner = getattr(thing, "python_function", None) or getattr(thing, "__wrapped__", None)
@@ -88,11 +96,24 @@ def _beside(thing: Any) -> list[Any]:
         return wrapped
     if isinstance(thing, NAMESPACES):
         return list(vars(thing).values())
-    if isinstance(thing, ModuleType) or not is_of_users(thing):
-        return []
+    if not is_of_users(thing) or isinstance(thing, ModuleType):
+        return [] if isinstance(thing, type | ModuleType) else _hung_on(thing)
     if isinstance(thing, type):
-        return [value for cls in thing.__mro__ if is_of_users(cls) for value in public(cls).values()]
+        own = [cls for cls in (*thing.__mro__, type(thing)) if is_of_users(cls)]
+        return [value for cls in own for value in public(cls).values()]
     return [*attributes(thing).values(), type(thing)]
+
+
+def _hung_on(thing: Any) -> list[Any]:
+    """What the script may have put onto an object of a framework's, such as a layer: its own things, and containers."""
+    held = getattr(thing, "__dict__", {})
+    public = [value for name, value in held.items() if not name.startswith("_")] if type(held) is dict else []
+    return [each for each in public if isinstance(each, _CONTAINERS) or is_of_users(each) or _is_own_function(each)]
+
+
+def _is_own_function(thing: Any) -> bool:
+    code = getattr(thing, "__code__", None)
+    return isinstance(code, CodeType) and is_users(code.co_filename)
 
 
 def _some_of(elements: Collection[Any]) -> list[Any]:
@@ -143,17 +164,44 @@ def _initializers(thing: Any) -> list[Any]:
     """What makes objects of a class of the script's own."""
     if not isinstance(thing, type) or not is_of_users(thing):
         return []
-    return [vars(cls)["__init__"] for cls in thing.__mro__ if is_of_users(cls) and "__init__" in vars(cls)]
+    own = (vars(cls) for cls in thing.__mro__ if is_of_users(cls))
+    return [held[name] for held in own for name in _MADE_BY if name in held]
 
 
 def _of_function(function: Any, code: CodeType) -> list[Any]:
     names = named(code)
     asked = {each.argval for each in instructions(code) if each.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
     held = [function.__globals__[name] for name in asked if name in function.__globals__]
-    modules = [each for each in held if isinstance(each, ModuleType) and is_of_users(each)]
-    held += [vars(each)[name] for each in modules for name in names if name in vars(each)]
+    held += _imported(function, code)
+    held += _of_modules(held, None if "getattr" in asked else names)
+    if "__subclasses__" in names:
+        for each in [each for each in held if isinstance(each, type)]:
+            held += type.__subclasses__(each)
     defaults = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
     return [*held, *closed_over(function).values(), *defaults, *vars(function).values()]
+
+
+def _imported(function: Any, code: CodeType) -> list[Any]:
+    """Modules that a function imports, as far as they have been by now."""
+    package = str(function.__globals__.get("__package__") or "")
+    found = {each.argval for each in instructions(code) if each.opname == "IMPORT_NAME"}
+    paths = [path for name in found for path in (name, f"{package}.{name}".strip("."))]
+    return [module for path in paths if (module := sys.modules.get(path)) is not None]
+
+
+def _of_modules(things: Sequence[Any], names: set[str] | None) -> list[Any]:
+    """What a function may ask of the script's modules, and of those in them, by these names; by any if None."""
+    found: list[Any] = []
+    waiting, seen = list(things), set()
+    while waiting:
+        module = waiting.pop()
+        if isinstance(module, ModuleType) and id(module) not in seen and is_of_users(module):
+            seen.add(id(module))
+            asked = None if names is None else {*names, "__getattr__"}
+            held = [value for name, value in vars(module).items() if asked is None or name in asked]
+            found += held
+            waiting += held
+    return found
 
 
 def named(code: CodeType) -> set[str]:

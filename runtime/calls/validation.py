@@ -7,11 +7,10 @@ the divided one is, and is used in its place where the script has had it traced 
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
@@ -22,8 +21,7 @@ from ..transports import Label
 from . import report, sight
 from .kept import Kept
 from .kinds import kind_of_call
-from .muted import muted
-from .names import put_back
+from .once_more import unseen
 from .unspent import unspent
 
 # By which Keras 2, Keras 3 and tf-keras tell `evaluate` that `fit` calls it; private to them.
@@ -93,12 +91,13 @@ def chosen(whole: Any, divided: Any, arguments: Any, options: Any) -> Any:
     known = _divided.setdefault(whole, {})
     kind = kind_of_call(whole, None, (arguments, options))
     if kind not in known:
-        known[kind] = _is_untraced(whole, arguments, options)
-        if known[kind]:
-            with _unseen(_thread.kept()):
+        kept = _thread.kept()
+        if not kept.refused:
+            with unspent(), unseen(kept.before):  # first, so that both draw the same numbers in Python
                 divided.get_concrete_function(*arguments, **options)
-        else:
-            report.undivided("the validation of fit", _TRACED)
+        known[kind] = _is_untraced(whole, arguments, options) and not kept.refused
+        if not known[kind]:
+            report.undivided("the validation of fit", kept.refused or _TRACED)
     return divided if known[kind] else whole
 
 
@@ -124,14 +123,6 @@ def traced(function: Any, call: Callable[[], Any]) -> Any:
     if function.experimental_get_tracing_count() == before:
         _thread.is_fresh = False
     return result
-
-
-@contextlib.contextmanager
-def _unseen(kept: Kept) -> Iterator[None]:
-    """What Python does inside it has done before, and is not seen to do twice."""
-    with muted(), unspent():
-        yield
-    put_back(kept.before)
 
 
 def _compiling(original: Callable[..., Any]) -> Callable[..., Any]:

@@ -290,3 +290,25 @@ def validation_by_a_step_that_was_traced_for_one_batch():
     data["validation_data"] = tf.data.Dataset.from_tensors((X[:20], Y[:20]))
     model.test_on_batch(X[:20], Y[:20])
     yield from fitted(model, X, Y, batch_size=16, epochs=4, **data)
+
+
+class Noisy(keras.Model):
+    """Its step draws a number in Python when it is traced."""
+
+    def __init__(self):
+        super().__init__()
+        self.net = mlp(8, 1)
+
+    def call(self, inputs):
+        return self.net(inputs)
+
+    def test_step(self, data):
+        return {"loss": tf.reduce_mean((self(data[0], training=False) - data[1]) ** 2) * np.random.rand()}
+
+
+@kind(divided="partly")
+def validation_whose_trace_draws_in_python():
+    stop = keras.callbacks.EarlyStopping("val_loss", patience=1, baseline=1.0)
+    data = {"validation_data": (X[:20], Y[:20]), "callbacks": [stop]}
+    yield from fitted(compiled(Noisy()), X, Y, batch_size=16, epochs=3, **data)
+    yield from fitted(compiled(mlp(8, 1)), X, Y * np.random.rand(), batch_size=16, epochs=1)
