@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,10 +11,13 @@ import tensorflow as tf
 from . import carried, report
 from .arrays import may_tell
 from .containers import holds_more
+from .effects import of_code
 from .examples import is_tensor, kind_of
 from .guard import Code
 from .kept import Kept
 from .look import Call
+
+_PLAIN = (bool, int, float, complex, str, bytes, np.generic, tf.DType, tf.Variable, type(None))
 
 
 class Callee(NamedTuple):
@@ -33,6 +36,18 @@ class Callee(NamedTuple):
     code: Code | None = None
     takes_arrays: bool = False
 
+    def given_more(self, things: Sequence[Any]) -> Callee:
+        """The same, which is given things besides numbers and tensors: what its code may change, too."""
+        if self.code is None or not things:
+            return self
+
+        def kept() -> Kept:
+            found = self.kept()
+            before, refused = of_code(*things)
+            return found._replace(before=[*found.before, *before], refused=found.refused or refused)
+
+        return self._replace(kept=kept, code=self.code._replace(roots=[*self.code.roots, *things]))
+
     @property
     def runs_own_code_eagerly(self) -> bool:
         """Whether Python runs at each call, and is the script's."""
@@ -45,6 +60,11 @@ class Given(NamedTuple):
     structure: Any
     leaves: list[Any]
     by_rows: tuple[bool, ...]
+
+    @property
+    def things(self) -> list[Any]:
+        """What it is given besides tensors, numbers and the like."""
+        return [each for each in self.leaves if not (is_tensor(each) or isinstance(each, _PLAIN))]
 
     @property
     def kind(self) -> Any:

@@ -17,7 +17,7 @@ from . import guard, sight
 from .effects import of_code
 from .kinds import kind_of_call
 from .once_more import unseen
-from .reach import closed_over, named, state
+from .reach import closed_over, code_of, named, state
 from .unspent import unspent
 
 _roads: weakref.WeakKeyDictionary[Any, set[Any]] = weakref.WeakKeyDictionary()
@@ -89,14 +89,14 @@ def _read_by(function: Any) -> dict[str, Any]:
     waiting, seen = [plain], set()
     while waiting:
         each = waiting.pop()
-        code = getattr(each, "__code__", None)
+        code = code_of(each)
         if code is None or id(code) in seen or not is_users(code.co_filename):
             continue
         seen.add(id(code))
         held = {**each.__globals__, **closed_over(each), **own}
         asked = {name: held[name] for name in named(code) | set(code.co_freevars) if name in held}
         waiting += asked.values()
-        found |= {name: state(value) for name, value in asked.items() if not hasattr(value, "__code__")}
+        found |= {name: state(value) for name, value in asked.items() if code_of(value) is None}
     return found
 
 

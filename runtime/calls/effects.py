@@ -27,7 +27,7 @@ from .names import (
     of_globals,
     of_plain_attributes,
 )
-from .reach import GENERATORS, NAMESPACES, closed_over, instructions, is_of_users, named, reached
+from .reach import GENERATORS, NAMESPACES, closed_over, code_of, instructions, is_of_users, named, reached
 
 _FRAMEWORKS = ("_thread", "numpy", "tensorflow", "tfdp", *PACKAGES)
 # Of Python's own modules those in which nothing can be changed, or whose state a look puts back.
@@ -97,7 +97,7 @@ def _known(thing: Any, seen: set[int]) -> Sequence[Restored] | str:
         return _DRAWS
     if isinstance(thing, types.ModuleType):
         return _of_module(thing)
-    if hasattr(thing, "__code__"):
+    if code_of(thing) is not None:
         return _of_function(thing, seen)
     if isinstance(thing, type):
         return _of_class(thing)

@@ -22,6 +22,7 @@ from .keras_layers import hook_layers
 from .lookups import hook_variables
 from .report import said, said_at_the_end
 from .swallowed import watch_errors
+from .tapes_around import watch_tapes_around
 from .xla import keep_out_of_xla
 
 
@@ -39,6 +40,7 @@ def install() -> None:
     watch_python()
     keep_out_of_xla()
     watch_tapes()
+    watch_tapes_around()
     average_gradients()
     hook_layers()
     hook_modules()

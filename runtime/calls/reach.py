@@ -5,12 +5,11 @@ from __future__ import annotations
 import argparse
 import dis
 import functools
-import itertools
 import random
 import sys
 import threading
 import weakref
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from types import CodeType, FunctionType, MethodType, ModuleType, SimpleNamespace
 from typing import Any
 
@@ -84,24 +83,36 @@ def _beside(thing: Any) -> list[Any]:
         return [each for each in (thing(),) if each is not None]
     if isinstance(thing, dict):
         makes = getattr(thing, "default_factory", None)
-        return [*_some_of(thing.values()), *_some_of(thing), *_of_own_kind(thing), *([] if makes is None else [makes])]
+        held = [*_some_of(list(dict.values(thing))), *_some_of(list(dict.keys(thing)))]
+        return [*held, *_of_own_kind(thing), *([] if makes is None else [makes])]
     if isinstance(thing, list | tuple | set | frozenset):
-        return [*_some_of(thing), *_of_own_kind(thing)]
-    inner = getattr(thing, "python_function", None) or getattr(thing, "__wrapped__", None)
-    wrapped = [] if inner is None else [inner]
-    code = getattr(thing, "__code__", None)
-    if isinstance(code, CodeType):
-        return [*wrapped, *(_of_function(thing, code) if is_users(code.co_filename) else ())]
-    if wrapped:
-        return wrapped
+        kind: Any = next(each for each in (list, tuple, set, frozenset) if isinstance(thing, each))
+        return [*_some_of(list(kind.__iter__(thing))), *_of_own_kind(thing)]
     if isinstance(thing, NAMESPACES):
         return list(vars(thing).values())
-    if not is_of_users(thing) or isinstance(thing, ModuleType):
-        return [] if isinstance(thing, type | ModuleType) else _hung_on(thing)
-    if isinstance(thing, type):
-        own = [cls for cls in (*thing.__mro__, type(thing)) if is_of_users(cls)]
-        return [value for cls in own for value in public(cls).values()]
-    return [*attributes(thing).values(), type(thing)]
+    if isinstance(thing, ModuleType):
+        return []
+    if is_of_users(thing):  # and not asked for what it has not, by which it may count
+        return _of_class(thing) if isinstance(thing, type) else [*attributes(thing).values(), type(thing)]
+    inner = getattr(thing, "python_function", None) or getattr(thing, "__wrapped__", None)
+    wrapped = [] if inner is None else [inner]
+    code = code_of(thing)
+    if code is not None:
+        return [*wrapped, *(_of_function(thing, code) if is_users(code.co_filename) else ())]
+    return wrapped or ([] if isinstance(thing, type) else _hung_on(thing))
+
+
+def _of_class(thing: type) -> list[Any]:
+    own = [cls for cls in (*thing.__mro__, type(thing)) if is_of_users(cls)]
+    return [value for cls in own for value in public(cls).values()]
+
+
+def code_of(thing: Any) -> CodeType | None:
+    """That of a function, or of what is as good as one; objects of the script's own are not asked."""
+    if not isinstance(thing, FunctionType) and is_of_users(thing):
+        return None
+    code = getattr(thing, "__code__", None)
+    return code if isinstance(code, CodeType) else None
 
 
 def _hung_on(thing: Any) -> list[Any]:
@@ -112,16 +123,15 @@ def _hung_on(thing: Any) -> list[Any]:
 
 
 def _is_own_function(thing: Any) -> bool:
-    code = getattr(thing, "__code__", None)
-    return isinstance(code, CodeType) and is_users(code.co_filename)
+    code = code_of(thing)
+    return code is not None and is_users(code.co_filename)
 
 
-def _some_of(elements: Collection[Any]) -> list[Any]:
+def _some_of(elements: list[Any]) -> list[Any]:
     """All elements of a container; of a large one those that code can change, and some of the others."""
-    if len(elements) <= _MOST:
-        return list(elements)
-    first = list(itertools.islice(elements, _MOST))
-    return first if set(map(type, elements)) <= _UNCHANGING else list(elements)
+    if len(elements) <= _MOST or not set(map(type, elements)) <= _UNCHANGING:
+        return elements
+    return elements[:_MOST]
 
 
 def _of_own_kind(container: Any) -> list[Any]:
@@ -157,7 +167,7 @@ def _is_method(name: str, value: Any) -> bool:
 
 def _around(thing: Any) -> Any:
     """The class of which a function asks for `super()`; None for others."""
-    return closed_over(thing).get("__class__") if isinstance(getattr(thing, "__code__", None), CodeType) else None
+    return None if code_of(thing) is None else closed_over(thing).get("__class__")
 
 
 def _initializers(thing: Any) -> list[Any]:

@@ -19,7 +19,7 @@ from types import CodeType, FrameType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
 from ..foundation import is_generated, is_of_script, is_users
-from .reach import codes, is_of_users, reached
+from .reach import code_of, codes, is_of_users, reached
 
 # TensorFlow, Keras, and what they stand on.
 _LIBRARIES = frozenset(
@@ -123,8 +123,8 @@ def watched(layer: Any, known: Sequence[Any] | None) -> Iterator[None]:
 def _codes(things: Sequence[Any]) -> Iterator[CodeType]:
     """Those of functions that can be come to, and of functions within."""
     for each in reached(*things):
-        code = getattr(each, "__code__", None)
-        if isinstance(code, CodeType):
+        code = code_of(each)
+        if code is not None:
             yield from codes(code)
 
 

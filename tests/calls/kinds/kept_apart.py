@@ -148,3 +148,74 @@ def function_that_is_compiled_twice_with_the_same_numbers():
     yield [], tf.reduce_mean(net(tf.ones([8, 6], tf.float64)))
     yield from steps(net)
     yield [], tf.reduce_mean(net(tf.ones([8, 6], tf.float64)))
+
+
+class Handed(Net):
+    """It is given something that it calls with rows."""
+
+    def __call__(self, x, thing):
+        return super().__call__(thing(x))
+
+
+def handed(thing, number):
+    net = Handed()
+    for found in steps(lambda x: net(x, thing=thing), weights=[net.first, net.last]):
+        yield found
+        yield [], tf.constant(float(number()))
+
+
+class Noise:
+    """It draws from a generator of its own."""
+
+    def __init__(self):
+        self.numbers = np.random.default_rng(3)
+
+    def __call__(self, x):
+        return x * self.numbers.uniform(0.5, 1.5)
+
+
+@kind(divided="partly", sample=True)
+def things_that_count_and_are_given_to_a_call():
+    for way in (_counters.by_key, _counters.by_single, _counters.in_a_thread):
+        yield from handed(*way())
+
+
+@kind(divided=False, may_refuse=("draws numbers in Python",))
+def things_that_draw_and_are_given_to_a_call():
+    noise = Noise()
+    yield from handed(noise, noise.numbers.normal)
+
+
+class Settings:
+    """It counts what it is asked for and has not."""
+
+    def __init__(self):
+        self.unknown = []
+
+    def __getattr__(self, name):
+        self.unknown.append(name)
+
+
+@kind(sample=True)
+def settings_that_are_asked_for_what_they_have():
+    settings = Settings()
+    settings.scale = 0.5
+    yield from handed(lambda x: x * settings.scale, lambda: len(settings.unknown))
+
+
+@kind(divided=False, may_refuse=("asks stop_recording of a gradient tape",))
+def nothing_is_recorded_for_a_while():
+    tapes = []
+
+    def before(x):
+        with tapes[-1].stop_recording():
+            return x * 0.5
+
+    net = Net(before=before)
+    for number in range(3):
+        with tf.GradientTape() as tape:
+            tapes.append(tape)
+            loss = tf.reduce_mean(net(tf.constant(np.random.rand(8, 6))) ** 2)
+        for weight, found in zip((net.first, net.last), tape.gradient(loss, [net.first, net.last]), strict=True):
+            weight.assign_sub(0.1 * found * (number + 1))
+        yield [net.first, net.last], loss
