@@ -20,6 +20,7 @@ from .callee import Callee
 from .effects import of_code
 from .kept import Kept
 from .own_code import tensors_of
+from .stateless import of_keras
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _OWN = ("tensorflow", "tfdp")  # whose modules no script calls
@@ -141,4 +142,4 @@ def _owner(function: Any) -> Any:
 def _kept(function: Any) -> Kept:
     variables, generators = ([raw(each) for each in found] for found in (live_variables(), live_generators()))
     before, refused = of_code(function, *replaced.roots())
-    return Kept(variables, [*variables, *generators], before, generators, refused)
+    return Kept(variables, [*variables, *generators], [*of_keras(), *before], generators, refused)

@@ -27,7 +27,7 @@ from .keras_losses import hook_losses
 from .lookups import hook_embedding
 from .names import of_objects
 from .sight import Moments
-from .stateless import of_scope
+from .stateless import of_keras
 from .validation import hook_validation
 
 _hooked: set[str] = set()
@@ -165,7 +165,7 @@ def _kept(layer: Any, *, is_other: bool) -> Kept:
     normalizing = (each for each in objects if any(cls.__name__ in _NORMALIZING for cls in type(each).__mro__))
     writable += [raw(variable) for each in normalizing for variable in each.non_trainable_variables]
     beside, refused = of_code(*own_code.held(layer)) if is_other else ([], "")
-    return Kept(needed, list(variables.values()), [*of_objects(objects), *of_scope(), *beside], writable, refused)
+    return Kept(needed, list(variables.values()), [*of_objects(objects), *of_keras(), *beside], writable, refused)
 
 
 def _kept_of_step(model: Any, beside: Sequence[Any]) -> Kept:

@@ -1,7 +1,10 @@
-"""Keras 3's stateless scope, in which variables have values that it was given, and are assigned none."""
+"""What Keras keeps besides its objects: Keras 3's stateless scope, in which variables have values that it was given and
+are assigned none, and how many things have been named by their kind.
+"""
 
 from __future__ import annotations
 
+import collections
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -15,12 +18,25 @@ def keeps_no_state() -> bool:
     return _scope() is not None
 
 
-def of_scope() -> Iterator[Contents]:
-    """The values and losses of the scope that this thread is in."""
+def of_keras() -> Iterator[Contents]:
+    """The values and losses of the scope that this thread is in, and the names that were given."""
     scope = _scope()
     if scope is not None:
         yield Contents(scope.state_mapping)
         yield Contents(scope.losses)
+    yield from map(Contents, _names())
+
+
+def _names() -> list[Any]:
+    """Of Keras 3, and of Keras 2, for each graph in which it makes layers. What counts them is public, and does so."""
+    found: list[Any] = []
+    if (state := sys.modules.get("keras.src.backend.common.global_state")) is not None:
+        names: dict[str, int] = collections.defaultdict(int)
+        found = [state.get_global_attribute("object_name_uids", names, set_to_default=True)]
+    for package in ("keras", "tf_keras"):
+        backend = sys.modules.get(f"{package}.src.backend")
+        found += list(getattr(backend, "PER_GRAPH_OBJECT_NAME_UIDS", {}).values())
+    return found
 
 
 def _scope() -> Any:

@@ -219,3 +219,11 @@ def nothing_is_recorded_for_a_while():
         for weight, found in zip((net.first, net.last), tape.gradient(loss, [net.first, net.last]), strict=True):
             weight.assign_sub(0.1 * found * (number + 1))
         yield [net.first, net.last], loss
+
+
+@kind(divided="partly")
+def layers_that_are_made_in_a_call_and_named():
+    net = Net(before=lambda x: keras.layers.Activation("tanh")(x) * 0.5)
+    for found in steps(net):
+        yield found
+        yield [], tf.constant([float(ord(each)) for each in keras.layers.Activation("tanh").name])
