@@ -27,13 +27,13 @@ from .names import (
     of_globals,
     of_plain_attributes,
 )
-from .reach import GENERATORS, NAMESPACES, closed_over, code_of, instructions, is_of_users, named, reached
+from .reach import GENERATORS, NAMESPACES, closed_over, code_of, instructions, is_of_users, reached
 
 _FRAMEWORKS = ("_thread", "numpy", "tensorflow", "tfdp", *PACKAGES)
 # Of Python's own modules those in which nothing can be changed, or whose state a look puts back.
 _STATELESS = frozenset(
     """
-    _operator abc builtins collections contextlib copy dataclasses enum functools inspect itertools math numbers
+    _operator abc collections contextlib copy dataclasses enum functools inspect itertools math numbers
     operator re string types typing typing_extensions warnings weakref
     """.split()  # noqa: SIM905 - a list of words
 )
@@ -150,7 +150,8 @@ def _of_function(function: Any, seen: set[int]) -> Sequence[Restored] | str:
         return [] if _is_foreign(module) else f"calls {function.__name__} of {module}, which may keep a state"
     if _may_draw(function):
         return _DRAWS
-    reaching = sorted(_REACHING & named(function.__code__))
+    asked = {each.argval for each in instructions(function.__code__) if each.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+    reaching = sorted(_REACHING & asked)
     if reaching:
         return f"calls {reaching[0]}, which a look at it might make a difference to"
     return list(of_function(function, seen))

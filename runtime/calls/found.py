@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 import weakref
 from typing import Any
 
 import tensorflow as tf
 
-from ..foundation import Min, TfdpError, call_site
+from ..foundation import Min, TfdpError, call_site, say_once
 from ..framework import unrecorded
 from ..job import current, mix
 from ..transports import Label
@@ -26,6 +27,12 @@ _CHANGES = "reads numbers in Python that change from call to call"
 _MANY = "takes another way through its Python in each of many calls"
 _EAGERLY = "runs eagerly, and calls layers: these are divided; in a tf.function all of it would be"
 _TABLES = "runs eagerly, and looks up rows of variables: in a tf.function it would be divided"
+_LONG = 10.0  # seconds of looks
+_WAITS = (
+    "each kind of call is looked at once before it is divided over the workers, which makes the first steps slow here; "
+    "later ones are not"
+)
+_spent: list[float] = []
 _states: weakref.WeakKeyDictionary[Any, dict[Any, list[Any]]] = weakref.WeakKeyDictionary()
 _known: weakref.WeakKeyDictionary[Any, dict[Any, list[Found]]] = weakref.WeakKeyDictionary()
 
@@ -81,14 +88,23 @@ def _of_kind(callee: Callee, given: Given) -> list[Found]:
 
 
 def _seen(callee: Callee, given: Given, kept: Kept) -> Found:
+    begun = time.monotonic()
     try:
         found = _look(callee, given, kept)
+        _tell(time.monotonic() - begun)
     except LeftBehindError as error:
         raise TfdpError(f"{callee.name}, called at {call_site()}, or a layer in it, {error}") from error
     if callee.runs_own_code_eagerly and not found.reason:
         limit = "" if found.is_alone else _EAGERLY
         found = found._replace(reason=limit or (_TABLES if found.pattern.lookups else ""))
     return _agreed(found, callee)
+
+
+def _tell(seconds: float) -> None:
+    """What a user waits for."""
+    _spent.append(seconds)
+    if sum(_spent) > _LONG and current().topology.rank == 0:
+        say_once(_WAITS)
 
 
 def _look(callee: Callee, given: Given, kept: Kept) -> Found:

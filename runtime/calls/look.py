@@ -37,6 +37,7 @@ from .unspent import unspent
 from .ways import Way
 
 Call = Callable[..., Any]
+_Watching = Callable[[], contextlib.AbstractContextManager[None]]
 _WRAPPED = "Exception encountered"  # what Keras puts before a message
 _GRADIENTS = 10.0  # times the rounding of results
 _CANCELLED = 3e-6  # of what is computed with; times the limit, some units in the last place
@@ -169,14 +170,15 @@ def _with_nested(found: Found, trial: Trial) -> Found:
 
 def _looked(asked: Asked, unknown: int, *, eagerly: bool) -> tuple[Found, Trial | None]:
     call, structure, by_rows, kept, owner, code = asked
-    run = replaced.watched(owner, code and code.roots)
-    with _apart(), as_before(kept) as handles, run:
+    # All of the script's own code; of Keras' own what the whole batch comes to: hooks take as long as all the rest.
+    watching = functools.partial(replaced.watched, owner, code and code.roots)
+    with _apart(), as_before(kept) as handles, watching() if code else contextlib.nullcontext():
         trial = code and tried(code, call, structure, by_rows, eagerly=eagerly, writable=kept.writable)
         put_back(kept.before)
         # Keras' own layers do to few rows what they do to many.
         first, *others = examples.of(structure, by_rows, unknown, few=code is None)
         rounding = Rounding()
-        one = _Look(call, first, by_rows, kept, rounding)
+        one = _Look(call, first, by_rows, kept, rounding, watching=contextlib.nullcontext if code else watching)
         try:
             length = tf.nest.flatten(structure)[by_rows.index(True)].shape[0]
             found = one.found(code and functools.partial(_guarded, code, call, length, eagerly))
@@ -215,8 +217,18 @@ class _Run(NamedTuple):
 class _Look:
     """One look at a call on one batch."""
 
-    def __init__(self, call: Call, sample: Any, by_rows: Sequence[bool], kept: Kept, rounding: Rounding) -> None:
-        self._rounding = rounding
+    def __init__(
+        self,
+        call: Call,
+        sample: Any,
+        by_rows: Sequence[bool],
+        kept: Kept,
+        rounding: Rounding,
+        *,
+        watching: _Watching = contextlib.nullcontext,
+    ) -> None:
+        """`watching` is entered where the whole batch is computed for the first time, and differentiated."""
+        self._rounding, self._watching = rounding, watching
         self._call, self._sample, self._by_rows, self._kept = call, sample, by_rows, kept
         self._leaves = tf.nest.flatten(sample)
         self._split = divided(next(int(x.shape[0]) for x, rows in zip(self._leaves, by_rows, strict=True) if rows))
@@ -229,10 +241,12 @@ class _Look:
         guarded: the call as it is built where it is divided, where it has code of the script's own.
         """
         seen_whole = Whole()
-        results, after = self._whole(seen_whole)
+        with self._watching():
+            results, after = self._whole(seen_whole)
         found = self._parts(seen_whole, results, after)
         again = Again(seen_whole, found.pattern)
-        whole = self._differentiated(again, None, found.factors)
+        with self._watching():
+            whole = self._differentiated(again, None, found.factors)
         if not self._are_same(results, whole.results):
             raise Undivided("gives other results for the same rows: it draws, or keeps a state")
         self._compare_gradients(whole, found, seen_whole)

@@ -83,17 +83,17 @@ def _beside(thing: Any) -> list[Any]:
         return [each for each in (thing(),) if each is not None]
     if isinstance(thing, dict):
         makes = getattr(thing, "default_factory", None)
-        held = [*_some_of(list(dict.values(thing))), *_some_of(list(dict.keys(thing)))]
+        values, keys = (dict.values(thing), dict.keys(thing)) if is_of_users(thing) else (thing.values(), thing.keys())
+        held = [*_some_of(list(values)), *_some_of(list(keys))]
         return [*held, *_of_own_kind(thing), *([] if makes is None else [makes])]
     if isinstance(thing, list | tuple | set | frozenset):
-        kind: Any = next(each for each in (list, tuple, set, frozenset) if isinstance(thing, each))
-        return [*_some_of(list(kind.__iter__(thing))), *_of_own_kind(thing)]
-    if isinstance(thing, NAMESPACES):
-        return list(vars(thing).values())
+        return [*_some_of(_elements(thing)), *_of_own_kind(thing)]
     if isinstance(thing, ModuleType):
         return []
     if is_of_users(thing):  # and not asked for what it has not, by which it may count
         return _of_class(thing) if isinstance(thing, type) else [*attributes(thing).values(), type(thing)]
+    if isinstance(thing, NAMESPACES):
+        return list(vars(thing).values())
     inner = getattr(thing, "python_function", None) or getattr(thing, "__wrapped__", None)
     wrapped = [] if inner is None else [inner]
     code = code_of(thing)
@@ -122,9 +122,23 @@ def _hung_on(thing: Any) -> list[Any]:
     return [each for each in public if isinstance(each, _CONTAINERS) or is_of_users(each) or _is_own_function(each)]
 
 
+def _is_written(thing: Any) -> bool:
+    """Whether it is a function that stands in a file: not what Python makes for a named tuple."""
+    code = code_of(thing)
+    return code is not None and not code.co_filename.startswith("<")
+
+
 def _is_own_function(thing: Any) -> bool:
     code = code_of(thing)
     return code is not None and is_users(code.co_filename)
+
+
+def _elements(container: Any) -> list[Any]:
+    """By Python's own classes: the script's may count how often they are gone through."""
+    if not is_of_users(container):
+        return list(container)
+    kind: Any = next(each for each in (list, tuple, set, frozenset) if isinstance(container, each))
+    return list(kind.__iter__(container))
 
 
 def _some_of(elements: list[Any]) -> list[Any]:
@@ -175,7 +189,8 @@ def _initializers(thing: Any) -> list[Any]:
     if not isinstance(thing, type) or not is_of_users(thing):
         return []
     own = (vars(cls) for cls in thing.__mro__ if is_of_users(cls))
-    return [held[name] for held in own for name in _MADE_BY if name in held]
+    made_by = [getattr(held[name], "__func__", held[name]) for held in own for name in _MADE_BY if name in held]
+    return [each for each in made_by if _is_written(each)]
 
 
 def _of_function(function: Any, code: CodeType) -> list[Any]:

@@ -227,3 +227,22 @@ def layers_that_are_made_in_a_call_and_named():
     for found in steps(net):
         yield found
         yield [], tf.constant([float(ord(each)) for each in keras.layers.Activation("tanh").name])
+
+
+class Steps:
+    """What it calls `next` is none of Python's."""
+
+    def __init__(self):
+        self.number = 0
+
+    def next(self):
+        self.number += 1
+        return min(self.number, 3)
+
+
+@kind
+def steps_by_a_method_called_next():
+    counter = Steps()
+    for found in steps(Net(before=lambda x: x * counter.next() / 3)):
+        yield found
+        yield [], tf.constant(float(counter.number))
