@@ -47,8 +47,8 @@ def _differing(one: Any, other: Any) -> str:
         pairs = [(value, dict.get(other, key)) for key, value in dict.items(one)]
     elif isinstance(one, list | tuple):
         pairs = list(zip(one, other, strict=True))
-    else:
-        return ""
+    else:  # leaves are the same things
+        return "" if one is other else f"{type(one).__name__}, which would be another one inside"
     cls = type(one)
     if cls not in _PLAIN and not cls.__module__.startswith("tensorflow.") and not _have_the_same(one, other):
         return f"{cls.__name__} that holds more than its elements"

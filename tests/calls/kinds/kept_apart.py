@@ -8,7 +8,7 @@ import itertools
 import numpy as np
 import tensorflow as tf
 
-from . import _counters, counts, descend_by_hand, keras, kind
+from . import _counters, by_rows, counts, descend_by_hand, keras, kind
 from .told import Net, steps
 
 
@@ -162,6 +162,20 @@ def handed(thing, number):
     for found in steps(lambda x: net(x, thing=thing), weights=[net.first, net.last]):
         yield found
         yield [], tf.constant(float(number()))
+
+
+@kind(divided=False, may_refuse=("takes a deque",))
+def queue_that_is_given_to_a_call():
+    queue, net = collections.deque(maxlen=3), Handed()
+
+    def queued(rows, held):
+        held.append(1)
+        return net(rows, thing=lambda x: x * len(held))
+
+    function = by_rows(queued)
+    for found in steps(lambda x: function(x, queue), weights=[net.first, net.last]):
+        yield found
+        yield [], tf.constant(float(len(queue)))
 
 
 class Noise:
