@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from ..foundation import TfdpError, call_site
@@ -84,8 +85,15 @@ def _numbers(tensor: Any) -> Any:
     """Shape `[2]`, float32."""
     value = tf.math.real(tensor) + tf.math.imag(tensor) if tensor.dtype.is_complex else tensor
     value = tf.cast(value, tf.float32)
-    rows = tf.reshape(tf.reduce_sum(value, tf.range(1, tf.maximum(tf.rank(value), 1))), [-1])
-    weights = tf.linspace(1.0, 2.0, tf.shape(rows)[0])
+    rank = value.shape.rank
+    axes = tf.range(1, tf.maximum(tf.rank(value), 1)) if rank is None else list(range(1, rank))
+    rows = tf.reshape(tf.reduce_sum(value, axes), [-1])
+    length = rows.shape[0]
+    if length is None:
+        number = tf.cast(tf.size(rows), tf.float32)
+        weights = 1.0 + tf.range(number) / tf.maximum(number, 1.0)
+    else:
+        weights = tf.constant(1.0 + np.arange(length) / max(length, 1), tf.float32)
     return tf.stack([tf.reduce_sum(rows * weights), tf.reduce_sum(tf.abs(value))])
 
 
