@@ -9,6 +9,8 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+import tensorflow as tf
+
 from .names import Contents
 
 
@@ -34,8 +36,12 @@ def _names() -> list[Any]:
         names: dict[str, int] = collections.defaultdict(int)
         found = [state.get_global_attribute("object_name_uids", names, set_to_default=True)]
     for package in ("keras", "tf_keras"):
-        backend = sys.modules.get(f"{package}.src.backend")
-        found += list(getattr(backend, "PER_GRAPH_OBJECT_NAME_UIDS", {}).values())
+        backend: Any = sys.modules.get(f"{package}.src.backend")
+        if hasattr(backend, "PER_GRAPH_OBJECT_NAME_UIDS"):
+            with tf.init_scope():
+                known = backend.PER_GRAPH_OBJECT_NAME_UIDS
+                known.setdefault(backend.get_graph(), collections.defaultdict(int))
+            found += known.values()
     return found
 
 

@@ -235,7 +235,7 @@ def nothing_is_recorded_for_a_while():
         yield [net.first, net.last], loss
 
 
-@kind(divided="partly")
+@kind(divided="partly", may_refuse=("makes the variables of",))
 def layers_that_are_made_in_a_call_and_named():
     net = Net(before=lambda x: keras.layers.Activation("tanh")(x) * 0.5)
     for found in steps(net):
