@@ -10,14 +10,12 @@ import tensorflow as tf
 
 from . import carried, report
 from .arrays import may_tell
-from .containers import holds_more
+from .containers import holds_more, is_leaf
 from .effects import of_code
 from .examples import is_tensor, kind_of
 from .guard import Code
 from .kept import Kept
 from .look import Call
-
-_PLAIN = (bool, int, float, complex, str, bytes, np.generic, tf.DType, tf.Variable, type(None))
 
 
 class Callee(NamedTuple):
@@ -64,7 +62,7 @@ class Given(NamedTuple):
     @property
     def things(self) -> list[Any]:
         """What it is given besides tensors, numbers and the like."""
-        return [each for each in self.leaves if not (is_tensor(each) or isinstance(each, _PLAIN))]
+        return [each for each in self.leaves if not is_leaf(each)]
 
     @property
     def kind(self) -> Any:

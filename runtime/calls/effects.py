@@ -27,7 +27,7 @@ from .names import (
     of_globals,
     of_plain_attributes,
 )
-from .reach import GENERATORS, NAMESPACES, closed_over, code_of, instructions, is_of_users, reached
+from .reach import GENERATORS, NAMESPACES, closed_over, code_of, globals_of, instructions, is_of_users, reached
 
 _FRAMEWORKS = ("_thread", "numpy", "tensorflow", "tfdp", *PACKAGES)
 # Of Python's own modules those in which nothing can be changed, or whose state a look puts back.
@@ -150,8 +150,7 @@ def _of_function(function: Any, seen: set[int]) -> Sequence[Restored] | str:
         return [] if _is_foreign(module) else f"calls {function.__name__} of {module}, which may keep a state"
     if _may_draw(function):
         return _DRAWS
-    asked = {each.argval for each in instructions(function.__code__) if each.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
-    reaching = sorted(_REACHING & asked)
+    reaching = sorted(_REACHING & globals_of(function.__code__))
     if reaching:
         return f"calls {reaching[0]}, which a look at it might make a difference to"
     return list(of_function(function, seen))

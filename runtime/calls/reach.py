@@ -194,8 +194,7 @@ def _initializers(thing: Any) -> list[Any]:
 
 
 def _of_function(function: Any, code: CodeType) -> list[Any]:
-    names = named(code)
-    asked = {each.argval for each in instructions(code) if each.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+    names, asked = named(code), globals_of(code)
     held = [function.__globals__[name] for name in asked if name in function.__globals__]
     held += _imported(function, code)
     held += _of_modules(held, None if "getattr" in asked else names)
@@ -209,8 +208,7 @@ def _of_function(function: Any, code: CodeType) -> list[Any]:
 def _imported(function: Any, code: CodeType) -> list[Any]:
     """Modules that a function imports, as far as they have been by now."""
     package = str(function.__globals__.get("__package__") or "")
-    found = {each.argval for each in instructions(code) if each.opname == "IMPORT_NAME"}
-    paths = [path for name in found for path in (name, f"{package}.{name}".strip("."))]
+    paths = [path for name in _arguments(code, "IMPORT_NAME") for path in (name, f"{package}.{name}".strip("."))]
     return [module for path in paths if (module := sys.modules.get(path)) is not None]
 
 
@@ -227,6 +225,17 @@ def _of_modules(things: Sequence[Any], names: set[str] | None) -> list[Any]:
             found += held
             waiting += held
     return found
+
+
+def globals_of(code: CodeType) -> frozenset[str]:
+    """The globals that a function asks for, and functions within."""
+    return _arguments(code, "LOAD_GLOBAL", "LOAD_NAME")
+
+
+@functools.lru_cache(4096)  # at each call, of all functions that can be come to
+def _arguments(code: CodeType, *kinds: str) -> frozenset[str]:
+    """What instructions of these kinds name."""
+    return frozenset(each.argval for each in instructions(code) if each.opname in kinds)
 
 
 def named(code: CodeType) -> set[str]:
