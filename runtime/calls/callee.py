@@ -11,7 +11,6 @@ import tensorflow as tf
 from . import carried, report
 from .arrays import may_tell
 from .containers import holds_more, is_leaf
-from .effects import of_code
 from .examples import is_tensor, kind_of
 from .guard import Code
 from .kept import Kept
@@ -35,16 +34,10 @@ class Callee(NamedTuple):
     takes_arrays: bool = False
 
     def given_more(self, things: Sequence[Any]) -> Callee:
-        """The same, which is given things besides numbers and tensors: what its code may change, too."""
+        """The same, which is given things besides numbers and tensors."""
         if self.code is None or not things:
             return self
-
-        def kept() -> Kept:
-            found = self.kept()
-            before, refused = of_code(*things)
-            return found._replace(before=[*found.before, *before], refused=found.refused or refused)
-
-        return self._replace(kept=kept, code=self.code._replace(roots=[*self.code.roots, *things]))
+        return self._replace(code=self.code._replace(roots=[*self.code.roots, *things]))
 
     @property
     def runs_own_code_eagerly(self) -> bool:
@@ -81,6 +74,8 @@ def given_to(callee: Callee, structure: Any) -> Given | str:
     arrays = [x for x in flat if isinstance(x, np.ndarray)]
     if arrays and callee.takes_arrays and callee.code is not None and may_tell(callee.code.roots):
         return "takes NumPy's arrays, and may tell them from tensors: give it tensors, such as tf.constant(x)"
+    if any(x.dtype.kind != "f" for x in arrays) and callee.takes_arrays:  # whose arithmetic is another one in NumPy
+        return "takes NumPy's arrays of other numbers than floating-point ones: give it tensors, such as tf.constant(x)"
     made = {id(x): tf.convert_to_tensor(x) for x in arrays}
     leaves = [made.get(id(x), x) for x in flat]
     tensors = [each for each in leaves if is_tensor(each)]

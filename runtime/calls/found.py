@@ -16,7 +16,7 @@ from . import replaced
 from .callee import Callee, Given
 from .kept import Kept
 from .look import Asked, Found, LeftBehindError, is_possible, look, way_of
-from .reach import state
+from .plain import Reads, Verdict, verdict
 from .sight import Undivided
 from .ways import Way
 
@@ -33,7 +33,7 @@ _WAITS = (
     "later ones are not"
 )
 _spent: list[float] = []
-_states: weakref.WeakKeyDictionary[Any, dict[Any, list[Any]]] = weakref.WeakKeyDictionary()
+_verdicts: weakref.WeakKeyDictionary[Any, dict[Any, list[Verdict]]] = weakref.WeakKeyDictionary()
 _known: weakref.WeakKeyDictionary[Any, dict[Any, list[Found]]] = weakref.WeakKeyDictionary()
 
 
@@ -78,13 +78,27 @@ def _of_kind(callee: Callee, given: Given) -> list[Found]:
         kind = given.kind, None, tf.executing_eagerly(), changes  # whatever it does, its operations are seen
     if callee.code is None:
         return known.setdefault(kind, [])
-    states = _states.setdefault(callee.owner, {}).setdefault(kind, [])
-    now = state(*callee.code.roots)
-    if now not in states:
-        if len(states) >= _STATES:
+    beside = tuple(map(id, callee.code.beside))
+    verdicts = _verdicts.setdefault(callee.owner, {}).setdefault((kind, beside), [])
+    place = next((place for place, each in enumerate(verdicts) if each.holds), None)
+    if place is None:
+        if len(verdicts) >= _STATES:
             return [Found(_CHANGES)]
-        states.append(now)
-    return known.setdefault((kind, now), [])
+        place = len(verdicts)
+        verdicts.append(_verdict(callee, given))
+    found = known.setdefault((kind, beside, place), [])
+    if verdicts[place].reason and not found:
+        found.append(_agreed(Found(verdicts[place].reason), callee))
+    return found
+
+
+def _verdict(callee: Callee, given: Given) -> Verdict:
+    """Whether code of the script's own only computes."""
+    code = callee.code
+    if code is None or code.entry is None:
+        return Verdict("", Reads())
+    arguments, options = given.structure
+    return verdict(code.entry, code.beside, arguments, options)
 
 
 def _seen(callee: Callee, given: Given, kept: Kept) -> Found:

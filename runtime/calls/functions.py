@@ -17,7 +17,6 @@ from ..keras import is_keras
 from ..start import live_generators, live_variables
 from . import division, guard, replaced
 from .callee import Callee
-from .effects import of_code
 from .kept import Kept
 from .own_code import tensors_of
 from .stateless import of_keras
@@ -96,10 +95,10 @@ def _callee(function: Any, name: str) -> Callee:
         functools.partial(_as_written, function),
         owner,
         name,
-        functools.partial(_kept, function),
+        _kept,
         is_atom=False,
         state=_state(function),
-        code=guard.Code(owner, (function, *replaced.roots())),
+        code=guard.Code(owner, (function, *replaced.roots()), function, replaced.roots()),
         takes_arrays=True,
     )
 
@@ -139,7 +138,6 @@ def _owner(function: Any) -> Any:
     return bound
 
 
-def _kept(function: Any) -> Kept:
+def _kept() -> Kept:
     variables, generators = ([raw(each) for each in found] for found in (live_variables(), live_generators()))
-    before, refused = of_code(function, *replaced.roots())
-    return Kept(variables, [*variables, *generators], [*of_keras(), *before], generators, refused)
+    return Kept(variables, [*variables, *generators], list(of_keras()), generators)

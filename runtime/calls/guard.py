@@ -20,7 +20,6 @@ from . import carried, row_operations, sight, sizes
 from .containers import holds_more
 from .observed import observed, refuse_recorded
 from .once import in_a_graph
-from .reach import reached
 from .row_operations import FROM_SIZES, Operation
 from .sight import Draw
 from .sizes import Count, Entry
@@ -201,23 +200,24 @@ class Nested(NamedTuple):
 class Code(NamedTuple):
     """Code of the script's own.
 
-    owner: whose it is. roots: functions and objects by whose names it might keep rows.
+    owner: whose it is. roots: functions and objects from which all of it can be come to. entry: what is called, a layer
+    or function, if that is the script's. beside: functions that may be called besides.
     """
 
     owner: Any
     roots: Sequence[Any]
+    entry: Any = None
+    beside: Sequence[Any] = ()
 
 
 def guarded(code: Code, call: Callable[..., Any], arguments: Any, options: Any) -> Any:
     """`call(*arguments, **options)`, each operation of which is seen. The thread has a sight."""
     eagerly, length = tf.executing_eagerly(), sight.rows()[0].shape[0]
-    built = functools.partial(built_of, code, call, length=length, eagerly=eagerly)
+    built = functools.partial(built_of, call, length=length, eagerly=eagerly)
     return in_a_graph(code.owner, built, arguments, options) if eagerly else built(arguments, options)
 
 
-def built_of(
-    code: Code, call: Callable[..., Any], arguments: Any, options: Any, *, length: int | None, eagerly: bool
-) -> Any:
+def built_of(call: Callable[..., Any], arguments: Any, options: Any, *, length: int | None, eagerly: bool) -> Any:
     """The same in a graph.
 
     length: how many rows there are, where it is known. eagerly: whether what is built is to be called so: then
@@ -247,8 +247,6 @@ def built_of(
         here.refuse("gives what follows from the number of rows")
     if any(map(carried.is_marked, flat)):
         here.refuse("gives a tensor with an attribute of the script's own")
-    if any(guard.factor(each) or guard.is_size(each) for each in reached(*code.roots)):
-        here.refuse("keeps some of the rows")
     factors = [guard.factor(each) or 0 for each in flat]
     here.gives(factors, Way(codes, operations), parts_ways=eagerly and _is_one_made_of_another(flat))
     rows = {id(each): each for each in sight.rows()}

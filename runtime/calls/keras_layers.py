@@ -97,7 +97,7 @@ def _hook_calls(layer: Any) -> None:
 
 def _callee(layer: Any, call: Callable[..., Any], *, is_atom: bool) -> Callee:
     code = own_code.code(layer)
-    kept = functools.partial(_kept, layer, is_other=code is not None)
+    kept = functools.partial(_kept, layer)
     return Callee(call, layer, _name(layer), kept, is_atom, own_code.configuration(layer), code)
 
 
@@ -151,12 +151,12 @@ def _name(layer: Any) -> str:
 def _nested(layer: Any, call: Callable[..., Any], structure: Any, by_rows: tuple[bool, ...]) -> guard.Nested:
     kinds = tuple(map(kind_of, tf.nest.flatten(structure), by_rows))
     key = id(layer), own_code.configuration(layer), kinds
-    kept = functools.partial(_kept, layer, is_other=False)
+    kept = functools.partial(_kept, layer)
     return guard.Nested(key, layer, _name(layer), call, kept, structure, by_rows)
 
 
-def _kept(layer: Any, *, is_other: bool) -> Kept:
-    """What a look at the layer's call may change. is_other: whether it is not Keras' own through and through."""
+def _kept(layer: Any) -> Kept:
+    """What a look at the layer's call may change."""
     objects = list(layer._flatten_layers())
     needed = [raw(each) for each in layer.variables]
     others = map(raw, (*live_variables(), *live_generators()))
@@ -164,14 +164,14 @@ def _kept(layer: Any, *, is_other: bool) -> Kept:
     writable = [each for each in variables.values() if stream_element(each.name) is not None]
     normalizing = (each for each in objects if any(cls.__name__ in _NORMALIZING for cls in type(each).__mro__))
     writable += [raw(variable) for each in normalizing for variable in each.non_trainable_variables]
-    beside, refused = of_code(*own_code.held(layer)) if is_other else ([], "")
-    return Kept(needed, list(variables.values()), [*of_objects(objects), *of_keras(), *beside], writable, refused)
+    return Kept(needed, list(variables.values()), [*of_objects(objects), *of_keras()], writable)
 
 
 def _kept_of_step(model: Any, beside: Sequence[Any]) -> Kept:
     """What may change when a step of a model is traced that was compiled with the things beside it."""
-    kept = _kept(model, is_other=own_code.code(model) is not None)
-    before, refused = of_code(model.test_step, *beside)
+    kept = _kept(model)
+    held = () if own_code.code(model) is None else own_code.held(model)
+    before, refused = of_code(model.test_step, *held, *beside)
     return kept._replace(before=[*kept.before, *before], refused=kept.refused or refused)
 
 

@@ -133,7 +133,7 @@ def way_of(asked: Asked) -> tuple[Way, frozenset[Any]]:
     call = unchanging(call, _undivided)
     with _apart():
         try:
-            trial = tried(code, call, structure, by_rows, eagerly=False, writable=kept.writable)
+            trial = tried(call, structure, by_rows, eagerly=False, writable=kept.writable)
         finally:
             put_back(kept.before)
     return trial.way, frozenset(trial.nested)
@@ -173,7 +173,7 @@ def _looked(asked: Asked, unknown: int, *, eagerly: bool) -> tuple[Found, Trial 
     # All of the script's own code; of Keras' own what the whole batch comes to: hooks take as long as all the rest.
     watching = functools.partial(replaced.watched, owner, code and code.roots)
     with _apart(), as_before(kept) as handles, watching() if code else contextlib.nullcontext():
-        trial = code and tried(code, call, structure, by_rows, eagerly=eagerly, writable=kept.writable)
+        trial = code and tried(call, structure, by_rows, eagerly=eagerly, writable=kept.writable)
         put_back(kept.before)
         # Keras' own layers do to few rows what they do to many.
         first, *others = examples.of(structure, by_rows, unknown, few=code is None)
@@ -197,7 +197,7 @@ def _looked(asked: Asked, unknown: int, *, eagerly: bool) -> tuple[Found, Trial 
 
 def _guarded(code: Code, call: Call, length: int | None, eagerly: bool, *arguments: Any, **options: Any) -> Any:
     """What the code gives as it is built where it is divided; `length` of the batch, where that is known."""
-    built = functools.partial(built_of, code, call, length=length, eagerly=eagerly)
+    built = functools.partial(built_of, call, length=length, eagerly=eagerly)
     with functions_run(eagerly=False):
         return in_a_graph(code.owner, built, arguments, options)
 

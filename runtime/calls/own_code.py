@@ -23,7 +23,7 @@ from .row_layers import OPERATIONS, is_known
 _STATES = 4  # how deep containers are searched
 _SETTINGS = 64  # elements of one that may be a layer's configuration
 # Attributes of a model that a call of it does not use.
-_TRAINING = frozenset(
+TRAINING = frozenset(
     {
         "build",
         "compile",
@@ -44,6 +44,7 @@ _TRAINING = frozenset(
         "metrics_names",
         "predict",
         "predict_step",
+        "quantize",
         "reset_metrics",
         "save",
         "save_weights",
@@ -86,7 +87,7 @@ def code(layer: Any) -> Code | None:
     if not other_code(layer):
         return None
     things = [value for each in layer._flatten_layers() for value in (each, *vars(each).values())]
-    return Code(layer, [*things, *held(layer)])
+    return Code(layer, [*things, *held(layer)], layer, replaced.roots())
 
 
 def held(layer: Any) -> Iterator[Any]:
@@ -145,7 +146,7 @@ def _of_class(cls: Any) -> bool:
     for base in cls.__mro__[: cls.__mro__.index(stock)]:
         for name in vars(base):
             dunder = name.startswith("__") and name.endswith("__") and name not in _HOOKS
-            if not dunder and name not in _TRAINING and hasattr(stock, name):
+            if not dunder and name not in TRAINING and hasattr(stock, name):
                 return True
     return not is_keras(cls.call)
 
@@ -174,10 +175,16 @@ def _keeps_rows(operation: Any) -> bool:
 
 
 def _of_values(layer: Any) -> bool:
-    values = dict(vars(layer)).items()
-    if hasattr(layer, "fit"):
-        return any(name in _CALLED and _is_other(value, 0) for name, value in values)
-    return any(not any(each in name for each in _OUTSIDE_CALLS) and _is_other(value, 0) for name, value in values)
+    return any(True for _ in chosen_by_script(layer))
+
+
+def chosen_by_script(layer: Any) -> Iterator[Any]:
+    """What a layer of Keras' calls, as far as the script has chosen it."""
+    for name, value in dict(vars(layer)).items():
+        is_called = name in _CALLED if hasattr(layer, "fit") else not any(each in name for each in _OUTSIDE_CALLS)
+        is_called = is_called and name not in TRAINING  # such as `build`, which Keras wraps
+        if is_called and _is_other(value, 0):
+            yield value
 
 
 def _is_other(value: Any, depth: int, of_layers: Callable[[Any], bool] | None = None) -> bool:

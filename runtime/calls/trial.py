@@ -9,7 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from ..framework import functions_run, only_reads
-from .guard import Code, Nested, built_of
+from .guard import Nested, built_of
 from .look_sights import LookSight
 from .once import build, no_graph
 from .own_sight import moments
@@ -62,7 +62,6 @@ class Trial(LookSight):
 
 
 def tried(
-    code: Code,
     call: Callable[..., Any],
     structure: Any,
     by_rows: Sequence[bool],
@@ -80,7 +79,7 @@ def tried(
     trial = Trial(writable)
     structure = tf.nest.map_structure(lambda each: each, structure)  # lists of its own
     rows = [each for each, of_rows in zip(tf.nest.flatten(structure), by_rows, strict=True) if of_rows]
-    call = functools.partial(built_of, code, call, length=rows[0].shape[0], eagerly=eagerly)
+    call = functools.partial(built_of, call, length=rows[0].shape[0], eagerly=eagerly)
     try:
         with answering(), functions_run(eagerly=False), seen(trial, rows):
             build(call, *structure)

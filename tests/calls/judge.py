@@ -5,6 +5,7 @@ import numpy as np
 SHOWN = 5
 IDLE = ("one row", "takes no tensors")  # calls that have no rows to divide
 EAGERLY = "runs eagerly, and calls layers"  # which are divided
+UNKNOWN = "may do more than to compute"
 NOTHING = "nothing in this script could be sharded"
 
 
@@ -44,6 +45,8 @@ def _undivided(kind, ranks):
         for name, reason in ranks[0].report
         if reason not in ("", *IDLE) and not reason.startswith(EAGERLY)
     ]
+    if kind.divided == "beside" and not any(UNKNOWN in each for each in whole):
+        return f"all of it was divided: {ranks[0].report}"
     return f"not divided: {'; '.join(whole)}" if kind.divided is True and whole else ""
 
 

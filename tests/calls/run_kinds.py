@@ -99,6 +99,8 @@ def begin(kinds, name):
     random_numbers = kinds.tf.random
     random_numbers.set_global_generator(random_numbers.Generator.from_non_deterministic_state())  # as it is at first
     keras.utils.set_random_seed(7)
+    is_beside = getattr(kinds.KINDS[name], "divided", True) == "beside"
+    kinds.BESIDE[0] = kinds.something_beside() if is_beside else lambda: None
 
 
 def flat(loss):

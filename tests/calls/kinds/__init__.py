@@ -5,7 +5,8 @@ an array or the logs. It knows nothing of tfdp: the same text trains in one proc
 yields must be equal. `kind` says what more is expected of one:
 
     divided     True (if missing): all calls of layers, models and `by_rows` that a tape records and that have rows to
-                divide are divided; "partly": some are; False: none need be, and the workers may all say that none is
+                divide are divided; "partly": some are; "beside": what counts is called whole, as it may do more than to
+                compute, and a layer beside it is divided; False: none need be, and the workers may all say that none is
     bound       how far arrays may differ, relative to the largest absolute value
     keras       the first major version of Keras that has what it uses
     may_refuse  words: instead of being exact it may end, on every worker, in an error of tfdp's that has one of them
@@ -25,6 +26,7 @@ KERAS = 3 if hasattr(keras, "ops") else 2
 KINDS = {}
 DIVIDE = [lambda function: function]  # by `run_kinds.py`, on workers
 CALLBACKS = [lambda callbacks: callbacks]  # the same
+BESIDE = [lambda: None]  # for kinds of which nothing else is divided
 
 
 def kind(run=None, **expected):
@@ -68,6 +70,7 @@ def weights_of(models):
 def descend(optimizer, models, loss):
     """One update by what `loss()` gives; its value."""
     with tf.GradientTape() as tape:
+        BESIDE[0]()
         value = loss()
     weights = weights_of(models)
     optimizer.apply_gradients(zip(tape.gradient(value, weights), weights, strict=True))
@@ -77,6 +80,7 @@ def descend(optimizer, models, loss):
 def descend_by_hand(rate, weights, loss):
     """One update of variables without an optimizer; the value of `loss()`."""
     with tf.GradientTape() as tape:
+        BESIDE[0]()
         value = loss()
     for weight, found in zip(weights, tape.gradient(value, weights), strict=True):
         weight.assign_sub(rate * found)
@@ -95,6 +99,12 @@ def trained(model, *arrays, optimizer=None, loss=square, steps=3, count=10, grap
     for _ in range(steps):
         value = step(*some(count, *arrays))
         yield [model, optimizer], value
+
+
+def something_beside():
+    """A call of a layer that is divided and changes nothing."""
+    layer = L.Rescaling(2.0, name="beside")
+    return lambda: layer(tf.ones([6, 2], layer.compute_dtype))
 
 
 class Recorder(keras.callbacks.Callback):

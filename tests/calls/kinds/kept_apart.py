@@ -12,12 +12,12 @@ from . import _counters, by_rows, counts, descend_by_hand, keras, kind
 from .told import Net, steps
 
 
-@kind(divided="partly", sample=True)
+@kind(divided="beside", sample=True)
 def calls_that_are_counted_in_many_ways():
     yield from counted(_counters.WAYS)
 
 
-@kind(divided="partly")
+@kind(divided="beside")
 def calls_that_are_counted_in_other_ways():
     yield from counted(_counters.OTHER_WAYS)
 
@@ -83,7 +83,7 @@ class Compiled(Net):
         return x * 0.5
 
 
-@kind(sample=True)
+@kind(divided="beside", sample=True)
 def functions_that_count_and_say_when_they_are_compiled():
     net, out = Compiled(), io.StringIO()
     with contextlib.redirect_stdout(out):
@@ -134,7 +134,7 @@ def function_that_is_compiled_by_an_evaluation_first():
     yield from steps(net)
 
 
-@kind(divided="partly", may_refuse=("which tf.function compiles",))
+@kind(divided="beside", may_refuse=("which tf.function compiles",))
 def function_that_is_compiled_by_training_first():
     net = Headed()
     yield from steps(net)
@@ -142,7 +142,7 @@ def function_that_is_compiled_by_training_first():
     yield [], tf.reduce_mean(net(tf.ones([8, 6], tf.float64)))
 
 
-@kind
+@kind(divided="beside")
 def function_that_is_compiled_twice_with_the_same_numbers():
     net = Headed()
     yield [], tf.reduce_mean(net(tf.ones([8, 6], tf.float64)))
@@ -188,7 +188,7 @@ class Noise:
         return x * self.numbers.uniform(0.5, 1.5)
 
 
-@kind(divided="partly", sample=True)
+@kind(divided="beside", sample=True)
 def things_that_count_and_are_given_to_a_call():
     for way in (_counters.by_key, _counters.by_single, _counters.in_a_thread):
         yield from handed(*way())
@@ -210,7 +210,7 @@ class Settings:
         self.unknown.append(name)
 
 
-@kind(sample=True)
+@kind(divided="beside", sample=True)
 def settings_that_are_asked_for_what_they_have():
     settings = Settings()
     settings.scale = 0.5
@@ -254,7 +254,7 @@ class Steps:
         return min(self.number, 3)
 
 
-@kind
+@kind(divided="beside")
 def steps_by_a_method_called_next():
     counter = Steps()
     for found in steps(Net(before=lambda x: x * counter.next() / 3)):

@@ -230,7 +230,7 @@ def function_that_clips_a_gradient():
     yield from through_a_function(clipped)
 
 
-@kind(divided="partly")
+@kind(divided="beside")
 def function_that_keeps_rows_later():
     yield from through_a_function(kept_from_some_time_on)
 
@@ -245,7 +245,7 @@ def function_with_a_generator_in_an_object():
     yield from through_a_function(noisy_by_a_generator)
 
 
-@kind
+@kind(divided="beside")
 def function_that_counts_its_calls():
     yield from through_a_function(numbered)
 
@@ -303,7 +303,7 @@ def scaled_by_the_text_of_rows(x, layer):
     return x * (1 + (len(f"{x}") + len(repr(x))) / 100) if layer.calls > 2 else x
 
 
-@kind(divided="partly")
+@kind(divided="beside")
 def function_that_reads_the_text_of_rows_later():
     yield from through_a_function(scaled_by_the_text_of_rows)
 

@@ -179,7 +179,7 @@ class Counted(Own):
     count = 0
 
 
-@kind(sample=True)
+@kind(divided="partly", sample=True)
 def layer_that_counts_in_its_class():
     yield from through_a_layer(counted_by_the_class, of=Counted, graph=True)
 
@@ -201,7 +201,7 @@ class Decorated(Own):
     call = with_a_count(Own.call)
 
 
-@kind(sample=True)
+@kind(divided="partly", sample=True)
 def layer_whose_call_is_counted_by_a_decorator():
     yield from through_a_layer(lambda x, _: tf.tanh(x), of=Decorated, graph=True)
 

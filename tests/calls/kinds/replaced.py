@@ -71,13 +71,13 @@ def steps(model, graph=False, flips=True, places=(contextlib.nullcontext,) * 4):
             yield [model], tf.constant(float(Flag.calls))
 
 
-@kind(divided="partly", sample=True)
+@kind(divided="beside", sample=True)
 def call_of_a_class_of_keras():
     with put(L.Dense, "call", wrapped(L.Dense.call)):
         yield from steps(stack(L.Dense(6)))
 
 
-@kind(divided="partly")
+@kind(divided="beside")
 def call_of_a_class_of_keras_in_graphs():
     with put(L.Dense, "call", wrapped(L.Dense.call)):
         yield from steps(stack(L.Dense(6)), graph=True)
@@ -95,20 +95,20 @@ def activation_that_says_it_is_of_keras():
     yield from steps(stack(L.Dense(6, wrapped(keras.activations.relu))))
 
 
-@kind(divided="partly")
+@kind(divided="beside")
 def activation_of_tensorflow_by_its_name():
     with put(tf.nn, "relu", wrapped(tf.nn.relu)):
         yield from steps(stack(L.Dense(6, tf.nn.relu)))
 
 
-@kind(divided="partly", sample=True)
+@kind(divided="beside", sample=True)
 def product_of_matrices():
     owner, name = products()
     with put(owner, name, wrapped(getattr(owner, name), named=False)):
         yield from steps(stack(L.Dense(6)))
 
 
-@kind(divided="partly")
+@kind(divided="beside")
 def product_of_matrices_in_a_model_of_the_script():
     class Own(keras.Model):
         def __init__(self):
@@ -152,7 +152,7 @@ class Counts:
         return self.function(*arguments, **options) * 1.5
 
 
-@kind(sample=True)
+@kind(divided="beside", sample=True)
 def function_that_counts_and_keeps_rows_apart():
     owner, name = products()
     counts = Counts(getattr(owner, name))

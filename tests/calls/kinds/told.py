@@ -99,7 +99,7 @@ def result_that_gets_an_attribute_of_its_own_later():
     yield from steps(Net(after=with_temperature_later), scaled)
 
 
-@kind
+@kind(divided="beside")
 def result_of_a_class_of_its_own_that_holds_its_elements():
     yield from steps(Net(after=lambda hidden, found: Result(hidden=hidden, found=found)), scaled)
 
@@ -141,7 +141,7 @@ def rows_that_are_centred_where_code_runs_eagerly():
     yield from steps(Net(before=centred_where_it_runs_eagerly))
 
 
-@kind(divided="partly")
+@kind(divided="beside")
 def rows_that_are_centred_where_tensors_have_numbers():
     yield from steps(Net(before=centred_where_there_are_numbers))
 
@@ -165,22 +165,22 @@ def asked_later(question, default=False):
     return Net(before=before)
 
 
-@kind(divided="partly", sample=True)
+@kind(divided="beside", sample=True)
 def rows_that_are_asked_for_their_number_or_numbers_later():
     yield from steps(asked_later(lambda x: (x.get_shape().as_list()[0] or 0) == 8))
 
 
-@kind(divided="partly")
+@kind(divided="beside")
 def rows_whose_numbers_decide_if_there_are_any():
     yield from steps(asked_later(lambda x: float(tf.reduce_max(x)) > -9))
 
 
-@kind(divided="partly")
+@kind(divided="beside")
 def rows_that_are_known_by_their_references():
     yield from steps(asked_later(lambda x: x.ref() is not None))
 
 
-@kind(divided="partly")
+@kind(divided="beside")
 def rows_that_have_no_name_where_they_have_numbers():
     yield from steps(asked_later(lambda x: not hasattr(x, "op") and not tf.inside_function()))
 
@@ -197,7 +197,7 @@ QUESTIONS = (
 )
 
 
-@kind(divided="partly", sample=True)
+@kind(divided="beside", sample=True)
 def rows_of_which_questions_are_asked_later():
     for question in QUESTIONS:
         yield from steps(asked_later(question))
@@ -210,13 +210,13 @@ def rows_that_are_scaled_by_what_a_question_says():
         yield from steps(Net(before=lambda x, question=question: x * (1 - 0.5 * Flag.raised * bool(question(x)))))
 
 
-@kind(divided="partly")
+@kind(divided="beside")
 def rows_of_which_questions_are_asked_later_in_graphs():
     for question in (QUESTIONS[0], QUESTIONS[1], QUESTIONS[6]):
         yield from steps_in_graphs(asked_later(question))
 
 
-@kind(divided="partly", sample=True)
+@kind(divided="beside", sample=True)
 def rows_of_which_a_question_is_asked_in_the_third_call():
     calls = []
 
@@ -229,7 +229,7 @@ def rows_of_which_a_question_is_asked_in_the_third_call():
         yield [], tf.constant(calls)
 
 
-@kind(sample=True)
+@kind(divided="beside", sample=True)
 def another_way_that_is_by_rows_too():
     calls = []
 
@@ -306,7 +306,7 @@ class Attention(tf.Module):
         return scores / 2 if query is key else scores
 
 
-@kind(sample=True)
+@kind(divided="beside", sample=True)
 def tensor_that_is_given_twice():
     attention = Attention()
     for graph in (False, True):
@@ -394,7 +394,7 @@ def counted():
         yield [], tf.constant([float(log.calls), float(counting.calls)])
 
 
-@kind(sample=True)
+@kind(divided="beside", sample=True)
 def calls_that_are_counted_beside_a_list_and_weakly():
     yield from counted()
 
@@ -418,13 +418,13 @@ class Compiled(Net):
         return super().__call__(x)
 
 
-@kind(divided="partly", may_refuse=("which tf.function compiles",), sample=True)
+@kind(divided="beside", may_refuse=("which tf.function compiles",), sample=True)
 def functions_that_were_compiled_before_the_flag_was_raised():
     for mixes in (False, True):
         yield from steps(Compiled(mixes))
 
 
-@kind(divided="partly", may_refuse=("which tf.function compiles",))
+@kind(divided="beside", may_refuse=("which tf.function compiles",))
 def functions_that_were_compiled_before_the_flag_was_raised_in_graphs():
     for mixes in (False, True):
         yield from steps_in_graphs(Compiled(mixes))

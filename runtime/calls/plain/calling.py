@@ -1,0 +1,323 @@
+"""What calls come to: of the script's own functions, of what is known of Python and frameworks, and of layers."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import types
+from collections.abc import Callable
+from typing import Any
+
+from ..reach import closed_over, is_of_users
+from . import layers, vocabulary
+from .builtin import BUILTINS
+from .reads import MISSING, Reads, in_class, is_own
+from .sources import syntax_of
+from .values import (
+    ANY,
+    ARRAY,
+    ARRAY_ALONE,
+    DATA,
+    DATA_ALONE,
+    SCALARS,
+    Arguments,
+    Fixed,
+    Held,
+    Inner,
+    Known,
+    Made,
+    Method,
+    Named,
+    RefusedError,
+    Scope,
+    Super,
+    Value,
+    joined,
+)
+
+_DEPTH = 40  # of calls
+_STEPS = 100_000  # of one look at code
+_CONTAINERS = ("get", "pop", "copy", "values", "setdefault")
+_TEXTS = ("format", "join")
+
+
+class Calls:
+    """Calls; Evaluator knows the rest."""
+
+    run: Callable[..., Value]
+    defined: Callable[..., Any]
+    elements: Callable[[Value], Value]
+
+    def __init__(self, reads: Reads) -> None:
+        self.reads = reads
+        self.layers: dict[int, Any] = {}  # that are seen, or being seen
+        self._running: list[Any] = []
+        self._steps = 0
+        self._telling = 0
+
+    def count(self) -> None:
+        """What cannot be followed in reasonable time is not known."""
+        self._steps += 1
+        if self._steps > _STEPS:
+            raise RefusedError("is too involved to be followed")
+
+    def apply(self, function: Any, arguments: Arguments, node: ast.AST, scope: Scope) -> Value:
+        """What a call gives."""
+        match function:
+            case Inner(inner, within):
+                return self._nested(
+                    (id(inner),),
+                    lambda: self.run(within.function, inner, within, self.defined(inner, within), arguments),
+                )
+            case Method(called, bound):
+                return self._method(called, bound, arguments)
+            case Named(name, of):
+                return self._named_method(name, of, arguments, node, scope)
+            case Known():
+                return self._object(function.thing, arguments, node, scope)
+            case _:
+                raise RefusedError("calls what it computes")
+
+    def apply_to(self, function: Any, bound: Known) -> Value:
+        """A property's function."""
+        return self.call(function, Arguments((frozenset({bound}),)))
+
+    def outright(self, thing: Any, arguments: Arguments) -> Value:
+        """An object that there is is called."""
+        return self._object(thing, arguments, ast.Pass(), _NOWHERE)
+
+    def anyhow(self, function: Any) -> Value:
+        """What a function gives, whatever data it is called with; that must be data."""
+        found = self.apply(function, ANY, ast.Pass(), _NOWHERE)
+        for each in found:
+            if not self.is_data(each):
+                raise RefusedError("has a function that gives what is no data")
+        return found
+
+    def call(self, function: Any, arguments: Arguments) -> Value:
+        """One of the script's own functions is called."""
+        function = vocabulary.innermost(function)
+        if not is_own(function) or not isinstance(function, types.FunctionType):
+            raise RefusedError(f"calls {getattr(function, '__qualname__', type(function).__name__)}")
+        nodes = syntax_of(function.__code__)
+        if not nodes:
+            raise RefusedError(f"calls {function.__qualname__}, whose text is not at hand")
+        for each in ("__code__", "__defaults__", "__kwdefaults__"):
+            self.reads.read("attribute", function, each)
+        by_place = [frozenset({Known(each)}) for each in function.__defaults__ or ()]
+        named = {name: frozenset({Known(each)}) for name, each in (function.__kwdefaults__ or {}).items()}
+
+        def run() -> Value:
+            return joined(self.run(function, node, None, (by_place, named), arguments) for node in nodes)
+
+        return self._nested((id(function), *arguments.positional[:1]), run)
+
+    def _nested(self, key: Any, run: Callable[[], Value]) -> Value:
+        if key in self._running or len(self._running) > _DEPTH:
+            raise RefusedError("calls itself")
+        self._running.append(key)
+        try:
+            return run()
+        finally:
+            self._running.pop()
+
+    # --- what is called --------------------------------------------------------------------------------------------
+
+    def _method(self, function: Any, bound: Known, arguments: Arguments) -> Value:
+        inner = _python(function)
+        own = vocabulary.innermost(inner)
+        if is_own(own):
+            return self.call(own, arguments._replace(positional=(frozenset({bound}), *arguments.positional)))
+        if layers.is_layer(bound.thing):
+            if inner.__name__ in ("__call__", "call"):
+                called = layers.called if inner.__name__ == "__call__" else layers.within
+                return called(self, bound.thing, arguments)
+            if inner.__name__ in ("compute_mask", "compute_output_shape", "count_params"):
+                return DATA_ALONE
+        if vocabulary.is_generator(bound.thing) and inner.__name__ in vocabulary.GENERATING:
+            return self._frameworks(arguments)
+        raise RefusedError(f"calls {inner.__qualname__}, which may do more than to compute")
+
+    def _object(self, thing: Any, arguments: Arguments, node: ast.AST, scope: Scope) -> Value:
+        if isinstance(thing, functools.partial) and type(thing) is functools.partial:
+            return self._partial(thing, arguments, node, scope)
+        if isinstance(thing, types.MethodType):
+            return self._method(thing.__func__, Known(thing.__self__), arguments)
+        handler = BUILTINS.get(thing.__name__) if isinstance(thing, type | types.BuiltinFunctionType) else None
+        if handler is not None and thing is vocabulary.BUILTINS[thing.__name__]:
+            return handler(self, arguments, node, scope)
+        if _python(thing) is not thing:
+            return self.call(_python(thing), arguments)
+        if isinstance(thing, types.FunctionType) and is_own(vocabulary.innermost(thing)):
+            if not _passes_on(thing):
+                raise RefusedError(f"calls {thing.__qualname__} through a framework's wrapper")
+            return self.call(thing, arguments)
+        if layers.is_layer(thing):
+            return layers.called(self, thing, arguments)
+        if vocabulary.only_computes(thing):
+            return self._of_framework(thing, arguments)
+        if isinstance(thing, type) and (names := vocabulary.fields_of(thing)):
+            return self._record(thing, names, arguments)
+        if is_of_users(thing) and not isinstance(thing, type):
+            found = in_class(type(thing), "__call__", self.reads)
+            if found is not MISSING:
+                return self._method(found, Known(thing), arguments)
+        raise RefusedError(f"calls {_name(thing)}, which may do more than to compute")
+
+    def _of_framework(self, function: Any, arguments: Arguments) -> Value:
+        if not vocabulary.gives_arrays(function):
+            return self._frameworks(arguments)
+        if "out" in arguments.named or len(arguments.positional) > getattr(function, "nin", 3):
+            raise RefusedError(f"calls {_name(function)} with a place for what it computes")
+        return joined([self._frameworks(arguments), ARRAY_ALONE])
+
+    def _record(self, cls: type, names: tuple[str, ...], arguments: Arguments) -> Value:
+        """An object that holds what it is given, and computes nothing of it."""
+        defaults = vocabulary.defaults_of(cls)
+        named = dict(zip(names, arguments.positional, strict=False)) | dict(arguments.named)
+        if arguments.rest is not None or arguments.more is not None or not named.keys() <= set(names):
+            raise RefusedError(f"makes a {cls.__name__} of what is not known")
+        standard = {name: frozenset({Known(each)}) for name, each in defaults.items()}
+        held = standard | named
+        if not held.keys() >= set(names):
+            raise RefusedError(f"makes a {cls.__name__} of too little")
+        return frozenset({Fixed(tuple(held[name] for name in names), names)})
+
+    def _partial(self, thing: Any, arguments: Arguments, node: ast.AST, scope: Scope) -> Value:
+        positional = tuple(frozenset({Known(each)}) for each in thing.args)
+        named = {name: frozenset({Known(each)}) for name, each in thing.keywords.items()}
+        found = arguments._replace(positional=(*positional, *arguments.positional), named={**named, **arguments.named})
+        return self._object(thing.func, found, node, scope)
+
+    def _named_method(self, name: str, of: Any, arguments: Arguments, node: ast.AST, scope: Scope) -> Value:
+        given = arguments.all()
+        if name in vocabulary.CHANGING and isinstance(of, Made):
+            into = self.elements(given) if name in ("extend", "update") else given
+            before = frozenset(of.elements)
+            of.elements |= into
+            return joined([before, {Known(None)}, given])
+        if any(not self.is_data(each) for each in given):
+            raise RefusedError(f"gives {name} what is no data")
+        if name in _TEXTS and not self._telling and any(not _is_scalar(each) for each in self._deep(given)):
+            raise RefusedError("makes a text of what is no known number or text")
+        if of in (DATA, ARRAY) or _is_scalar(of):
+            return frozenset({of if of is ARRAY else DATA})
+        if name == "items":
+            keys = self.elements(frozenset({of}))
+            pair = Fixed((keys, self._values(of)))
+            return scope.container(node, self._pairs(of) or {pair})
+        if name in ("keys", "values"):
+            return scope.container(node, self.elements(frozenset({of})) if name == "keys" else self._values(of))
+        if name in _CONTAINERS:
+            return joined([self._values(of), given, {Known(None)}])
+        return DATA_ALONE
+
+    def _values(self, of: Any) -> Value:
+        if isinstance(of, Known) and isinstance(of.thing, dict) and vocabulary.is_container(of.thing):
+            self.reads.read("elements", of.thing)
+            return frozenset(map(Known, of.thing.values()))
+        return self.elements(frozenset({of}))
+
+    def _pairs(self, of: Any) -> set[Any]:
+        if not isinstance(of, Known) or not vocabulary.is_container(of.thing):
+            return set()
+        self.reads.read("elements", of.thing)
+        return {Fixed((frozenset({Known(k)}), frozenset({Known(v)}))) for k, v in of.thing.items()}
+
+    def _frameworks(self, arguments: Arguments) -> Value:
+        """What a function gives that computes, and may call those that it is given."""
+        given: list[Value] = [DATA_ALONE]
+        for each in self._deep(arguments.all()):
+            if callables(each) and not isinstance(_thing(each), type):
+                given.append(self.anyhow(each))
+            elif not self.is_data(each) and not isinstance(_thing(each), type):
+                raise RefusedError(f"gives a function of a framework's a {type(_thing(each)).__name__}")
+        return joined(given)
+
+    def _deep(self, value: Value) -> set[Any]:
+        """With the elements of containers in their places."""
+        found: set[Any] = set()
+        waiting, seen = list(value), set()
+        while waiting:
+            each = waiting.pop()
+            if each in seen:
+                continue
+            seen.add(each)
+            thing = _thing(each)
+            if isinstance(each, Made | Held | Fixed) or vocabulary.is_container(thing):
+                waiting += self.elements(frozenset({each}))
+                waiting += self._values(each)
+            else:
+                found.add(each)
+        return found
+
+    def is_data(self, value: Any) -> bool:
+        """Whether operators and functions of frameworks take it for data, and call nothing of the script's."""
+        if value in (DATA, ARRAY) or _is_scalar(value):
+            return True
+        if isinstance(value, Known):
+            thing = value.thing
+            if vocabulary.is_tensor(thing) or isinstance(thing, slice | range):
+                return True
+            if isinstance(thing, type):
+                return not is_of_users(thing)
+            if not vocabulary.is_container(thing):
+                return False
+        elif not isinstance(value, Made | Held | Fixed):
+            return False
+        return all(self.is_data(each) for each in self._deep(frozenset({value})))
+
+    def super_of(self, scope: Scope) -> Value:
+        """`super()`."""
+        while scope.parent is not None:
+            scope = scope.parent
+        owner = closed_over(scope.function).get("__class__")
+        code = scope.function.__code__
+        bound = scope.held.get(code.co_varnames[0], set()) if code.co_argcount else set()
+        if not isinstance(owner, type) or not all(isinstance(each, Known) for each in bound):
+            raise RefusedError("uses super() of what is not known")
+        return frozenset(Super(owner, each) for each in bound)
+
+
+_NOWHERE = Scope(None, None, frozenset(), frozenset())
+
+
+def callables(value: Any) -> bool:
+    """Whether it is a function of some kind."""
+    if isinstance(value, Inner | Method | Named):
+        return True
+    return isinstance(value, Known) and callable(value.thing) and not vocabulary.is_tensor(value.thing)
+
+
+def _thing(value: Any) -> Any:
+    return value.thing if isinstance(value, Known) else value
+
+
+def _is_scalar(value: Any) -> bool:
+    return isinstance(value, Known) and type(value.thing) in SCALARS
+
+
+def _python(function: Any) -> Any:
+    """The function that a `tf.function` was made of; others as they are."""
+    if isinstance(function, types.FunctionType | type) or is_of_users(type(function)):
+        return function
+    inner = getattr(function, "python_function", None)
+    if inner is None:
+        return function
+    if getattr(function, "_reduce_retracing", False):
+        raise RefusedError("calls a tf.function that is traced for shapes that it has not met")
+    return inner
+
+
+def _passes_on(function: Any) -> bool:
+    """Whether a framework's wrapper around a function of the script's calls it, and no more."""
+    while not is_own(function):
+        module = str(function.__globals__.get("__name__", ""))
+        if not (module.startswith("tfdp.") or module.endswith((".autograph.impl.api", ".module.module"))):
+            return False
+        function = function.__wrapped__
+    return True
+
+
+def _name(thing: Any) -> str:
+    return str(getattr(thing, "__qualname__", None) or f"a {type(thing).__name__}")

@@ -1,0 +1,127 @@
+"""What is read of objects that there are; what is found of code holds as long as all that is read stays the same."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping
+from typing import Any
+
+from ...foundation import is_users
+from ..reach import code_of, is_of_users
+from .values import SCALARS, RefusedError
+
+MISSING = object()
+_SLOTS = (types.GetSetDescriptorType, types.MemberDescriptorType)
+
+
+class Reads:
+    """All that has been read."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, int, str], tuple[Any, Any, Any]] = {}
+
+    def read(self, kind: str, holder: Any, name: str = "") -> Any:
+        """The value, which is remembered."""
+        value = _read(kind, holder, name)
+        self._found.setdefault((kind, id(holder), name), (holder, value, _key(kind, value)))
+        return value
+
+    def still_hold(self) -> bool:
+        """Whether all of it is the same by now."""
+        return all(
+            _key(kind, _read(kind, held, name)) == key for (kind, _, name), (held, _, key) in self._found.items()
+        )
+
+
+def _read(kind: str, holder: Any, name: str) -> Any:
+    match kind:
+        case "global":
+            return holder.get(name, MISSING)
+        case "class":
+            return vars(holder).get(name, MISSING)
+        case "held":
+            return getattr(holder, "__dict__", {}).get(name, MISSING)
+        case "attribute":
+            return getattr(holder, name, MISSING)
+        case "cell":
+            try:
+                return holder.cell_contents
+            except ValueError:
+                return MISSING
+        case _:
+            return elements(holder)
+
+
+def elements(container: Any) -> list[Any]:
+    """Of a list, tuple, set or dictionary that there is; of the last by keys and values."""
+    if isinstance(container, Mapping):
+        return [*container.keys(), *container.values()]
+    return list(container)
+
+
+def _key(kind: str, value: Any) -> Any:
+    """By what it is seen to be the same; the object is kept, so that no other one can have its place."""
+    if kind == "elements" or (kind == "attribute" and type(value) in (list, tuple, dict)):
+        return tuple(_identity(each) for each in elements(value))
+    return _identity(value)
+
+
+def _identity(value: Any) -> Any:
+    if type(value) not in SCALARS:
+        return id(value)
+    return type(value), repr(value) if isinstance(value, float | complex) else value
+
+
+def static(thing: Any, name: str, reads: Reads) -> tuple[str, Any]:
+    """What an attribute of an object comes to, without any code of the script's own: ("value", it), ("method", the
+    function), or ("property", its function)."""
+    cls = type(thing)
+    for hook in ("__getattribute__", "__getattr__"):
+        if any(hook in vars(base) for base in cls.__mro__ if is_of_users(base)):
+            raise RefusedError(f"asks an object of {cls.__name__} for {name}, which has a {hook} of its own")
+    found = in_class(cls, name, reads)
+    is_frameworks = found is not MISSING and hasattr(type(found), "__set__") and not isinstance(found, property)
+    if isinstance(found, property):
+        if found.fget is None or not is_own(found.fget):
+            return "value", reads.read("attribute", thing, name)
+        return "property", found.fget
+    if is_frameworks and not is_of_users(type(found)):
+        return "value", reads.read("attribute", thing, name)
+    value = reads.read("held", thing, name)
+    if value is not MISSING:
+        return "value", value
+    if found is MISSING:
+        raise RefusedError(f"asks a {cls.__name__} for {name}, which it has not when it is looked at")
+    return of_class(found, thing)
+
+
+def of_class(found: Any, thing: Any) -> tuple[str, Any]:
+    """What stands in a class, as an object of it gives it."""
+    if isinstance(found, staticmethod):
+        return "value", found.__func__
+    if isinstance(found, classmethod):
+        return "class", found.__func__
+    if isinstance(found, _SLOTS):
+        return "value", getattr(thing, found.__name__)
+    if isinstance(found, types.FunctionType) or hasattr(found, "python_function"):
+        return "method", found
+    if hasattr(type(found), "__get__"):
+        return "other", found
+    return "value", found
+
+
+def in_class(cls: type, name: str, reads: Reads, after: type | None = None) -> Any:
+    """What stands under a name in a class or those that it derives from; `after` one of these."""
+    bases = cls.__mro__ if after is None else cls.__mro__[cls.__mro__.index(after) + 1 :]
+    for base in bases:
+        if is_of_users(base) or name in vars(base):
+            value = reads.read("class", base, name)
+            if value is not MISSING:
+                return value
+    return MISSING
+
+
+def is_own(function: Any) -> bool:
+    """Whether a function is the script's, or of a library that nobody here knows."""
+    code = code_of(function)
+    return code is not None and is_users(code.co_filename)

@@ -1,0 +1,57 @@
+"""What is found of code, as long as all that has been read of it stays the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from . import layers
+from .evaluate import Evaluator
+from .reads import Reads
+from .values import DATA, SCALARS, Arguments, Fixed, Held, Known, RefusedError, Value, joined
+
+
+class Verdict(NamedTuple):
+    """Why code may do more than to compute, or ""; and what that was read from."""
+
+    reason: str
+    reads: Reads
+
+    @property
+    def holds(self) -> bool:
+        """Whether it does still."""
+        return self.reads.still_hold()
+
+
+def verdict(entry: Any, beside: Sequence[Any], arguments: Any, options: Any) -> Verdict:
+    """Of a layer or function, `entry(*arguments, **options)`, and of functions that it may come to besides."""
+    reads = Reads()
+    evaluator = Evaluator(reads)
+    try:
+        given = Arguments(tuple(map(_value, arguments)), {name: _value(each) for name, each in options.items()})
+        for each in beside:
+            evaluator.anyhow(Known(each))
+        if layers.is_layer(entry):
+            layers.called(evaluator, entry, given)
+        else:
+            evaluator.outright(entry, given)
+    except RefusedError as refused:
+        return Verdict(str(refused), reads)
+    except Exception as error:  # whatever nobody has thought of is not known
+        return Verdict(str(RefusedError(f"cannot be followed ({type(error).__name__}: {error})")), reads)
+    return Verdict("", reads)
+
+
+def _value(given: Any) -> Value:
+    """What it is given; a tensor that it could tell apart from others of its kind nowhere."""
+    if isinstance(given, tuple):
+        return frozenset({Fixed(tuple(map(_value, given)))})
+    if isinstance(given, list):
+        return frozenset({Held(joined(map(_value, given)))})
+    if isinstance(given, dict):
+        return frozenset({Held(joined([map(Known, given), *map(_value, given.values())]))})
+    is_data = isinstance(given, (tf.Tensor, np.ndarray, np.generic)) or type(given) in SCALARS
+    return frozenset({DATA if is_data else Known(given)})

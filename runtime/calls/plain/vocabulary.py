@@ -1,0 +1,233 @@
+"""What is known of Python, NumPy, TensorFlow and Keras: functions that compute of what they are given and do no more.
+
+Nothing else of them is called by code that is divided. Draws, writes and the like of an operation are not told here: a
+look sees these.
+"""
+
+from __future__ import annotations
+
+import builtins
+import collections
+import dataclasses
+import functools
+import math
+import operator
+import re
+import types
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from ...keras import PACKAGES
+from ..reach import closed_over, code_of
+from .reads import is_own
+
+_FRAMEWORKS = frozenset({"tensorflow", "numpy", "ml_dtypes", *PACKAGES})
+# Modules, by how their names begin, all of whose functions are operations, or put some together.
+_OPERATIONS = re.compile(
+    r"tensorflow\.python\.ops\.(?:gen_|ragged\.|linalg\.|signal\.|numpy_ops\.)?(?:array_ops|bincount|candidate_sampling|"
+    r"check_ops|clip|cond$|confusion|control_flow|ctc|embedding|functional_ops|histogram|image|linalg|manip|map_fn|math|"
+    r"nn|random|sort|special_math|spectral|stateless_random|string|sparse|tensor_array|tensor_getitem|tensor_math|"
+    r"weak_tensor|while_loop|dct|fft|mel|mfcc|reconstruction|shape|window|ragged|np_(?:array|math)|bitwise|sets)"
+    r"|tensorflow\.python\.util\.nest$"
+    r"|(?:tf_)?keras\.src\.(?:ops|activations|random|losses\.losses|backend\.tensorflow|backend\.numpy|initializers)"
+    r"|(?:tf_)?keras\.src\.(?:legacy\.)?backend$|numpy$"
+)
+# And of other modules these.
+_FUNCTIONS = frozenset(
+    """
+    as_dtype broadcast_static_shape cast constant constant_v1 convert_to_tensor convert_to_tensor_v1_with_dispatch
+    convert_to_tensor_v2_with_dispatch executing_eagerly get_static_value constant_value is_symbolic_tensor is_tensor
+    is_tf_type shape_tensor epsilon floatx image_data_format standardize_dtype
+    """.split()  # noqa: SIM905 - a list of words
+)
+# Of those modules these change what others ask for, or give numbers of tensors to Python.
+_OTHERS = re.compile(
+    r"(?:set|clear|reset|enable|disable|batch_set|batch_get|get_uid|get_value|manual|track|update|moving_average|print|"
+    r"name_scope|learning_phase|function|eval|save|load|call_context|convert_to_numpy|vectorized_map)"
+)
+# Of Keras 2's backend these make variables, or give the state of a session.
+_OF_BACKEND = re.compile(r"(?:variable|placeholder|zeros|ones|eye|get_|random_.*_variable$|is_keras_tensor)")
+_NUMPY = frozenset(
+    """
+    abs arange array asarray ceil clip concatenate cos cumprod cumsum diag exp expand_dims eye finfo floor full
+    full_like iinfo isscalar linspace log log1p log2 max maximum mean meshgrid min minimum mod ndim ones ones_like
+    power prod repeat reshape round shape sign sin size sqrt square stack sum tan tanh tile transpose zeros zeros_like
+    """.split()  # noqa: SIM905 - a list of words
+)
+CONSTANTS = frozenset({"__version__", "e", "euler_gamma", "inf", "nan", "newaxis", "pi", "tau"})
+ATTRIBUTES = frozenset(
+    """
+    T base_dtype count dims dtype idx imag indices is_floating is_integer max mean min ndim ndims rank real shape size
+    start step stop value values variance y
+    """.split()  # noqa: SIM905 - a list of words
+)
+# Methods of data, texts, containers and frameworks' tensors that change nothing.
+METHODS = frozenset(
+    """
+    as_list astype capitalize concat concatenate copy count endswith format gather get get_shape identity index
+    is_compatible_with is_fully_defined items join keys lower lstrip num_elements read read_value replace reshape rstrip
+    scatter set_shape size split splitlines stack startswith strip title to_tensor unstack upper value values
+    with_rank write
+    """.split()  # noqa: SIM905 - a list of words
+)
+# Methods of a container that the code has made.
+CHANGING = frozenset(
+    {
+        "add",
+        "append",
+        "clear",
+        "discard",
+        "extend",
+        "insert",
+        "pop",
+        "remove",
+        "reverse",
+        "setdefault",
+        "sort",
+        "update",
+    }
+)
+GENERATING = frozenset({"normal", "truncated_normal", "uniform", "uniform_full_int"})
+_BUILTINS = frozenset(
+    """
+    abs all any bool callable complex dict divmod enumerate float frozenset getattr hasattr int isinstance issubclass
+    len list map max min pow print range reversed round set slice sorted str sum super tuple zip AssertionError
+    AttributeError Exception IndexError KeyError NotImplementedError RuntimeError TypeError ValueError
+    """.split()  # noqa: SIM905 - a list of words
+)
+BUILTINS = {name: vars(builtins)[name] for name in _BUILTINS}
+_MATH = frozenset(each for module in (math, operator) for each in vars(module).values() if callable(each))
+_CHANGES = ("iadd", "setitem", "delitem", "methodcaller", "attrgetter", "call", "length_hint")
+_TYPES = (tf.DType, tf.TensorShape)
+CONTEXTS = ("name_scope", "device")
+
+
+def root(module: str) -> str:
+    """The package."""
+    return module.split(".", maxsplit=1)[0]
+
+
+def is_framework(name: str) -> bool:
+    """Whether a module, by its name, is one of TensorFlow, Keras or NumPy."""
+    return root(name) in _FRAMEWORKS
+
+
+def is_frameworks(thing: Any) -> bool:
+    """Whether an object's class is."""
+    return is_framework(type(thing).__module__)
+
+
+def is_tensor(thing: Any) -> bool:
+    """Whether it is what operations take: a tensor, a variable, an array, a type of numbers, a shape."""
+    if isinstance(thing, np.ndarray):
+        return type(thing) is np.ndarray and thing.dtype != object
+    if isinstance(thing, (tf.Tensor, tf.Variable, np.generic, *_TYPES)):
+        return is_frameworks(thing)
+    return is_frameworks(thing) and any(each.__name__ in ("Variable", "KerasVariable") for each in type(thing).__mro__)
+
+
+def innermost(function: Any) -> Any:
+    """What a framework's wrappers, and ours, have inside of them."""
+    while not is_own(function) and getattr(function, "__wrapped__", None) is not None:
+        function = function.__wrapped__
+    return function
+
+
+def holds_own(function: Any) -> bool:
+    """Whether a framework's function has one of the script's within, which it may call."""
+    held = list(closed_over(function).values()) if isinstance(function, types.FunctionType) else []
+    return any(is_own(each) or (code_of(each) is not None and holds_own(each)) for each in held if each is not function)
+
+
+def only_computes(function: Any) -> bool:
+    """Whether a function of a framework's computes of what it is given, and does no more."""
+    if function in _math():
+        return not any(each in function.__name__ for each in _CHANGES)
+    if isinstance(function, np.ufunc):
+        return vars(np).get(function.__name__) is function  # not one that the script has made of a function
+    if isinstance(function, types.FunctionType | types.BuiltinFunctionType):
+        return _is_operation(function)
+    return isinstance(function, type) and (
+        function in (tf.TensorShape, tf.TensorArray) or issubclass(function, np.generic)
+    )
+
+
+@functools.cache
+def _math() -> frozenset[Any]:
+    return frozenset(each for each in _MATH if not isinstance(each, type))
+
+
+def _is_operation(function: Any) -> bool:
+    inner = innermost(function)
+    if is_own(inner) or holds_own(inner):
+        return False
+    if isinstance(inner, types.FunctionType):
+        module = str(inner.__globals__.get("__name__", ""))
+    else:
+        module = str(getattr(inner, "__module__", "") or "")
+    name = inner.__name__
+    if not is_framework(module):
+        return False
+    if root(module) == "numpy":
+        return name in _NUMPY
+    if _OPERATIONS.match(module):
+        return not (_OTHERS.match(name) or (module.endswith(".backend") and _OF_BACKEND.match(name)))
+    return name in _FUNCTIONS
+
+
+def fields_of(cls: type) -> tuple[str, ...]:
+    """Those of a named tuple, or of a data class, whose objects nothing but Python's own code makes."""
+    made_by = [vars(base)[name] for base in cls.__mro__ for name in ("__init__", "__new__") if name in vars(base)]
+    codes = [code for each in made_by if (code := code_of(getattr(each, "__func__", each))) is not None]
+    if hasattr(cls, "__post_init__") or any(not code.co_filename.startswith("<") for code in codes) or not codes:
+        return ()
+    if issubclass(cls, tuple):
+        return tuple(getattr(cls, "_fields", ()))
+    if type(cls) is not type or not dataclasses.is_dataclass(cls):
+        return ()
+    fields = dataclasses.fields(cls)
+    is_simple = all(each.init and each.default_factory is dataclasses.MISSING for each in fields)
+    return tuple(each.name for each in fields) if is_simple else ()
+
+
+def defaults_of(cls: type) -> dict[str, Any]:
+    """What the fields of such a class hold where nothing is given for them."""
+    if issubclass(cls, tuple):
+        return dict(getattr(cls, "_field_defaults", {}))
+    fields = dataclasses.fields(cls)  # type: ignore[arg-type]
+    return {each.name: each.default for each in fields if each.default is not dataclasses.MISSING}
+
+
+def is_container(thing: Any) -> bool:
+    """Whether it is a list or the like, of Python's own or a framework's, that makes no elements by itself."""
+    if type(thing) in (list, tuple, dict, set, frozenset, range, collections.OrderedDict):
+        return True
+    return isinstance(thing, list | tuple | dict) and is_frameworks(thing)
+
+
+def gives_arrays(function: Any) -> bool:
+    """Whether it is a function of NumPy's."""
+    return isinstance(function, np.ufunc) or root(str(getattr(function, "__module__", "") or "")) == "numpy"
+
+
+def is_module(thing: Any) -> bool:
+    """Whether it is a module of a framework's."""
+    return isinstance(thing, types.ModuleType) and is_framework(thing.__name__)
+
+
+def is_generator(thing: Any) -> bool:
+    """Whether it is one of TensorFlow's generators of random numbers."""
+    return isinstance(thing, tf.random.Generator)
+
+
+def is_unchanging(thing: Any) -> bool:
+    """Whether `+=` makes another one of it."""
+    return isinstance(thing, (tf.Tensor, *_TYPES)) and is_frameworks(thing)
+
+
+def builtins_of(function: Any) -> dict[str, Any]:
+    """What a function's module has besides its globals."""
+    found = function.__globals__.get("__builtins__", builtins)
+    return vars(found) if isinstance(found, types.ModuleType) else found

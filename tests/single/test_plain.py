@@ -1,0 +1,91 @@
+"""Whether code of the script's own only computes: it is called whole if it may do more."""
+
+import inspect
+import sys
+
+import pytest
+import tensorflow as tf
+from single import code_of_a_script as code
+
+from tfdp.runtime.calls.plain import verdict
+
+ROWS = tf.ones([4, 3])
+OWN = [each for each in vars(code).values() if inspect.isfunction(each) and each.__module__ == code.__name__]
+UNKNOWN = [each for each in OWN if each not in (*code.PLAIN, code.scaled, code.counting)]
+
+
+def reason(called, *arguments, **options):
+    return verdict(called, (), arguments, options).reason
+
+
+@pytest.mark.parametrize("function", code.PLAIN, ids=lambda each: each.__name__)
+def test_code_that_only_computes_is_known_as_such(function, monkeypatch):
+    monkeypatch.setattr(sys, "stdout", sys.__stdout__)
+    assert not reason(function, ROWS)
+
+
+@pytest.mark.parametrize("function", UNKNOWN, ids=lambda each: each.__name__)
+def test_code_that_may_do_more_is_not(function):
+    given = {"first": ROWS} if function is code.changes_what_it_is_given else ROWS
+    assert "may do more than to compute" in reason(function, given)
+
+
+def test_what_was_read_is_what_it_holds_for():
+    module = code.Module()
+
+    def called(x):
+        return module.helper(x) if not module.debug and module.settings.rate else x * module.parts[0]
+
+    found = verdict(called, (), (ROWS,), {})
+    assert not found.reason
+    assert found.holds
+    for change, back in (
+        (lambda: setattr(module, "debug", True), lambda: setattr(module, "debug", False)),
+        (lambda: setattr(module.settings, "rate", 0.7), lambda: setattr(module.settings, "rate", 0.5)),
+        (lambda: setattr(module, "settings", code.Settings()), None),
+    ):
+        change()
+        assert not found.holds
+        if back:
+            back()
+            assert found.holds
+
+
+def test_a_method_that_is_put_into_a_class_is_another_one():
+    class Own(code.Module):
+        def __call__(self, x):
+            return self.helper(x)
+
+    own = Own()
+    found = verdict(own, (), (ROWS,), {})
+    assert not found.reason
+    Own.helper = lambda _, x: code.counting(x)
+    assert not found.holds
+    assert "may do more than to compute" in reason(own, ROWS)
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+@pytest.mark.parametrize(
+    ("layer", "is_plain"), [(code.Plain, True), (code.Derived, True), (code.Counting, False), (code.Losing, False)]
+)
+def test_layers_of_the_script(layer, is_plain, wrapped):
+    made = layer()
+    model = tf.keras.Sequential([tf.keras.layers.Dense(3), made]) if wrapped else made
+    model(ROWS)
+    assert (not reason(model, ROWS, training=True)) == is_plain
+
+
+@pytest.mark.parametrize(("function", "is_plain"), [(code.scaled, True), (code.counting, False)])
+@pytest.mark.parametrize("put", ["activation", "lambda"])
+def test_functions_that_a_layer_of_keras_is_given(put, function, is_plain):
+    layer = tf.keras.layers.Dense(3, activation=function) if put == "activation" else tf.keras.layers.Lambda(function)
+    model = tf.keras.Sequential([layer])
+    model(ROWS)
+    assert (not reason(model, ROWS)) == is_plain
+
+
+def test_the_reason_says_where():
+    said = reason(code.counts_in_an_attribute, ROWS)
+    line = inspect.getsourcelines(code.counts_in_an_attribute)[1] + 1
+    assert f"at code_of_a_script.py:{line}" in said
+    assert "rate" in said
