@@ -9,7 +9,6 @@ import numpy as np
 import tensorflow as tf
 
 from . import carried, report
-from .arrays import may_tell
 from .containers import holds_more, is_leaf
 from .examples import is_tensor, kind_of
 from .guard import Code
@@ -46,11 +45,15 @@ class Callee(NamedTuple):
 
 
 class Given(NamedTuple):
-    """The arguments and options of a call, and which leaves are tensors with a row for each of the batch."""
+    """The arguments and options of a call, and which leaves are tensors with a row for each of the batch.
+
+    arrays: by what tells them apart, the leaves that are arrays of NumPy's for the code that is called.
+    """
 
     structure: Any
     leaves: list[Any]
     by_rows: tuple[bool, ...]
+    arrays: frozenset[int] = frozenset()
 
     @property
     def things(self) -> list[Any]:
@@ -63,7 +66,8 @@ class Given(NamedTuple):
         kinds = map(kind_of, self.leaves, self.by_rows)
         first = {id(each): number for number, each in reversed(list(enumerate(self.leaves))) if is_tensor(each)}
         alike = tuple(first.get(id(each)) for each in self.leaves)
-        return str(tf.nest.map_structure(lambda _: None, self.structure)), alike, *kinds
+        arrays = tuple(id(each) in self.arrays for each in self.leaves)
+        return str(tf.nest.map_structure(lambda _: None, self.structure)), alike, arrays, *kinds
 
 
 def given_to(callee: Callee, structure: Any) -> Given | str:
@@ -72,8 +76,6 @@ def given_to(callee: Callee, structure: Any) -> Given | str:
         return f"takes a {more}"
     flat = tf.nest.flatten(structure)
     arrays = [x for x in flat if isinstance(x, np.ndarray)]
-    if arrays and callee.takes_arrays and callee.code is not None and may_tell(callee.code.roots):
-        return "takes NumPy's arrays, and may tell them from tensors: give it tensors, such as tf.constant(x)"
     if any(x.dtype.kind != "f" for x in arrays) and callee.takes_arrays:  # whose arithmetic is another one in NumPy
         return "takes NumPy's arrays of other numbers than floating-point ones: give it tensors, such as tf.constant(x)"
     made = {id(x): tf.convert_to_tensor(x) for x in arrays}
@@ -94,4 +96,5 @@ def given_to(callee: Callee, structure: Any) -> Given | str:
     if first.shape[0] in (0, 1):
         return report.SINGLE if first.shape[0] else "no rows"
     by_rows = tuple(is_tensor(x) and bool(x.shape.rank) and x.shape[0] == first.shape[0] for x in leaves)
-    return Given(tf.nest.pack_sequence_as(structure, leaves), leaves, by_rows)
+    own = frozenset(map(id, made.values())) if callee.takes_arrays else frozenset()
+    return Given(tf.nest.pack_sequence_as(structure, leaves), leaves, by_rows, own)

@@ -98,7 +98,7 @@ def _verdict(callee: Callee, given: Given) -> Verdict:
     if code is None or code.entry is None:
         return Verdict("", Reads())
     arguments, options = given.structure
-    return verdict(code.entry, code.beside, arguments, options)
+    return verdict(code.entry, code.beside, arguments, options, given.arrays)
 
 
 def _seen(callee: Callee, given: Given, kept: Kept) -> Found:

@@ -22,7 +22,6 @@ from .keras_layers import hook_layers
 from .lookups import hook_variables
 from .report import said, said_at_the_end
 from .swallowed import watch_errors
-from .tapes_around import watch_tapes_around
 from .xla import keep_out_of_xla
 
 
@@ -40,7 +39,6 @@ def install() -> None:
     watch_python()
     keep_out_of_xla()
     watch_tapes()
-    watch_tapes_around()
     average_gradients()
     hook_layers()
     hook_modules()

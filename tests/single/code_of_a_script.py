@@ -69,10 +69,41 @@ class Asked:
         return 1.0
 
 
+class Described:
+    """A descriptor that keeps its value under its own name, and counts."""
+
+    def __set_name__(self, _, name):
+        self.name = name
+
+    def __get__(self, thing, _=None):
+        STATE["calls"] += 1
+        return vars(thing).get(self.name)
+
+    def __set__(self, thing, value):
+        vars(thing)[self.name] = value
+
+
+class AsksForAll:
+    rate = 1.0
+
+    def __getattribute__(self, name):
+        STATE["calls"] += 1
+        return object.__getattribute__(self, name)
+
+
+@dataclasses.dataclass
+class CountedSettings:
+    rate: float = 0.5
+
+    def __setattr__(self, name, value):
+        STATE["calls"] += 1
+        object.__setattr__(self, name, value)
+
+
 class Module(tf.Module):
     """What code is called of."""
 
-    shared = 2.0
+    shared, described = 2.0, Described()
 
     def __init__(self):
         super().__init__()
@@ -83,7 +114,7 @@ class Module(tf.Module):
         self.generator, self.numbers = np.random.default_rng(0), iter(range(9))
         self.lazily = collections.defaultdict(list)
         self.function = functools.partial(scaled, by=2.0)
-        self.debug = False
+        self.debug, self.described, self.asks = False, 1.0, AsksForAll()
         self.__hidden = 3.0
 
     @property
@@ -183,6 +214,32 @@ def taken_by_any_name(x):
     return getattr(MODULE, f"{'ra'}te") * x if hasattr(MODULE, "rate") and isinstance(MODULE.parts, list) else x
 
 
+class Sampling(L.Layer):
+    def __init__(self):
+        super().__init__()
+        if hasattr(keras, "ops"):
+            self.seeds = keras.random.SeedGenerator(3)
+        self.inner = keras.Sequential([L.Dense(3, name="first"), L.Dense(3)])
+
+    def call(self, x):
+        if len(x.shape) < 2:
+            raise OSError(f"rows of {x.shape}")
+        drawn = keras.random.normal(tf.shape(x), seed=self.seeds) if hasattr(self, "seeds") else tf.random.normal([3])
+        x = L.ReLU()(self.inner.get_layer("first")(x))
+        return L.add([x, L.Activation(scaled)(x)]) + drawn
+
+
+class CountingBySetting(Sampling):
+    def __setattr__(self, name, value):
+        STATE["calls"] += 1
+        super().__setattr__(name, value)
+
+
+class CountingByALayer(Sampling):
+    def call(self, x):
+        return L.Activation(counting)(x)
+
+
 PLAIN = [product, shapes, containers, helpers, choices, records, arrays, pruned, prints, taken_by_any_name]
 
 
@@ -235,6 +292,22 @@ def counts_by_iteration(x):
 
 def counts_by_attribute(x):
     return x * MODULE.asked.rate
+
+
+def counts_by_a_descriptor(x):
+    return x * MODULE.described
+
+
+def counts_by_all_attributes(x):
+    return x * MODULE.asks.rate
+
+
+def counts_in_a_data_class(x):
+    return x * CountedSettings(0.5).rate
+
+
+def counts_by_a_hash(x):
+    return x * {MODULE.counter: 1.0}[MODULE.counter]
 
 
 def counts_in_a_mapped_function(x):

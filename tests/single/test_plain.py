@@ -66,7 +66,16 @@ def test_a_method_that_is_put_into_a_class_is_another_one():
 
 @pytest.mark.parametrize("wrapped", [False, True])
 @pytest.mark.parametrize(
-    ("layer", "is_plain"), [(code.Plain, True), (code.Derived, True), (code.Counting, False), (code.Losing, False)]
+    ("layer", "is_plain"),
+    [
+        (code.Plain, True),
+        (code.Derived, True),
+        (code.Sampling, True),
+        (code.CountingByALayer, False),
+        (code.CountingBySetting, False),
+        (code.Counting, False),
+        (code.Losing, False),
+    ],
 )
 def test_layers_of_the_script(layer, is_plain, wrapped):
     made = layer()
@@ -82,6 +91,35 @@ def test_functions_that_a_layer_of_keras_is_given(put, function, is_plain):
     model = tf.keras.Sequential([layer])
     model(ROWS)
     assert (not reason(model, ROWS)) == is_plain
+
+
+@pytest.mark.skipif(not hasattr(tf.keras, "ops"), reason="Keras 2 has no operations that are no layers")
+@pytest.mark.parametrize(("function", "is_plain"), [(code.scaled, True), (code.counting, False)])
+def test_functions_that_an_operation_between_layers_is_given(function, is_plain):
+    place = tf.keras.Input((3,))
+    model = tf.keras.Model(place, tf.keras.ops.map(function, place))
+    assert (not reason(model, ROWS)) == is_plain
+
+
+@pytest.mark.skipif(not hasattr(tf.keras, "Operation"), reason="Keras 2 has no operations that are no layers")
+def test_an_operation_of_the_script():
+    class Own(tf.keras.Operation):
+        def call(self, x):
+            return code.counting(x)
+
+        def compute_output_spec(self, x):
+            return tf.keras.KerasTensor(x.shape, x.dtype)
+
+    place = tf.keras.Input((3,))
+    assert "may do more than to compute" in reason(tf.keras.Model(place, Own()(place)), ROWS)
+
+
+@pytest.mark.parametrize(("function", "is_plain"), [(code.scaled, True), (code.counting, False)])
+def test_a_call_that_is_put_into_one_layer(function, is_plain):
+    layer = tf.keras.layers.Dense(3)
+    layer(ROWS)
+    layer.call = function
+    assert (not reason(layer, ROWS)) == is_plain
 
 
 def test_the_reason_says_where():

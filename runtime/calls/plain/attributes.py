@@ -10,7 +10,7 @@ import numpy as np
 
 from ..reach import is_of_users
 from . import vocabulary
-from .reads import MISSING, Reads, in_class, is_own, of_class, static
+from .reads import MISSING, Reads, in_class, is_framework, is_own, is_scripts, of_class, static
 from .values import (
     ARRAY,
     DATA,
@@ -94,12 +94,12 @@ def _of_super(reads: Reads, value: Super, name: str) -> Value:
 
 
 def _of_module(reads: Reads, module: types.ModuleType, name: str) -> Value:
-    if is_of_users(module):
+    if is_of_users(module) and not is_framework(module.__name__):
         found = reads.read("global", vars(module), name)
         if found is MISSING:
             raise RefusedError(f"asks the module {module.__name__} for {name}")
         return frozenset({Known(found)})
-    if not (vocabulary.is_framework(module.__name__) or module.__name__ in _MODULES):
+    if not (is_framework(module.__name__) or module.__name__ in _MODULES):
         raise RefusedError(f"uses the module {module.__name__}")
     found = reads.read("attribute", module, name)
     is_known = isinstance(found, float | int | types.NoneType | str) and name in vocabulary.CONSTANTS
@@ -116,7 +116,7 @@ def _is_frameworks_part(thing: Any) -> bool:
 
 
 def _of_type(reads: Reads, cls: type, name: str) -> tuple[str, Any]:
-    if is_of_users(type(cls)):
+    if is_scripts(type(cls)):
         raise RefusedError(f"asks {cls.__name__} for {name}, whose class is the script's")
     if isinstance(cls, enum.EnumMeta) and name in cls.__members__:
         return "value", cls.__members__[name]
@@ -133,7 +133,10 @@ def _of_type(reads: Reads, cls: type, name: str) -> tuple[str, Any]:
 
 
 def _is_named_tuple(thing: Any) -> bool:
-    return isinstance(thing, tuple) and hasattr(thing, "_fields") and "__iter__" not in vars(type(thing))
+    if not isinstance(thing, tuple) or not hasattr(type(thing), "_fields"):
+        return False
+    own = [cls for cls in type(thing).__mro__ if is_scripts(cls)]
+    return not any(name in vars(cls) for cls in own for name in ("__getitem__", "__iter__"))
 
 
 def elements(reads: Reads, value: Any) -> Value:

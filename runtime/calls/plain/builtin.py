@@ -9,11 +9,10 @@ from typing import Any
 
 import tensorflow as tf
 
-from ..reach import is_of_users
 from . import vocabulary
 from .attributes import attribute
-from .reads import MISSING, in_class
-from .values import DATA_ALONE, SCALARS, Arguments, Fixed, Known, Made, RefusedError, Scope, Super, Value, joined
+from .reads import MISSING, in_class, is_scripts
+from .values import ARRAY, DATA_ALONE, SCALARS, Arguments, Fixed, Known, Made, RefusedError, Scope, Super, Value, joined
 
 _RANGE = 256  # numbers that are gone through one by one
 _STREAMS = ("TextIOWrapper", "EncodedFile")
@@ -124,7 +123,7 @@ def _length(evaluator: Any, arguments: Arguments, *_: Any) -> Value:
     if isinstance(one, Known) and isinstance(one.thing, list | tuple | dict) and vocabulary.is_container(one.thing):
         return frozenset({Known(len(evaluator.reads.read("elements", one.thing)) // (1 + isinstance(one.thing, dict)))})
     for each in given:
-        if isinstance(each, Known) and is_of_users(type(each.thing)):
+        if isinstance(each, Known) and is_scripts(type(each.thing)):
             raise RefusedError(f"asks for the length of a {type(each.thing).__name__}")
     return DATA_ALONE
 
@@ -132,13 +131,13 @@ def _length(evaluator: Any, arguments: Arguments, *_: Any) -> Value:
 def _is_instance(evaluator: Any, arguments: Arguments, *_: Any) -> Value:
     given, kinds = arguments.positional
     types = [each.thing for each in evaluator._deep(kinds) if isinstance(each, Known)]
-    if not types or any(not isinstance(each, type) or is_of_users(type(each)) for each in types):
+    if not types or any(not isinstance(each, type) or is_scripts(type(each)) for each in types):
         raise RefusedError("asks of what kind something is, by kinds that are not known")
     found = set()
     for each in given:
         if isinstance(each, Known):
             found.add(Known(isinstance(each.thing, tuple(types))))
-        elif any(kind not in _KINDS for kind in types):
+        elif each is ARRAY or any(kind not in _KINDS for kind in types):
             raise RefusedError("asks of what kind data is")
         else:
             found |= DATA_ALONE
@@ -172,7 +171,7 @@ def _has_attribute(evaluator: Any, arguments: Arguments, *_: Any) -> Value:
 
 def _has(evaluator: Any, holder: Known, name: str) -> bool:
     thing = holder.thing
-    own = [cls for cls in type(thing).__mro__ if is_of_users(cls)]
+    own = [cls for cls in type(thing).__mro__ if is_scripts(cls)]
     if any(hook in vars(cls) for cls in own for hook in ("__getattr__", "__getattribute__")):
         raise RefusedError(f"asks a {type(thing).__name__} whether it has {name}")
     if in_class(type(thing), name, evaluator.reads) is not MISSING:
@@ -182,7 +181,7 @@ def _has(evaluator: Any, holder: Known, name: str) -> bool:
 
 def _print(evaluator: Any, arguments: Arguments, *_: Any) -> Value:
     stream = evaluator.reads.read("attribute", sys, "stdout")
-    if "file" in arguments.named or type(stream).__name__ not in _STREAMS or is_of_users(stream):
+    if "file" in arguments.named or type(stream).__name__ not in _STREAMS or is_scripts(stream):
         raise RefusedError("prints to what is not the console")
     _data(evaluator, arguments.all())
     return frozenset({Known(None)})
@@ -212,8 +211,7 @@ def _made(*_: Any) -> Value:
 _BY_NAME: dict[Handler, str] = {
     _computes: "abs all any bool complex divmod float int max min pow round slice sum",
     _container: "list tuple set frozenset reversed sorted",
-    _made: "AssertionError AttributeError Exception IndexError KeyError NotImplementedError RuntimeError TypeError "
-    "ValueError",
+    _made: " ".join(name for name, each in vocabulary.BUILTINS.items() if vocabulary.is_error(each)),
 }
 BUILTINS: dict[str, Handler] = {name: handler for handler, names in _BY_NAME.items() for name in names.split()} | {
     "callable": _callable,

@@ -8,10 +8,10 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from ..reach import closed_over, is_of_users
+from ..reach import closed_over
 from . import layers, vocabulary
 from .builtin import BUILTINS
-from .reads import MISSING, Reads, in_class, is_own
+from .reads import MISSING, Reads, in_class, is_own, is_scripts
 from .sources import syntax_of
 from .values import (
     ANY,
@@ -19,7 +19,6 @@ from .values import (
     ARRAY_ALONE,
     DATA,
     DATA_ALONE,
-    SCALARS,
     Arguments,
     Fixed,
     Held,
@@ -32,6 +31,7 @@ from .values import (
     Scope,
     Super,
     Value,
+    is_scalar,
     joined,
 )
 
@@ -124,7 +124,9 @@ class Calls:
     # --- what is called --------------------------------------------------------------------------------------------
 
     def _method(self, function: Any, bound: Known, arguments: Arguments) -> Value:
-        inner = _python(function)
+        if is_scripts(type(function)) or function is MISSING:
+            raise RefusedError(f"calls a {type(bound.thing).__name__}, by no function")
+        inner = vocabulary.python_of(function)
         own = vocabulary.innermost(inner)
         if is_own(own):
             return self.call(own, arguments._replace(positional=(frozenset({bound}), *arguments.positional)))
@@ -132,11 +134,22 @@ class Calls:
             if inner.__name__ in ("__call__", "call"):
                 called = layers.called if inner.__name__ == "__call__" else layers.within
                 return called(self, bound.thing, arguments)
+            if inner.__name__ == "get_layer" and all(map(is_scalar, arguments.all())) and arguments.rest is None:
+                return self._layer_of(bound.thing, arguments)
             if inner.__name__ in ("compute_mask", "compute_output_shape", "count_params"):
                 return DATA_ALONE
         if vocabulary.is_generator(bound.thing) and inner.__name__ in vocabulary.GENERATING:
             return self._frameworks(arguments)
-        raise RefusedError(f"calls {inner.__qualname__}, which may do more than to compute")
+        raise RefusedError(f"calls {_name(inner)}")
+
+    def _layer_of(self, model: Any, arguments: Arguments) -> Value:
+        """`model.get_layer(…)` of what is known."""
+        if any(len(each) != 1 for each in (*arguments.positional, *arguments.named.values())):
+            raise RefusedError("asks for a layer that is not known")
+        self.reads.read("attribute", model, "layers")
+        positional = [next(iter(each)).thing for each in arguments.positional]
+        named = {name: next(iter(each)).thing for name, each in arguments.named.items()}
+        return frozenset({Known(model.get_layer(*positional, **named))})
 
     def _object(self, thing: Any, arguments: Arguments, node: ast.AST, scope: Scope) -> Value:
         if isinstance(thing, functools.partial) and type(thing) is functools.partial:
@@ -146,23 +159,24 @@ class Calls:
         handler = BUILTINS.get(thing.__name__) if isinstance(thing, type | types.BuiltinFunctionType) else None
         if handler is not None and thing is vocabulary.BUILTINS[thing.__name__]:
             return handler(self, arguments, node, scope)
-        if _python(thing) is not thing:
-            return self.call(_python(thing), arguments)
+        if vocabulary.python_of(thing) is not thing:
+            return self.call(vocabulary.python_of(thing), arguments)
         if isinstance(thing, types.FunctionType) and is_own(vocabulary.innermost(thing)):
             if not _passes_on(thing):
                 raise RefusedError(f"calls {thing.__qualname__} through a framework's wrapper")
             return self.call(thing, arguments)
         if layers.is_layer(thing):
             return layers.called(self, thing, arguments)
+        if is_scripts(thing) and not isinstance(thing, type):
+            return self._method(in_class(type(thing), "__call__", self.reads), Known(thing), arguments)
         if vocabulary.only_computes(thing):
             return self._of_framework(thing, arguments)
+        if layers.is_class(thing):
+            self._frameworks(arguments)
+            return frozenset({Named("__call__", DATA)})
         if isinstance(thing, type) and (names := vocabulary.fields_of(thing)):
             return self._record(thing, names, arguments)
-        if is_of_users(thing) and not isinstance(thing, type):
-            found = in_class(type(thing), "__call__", self.reads)
-            if found is not MISSING:
-                return self._method(found, Known(thing), arguments)
-        raise RefusedError(f"calls {_name(thing)}, which may do more than to compute")
+        raise RefusedError(f"calls {_name(thing)}")
 
     def _of_framework(self, function: Any, arguments: Arguments) -> Value:
         if not vocabulary.gives_arrays(function):
@@ -191,6 +205,8 @@ class Calls:
 
     def _named_method(self, name: str, of: Any, arguments: Arguments, node: ast.AST, scope: Scope) -> Value:
         given = arguments.all()
+        if name == "__call__":  # of a layer that the code has made
+            return self._frameworks(arguments)
         if name in vocabulary.CHANGING and isinstance(of, Made):
             into = self.elements(given) if name in ("extend", "update") else given
             before = frozenset(of.elements)
@@ -198,9 +214,9 @@ class Calls:
             return joined([before, {Known(None)}, given])
         if any(not self.is_data(each) for each in given):
             raise RefusedError(f"gives {name} what is no data")
-        if name in _TEXTS and not self._telling and any(not _is_scalar(each) for each in self._deep(given)):
+        if name in _TEXTS and not self._telling and any(not is_scalar(each) for each in self._deep(given)):
             raise RefusedError("makes a text of what is no known number or text")
-        if of in (DATA, ARRAY) or _is_scalar(of):
+        if of in (DATA, ARRAY) or is_scalar(of):
             return frozenset({of if of is ARRAY else DATA})
         if name == "items":
             keys = self.elements(frozenset({of}))
@@ -253,14 +269,14 @@ class Calls:
 
     def is_data(self, value: Any) -> bool:
         """Whether operators and functions of frameworks take it for data, and call nothing of the script's."""
-        if value in (DATA, ARRAY) or _is_scalar(value):
+        if value in (DATA, ARRAY) or is_scalar(value):
             return True
         if isinstance(value, Known):
             thing = value.thing
             if vocabulary.is_tensor(thing) or isinstance(thing, slice | range):
                 return True
             if isinstance(thing, type):
-                return not is_of_users(thing)
+                return not is_scripts(thing)
             if not vocabulary.is_container(thing):
                 return False
         elif not isinstance(value, Made | Held | Fixed):
@@ -291,22 +307,6 @@ def callables(value: Any) -> bool:
 
 def _thing(value: Any) -> Any:
     return value.thing if isinstance(value, Known) else value
-
-
-def _is_scalar(value: Any) -> bool:
-    return isinstance(value, Known) and type(value.thing) in SCALARS
-
-
-def _python(function: Any) -> Any:
-    """The function that a `tf.function` was made of; others as they are."""
-    if isinstance(function, types.FunctionType | type) or is_of_users(type(function)):
-        return function
-    inner = getattr(function, "python_function", None)
-    if inner is None:
-        return function
-    if getattr(function, "_reduce_retracing", False):
-        raise RefusedError("calls a tf.function that is traced for shapes that it has not met")
-    return inner
 
 
 def _passes_on(function: Any) -> bool:

@@ -15,6 +15,7 @@ from . import vocabulary
 from .attributes import attribute
 from .bound import bound
 from .expressions import Expressions
+from .reads import is_framework, root
 from .values import (
     ARRAY,
     DATA_ALONE,
@@ -127,7 +128,7 @@ class Evaluator(Expressions):
                 self._all(body, scope)
             case ast.Import(names):
                 for name in names:
-                    self._imported(name.name if name.asname else vocabulary.root(name.name), name, scope)
+                    self._imported(name.name if name.asname else root(name.name), name, scope)
             case ast.ImportFrom(module, names) if module and not node.level:
                 for name in names:
                     found = attribute(self.reads, Known(self._module(module)), name.name, self)
@@ -141,7 +142,7 @@ class Evaluator(Expressions):
         scope.put(name.asname or path, {Known(self._module(path))})
 
     def _module(self, path: str) -> Any:
-        if path not in sys.modules or not (vocabulary.is_framework(path) or path in ("math", "functools", "operator")):
+        if path not in sys.modules or not (is_framework(path) or path in ("math", "functools", "operator")):
             raise RefusedError(f"imports {path}")
         return sys.modules[path]
 
@@ -247,5 +248,5 @@ def _names(node: Any) -> tuple[frozenset[str], frozenset[str]]:
         elif isinstance(each, ast.FunctionDef):
             names.add(each.name)
         elif isinstance(each, ast.alias):
-            names.add(each.asname or vocabulary.root(each.name))
+            names.add(each.asname or root(each.name))
     return frozenset(names | inside), frozenset(inside - names)

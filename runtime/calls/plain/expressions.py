@@ -7,11 +7,10 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..reach import is_of_users
 from . import vocabulary
 from .attributes import attribute, elements, subscripted
 from .calling import Calls, callables
-from .reads import MISSING
+from .reads import MISSING, is_scripts
 from .values import (
     DATA_ALONE,
     SCALARS,
@@ -257,7 +256,7 @@ class Expressions(Calls):
             return True
         if not isinstance(value, Known) or isinstance(value.thing, tuple | dict | list | set):
             return False
-        own = [cls for cls in type(value.thing).__mro__ if is_of_users(cls)]
+        own = [cls for cls in type(value.thing).__mro__ if is_scripts(cls)]
         return not any(name in vars(cls) for cls in own for name in ("__contains__", "__eq__", "__hash__"))
 
     def _computed_with(self, value: Value) -> Value:
@@ -276,7 +275,7 @@ class Expressions(Calls):
             if isinstance(each, Known) and type(each.thing) in SCALARS:
                 found.add(bool(each.thing))
                 continue
-            own = [cls for cls in type(each.thing).__mro__ if is_of_users(cls)] if isinstance(each, Known) else []
+            own = [cls for cls in type(each.thing).__mro__ if is_scripts(cls)] if isinstance(each, Known) else []
             if any(name in vars(cls) for cls in own for name in ("__bool__", "__len__")):
                 raise RefusedError(f"asks whether a {_kind(each)} is true")
             found.add(None)
@@ -330,7 +329,7 @@ def _is_small(thing: Any) -> bool:
 
 
 def _is_list(thing: Any) -> bool:
-    return isinstance(thing, list | tuple | dict) and not is_of_users(type(thing))
+    return isinstance(thing, list | tuple | dict) and not is_scripts(type(thing))
 
 
 def _kind(value: Any) -> str:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import functools
+import types
 from typing import Any
+
+import tensorflow as tf
 
 from ...keras import is_keras
 from ..own_code import TRAINING, chosen_by_script
-from ..reach import is_of_users
 from . import vocabulary
-from .reads import in_class, is_own, static
+from .reads import in_class, is_own, is_scripts, static
 from .values import ANY, DATA_ALONE, Arguments, Known, RefusedError, Value
 
 # What Keras calls of a layer besides its call, and code of the script's own may stand in.
 _SEEN = ("call", "compute_mask")
+_ASKED = ("__delattr__", "__getattr__", "__getattribute__", "__setattr__")
 # What it calls before a layer is built, or for who saves or trains it, and not when it is called.
 _BESIDE = frozenset(
     {"build", "compute_output_shape", "compute_output_spec", "count_params", "set_weights", "get_weights"}
@@ -25,11 +28,18 @@ def is_layer(thing: Any) -> bool:
     return hasattr(type(thing), "_flatten_layers")
 
 
+def is_class(thing: Any) -> bool:
+    """Whether it is a class of Keras' own layers."""
+    return isinstance(thing, type) and hasattr(thing, "_flatten_layers") and is_keras(thing)
+
+
 def called(evaluator: Any, layer: Any, arguments: Arguments) -> Value:
     """What a layer gives."""
-    call = vocabulary.innermost(in_class(type(layer), "__call__", evaluator.reads))
-    if is_own(call):
-        found: Value = evaluator.call(call, _bound(layer, arguments))
+    call = in_class(type(layer), "__call__", evaluator.reads)
+    if not isinstance(call, types.FunctionType):
+        raise RefusedError(f"calls a {type(layer).__name__}, by no function")
+    if is_own(inner := vocabulary.innermost(call)):
+        found: Value = evaluator.call(inner, _bound(layer, arguments))
         return found
     return within(evaluator, layer, arguments)
 
@@ -39,14 +49,18 @@ def within(evaluator: Any, layer: Any, arguments: Arguments) -> Value:
     if not is_keras(type(layer)):
         _require_stock(evaluator, layer)
     kind, call = static(layer, "call", evaluator.reads)
-    call = getattr(call, "__func__", call)
-    inner = vocabulary.innermost(getattr(call, "python_function", call))
-    if is_own(inner):
-        bound = _bound(layer, arguments) if kind == "method" else arguments
-        # Keras fills in masks and whether it is for training, where the call takes them.
-        named = {name: value for name, value in bound.named.items() if name not in ("mask", "training")}
-        given: Value = evaluator.call(inner, bound._replace(named=named, more=DATA_ALONE | (bound.more or frozenset())))
+    # Keras fills in masks and whether it is for training, where the call takes them.
+    named = {name: value for name, value in arguments.named.items() if name not in ("mask", "training")}
+    filled = arguments._replace(named=named, more=DATA_ALONE | (arguments.more or frozenset()))
+    if kind == "value":  # put into this layer alone
+        given: Value = evaluator.outright(call, filled)
         return given
+    call = vocabulary.python_of(call)
+    if kind != "method" or not isinstance(call, types.FunctionType):
+        raise RefusedError(f"calls a {type(layer).__name__}, by no function")
+    if is_own(inner := vocabulary.innermost(call)):
+        found: Value = evaluator.call(inner, _bound(layer, filled))
+        return found
     if id(layer) not in evaluator.layers:
         evaluator.layers[id(layer)] = layer
         _stock(evaluator, layer)
@@ -60,11 +74,13 @@ def _bound(layer: Any, arguments: Arguments) -> Arguments:
 def _require_stock(evaluator: Any, layer: Any) -> None:
     """Nothing that Keras calls is the script's, but what is seen."""
     cls = type(layer)
-    if is_of_users(type(cls)):
+    if is_scripts(type(cls)):
         raise RefusedError(f"has the class {cls.__name__}, whose own class is the script's")
     stock = next(base for base in cls.__mro__ if is_keras(base))
     for base in cls.__mro__[: cls.__mro__.index(stock)]:
         for name, value in vars(base).items():
+            if name in _ASKED:
+                raise RefusedError(f"has {cls.__name__}.{name}, which Keras may call")
             if name.startswith("__") or name in _SEEN or name in _BESIDE or name in TRAINING:
                 continue
             if hasattr(stock, name) and (is_own(value) or isinstance(value, property)):
@@ -76,7 +92,7 @@ def _require_stock(evaluator: Any, layer: Any) -> None:
 
 def _stock(evaluator: Any, layer: Any) -> None:
     """A layer with a call of Keras': those within, and what the script has chosen of functions."""
-    for value in chosen_by_script(layer):
+    for value in (*chosen_by_script(layer), *_of_operations(layer)):
         _seen(evaluator, value)
     for base in type(layer).__mro__:
         others = [name for name, each in vars(base).items() if is_keras(base) and is_own(vocabulary.innermost(each))]
@@ -87,6 +103,20 @@ def _stock(evaluator: Any, layer: Any) -> None:
             called(evaluator, each, ANY)
 
 
+def _of_operations(layer: Any) -> list[Any]:
+    """What operations between layers hold and are given that may be called: those of Keras 3 are no layers."""
+    found: list[Any] = []
+    for each in getattr(layer, "_operations", None) or ():
+        if is_layer(each):
+            continue
+        if not is_keras(type(each)):
+            raise RefusedError(f"has an operation of the script's own ({type(each).__name__})")
+        given = [(*node.arguments.args, *node.arguments.kwargs.values()) for node in each._inbound_nodes]
+        held = tf.nest.flatten([given, [value for name, value in vars(each).items() if not name.startswith("_")]])
+        found += [value for value in held if is_own(value) or isinstance(value, functools.partial)]
+    return found
+
+
 def _seen(evaluator: Any, value: Any) -> None:
     if isinstance(value, list | tuple | set | frozenset | dict):
         for each in value.values() if isinstance(value, dict) else value:
@@ -94,5 +124,5 @@ def _seen(evaluator: Any, value: Any) -> None:
     elif isinstance(value, functools.partial) or callable(value):
         if not is_layer(value):
             evaluator.anyhow(Known(value))
-    elif is_of_users(value):
+    elif is_scripts(value):
         raise RefusedError(f"holds a {type(value).__name__}, which may do more than to compute")

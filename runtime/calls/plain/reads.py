@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import types
 from collections.abc import Mapping
 from typing import Any
 
 from ...foundation import is_users
+from ...keras import PACKAGES
 from ..reach import code_of, is_of_users
 from .values import SCALARS, RefusedError
 
 MISSING = object()
+_FRAMEWORKS = frozenset({"tensorflow", "numpy", "ml_dtypes", *PACKAGES})
 _SLOTS = (types.GetSetDescriptorType, types.MemberDescriptorType)
 
 
@@ -21,8 +24,15 @@ class Reads:
         self._found: dict[tuple[str, int, str], tuple[Any, Any, Any]] = {}
 
     def read(self, kind: str, holder: Any, name: str = "") -> Any:
-        """The value, which is remembered."""
+        """The value, which is remembered.
+
+        Raises:
+            RefusedError: whoever asks the value anything asks code of the script's own.
+        """
         value = _read(kind, holder, name)
+        cls: Any = type(value)
+        if _answers_all(cls):
+            raise RefusedError(f"uses a {cls.__name__}, which has a __getattribute__ of its own")
         self._found.setdefault((kind, id(holder), name), (holder, value, _key(kind, value)))
         return value
 
@@ -52,6 +62,12 @@ def _read(kind: str, holder: Any, name: str) -> Any:
             return elements(holder)
 
 
+@functools.lru_cache(1024)
+def _answers_all(cls: Any) -> bool:
+    own = (base for base in cls.__mro__ if is_scripts(base))
+    return any("__getattribute__" in vars(base) for base in own)
+
+
 def elements(container: Any) -> list[Any]:
     """Of a list, tuple, set or dictionary that there is; of the last by keys and values."""
     if isinstance(container, Mapping):
@@ -72,20 +88,32 @@ def _identity(value: Any) -> Any:
     return type(value), repr(value) if isinstance(value, float | complex) else value
 
 
+def is_scripts(thing: Any) -> bool:
+    """Whether an object is of a class of the script's, or of a library that nobody here knows; or is such a class."""
+    cls: Any = thing if isinstance(thing, type) else type(thing)
+    return _is_scripts_class(cls)
+
+
+@functools.lru_cache(4096)
+def _is_scripts_class(cls: Any) -> bool:
+    return is_of_users(cls) and not is_framework(cls.__module__)
+
+
 def static(thing: Any, name: str, reads: Reads) -> tuple[str, Any]:
     """What an attribute of an object comes to, without any code of the script's own: ("value", it), ("method", the
     function), or ("property", its function)."""
     cls = type(thing)
-    for hook in ("__getattribute__", "__getattr__"):
-        if any(hook in vars(base) for base in cls.__mro__ if is_of_users(base)):
-            raise RefusedError(f"asks an object of {cls.__name__} for {name}, which has a {hook} of its own")
+    if any("__getattr__" in vars(base) for base in cls.__mro__ if is_scripts(base)):
+        raise RefusedError(f"asks an object of {cls.__name__} for {name}, which has a __getattr__ of its own")
     found = in_class(cls, name, reads)
+    if is_scripts(type(found)) and hasattr(type(found), "__get__"):
+        raise RefusedError(f"asks an object of {cls.__name__} for {name}, which a {type(found).__name__} answers")
     is_frameworks = found is not MISSING and hasattr(type(found), "__set__") and not isinstance(found, property)
     if isinstance(found, property):
         if found.fget is None or not is_own(found.fget):
             return "value", reads.read("attribute", thing, name)
         return "property", found.fget
-    if is_frameworks and not is_of_users(type(found)):
+    if is_frameworks:
         return "value", reads.read("attribute", thing, name)
     value = reads.read("held", thing, name)
     if value is not MISSING:
@@ -103,7 +131,7 @@ def of_class(found: Any, thing: Any) -> tuple[str, Any]:
         return "class", found.__func__
     if isinstance(found, _SLOTS):
         return "value", getattr(thing, found.__name__)
-    if isinstance(found, types.FunctionType) or hasattr(found, "python_function"):
+    if isinstance(found, types.FunctionType) or (not is_scripts(type(found)) and hasattr(found, "python_function")):
         return "method", found
     if hasattr(type(found), "__get__"):
         return "other", found
@@ -114,7 +142,7 @@ def in_class(cls: type, name: str, reads: Reads, after: type | None = None) -> A
     """What stands under a name in a class or those that it derives from; `after` one of these."""
     bases = cls.__mro__ if after is None else cls.__mro__[cls.__mro__.index(after) + 1 :]
     for base in bases:
-        if is_of_users(base) or name in vars(base):
+        if is_scripts(base) or name in vars(base):
             value = reads.read("class", base, name)
             if value is not MISSING:
                 return value
@@ -124,4 +152,16 @@ def in_class(cls: type, name: str, reads: Reads, after: type | None = None) -> A
 def is_own(function: Any) -> bool:
     """Whether a function is the script's, or of a library that nobody here knows."""
     code = code_of(function)
-    return code is not None and is_users(code.co_filename)
+    if code is None or not is_users(code.co_filename):
+        return False
+    return not is_framework(str(getattr(function, "__globals__", {}).get("__name__", "")))
+
+
+def root(module: str) -> str:
+    """The package."""
+    return module.split(".", maxsplit=1)[0]
+
+
+def is_framework(name: str) -> bool:
+    """Whether a module, by its name, is one of TensorFlow, Keras or NumPy."""
+    return root(name) in _FRAMEWORKS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -11,7 +12,7 @@ import tensorflow as tf
 from . import layers
 from .evaluate import Evaluator
 from .reads import Reads
-from .values import DATA, SCALARS, Arguments, Fixed, Held, Known, RefusedError, Value, joined
+from .values import ARRAY_ALONE, DATA, SCALARS, Arguments, Fixed, Held, Known, RefusedError, Value, joined
 
 
 class Verdict(NamedTuple):
@@ -26,12 +27,17 @@ class Verdict(NamedTuple):
         return self.reads.still_hold()
 
 
-def verdict(entry: Any, beside: Sequence[Any], arguments: Any, options: Any) -> Verdict:
-    """Of a layer or function, `entry(*arguments, **options)`, and of functions that it may come to besides."""
+def verdict(
+    entry: Any, beside: Sequence[Any], arguments: Any, options: Any, arrays: frozenset[int] = frozenset()
+) -> Verdict:
+    """Of a layer or function, `entry(*arguments, **options)`, and of functions that it may come to besides.
+
+    arrays: the `id` of each tensor that is an array of NumPy's for the code.
+    """
     reads = Reads()
-    evaluator = Evaluator(reads)
+    evaluator, value = Evaluator(reads), functools.partial(_value, arrays)
     try:
-        given = Arguments(tuple(map(_value, arguments)), {name: _value(each) for name, each in options.items()})
+        given = Arguments(tuple(map(value, arguments)), {name: value(each) for name, each in options.items()})
         for each in beside:
             evaluator.anyhow(Known(each))
         if layers.is_layer(entry):
@@ -45,13 +51,16 @@ def verdict(entry: Any, beside: Sequence[Any], arguments: Any, options: Any) -> 
     return Verdict("", reads)
 
 
-def _value(given: Any) -> Value:
+def _value(arrays: frozenset[int], given: Any) -> Value:
     """What it is given; a tensor that it could tell apart from others of its kind nowhere."""
+    value = functools.partial(_value, arrays)
     if isinstance(given, tuple):
-        return frozenset({Fixed(tuple(map(_value, given)))})
+        return frozenset({Fixed(tuple(map(value, given)))})
     if isinstance(given, list):
-        return frozenset({Held(joined(map(_value, given)))})
+        return frozenset({Held(joined(map(value, given)))})
     if isinstance(given, dict):
-        return frozenset({Held(joined([map(Known, given), *map(_value, given.values())]))})
+        return frozenset({Held(joined([map(Known, given), *map(value, given.values())]))})
+    if id(given) in arrays:
+        return ARRAY_ALONE
     is_data = isinstance(given, (tf.Tensor, np.ndarray, np.generic)) or type(given) in SCALARS
     return frozenset({DATA if is_data else Known(given)})

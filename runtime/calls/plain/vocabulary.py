@@ -19,11 +19,10 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from ...keras import PACKAGES
 from ..reach import closed_over, code_of
-from .reads import is_own
+from .reads import is_framework, is_own, is_scripts, root
+from .values import RefusedError
 
-_FRAMEWORKS = frozenset({"tensorflow", "numpy", "ml_dtypes", *PACKAGES})
 # Modules, by how their names begin, all of whose functions are operations, or put some together.
 _OPERATIONS = re.compile(
     r"tensorflow\.python\.ops\.(?:gen_|ragged\.|linalg\.|signal\.|numpy_ops\.)?(?:array_ops|bincount|candidate_sampling|"
@@ -31,7 +30,7 @@ _OPERATIONS = re.compile(
     r"nn|random|sort|special_math|spectral|stateless_random|string|sparse|tensor_array|tensor_getitem|tensor_math|"
     r"weak_tensor|while_loop|dct|fft|mel|mfcc|reconstruction|shape|window|ragged|np_(?:array|math)|bitwise|sets)"
     r"|tensorflow\.python\.util\.nest$"
-    r"|(?:tf_)?keras\.src\.(?:ops|activations|random|losses\.losses|backend\.tensorflow|backend\.numpy|initializers)"
+    r"|(?:tf_)?keras\.src\.(?:ops|activations|random|layers\.merging|losses\.losses|backend\.tensorflow|backend\.numpy|initializers)"
     r"|(?:tf_)?keras\.src\.(?:legacy\.)?backend$|numpy$"
 )
 # And of other modules these.
@@ -93,25 +92,15 @@ GENERATING = frozenset({"normal", "truncated_normal", "uniform", "uniform_full_i
 _BUILTINS = frozenset(
     """
     abs all any bool callable complex dict divmod enumerate float frozenset getattr hasattr int isinstance issubclass
-    len list map max min pow print range reversed round set slice sorted str sum super tuple zip AssertionError
-    AttributeError Exception IndexError KeyError NotImplementedError RuntimeError TypeError ValueError
+    len list map max min pow print range reversed round set slice sorted str sum super tuple zip
     """.split()  # noqa: SIM905 - a list of words
-)
+) | {name for name, each in vars(builtins).items() if isinstance(each, type) and issubclass(each, BaseException)}
 BUILTINS = {name: vars(builtins)[name] for name in _BUILTINS}
 _MATH = frozenset(each for module in (math, operator) for each in vars(module).values() if callable(each))
 _CHANGES = ("iadd", "setitem", "delitem", "methodcaller", "attrgetter", "call", "length_hint")
 _TYPES = (tf.DType, tf.TensorShape)
+_DATA = ("KerasVariable", "SeedGenerator", "Variable")  # by the names of their classes
 CONTEXTS = ("name_scope", "device")
-
-
-def root(module: str) -> str:
-    """The package."""
-    return module.split(".", maxsplit=1)[0]
-
-
-def is_framework(name: str) -> bool:
-    """Whether a module, by its name, is one of TensorFlow, Keras or NumPy."""
-    return root(name) in _FRAMEWORKS
 
 
 def is_frameworks(thing: Any) -> bool:
@@ -125,7 +114,23 @@ def is_tensor(thing: Any) -> bool:
         return type(thing) is np.ndarray and thing.dtype != object
     if isinstance(thing, (tf.Tensor, tf.Variable, np.generic, *_TYPES)):
         return is_frameworks(thing)
-    return is_frameworks(thing) and any(each.__name__ in ("Variable", "KerasVariable") for each in type(thing).__mro__)
+    return is_frameworks(thing) and any(each.__name__ in _DATA for each in type(thing).__mro__)
+
+
+def python_of(function: Any) -> Any:
+    """The function that a `tf.function` was made of; others as they are.
+
+    Raises:
+        RefusedError: it is traced for shapes that it is not given.
+    """
+    if isinstance(function, types.FunctionType | type) or is_scripts(type(function)):
+        return function
+    inner = getattr(function, "python_function", None)
+    if inner is None:
+        return function
+    if getattr(function, "_reduce_retracing", False):
+        raise RefusedError("calls a tf.function that is traced for shapes that it has not met")
+    return inner
 
 
 def innermost(function: Any) -> Any:
@@ -145,8 +150,9 @@ def only_computes(function: Any) -> bool:
     """Whether a function of a framework's computes of what it is given, and does no more."""
     if function in _math():
         return not any(each in function.__name__ for each in _CHANGES)
-    if isinstance(function, np.ufunc):
-        return vars(np).get(function.__name__) is function  # not one that the script has made of a function
+    if gives_arrays(function):  # not one that the script has made of a function
+        name = function.__name__
+        return vars(np).get(name) is function and (isinstance(function, np.ufunc) or name in _NUMPY)
     if isinstance(function, types.FunctionType | types.BuiltinFunctionType):
         return _is_operation(function)
     return isinstance(function, type) and (
@@ -170,8 +176,6 @@ def _is_operation(function: Any) -> bool:
     name = inner.__name__
     if not is_framework(module):
         return False
-    if root(module) == "numpy":
-        return name in _NUMPY
     if _OPERATIONS.match(module):
         return not (_OTHERS.match(name) or (module.endswith(".backend") and _OF_BACKEND.match(name)))
     return name in _FUNCTIONS
@@ -183,12 +187,20 @@ def fields_of(cls: type) -> tuple[str, ...]:
     codes = [code for each in made_by if (code := code_of(getattr(each, "__func__", each))) is not None]
     if hasattr(cls, "__post_init__") or any(not code.co_filename.startswith("<") for code in codes) or not codes:
         return ()
+    changed = [vars(base).get("__setattr__") for base in cls.__mro__[:-1]]
+    if any(code is not None and not code.co_filename.startswith("<") for code in map(code_of, changed)):
+        return ()
     if issubclass(cls, tuple):
         return tuple(getattr(cls, "_fields", ()))
     if type(cls) is not type or not dataclasses.is_dataclass(cls):
         return ()
     fields = dataclasses.fields(cls)
-    is_simple = all(each.init and each.default_factory is dataclasses.MISSING for each in fields)
+    is_simple = all(
+        each.init
+        and each.default_factory is dataclasses.MISSING
+        and isinstance(vars(cls).get(each.name), types.MemberDescriptorType | None | type(each.default))
+        for each in fields
+    )
     return tuple(each.name for each in fields) if is_simple else ()
 
 
@@ -208,8 +220,15 @@ def is_container(thing: Any) -> bool:
 
 
 def gives_arrays(function: Any) -> bool:
-    """Whether it is a function of NumPy's."""
+    """Whether it is a function of NumPy's, or one that is made by it."""
+    if isinstance(function, type):
+        return False
     return isinstance(function, np.ufunc) or root(str(getattr(function, "__module__", "") or "")) == "numpy"
+
+
+def is_error(thing: Any) -> bool:
+    """Whether it is a class of errors."""
+    return isinstance(thing, type) and issubclass(thing, BaseException)
 
 
 def is_module(thing: Any) -> bool:

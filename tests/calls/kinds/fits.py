@@ -274,7 +274,7 @@ def validation_that_the_script_has_had_traced_before():
     yield from fitted(model, X, Y, batch_size=16, epochs=6, **data)
 
 
-@kind(sample=True)
+@kind(divided="partly", sample=True)
 def evaluation_by_what_validation_has_traced():
     """After `fit` the number is another one, and `evaluate` goes by what validation has read."""
     model, layer, data = divided_by_callbacks()

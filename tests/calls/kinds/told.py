@@ -242,6 +242,34 @@ def another_way_that_is_by_rows_too():
         yield [], tf.constant(calls)
 
 
+class Decided(tf.Module):
+    """An array decides whether rows are centred; none of its names holds another one when it does."""
+
+    def __init__(self):
+        super().__init__()
+        self.shares = np.zeros(2)
+
+    def __call__(self, x):
+        return x - tf.reduce_mean(x, 0) / 2 if self.shares[0] > 0 else x
+
+
+def with_an_array_that_decides(trained):
+    decided = Decided()
+    for number, found in enumerate(trained(Net(before=decided))):
+        decided.shares[0] = number // 3
+        yield found
+
+
+@kind(divided="partly", sample=True)
+def array_that_is_changed_in_place_and_decides():
+    yield from with_an_array_that_decides(steps)
+
+
+@kind(divided="partly")
+def array_that_is_changed_in_place_and_decides_in_graphs():
+    yield from with_an_array_that_decides(steps_in_graphs)
+
+
 class Normed(L.Layer):
     """It takes numbers of its rows where there are some, from the second epoch on."""
 
