@@ -100,6 +100,31 @@ class CountedSettings:
         object.__setattr__(self, name, value)
 
 
+@dataclasses.dataclass
+class Spread:
+    mean: typing.Any
+    count: int = 0
+
+    @property
+    def size(self):
+        STATE["calls"] += 1
+        return 2.0
+
+    def __add__(self, other):
+        STATE["calls"] += 1
+        return self.mean + other
+
+
+class Going:
+    def __iter__(self):
+        STATE["calls"] += 1
+        return iter([1, 2])
+
+    def __ne__(self, other):
+        STATE["calls"] += 1
+        return True
+
+
 class Module(tf.Module):
     """What code is called of."""
 
@@ -114,6 +139,7 @@ class Module(tf.Module):
         self.generator, self.numbers = np.random.default_rng(0), iter(range(9))
         self.lazily = collections.defaultdict(list)
         self.function = functools.partial(scaled, by=2.0)
+        self.going = Going()
         self.debug, self.described, self.asks = False, 1.0, AsksForAll()
         self.__hidden = 3.0
 
@@ -304,6 +330,22 @@ def counts_by_all_attributes(x):
 
 def counts_in_a_data_class(x):
     return x * CountedSettings(0.5).rate
+
+
+def counts_in_an_operator_of_a_data_class(x):
+    return Spread(x) + x
+
+
+def counts_in_a_property_of_a_data_class(x):
+    return x * Spread(x).size
+
+
+def counts_by_membership(x):
+    return x if 3 in MODULE.going else -x
+
+
+def counts_by_inequality(x):
+    return x if MODULE.going != 3 else -x
 
 
 def counts_by_a_hash(x):

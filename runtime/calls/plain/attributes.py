@@ -135,8 +135,7 @@ def _of_type(reads: Reads, cls: type, name: str) -> tuple[str, Any]:
 def _is_named_tuple(thing: Any) -> bool:
     if not isinstance(thing, tuple) or not hasattr(type(thing), "_fields"):
         return False
-    own = [cls for cls in type(thing).__mro__ if is_scripts(cls)]
-    return not any(name in vars(cls) for cls in own for name in ("__getitem__", "__iter__"))
+    return not vocabulary.answers_python(thing)
 
 
 def elements(reads: Reads, value: Any) -> Value:

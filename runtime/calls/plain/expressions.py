@@ -256,8 +256,7 @@ class Expressions(Calls):
             return True
         if not isinstance(value, Known) or isinstance(value.thing, tuple | dict | list | set):
             return False
-        own = [cls for cls in type(value.thing).__mro__ if is_scripts(cls)]
-        return not any(name in vars(cls) for cls in own for name in ("__contains__", "__eq__", "__hash__"))
+        return not vocabulary.answers_python(value.thing)
 
     def _computed_with(self, value: Value) -> Value:
         for each in value:
@@ -275,8 +274,7 @@ class Expressions(Calls):
             if isinstance(each, Known) and type(each.thing) in SCALARS:
                 found.add(bool(each.thing))
                 continue
-            own = [cls for cls in type(each.thing).__mro__ if is_scripts(cls)] if isinstance(each, Known) else []
-            if any(name in vars(cls) for cls in own for name in ("__bool__", "__len__")):
+            if isinstance(each, Known) and vocabulary.answers_python(each.thing):
                 raise RefusedError(f"asks whether a {_kind(each)} is true")
             found.add(None)
         return next(iter(found)) if len(found) == 1 else None

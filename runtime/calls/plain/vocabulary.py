@@ -10,10 +10,12 @@ import builtins
 import collections
 import dataclasses
 import functools
+import inspect
 import math
 import operator
 import re
 import types
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -100,6 +102,14 @@ _MATH = frozenset(each for module in (math, operator) for each in vars(module).v
 _CHANGES = ("iadd", "setitem", "delitem", "methodcaller", "attrgetter", "call", "length_hint")
 _TYPES = (tf.DType, tf.TensorShape)
 _DATA = ("KerasVariable", "SeedGenerator", "Variable")  # by the names of their classes
+# Of an object, what Python calls for others than those who compare it, go through it, or ask for its truth.
+_BESIDE = frozenset(
+    """
+    __call__ __del__ __delattr__ __enter__ __exit__ __getattr__ __init__ __init_subclass__ __new__ __post_init__
+    __repr__ __set_name__ __setattr__ __str__
+    """.split()  # noqa: SIM905 - a list of words
+)
+_OF_PYTHON = (types.GetSetDescriptorType, types.MemberDescriptorType, type(inspect.FrameInfo.frame))
 CONTEXTS = ("name_scope", "device")
 
 
@@ -181,27 +191,34 @@ def _is_operation(function: Any) -> bool:
     return name in _FUNCTIONS
 
 
+def answers_python(thing: Any) -> bool:
+    """Whether code of the script's own runs where an object is compared, gone through or asked for its truth."""
+    written = (name for name in _written(type(thing)) if name.startswith("__") and name.endswith("__"))
+    return any(name not in _BESIDE for name in written)
+
+
 def fields_of(cls: type) -> tuple[str, ...]:
-    """Those of a named tuple, or of a data class, whose objects nothing but Python's own code makes."""
-    made_by = [vars(base)[name] for base in cls.__mro__ for name in ("__init__", "__new__") if name in vars(base)]
-    codes = [code for each in made_by if (code := code_of(getattr(each, "__func__", each))) is not None]
-    if hasattr(cls, "__post_init__") or any(not code.co_filename.startswith("<") for code in codes) or not codes:
-        return ()
-    changed = [vars(base).get("__setattr__") for base in cls.__mro__[:-1]]
-    if any(code is not None and not code.co_filename.startswith("<") for code in map(code_of, changed)):
+    """Those of a named tuple, or of a data class, of which nothing but Python's own code is written."""
+    if type(cls) is not type or not is_scripts(cls) or any(True for _ in _written(cls)):
         return ()
     if issubclass(cls, tuple):
         return tuple(getattr(cls, "_fields", ()))
-    if type(cls) is not type or not dataclasses.is_dataclass(cls):
+    if not dataclasses.is_dataclass(cls) or cls.__mro__[1:] != (object,):
         return ()
     fields = dataclasses.fields(cls)
-    is_simple = all(
-        each.init
-        and each.default_factory is dataclasses.MISSING
-        and isinstance(vars(cls).get(each.name), types.MemberDescriptorType | None | type(each.default))
-        for each in fields
-    )
+    is_simple = all(each.init and each.default_factory is dataclasses.MISSING for each in fields)
     return tuple(each.name for each in fields) if is_simple else ()
+
+
+def _written(cls: type) -> Iterator[str]:
+    """Methods, properties and the like in classes of the script's; not what Python makes of fields."""
+    for base in cls.__mro__:
+        for name, value in vars(base).items() if is_scripts(base) else ():
+            inner = getattr(value, "__func__", value) if isinstance(value, classmethod | staticmethod) else value
+            code = code_of(inner)
+            is_made = code is not None and (code.co_filename.startswith("<") or not is_own(inner))
+            if not is_made and hasattr(type(value), "__get__") and not isinstance(value, _OF_PYTHON):
+                yield name
 
 
 def defaults_of(cls: type) -> dict[str, Any]:
