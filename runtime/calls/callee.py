@@ -14,6 +14,7 @@ from .examples import is_tensor, kind_of
 from .guard import Code
 from .kept import Kept
 from .look import Call
+from .plain import has_own_methods
 
 
 class Callee(NamedTuple):
@@ -70,8 +71,21 @@ class Given(NamedTuple):
         return str(tf.nest.map_structure(lambda _: None, self.structure)), alike, arrays, *kinds
 
 
+def _own_container(structure: Any) -> str:
+    """The class of a container that code of the script's own goes through, or ""."""
+    if not isinstance(structure, dict | list | tuple):
+        return ""
+    cls = type(structure)
+    if cls not in (dict, list, tuple) and has_own_methods(cls):
+        return cls.__name__
+    held = dict.values(structure) if isinstance(structure, dict) else structure
+    return next((found for each in held if (found := _own_container(each))), "")
+
+
 def given_to(callee: Callee, structure: Any) -> Given | str:
     """The arguments, or why they cannot be divided."""
+    if container := _own_container(structure):
+        return f"takes a {container}, a container of the script's own"
     if more := holds_more(structure):
         return f"takes a {more}"
     flat = tf.nest.flatten(structure)

@@ -103,7 +103,9 @@ def watched(layer: Any, known: Sequence[Any] | None) -> Iterator[None]:
         if event != "call" or id(code) in known_codes or id(code) in allowed or _passes(frame):
             return
         # An installed package is asked for its attributes where TensorFlow looks for a function's module.
-        if known is None or is_of_script(code.co_filename):
+        # And what Python has made for a data class is none of the script's.
+        is_scripts = is_of_script(code.co_filename) and not code.co_filename.startswith("<")
+        if known is None or is_scripts:
             met.append(code)
             _remember(frame)
             raise Met

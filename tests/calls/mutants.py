@@ -132,8 +132,8 @@ MUTANTS = (
     Mutant(
         "no agreement on the look",
         "found.py",
-        "    return _agreed(found, callee)\n",
-        "    return found\n",
+        "if found.reason or (fine and low == -high):",
+        "if True:",
         ("layer_that_one_worker_takes_for_another",),
         ends=True,
     ),
@@ -146,11 +146,11 @@ MUTANTS = (
         ends=True,  # what the workers compare sees it
     ),
     Mutant(
-        "code of the script's own is taken for Keras'",
-        "keras_layers.py",
-        "code = own_code.code(layer)",
-        "code = None",
-        ("centred_by_a_flag_that_is_raised", "rows_that_are_mixed_with_some_probability"),
+        "what operations do with rows is not asked",
+        "guard.py",
+        "            if found is None:\n",
+        "            if found is None and False:\n",
+        ("rows_that_are_mixed_with_some_probability",),
     ),
     Mutant(
         "rows may be moved along their axis",
@@ -201,20 +201,6 @@ MUTANTS = (
         "return tf.ensure_shape(_gathered(value, name)[: split.whole], shape)",
         "return tf.roll(tf.ensure_shape(_gathered(value, name)[: split.whole], shape), 1, 0)",
         ("language_model_with_metrics", "autoencoder_with_losses_of_keras"),
-    ),
-    Mutant(
-        "a look holds for whatever way Python takes",
-        "own_sight.py",
-        "if self._expected is None or self._expected == (tuple(factors), way):",
-        "if True:",
-        ("array_that_is_changed_in_place_and_decides",),
-    ),
-    Mutant(
-        "a look holds for whatever way Python takes in graphs",
-        "found.py",
-        "return found_again(callee, given, way, nested)",
-        "return founds[-1]",
-        ("array_that_is_changed_in_place_and_decides_in_graphs",),
     ),
     Mutant(
         "all code is taken for such as only computes",

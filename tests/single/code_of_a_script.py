@@ -6,6 +6,7 @@ import enum
 import functools
 import inspect
 import math
+import operator
 import typing
 
 import numpy as np
@@ -14,7 +15,9 @@ import tensorflow as tf
 keras = tf.keras
 L = keras.layers
 STATE = {"calls": 0, "parts": []}
+STATE_OF_LOGS = {"quiet": False}
 SCALE = 0.5
+LAYER = L.Dense(3)
 
 
 class Fields(typing.NamedTuple):
@@ -447,6 +450,67 @@ def catches(x):
         return x * float(x[0, 0])
     except TypeError:
         return x
+
+
+def writes_into_an_array_that_it_holds(x):
+    held = [MODULE.buffer]
+    held[0] += 1.0
+    return x
+
+
+def writes_into_an_array_that_is_given_back(x):
+    tf.nest.flatten([MODULE.buffer])[0].__imul__(2.0)
+    found = tf.nest.flatten([MODULE.buffer])[0]
+    found += 1.0
+    return x
+
+
+def writes_by_an_operator_in_place(x):
+    operator.imul(MODULE.buffer, 2.0)
+    return x
+
+
+def writes_by_named_arguments(x):
+    np.add(MODULE.buffer, 1.0, **{"out": MODULE.buffer})
+    return x
+
+
+def counts_by_settings_that_are_spread(x):
+    def quietly(x, quiet=True):
+        return x if quiet else counting(x)
+
+    return quietly(x, **{"quiet": False, **STATE_OF_LOGS})
+
+
+def counts_by_settings_that_are_joined(x):
+    found = STATE_OF_LOGS | {"other": 1}
+    return x if found["quiet"] else counting(x)
+
+
+def counts_in_a_default(x):
+    def inner(y, number=counting(1.0)):  # noqa: B008
+        return y * number
+
+    return x if inner is None else x * 2.0
+
+
+def counts_in_a_name(x):
+    with tf.name_scope(name=str(counting(1.0))):
+        return x * 2.0
+
+
+def counts_in_a_key_of_sorting(x):
+    found = [1.0, 2.0]
+    found.sort(key=counting)
+    return x * found[0]
+
+
+def asks_for_a_static_value(x):
+    return x if tf.get_static_value(MODULE.kernel) is None else -x
+
+
+def asks_for_losses(x):
+    return x * len(LAYER.losses)
 
 
 def imports(x):

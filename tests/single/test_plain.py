@@ -1,5 +1,6 @@
 """Whether code of the script's own only computes: it is called whole if it may do more."""
 
+import functools
 import inspect
 import sys
 
@@ -49,6 +50,32 @@ def test_what_was_read_is_what_it_holds_for():
         if back:
             back()
             assert found.holds
+
+
+def test_parts_of_layers_and_partial_arguments_are_read():
+    layer, function = tf.keras.layers.Dense(3), functools.partial(code.scaled, by=2.0)
+    layer(ROWS)
+    found = verdict(lambda x: function(layer(x)), (), (ROWS,), {})
+    assert not found.reason
+    assert found.holds
+    layer.activation = code.counting
+    assert not found.holds
+    layer.activation = tf.keras.activations.linear
+    assert found.holds
+    function.keywords["by"] = 3.0
+    assert not found.holds
+
+
+def test_an_object_of_another_class_is_another_one():
+    class Other(code.Module):
+        def helper(self, x):
+            return code.counting(x)
+
+    module = code.Module()
+    found = verdict(lambda x: module.helper(x) + 1, (), (ROWS,), {})
+    assert not found.reason
+    module.__class__ = Other
+    assert not found.holds
 
 
 def test_a_method_that_is_put_into_a_class_is_another_one():

@@ -10,5 +10,6 @@ from __future__ import annotations
 
 from .reads import Reads
 from .verdicts import Verdict, verdict
+from .vocabulary import has_own_methods
 
-__all__ = ["Reads", "Verdict", "verdict"]
+__all__ = ["Reads", "Verdict", "has_own_methods", "verdict"]

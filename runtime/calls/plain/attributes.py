@@ -179,7 +179,7 @@ def subscripted(reads: Reads, value: Any, index: Value, evaluator: Any) -> Value
     held = reads.read("elements", thing)
     if isinstance(thing, dict):
         if exact and all(type(each) in SCALARS for each in places):
-            return frozenset(Known(thing.get(each)) for each in places)
+            return frozenset(Known(thing[each]) for each in places if each in thing)
         return frozenset(map(Known, thing.values()))
     if exact and isinstance(thing, list | tuple) and all(type(each) is int for each in places):
         return frozenset(Known(thing[each]) for each in places if -len(thing) <= each < len(thing))

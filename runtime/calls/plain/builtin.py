@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from . import vocabulary
 from .attributes import attribute
-from .reads import MISSING, in_class, is_scripts
+from .reads import MISSING, in_class, innermost, is_own, is_scripts
 from .values import ARRAY, DATA_ALONE, SCALARS, Arguments, Fixed, Known, Made, RefusedError, Scope, Super, Value, joined
 
 _RANGE = 256  # numbers that are gone through one by one
@@ -22,11 +22,9 @@ Handler = Callable[[Any, Arguments, ast.AST, Scope], Value]
 
 
 def _computes(evaluator: Any, arguments: Arguments, *_: Any) -> Value:
-    for name, value in arguments.named.items():
-        if name == "key":
-            for each in value:
-                evaluator.anyhow(each)
     given = joined([*arguments.positional, arguments.rest or ()])
+    for each in arguments.named.get("key", ()):
+        evaluator.anyhow(each, joined([given, evaluator.elements(given)]))
     return _data(evaluator, given)
 
 
@@ -44,10 +42,19 @@ def _text(_: Any, arguments: Arguments, *__: Any) -> Value:
     return frozenset(Known(str(each.thing)) for each in found)
 
 
+def _sorted(evaluator: Any, arguments: Arguments, node: ast.AST, scope: Scope) -> Value:
+    evaluator.sorts(evaluator.elements(joined([*arguments.positional, arguments.rest or ()])), arguments)
+    return _container(evaluator, arguments, node, scope)
+
+
+def _set(evaluator: Any, arguments: Arguments, node: ast.AST, scope: Scope) -> Value:
+    found = _container(evaluator, arguments, node, scope)
+    if not all(evaluator.may_be_a_key(each) for made in found for each in made.elements):
+        raise RefusedError("makes a set of what the script says how to compare")
+    return found
+
+
 def _container(evaluator: Any, arguments: Arguments, node: ast.AST, scope: Scope) -> Value:
-    if "key" in arguments.named:
-        for each in arguments.named["key"]:
-            evaluator.anyhow(each)
     named = [value for name, value in arguments.named.items() if name not in ("key", "reverse")]
     held = joined([evaluator.elements(joined([*arguments.positional, arguments.rest or ()])), *named])
     return scope.container(node, held)
@@ -55,7 +62,7 @@ def _container(evaluator: Any, arguments: Arguments, node: ast.AST, scope: Scope
 
 def _dictionary(evaluator: Any, arguments: Arguments, node: ast.AST, scope: Scope) -> Value:
     given = joined(arguments.positional)
-    values = [evaluator._values(each) for each in given]
+    values = [evaluator.values(each) for each in given]
     pairs = evaluator.elements(given)
     held = [each.items for each in pairs if isinstance(each, Fixed)]
     inside = [value for items in held for value in items]
@@ -131,7 +138,10 @@ def _length(evaluator: Any, arguments: Arguments, *_: Any) -> Value:
 def _is_instance(evaluator: Any, arguments: Arguments, *_: Any) -> Value:
     given, kinds = arguments.positional
     types = [each.thing for each in evaluator._deep(kinds) if isinstance(each, Known)]
+    hooks = ("__instancecheck__", "__subclasscheck__", "__subclasshook__")
     if not types or any(not isinstance(each, type) or is_scripts(type(each)) for each in types):
+        raise RefusedError("asks of what kind something is, by kinds that are not known")
+    if any(hook in vars(base) for each in types for base in each.__mro__ if is_scripts(base) for hook in hooks):
         raise RefusedError("asks of what kind something is, by kinds that are not known")
     found = set()
     for each in given:
@@ -174,7 +184,10 @@ def _has(evaluator: Any, holder: Known, name: str) -> bool:
     own = [cls for cls in type(thing).__mro__ if is_scripts(cls)]
     if any(hook in vars(cls) for cls in own for hook in ("__getattr__", "__getattribute__")):
         raise RefusedError(f"asks a {type(thing).__name__} whether it has {name}")
-    if in_class(type(thing), name, evaluator.reads) is not MISSING:
+    found = in_class(type(thing), name, evaluator.reads)
+    if is_scripts(type(found)) or (isinstance(found, property) and is_own(innermost(found.fget))):
+        raise RefusedError(f"asks a {type(thing).__name__} whether it has {name}")
+    if found is not MISSING:
         return True
     return evaluator.reads.read("held", thing, name) is not MISSING
 
@@ -210,7 +223,8 @@ def _made(*_: Any) -> Value:
 
 _BY_NAME: dict[Handler, str] = {
     _computes: "abs all any bool complex divmod float int max min pow round slice sum",
-    _container: "list tuple set frozenset reversed sorted",
+    _container: "list tuple reversed",
+    _set: "set frozenset",
     _made: " ".join(name for name, each in vocabulary.BUILTINS.items() if vocabulary.is_error(each)),
 }
 BUILTINS: dict[str, Handler] = {name: handler for handler, names in _BY_NAME.items() for name in names.split()} | {
@@ -224,6 +238,7 @@ BUILTINS: dict[str, Handler] = {name: handler for handler, names in _BY_NAME.ite
     "map": _map,
     "print": _print,
     "range": _range,
+    "sorted": _sorted,
     "str": _text,
     "super": _super,
     "zip": _zip,

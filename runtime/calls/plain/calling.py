@@ -11,10 +11,9 @@ from typing import Any
 from ..reach import closed_over
 from . import layers, vocabulary
 from .builtin import BUILTINS
-from .reads import MISSING, Reads, in_class, is_own, is_scripts
+from .reads import MISSING, Reads, in_class, innermost, is_own, is_scripts
 from .sources import syntax_of
 from .values import (
-    ANY,
     ARRAY,
     ARRAY_ALONE,
     DATA,
@@ -37,7 +36,7 @@ from .values import (
 
 _DEPTH = 40  # of calls
 _STEPS = 100_000  # of one look at code
-_CONTAINERS = ("get", "pop", "copy", "values", "setdefault")
+_CONTAINERS = ("get", "pop", "setdefault")
 _TEXTS = ("format", "join")
 
 
@@ -47,6 +46,7 @@ class Calls:
     run: Callable[..., Value]
     defined: Callable[..., Any]
     elements: Callable[[Value], Value]
+    may_be_a_key: Callable[[Any], bool]
 
     def __init__(self, reads: Reads) -> None:
         self.reads = reads
@@ -86,9 +86,9 @@ class Calls:
         """An object that there is is called."""
         return self._object(thing, arguments, ast.Pass(), _NOWHERE)
 
-    def anyhow(self, function: Any) -> Value:
-        """What a function gives, whatever data it is called with; that must be data."""
-        found = self.apply(function, ANY, ast.Pass(), _NOWHERE)
+    def anyhow(self, function: Any, given: Value = DATA_ALONE) -> Value:
+        """What a function gives that is called with any of this, whatever for; that must be data."""
+        found = self.apply(function, Arguments((), {}, given, given), ast.Pass(), _NOWHERE)
         for each in found:
             if not self.is_data(each):
                 raise RefusedError("has a function that gives what is no data")
@@ -96,7 +96,7 @@ class Calls:
 
     def call(self, function: Any, arguments: Arguments) -> Value:
         """One of the script's own functions is called."""
-        function = vocabulary.innermost(function)
+        function = innermost(function)
         if not is_own(function) or not isinstance(function, types.FunctionType):
             raise RefusedError(f"calls {getattr(function, '__qualname__', type(function).__name__)}")
         nodes = syntax_of(function.__code__)
@@ -127,7 +127,7 @@ class Calls:
         if is_scripts(type(function)) or function is MISSING:
             raise RefusedError(f"calls a {type(bound.thing).__name__}, by no function")
         inner = vocabulary.python_of(function)
-        own = vocabulary.innermost(inner)
+        own = innermost(inner)
         if is_own(own):
             return self.call(own, arguments._replace(positional=(frozenset({bound}), *arguments.positional)))
         if layers.is_layer(bound.thing):
@@ -161,7 +161,7 @@ class Calls:
             return handler(self, arguments, node, scope)
         if vocabulary.python_of(thing) is not thing:
             return self.call(vocabulary.python_of(thing), arguments)
-        if isinstance(thing, types.FunctionType) and is_own(vocabulary.innermost(thing)):
+        if isinstance(thing, types.FunctionType) and is_own(innermost(thing)):
             if not _passes_on(thing):
                 raise RefusedError(f"calls {thing.__qualname__} through a framework's wrapper")
             return self.call(thing, arguments)
@@ -181,7 +181,8 @@ class Calls:
     def _of_framework(self, function: Any, arguments: Arguments) -> Value:
         if not vocabulary.gives_arrays(function):
             return self._frameworks(arguments)
-        if "out" in arguments.named or len(arguments.positional) > getattr(function, "nin", 3):
+        is_clear = arguments.rest is None and arguments.more is None and "out" not in arguments.named
+        if not is_clear or len(arguments.positional) > getattr(function, "nin", 2):
             raise RefusedError(f"calls {_name(function)} with a place for what it computes")
         return joined([self._frameworks(arguments), ARRAY_ALONE])
 
@@ -198,6 +199,7 @@ class Calls:
         return frozenset({Fixed(tuple(held[name] for name in names), names)})
 
     def _partial(self, thing: Any, arguments: Arguments, node: ast.AST, scope: Scope) -> Value:
+        self.reads.read("elements", thing.keywords)
         positional = tuple(frozenset({Known(each)}) for each in thing.args)
         named = {name: frozenset({Known(each)}) for name, each in thing.keywords.items()}
         found = arguments._replace(positional=(*positional, *arguments.positional), named={**named, **arguments.named})
@@ -208,7 +210,8 @@ class Calls:
         if name == "__call__":  # of a layer that the code has made
             return self._frameworks(arguments)
         if name in vocabulary.CHANGING and isinstance(of, Made):
-            into = self.elements(given) if name in ("extend", "update") else given
+            self._require_order(name, of, arguments)
+            into = joined([self.elements(given), *map(self.values, given)]) if name in ("extend", "update") else given
             before = frozenset(of.elements)
             of.elements |= into
             return joined([before, {Known(None)}, given])
@@ -220,15 +223,33 @@ class Calls:
             return frozenset({of if of is ARRAY else DATA})
         if name == "items":
             keys = self.elements(frozenset({of}))
-            pair = Fixed((keys, self._values(of)))
+            pair = Fixed((keys, self.values(of)))
             return scope.container(node, self._pairs(of) or {pair})
         if name in ("keys", "values"):
-            return scope.container(node, self.elements(frozenset({of})) if name == "keys" else self._values(of))
+            return scope.container(node, self.elements(frozenset({of})) if name == "keys" else self.values(of))
+        if name == "copy":
+            return scope.container(node, joined([self.elements(frozenset({of})), self.values(of)]))
         if name in _CONTAINERS:
-            return joined([self._values(of), given, {Known(None)}])
+            return joined([self.values(of), given, {Known(None)}])
         return DATA_ALONE
 
-    def _values(self, of: Any) -> Value:
+    def _require_order(self, name: str, of: Made, arguments: Arguments) -> None:
+        """Nothing of the script's compares what is sorted, found or put into a set."""
+        if name == "sort":
+            self.sorts(frozenset(of.elements), arguments)
+        elif name in ("add", "discard", "remove") and not all(map(self.may_be_a_key, (*arguments.all(), *of.elements))):
+            raise RefusedError("compares what the script says how to compare")
+
+    def sorts(self, elements: Value, arguments: Arguments) -> None:
+        """It is sorted, by a key perhaps."""
+        for each in arguments.named.get("key", ()):
+            if each != Known(None):
+                self.anyhow(each, elements)
+        if "key" not in arguments.named and not all(map(self.is_data, elements)):
+            raise RefusedError("sorts what the script says how to compare")
+
+    def values(self, of: Any) -> Value:
+        """What a dictionary holds; of others their elements."""
         if isinstance(of, Known) and isinstance(of.thing, dict) and vocabulary.is_container(of.thing):
             self.reads.read("elements", of.thing)
             return frozenset(map(Known, of.thing.values()))
@@ -242,10 +263,13 @@ class Calls:
 
     def _frameworks(self, arguments: Arguments) -> Value:
         """What a function gives that computes, and may call those that it is given."""
-        given: list[Value] = [DATA_ALONE]
-        for each in self._deep(arguments.all()):
+        inside = self._deep(arguments.all())
+        has_arrays = any(each is ARRAY or vocabulary.is_array(_thing(each)) for each in inside)
+        data = DATA_ALONE | ARRAY_ALONE if has_arrays else DATA_ALONE  # arrays may be given on, and back
+        given: list[Value] = [data]
+        for each in inside:
             if callables(each) and not isinstance(_thing(each), type):
-                given.append(self.anyhow(each))
+                given.append(self.anyhow(each, data))
             elif not self.is_data(each) and not isinstance(_thing(each), type):
                 raise RefusedError(f"gives a function of a framework's a {type(_thing(each)).__name__}")
         return joined(given)
@@ -262,7 +286,7 @@ class Calls:
             thing = _thing(each)
             if isinstance(each, Made | Held | Fixed) or vocabulary.is_container(thing):
                 waiting += self.elements(frozenset({each}))
-                waiting += self._values(each)
+                waiting += self.values(each)
             else:
                 found.add(each)
         return found

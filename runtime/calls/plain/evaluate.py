@@ -96,11 +96,19 @@ class Evaluator(Expressions):
             case ast.FunctionDef(name, decorator_list=decorators):
                 if decorators:
                     raise RefusedError(f"defines {name} with a decorator")
+                self._require_plain(node.args)
+                self.defined(node, scope)
                 scope.put(name, {Inner(node, scope)})
             case ast.If() | ast.While() | ast.For():
                 self._flow(node, scope)
             case _:
                 self._rarer(node, scope)
+
+    def _require_plain(self, parameters: ast.arguments) -> None:
+        """Annotations call nothing."""
+        said = [each.annotation for each in ast.walk(parameters) if isinstance(each, ast.arg) and each.annotation]
+        if any(isinstance(inner, ast.Call) for each in said for inner in ast.walk(each)):
+            raise RefusedError("calls something in an annotation")
 
     def _flow(self, node: Any, scope: Scope) -> None:
         match node:
@@ -154,7 +162,7 @@ class Evaluator(Expressions):
         if name not in vocabulary.CONTEXTS or len(frameworks) != len(of):
             raise RefusedError("has a `with`, which may do more")
         assert isinstance(call, ast.Call)
-        self._told(call.args, scope)
+        self._told([*call.args, *(each.value for each in call.keywords)], scope)
         if item.optional_vars is not None:
             self._put(item.optional_vars, DATA_ALONE, scope)
 
@@ -175,10 +183,10 @@ class Evaluator(Expressions):
                 else:
                     raise RefusedError(f"changes {name}, which is not its own")
             case ast.Tuple(parts) | ast.List(parts):
-                for part, each in zip(parts, self._taken_apart(value, parts), strict=True):
+                for part, each in zip(parts, self._taken_apart(value, parts, scope), strict=True):
                     self._put(part.value if isinstance(part, ast.Starred) else part, each, scope)
             case ast.Subscript(holder, index):
-                self.value(index, scope)
+                self._keys(self.value(index, scope))
                 for each in self.value(holder, scope):
                     if not isinstance(each, Made):
                         raise RefusedError("puts something into what it has not made itself")
@@ -188,21 +196,18 @@ class Evaluator(Expressions):
             case _:
                 raise RefusedError("sets what is not known")
 
-    def _taken_apart(self, value: Value, parts: Sequence[Any]) -> list[Value]:
+    def _taken_apart(self, value: Value, parts: Sequence[Any], scope: Scope) -> list[Value]:
         fixed = [each for each in value if isinstance(each, Fixed)]
         starred = any(isinstance(each, ast.Starred) for each in parts)
         if fixed and len(fixed) == len(value) and not starred and all(len(f.items) == len(parts) for f in fixed):
             return [joined(each.items[index] for each in fixed) for index in range(len(parts))]
         found = self.elements(value)
-        held = frozenset({Held(found)})
-        return [held if isinstance(each, ast.Starred) else found for each in parts]
+        return [scope.container(each, found) if isinstance(each, ast.Starred) else found for each in parts]
 
     def _add_to(self, node: ast.AugAssign, target: Any, value: Any, scope: Scope) -> None:
-        if not isinstance(target, ast.Name):
-            self.value(value, scope)
-            self._put(target, DATA_ALONE, scope)
-            return
-        before = self.value(ast.copy_location(ast.Name(target.id, ast.Load()), target), scope)
+        if isinstance(target, ast.Attribute):
+            raise RefusedError(f"sets an attribute ({target.attr})")
+        before = self.value(target, scope)
         for each in before:
             thing = each.thing if isinstance(each, Known) else None
             if (
@@ -210,7 +215,7 @@ class Evaluator(Expressions):
                 or each is ARRAY
                 or not (isinstance(thing, (*SCALARS, tuple)) or vocabulary.is_unchanging(thing))
             ):
-                raise RefusedError(f"adds to {target.id}, which it has not made itself")
+                raise RefusedError(f"adds to {ast.unparse(target)}, which it has not made itself")
         added = self.value(value, scope)
         for each in before:
             if isinstance(each, Made):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import itertools
+import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -23,9 +25,11 @@ from .values import (
     RefusedError,
     Scope,
     Value,
+    is_scalar,
     joined,
 )
 
+_TEXTS = 64  # that an expression may come to
 _LARGE = 10**6  # numbers and texts that are computed here
 _ARITHMETIC: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
@@ -105,27 +109,32 @@ class Expressions(Calls):
             case ast.Tuple(parts) if not any(isinstance(each, ast.Starred) for each in parts):
                 return frozenset({Fixed(tuple(self.value(each, scope) for each in parts))})
             case ast.Tuple(parts) | ast.List(parts) | ast.Set(parts):
-                return scope.container(node, joined(self._each(each, scope) for each in parts))
+                inside = joined(self._each(each, scope) for each in parts)
+                return scope.container(node, self._keys(inside) if isinstance(node, ast.Set) else inside)
             case ast.Dict(keys, values):
-                held = [self.value(each, scope) for each in (*keys, *values) if each is not None]
-                spread = [self.value(v, scope) for k, v in zip(keys, values, strict=True) if k is None]
-                return scope.container(node, joined([*held, *map(self.elements, spread)]))
+                held = [self._keys(self.value(each, scope)) for each in keys if each is not None]
+                held += [self.value(each, scope) for each in values]
+                spread = [each for k, v in zip(keys, values, strict=True) if k is None for each in self.value(v, scope)]
+                held += [part for each in spread for part in (self.elements(frozenset({each})), self.values(each))]
+                return scope.container(node, joined(held))
             case (
                 ast.ListComp(element, generators)
                 | ast.SetComp(element, generators)
                 | ast.GeneratorExp(element, generators)
             ):
                 self._generated(generators, scope)
-                return scope.container(node, self.value(element, scope))
+                found = self.value(element, scope)
+                return scope.container(node, self._keys(found) if isinstance(node, ast.SetComp) else found)
             case ast.DictComp(key, value, generators):
                 self._generated(generators, scope)
-                return scope.container(node, joined([self.value(key, scope), self.value(value, scope)]))
+                return scope.container(node, joined([self._keys(self.value(key, scope)), self.value(value, scope)]))
             case _:
                 return self._rare(node, scope)
 
     def _rare(self, node: Any, scope: Scope) -> Value:
         match node:
             case ast.Lambda():
+                self.defined(node, scope)
                 return frozenset({Inner(node, scope)})
             case ast.NamedExpr(target, value):
                 found = self.value(value, scope)
@@ -143,6 +152,12 @@ class Expressions(Calls):
                 return self._text([self.value(value, scope)])
             case _:
                 raise RefusedError(f"has an expression ({type(node).__name__}) that may do more")
+
+    def _keys(self, value: Value) -> Value:
+        """It is put into a set, or is a key."""
+        if not all(map(self.may_be_a_key, value)):
+            raise RefusedError("makes keys of what the script says how to compare")
+        return value
 
     def _each(self, node: Any, scope: Scope) -> Value:
         if isinstance(node, ast.Starred):
@@ -163,11 +178,10 @@ class Expressions(Calls):
                 continue
             if not self._telling or not self.is_data(each):
                 raise RefusedError("makes a text of what is no known number or text")
-        if len(parts) == 1:
-            return parts[0] if all(isinstance(each, Known) for each in parts[0]) else DATA_ALONE
-        if any(len(part) != 1 or not isinstance(next(iter(part)), Known) for part in parts):
+        many = math.prod(map(len, parts)) > _TEXTS
+        if many or any(not isinstance(each, Known) for part in parts for each in part):
             return DATA_ALONE
-        return frozenset({Known("".join(str(next(iter(part)).thing) for part in parts))})
+        return frozenset(Known("".join(str(each.thing) for each in found)) for found in itertools.product(*parts))
 
     def _named(self, name: str, scope: Scope) -> Value:
         if name.startswith("__") and not name.endswith("__"):
@@ -213,7 +227,8 @@ class Expressions(Calls):
             if isinstance(e, Made | Held | Fixed) or (isinstance(e, Known) and _is_list(e.thing))
         ]
         if held:
-            return joined([scope.container(node, self.elements(frozenset(held))), DATA_ALONE])
+            made = scope.container(node, joined([self.elements(frozenset(held)), *map(self.values, held)]))
+            return made if len(held) == len(alternatives) else joined([made, DATA_ALONE])
         known = [next(iter(each)).thing for each in operands if len(each) == 1 and isinstance(next(iter(each)), Known)]
         compute = _ARITHMETIC.get(type(node.op))
         if len(known) == len(operands) and compute is not None and all(map(_is_small, known)):
@@ -230,7 +245,10 @@ class Expressions(Calls):
         if not isinstance(op, ast.Is | ast.IsNot):
             for each in (*left, *right):
                 may_be = self.may_be_a_key if isinstance(op, _EQUAL) else self.is_data
-                if not may_be(each):
+                is_held = isinstance(op, ast.In | ast.NotIn) and isinstance(each, Known | Made | Held | Fixed)
+                if is_held and self._is_container(each):
+                    self._keys(self.elements(frozenset({each})))
+                elif not may_be(each):
                     raise RefusedError(f"compares a {_kind(each)}")
         compute = _ARITHMETIC.get(type(op))
         sides = [next(iter(each)) for each in (left, right) if len(each) == 1]
@@ -249,6 +267,9 @@ class Expressions(Calls):
         if isinstance(kind, ast.USub) and len(numbers) == len(operand):
             return frozenset(Known(-each) for each in numbers)
         return DATA_ALONE
+
+    def _is_container(self, value: Any) -> bool:
+        return not isinstance(value, Known) or vocabulary.is_container(value.thing)
 
     def may_be_a_key(self, value: Any) -> bool:
         """Whether Python compares it without any code of the script's own."""
@@ -283,21 +304,33 @@ class Expressions(Calls):
 
     def _called(self, node: ast.Call, scope: Scope) -> Value:
         functions = self.value(node.func, scope)
+        # To call a number is an error, and nothing is done.
+        functions = frozenset(each for each in functions if not is_scalar(each)) or functions
         is_telling = any(isinstance(each, Known) and each.thing in (print,) for each in functions if callables(each))
         self._telling += is_telling
         try:
             plain = [each for each in node.args if not isinstance(each, ast.Starred)]
             spread = [self.value(each.value, scope) for each in node.args if isinstance(each, ast.Starred)]
             named = {each.arg: self.value(each.value, scope) for each in node.keywords if each.arg}
-            more = [self.value(each.value, scope) for each in node.keywords if not each.arg]
+            more = [self._named_by(self.value(each.value, scope), named) for each in node.keywords if not each.arg]
             positional = tuple(self.value(each, scope) for each in plain)
         finally:
             self._telling -= is_telling
         rest = joined(map(self.elements, spread)) if spread else None
         if spread and isinstance(node.args[0], ast.Starred) and plain:  # nobody knows which is which
             rest, positional = joined([rest or (), *positional]), ()
-        found = Arguments(positional, named, rest, joined(map(self.elements, more)) if more else None)
+        unknown = [each for each in more if each is not None]
+        found = Arguments(positional, named, rest, joined(unknown) if unknown else None)
         return joined(self.apply(each, found, node, scope) for each in functions)
+
+    def _named_by(self, value: Value, named: dict[str, Value]) -> Value | None:
+        """What `**value` gives: by names, which are put to the others, or of names that are not known."""
+        (one,) = value if len(value) == 1 else (None,)
+        if isinstance(one, Known) and isinstance(one.thing, dict) and vocabulary.is_container(one.thing):
+            self.reads.read("elements", one.thing)
+            named.update((name, frozenset({Known(each)})) for name, each in one.thing.items())
+            return None
+        return joined([self.values(each) for each in value])
 
     def elements(self, value: Value) -> Value:
         """What containers hold."""

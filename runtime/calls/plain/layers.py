@@ -11,7 +11,7 @@ import tensorflow as tf
 from ...keras import is_keras
 from ..own_code import TRAINING, chosen_by_script
 from . import vocabulary
-from .reads import in_class, is_own, is_scripts, static
+from .reads import in_class, innermost, is_own, is_scripts, static
 from .values import ANY, DATA_ALONE, Arguments, Known, RefusedError, Value
 
 # What Keras calls of a layer besides its call, and code of the script's own may stand in.
@@ -38,7 +38,7 @@ def called(evaluator: Any, layer: Any, arguments: Arguments) -> Value:
     call = in_class(type(layer), "__call__", evaluator.reads)
     if not isinstance(call, types.FunctionType):
         raise RefusedError(f"calls a {type(layer).__name__}, by no function")
-    if is_own(inner := vocabulary.innermost(call)):
+    if is_own(inner := innermost(call)):
         found: Value = evaluator.call(inner, _bound(layer, arguments))
         return found
     return within(evaluator, layer, arguments)
@@ -58,11 +58,12 @@ def within(evaluator: Any, layer: Any, arguments: Arguments) -> Value:
     call = vocabulary.python_of(call)
     if kind != "method" or not isinstance(call, types.FunctionType):
         raise RefusedError(f"calls a {type(layer).__name__}, by no function")
-    if is_own(inner := vocabulary.innermost(call)):
+    if is_own(inner := innermost(call)):
         found: Value = evaluator.call(inner, _bound(layer, filled))
         return found
     if id(layer) not in evaluator.layers:
         evaluator.layers[id(layer)] = layer
+        evaluator.reads.read("configuration", layer)
         _stock(evaluator, layer)
     return DATA_ALONE
 
@@ -83,9 +84,9 @@ def _require_stock(evaluator: Any, layer: Any) -> None:
                 raise RefusedError(f"has {cls.__name__}.{name}, which Keras may call")
             if name.startswith("__") or name in _SEEN or name in _BESIDE or name in TRAINING:
                 continue
-            if hasattr(stock, name) and (is_own(value) or isinstance(value, property)):
+            if hasattr(stock, name) and (hasattr(type(value), "__get__") or callable(value)):
                 raise RefusedError(f"has {cls.__name__}.{name}, which Keras may call")
-    mask = vocabulary.innermost(in_class(cls, "compute_mask", evaluator.reads))
+    mask = innermost(in_class(cls, "compute_mask", evaluator.reads))
     if is_own(mask):
         evaluator.call(mask, ANY._replace(positional=(frozenset({Known(layer)}),)))
 
@@ -95,7 +96,7 @@ def _stock(evaluator: Any, layer: Any) -> None:
     for value in (*chosen_by_script(layer), *_of_operations(layer)):
         _seen(evaluator, value)
     for base in type(layer).__mro__:
-        others = [name for name, each in vars(base).items() if is_keras(base) and is_own(vocabulary.innermost(each))]
+        others = [name for name, each in vars(base).items() if is_keras(base) and is_own(innermost(each))]
         if others:
             raise RefusedError(f"has {base.__name__}.{others[0]}, in whose place the script has put another")
     for each in layer._flatten_layers():

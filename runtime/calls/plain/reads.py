@@ -9,11 +9,22 @@ from typing import Any
 
 from ...foundation import is_users
 from ...keras import PACKAGES
-from ..reach import code_of, is_of_users
+from ..own_code import configuration
+from ..reach import closed_over, code_of, is_of_users
 from .values import SCALARS, RefusedError
 
 MISSING = object()
 _FRAMEWORKS = frozenset({"tensorflow", "numpy", "ml_dtypes", *PACKAGES})
+# Of frameworks' objects, what comes to no code of the script's.
+_PROPERTIES = frozenset(
+    """
+    beta bias built compute_dtype dtype dtype_policy embeddings gamma input_dtype input_shape kernel layers
+    metrics_names moving_mean moving_variance name ndim non_trainable_variables non_trainable_weights
+    output_dim output_shape output_size policy rank recurrent_kernel shape state_size submodules
+    supports_masking trainable trainable_variables trainable_weights units value variable_dtype variables
+    weights
+    """.split()  # noqa: SIM905 - a list of words
+)
 _SLOTS = (types.GetSetDescriptorType, types.MemberDescriptorType)
 
 
@@ -53,6 +64,10 @@ def _read(kind: str, holder: Any, name: str) -> Any:
             return getattr(holder, "__dict__", {}).get(name, MISSING)
         case "attribute":
             return getattr(holder, name, MISSING)
+        case "class of":
+            return type(holder).__mro__
+        case "configuration":
+            return configuration(holder)
         case "cell":
             try:
                 return holder.cell_contents
@@ -77,7 +92,9 @@ def elements(container: Any) -> list[Any]:
 
 def _key(kind: str, value: Any) -> Any:
     """By what it is seen to be the same; the object is kept, so that no other one can have its place."""
-    if kind == "elements" or (kind == "attribute" and type(value) in (list, tuple, dict)):
+    if kind == "configuration":
+        return value
+    if kind in ("class of", "elements") or (kind == "attribute" and type(value) in (list, tuple, dict)):
         return tuple(_identity(each) for each in elements(value))
     return _identity(value)
 
@@ -103,6 +120,7 @@ def static(thing: Any, name: str, reads: Reads) -> tuple[str, Any]:
     """What an attribute of an object comes to, without any code of the script's own: ("value", it), ("method", the
     function), or ("property", its function)."""
     cls = type(thing)
+    reads.read("class of", thing)
     if any("__getattr__" in vars(base) for base in cls.__mro__ if is_scripts(base)):
         raise RefusedError(f"asks an object of {cls.__name__} for {name}, which has a __getattr__ of its own")
     found = in_class(cls, name, reads)
@@ -110,9 +128,13 @@ def static(thing: Any, name: str, reads: Reads) -> tuple[str, Any]:
         raise RefusedError(f"asks an object of {cls.__name__} for {name}, which a {type(found).__name__} answers")
     is_frameworks = found is not MISSING and hasattr(type(found), "__set__") and not isinstance(found, property)
     if isinstance(found, property):
-        if found.fget is None or not is_own(found.fget):
-            return "value", reads.read("attribute", thing, name)
-        return "property", found.fget
+        if not isinstance(found.fget, types.FunctionType) or (is_own(innermost(found.fget)) and not is_own(found.fget)):
+            raise RefusedError(f"asks a {cls.__name__} for {name}, by no function of its own")
+        if is_own(found.fget):
+            return "property", found.fget
+        if name not in _PROPERTIES:
+            raise RefusedError(f"asks a {cls.__name__} for {name}")
+        return "value", reads.read("attribute", thing, name)
     if is_frameworks:
         return "value", reads.read("attribute", thing, name)
     value = reads.read("held", thing, name)
@@ -147,6 +169,19 @@ def in_class(cls: type, name: str, reads: Reads, after: type | None = None) -> A
             if value is not MISSING:
                 return value
     return MISSING
+
+
+def innermost(function: Any) -> Any:
+    """What a framework's wrappers, and ours, have inside of them."""
+    while not is_own(function) and getattr(function, "__wrapped__", None) is not None:
+        function = function.__wrapped__
+    return function
+
+
+def holds_own(function: Any) -> bool:
+    """Whether a framework's function has one of the script's within, which it may call."""
+    held = list(closed_over(function).values()) if isinstance(function, types.FunctionType) else []
+    return any(is_own(each) or (code_of(each) is not None and holds_own(each)) for each in held if each is not function)
 
 
 def is_own(function: Any) -> bool:

@@ -54,11 +54,11 @@ def verdict(
 def _value(arrays: frozenset[int], given: Any) -> Value:
     """What it is given; a tensor that it could tell apart from others of its kind nowhere."""
     value = functools.partial(_value, arrays)
-    if isinstance(given, tuple):
+    if type(given) is tuple:
         return frozenset({Fixed(tuple(map(value, given)))})
-    if isinstance(given, list):
+    if type(given) is list:
         return frozenset({Held(joined(map(value, given)))})
-    if isinstance(given, dict):
+    if type(given) is dict:
         return frozenset({Held(joined([map(Known, given), *map(value, given.values())]))})
     if id(given) in arrays:
         return ARRAY_ALONE

@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from ..reach import closed_over, code_of
-from .reads import is_framework, is_own, is_scripts, root
+from ..reach import code_of
+from .reads import holds_own, innermost, is_framework, is_own, is_scripts, root
 from .values import RefusedError
 
 # Modules, by how their names begin, all of whose functions are operations, or put some together.
@@ -30,7 +30,7 @@ _OPERATIONS = re.compile(
     r"tensorflow\.python\.ops\.(?:gen_|ragged\.|linalg\.|signal\.|numpy_ops\.)?(?:array_ops|bincount|candidate_sampling|"
     r"check_ops|clip|cond$|confusion|control_flow|ctc|embedding|functional_ops|histogram|image|linalg|manip|map_fn|math|"
     r"nn|random|sort|special_math|spectral|stateless_random|string|sparse|tensor_array|tensor_getitem|tensor_math|"
-    r"weak_tensor|while_loop|dct|fft|mel|mfcc|reconstruction|shape|window|ragged|np_(?:array|math)|bitwise|sets)"
+    r"weak_tensor|while_loop|numerics|dct|fft|mel|mfcc|reconstruction|shape|window|ragged|np_(?:array|math)|bitwise|sets)"
     r"|tensorflow\.python\.util\.nest$"
     r"|(?:tf_)?keras\.src\.(?:ops|activations|random|layers\.merging|losses\.losses|backend\.tensorflow|backend\.numpy|initializers)"
     r"|(?:tf_)?keras\.src\.(?:legacy\.)?backend$|numpy$"
@@ -39,7 +39,7 @@ _OPERATIONS = re.compile(
 _FUNCTIONS = frozenset(
     """
     as_dtype broadcast_static_shape cast constant constant_v1 convert_to_tensor convert_to_tensor_v1_with_dispatch
-    convert_to_tensor_v2_with_dispatch executing_eagerly get_static_value constant_value is_symbolic_tensor is_tensor
+    convert_to_tensor_v2_with_dispatch executing_eagerly is_symbolic_tensor is_tensor
     is_tf_type shape_tensor epsilon floatx image_data_format standardize_dtype
     """.split()  # noqa: SIM905 - a list of words
 )
@@ -98,8 +98,9 @@ _BUILTINS = frozenset(
     """.split()  # noqa: SIM905 - a list of words
 ) | {name for name, each in vars(builtins).items() if isinstance(each, type) and issubclass(each, BaseException)}
 BUILTINS = {name: vars(builtins)[name] for name in _BUILTINS}
-_MATH = frozenset(each for module in (math, operator) for each in vars(module).values() if callable(each))
-_CHANGES = ("iadd", "setitem", "delitem", "methodcaller", "attrgetter", "call", "length_hint")
+_OPERATORS = (
+    "abs add and_ eq floordiv ge getitem gt invert le lt matmul mod mul ne neg not_ or_ pos pow sub truediv xor"
+)
 _TYPES = (tf.DType, tf.TensorShape)
 _DATA = ("KerasVariable", "SeedGenerator", "Variable")  # by the names of their classes
 # Of an object, what Python calls for others than those who compare it, go through it, or ask for its truth.
@@ -109,7 +110,14 @@ _BESIDE = frozenset(
     __repr__ __set_name__ __setattr__ __str__
     """.split()  # noqa: SIM905 - a list of words
 )
-_OF_PYTHON = (types.GetSetDescriptorType, types.MemberDescriptorType, type(inspect.FrameInfo.frame))
+_OF_PYTHON = (
+    types.BuiltinFunctionType,
+    types.GetSetDescriptorType,
+    types.MemberDescriptorType,
+    types.MethodDescriptorType,
+    types.WrapperDescriptorType,
+    type(inspect.FrameInfo.frame),
+)
 CONTEXTS = ("name_scope", "device")
 
 
@@ -143,23 +151,10 @@ def python_of(function: Any) -> Any:
     return inner
 
 
-def innermost(function: Any) -> Any:
-    """What a framework's wrappers, and ours, have inside of them."""
-    while not is_own(function) and getattr(function, "__wrapped__", None) is not None:
-        function = function.__wrapped__
-    return function
-
-
-def holds_own(function: Any) -> bool:
-    """Whether a framework's function has one of the script's within, which it may call."""
-    held = list(closed_over(function).values()) if isinstance(function, types.FunctionType) else []
-    return any(is_own(each) or (code_of(each) is not None and holds_own(each)) for each in held if each is not function)
-
-
 def only_computes(function: Any) -> bool:
     """Whether a function of a framework's computes of what it is given, and does no more."""
-    if function in _math():
-        return not any(each in function.__name__ for each in _CHANGES)
+    if id(function) in _of_python():
+        return True
     if gives_arrays(function):  # not one that the script has made of a function
         name = function.__name__
         return vars(np).get(name) is function and (isinstance(function, np.ufunc) or name in _NUMPY)
@@ -171,8 +166,11 @@ def only_computes(function: Any) -> bool:
 
 
 @functools.cache
-def _math() -> frozenset[Any]:
-    return frozenset(each for each in _MATH if not isinstance(each, type))
+def _of_python() -> dict[int, Any]:
+    """Python's own mathematics and operators, by what tells them apart."""
+    found = [each for name, each in vars(math).items() if callable(each) and not name.startswith("_")]
+    found += [getattr(operator, name) for name in _OPERATORS.split()]
+    return {id(each): each for each in found}
 
 
 def _is_operation(function: Any) -> bool:
@@ -191,6 +189,11 @@ def _is_operation(function: Any) -> bool:
     return name in _FUNCTIONS
 
 
+def has_own_methods(cls: type) -> bool:
+    """Whether there are methods, properties or the like of the script's in a class."""
+    return any(True for _ in _written(cls))
+
+
 def answers_python(thing: Any) -> bool:
     """Whether code of the script's own runs where an object is compared, gone through or asked for its truth."""
     written = (name for name in _written(type(thing)) if name.startswith("__") and name.endswith("__"))
@@ -199,7 +202,7 @@ def answers_python(thing: Any) -> bool:
 
 def fields_of(cls: type) -> tuple[str, ...]:
     """Those of a named tuple, or of a data class, of which nothing but Python's own code is written."""
-    if type(cls) is not type or not is_scripts(cls) or any(True for _ in _written(cls)):
+    if type(cls) is not type or not is_scripts(cls) or has_own_methods(cls):
         return ()
     if issubclass(cls, tuple):
         return tuple(getattr(cls, "_fields", ()))
@@ -234,6 +237,11 @@ def is_container(thing: Any) -> bool:
     if type(thing) in (list, tuple, dict, set, frozenset, range, collections.OrderedDict):
         return True
     return isinstance(thing, list | tuple | dict) and is_frameworks(thing)
+
+
+def is_array(thing: Any) -> bool:
+    """Whether it is an array of NumPy's."""
+    return isinstance(thing, np.ndarray)
 
 
 def gives_arrays(function: Any) -> bool:
