@@ -47,6 +47,13 @@ def _class_in_graphs() -> Any:
         return type(tf.constant(0))
 
 
+def _class_where_eager() -> Any:
+    """That of eager tensors, which is not public either: a tensor to ask would end the choice of devices."""
+    from tensorflow.python.framework.ops import EagerTensor
+
+    return EagerTensor
+
+
 def _refusing(original: Callable[..., Any], what: str) -> Callable[..., Any]:
     """A method of a tensor that code that is to run eagerly may not call, whatever becomes of the error."""
 
@@ -61,7 +68,7 @@ def _refusing(original: Callable[..., Any], what: str) -> Callable[..., Any]:
 
 
 def _answer_as_eagerly(symbolic: Any) -> None:
-    eager = type(tf.constant(0))
+    eager = _class_where_eager()
     attribute = tf.Tensor.__getattr__
 
     @functools.wraps(attribute)

@@ -148,9 +148,24 @@ _looking = Inside()
 
 @contextlib.contextmanager
 def _apart() -> Iterator[None]:
-    """What this thread does inside is a look's."""
-    with _looking.entered(), muted(), unspent(), unwatched(), tf.init_scope(), unrecorded():
+    """What this thread does inside is a look's.
+
+    GPUs compute in full precision there: in the short one that they take for float32 a row depends on how many there
+    are, by a thousandth of its size.
+    """
+    with _looking.entered(), _full_precision(), muted(), unspent(), unwatched(), tf.init_scope(), unrecorded():
         yield
+
+
+@contextlib.contextmanager
+def _full_precision() -> Iterator[None]:
+    settings = tf.config.experimental
+    before = settings.tensor_float_32_execution_enabled()
+    settings.enable_tensor_float_32_execution(False)
+    try:
+        yield
+    finally:
+        settings.enable_tensor_float_32_execution(before)
 
 
 def is_looking() -> bool:

@@ -67,11 +67,16 @@ def _keep_functions_apart() -> None:
 
     But where it is called once, and nothing else there makes exchanges, as Keras 3 calls a step: at the end of data of
     unknown length what needs no data, such as the count of steps, goes on in a function that is put in that place.
+
+    A branch or a loop's body that is kept apart would run on one device, that of the variables that it is given: on a
+    GPU, which has no kernel for exchanges by Python. So it does nothing but call the function that is.
     """
     from tensorflow.core.framework import attr_value_pb2
     from tensorflow.python.eager.polymorphic_function import atomic_function
+    from tensorflow.python.ops import control_flow_v2_func_graphs as control_flow
 
     original = atomic_function.from_func_graph
+    parts = control_flow.CondBranchFuncGraph, control_flow.WhileBodyFuncGraph
 
     @functools.wraps(original)
     def from_func_graph(name: Any, graph: Any, attrs: Any, *arguments: Any, **options: Any) -> Any:
@@ -80,9 +85,49 @@ def _keep_functions_apart() -> None:
             attrs = {**(attrs or {}), _APART: attr_value_pb2.AttrValue(b=True)}
         if count == 1 and (last := getattr(graph, _LAST)).type in _PLAIN_CALLS:
             _let_in(last, atomic_function.AtomicFunction)
+        if count and isinstance(graph, parts):
+            apart = original(f"{name}_apart", graph, attrs, *arguments, **options)
+            return _calling(name, apart, atomic_function.AtomicFunction)
         return original(name, graph, attrs, *arguments, **options)
 
     atomic_function.from_func_graph = from_func_graph
+
+
+def _calling(name: str, apart: Any, made: Any) -> Any:
+    """A function of this name that calls another one, of the same arguments and results, and does no more. What that
+    one has in it is given devices one by one."""
+    from tensorflow.core.framework import function_pb2
+    from tensorflow.python.eager import context
+
+    inner = apart.cached_definition
+    definition = function_pb2.FunctionDef()
+    signature = definition.signature
+    signature.CopyFrom(inner.signature)
+    signature.name, signature.is_stateful = name, True
+    del signature.control_output[:]
+    signature.control_output.append("call")
+    definition.control_ret["call"] = "call"
+    for index, each in inner.arg_attr.items():
+        definition.arg_attr[index].CopyFrom(each)
+    call = definition.node_def.add(name="call", op="StatefulPartitionedCall")
+    call.input.extend(each.name for each in inner.signature.input_arg)
+    call.attr["f"].func.name = inner.signature.name
+    call.attr["Tin"].list.type.extend(each.type for each in inner.signature.input_arg)
+    call.attr["Tout"].list.type.extend(each.type for each in inner.signature.output_arg)
+    for attribute in ("config", "config_proto", "executor_type"):
+        call.attr[attribute].s = b""
+    for index, each in enumerate(inner.signature.output_arg):
+        definition.ret[each.name] = f"call:output:{index}"
+    if not context.context().has_function(name):
+        context.context().add_function_def(definition)
+    return made(
+        name.encode(),
+        context.context(),
+        apart.function_type,
+        children=[apart],
+        call_options=apart.call_options,
+        cached_graph=apart.graph,
+    )
 
 
 def _let_in(call: Any, made: Any) -> None:

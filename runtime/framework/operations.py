@@ -10,6 +10,9 @@ from typing import Any
 _READS = frozenset(
     (
         *("ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VarHandleOp", "VarIsInitializedOp"),
+        # Recurrent layers on GPUs: they draw where they drop out, which Keras' layers never let them do.
+        *("CudnnRNN", "CudnnRNNV2", "CudnnRNNV3"),
+        *("CudnnRNNBackprop", "CudnnRNNBackpropV2", "CudnnRNNBackpropV3"),
         *("StatefulPartitionedCall", "If", "While", "Case", "Assert"),
         *("HashTableV2", "LookupTableFindV2", "LookupTableSizeV2"),
     )
