@@ -7,6 +7,7 @@ tell, or the numbers that it puts into a graph.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import functools
 import gc
@@ -142,6 +143,7 @@ def _watch() -> None:
     monitoring.register_callback(tool, events.PY_START, starts)
     monitoring.register_callback(tool, events.INSTRUCTION, goes)
     monitoring.set_events(tool, events.PY_START)
+    atexit.register(monitoring.set_events, tool, 0)  # what runs when modules have been emptied is not followed
 
 
 _watching = _monitored if hasattr(sys, "monitoring") else _traced
