@@ -118,6 +118,16 @@ class Spread:
         return self.mean + other
 
 
+class Called:
+    def __call__(self, x):
+        return x
+
+    @property
+    def size(self):
+        STATE["calls"] += 1
+        return 2.0
+
+
 class Going:
     def __iter__(self):
         STATE["calls"] += 1
@@ -142,7 +152,7 @@ class Module(tf.Module):
         self.generator, self.numbers = np.random.default_rng(0), iter(range(9))
         self.lazily = collections.defaultdict(list)
         self.function = functools.partial(scaled, by=2.0)
-        self.going = Going()
+        self.going, self.called = Going(), Called()
         self.debug, self.described, self.asks = False, 1.0, AsksForAll()
         self.__hidden = 3.0
 
@@ -341,6 +351,10 @@ def counts_in_an_operator_of_a_data_class(x):
 
 def counts_in_a_property_of_a_data_class(x):
     return x * Spread(x).size
+
+
+def counts_in_a_property_by_a_framework(x):
+    return x * tf.nest.map_structure(lambda each: each.size, [MODULE.called])[0]
 
 
 def counts_by_membership(x):

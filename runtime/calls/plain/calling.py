@@ -268,6 +268,8 @@ class Calls:
         data = DATA_ALONE | ARRAY_ALONE if has_arrays else DATA_ALONE  # arrays may be given on, and back
         given: list[Value] = [data]
         for each in inside:
+            if isinstance(each, Known) and not isinstance(each.thing, type) and is_scripts(each.thing):
+                raise RefusedError(f"gives a function of a framework's a {type(each.thing).__name__}")
             if callables(each) and not isinstance(_thing(each), type):
                 given.append(self.anyhow(each, data))
             elif not self.is_data(each) and not isinstance(_thing(each), type):
