@@ -99,6 +99,7 @@ def test_a_method_that_is_put_into_a_class_is_another_one():
         (code.Derived, True),
         (code.Sampling, True),
         (code.CountingByALayer, False),
+        (code.CountingInAGradient, False),
         (code.CountingBySetting, False),
         (code.Counting, False),
         (code.Losing, False),

@@ -129,6 +129,7 @@ class Calls:
         inner = vocabulary.python_of(function)
         own = innermost(inner)
         if is_own(own):
+            self.require_passing_on(inner)
             return self.call(own, arguments._replace(positional=(frozenset({bound}), *arguments.positional)))
         if layers.is_layer(bound.thing):
             if inner.__name__ in ("__call__", "call"):
@@ -141,6 +142,11 @@ class Calls:
         if vocabulary.is_generator(bound.thing) and inner.__name__ in vocabulary.GENERATING:
             return self._frameworks(arguments)
         raise RefusedError(f"calls {_name(inner)}")
+
+    def require_passing_on(self, function: Any) -> None:
+        """A framework's wrapper around a function of the script's calls it, and no more."""
+        if not _passes_on(function):
+            raise RefusedError(f"calls {function.__qualname__} through a framework's wrapper")
 
     def _layer_of(self, model: Any, arguments: Arguments) -> Value:
         """`model.get_layer(…)` of what is known."""
@@ -162,8 +168,7 @@ class Calls:
         if vocabulary.python_of(thing) is not thing:
             return self.call(vocabulary.python_of(thing), arguments)
         if isinstance(thing, types.FunctionType) and is_own(innermost(thing)):
-            if not _passes_on(thing):
-                raise RefusedError(f"calls {thing.__qualname__} through a framework's wrapper")
+            self.require_passing_on(thing)
             return self.call(thing, arguments)
         if layers.is_layer(thing):
             return layers.called(self, thing, arguments)

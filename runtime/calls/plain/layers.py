@@ -59,6 +59,7 @@ def within(evaluator: Any, layer: Any, arguments: Arguments) -> Value:
     if kind != "method" or not isinstance(call, types.FunctionType):
         raise RefusedError(f"calls a {type(layer).__name__}, by no function")
     if is_own(inner := innermost(call)):
+        evaluator.require_passing_on(call)
         found: Value = evaluator.call(inner, _bound(layer, filled))
         return found
     if id(layer) not in evaluator.layers:
