@@ -27,7 +27,7 @@ from .names import (
     of_globals,
     of_plain_attributes,
 )
-from .reach import GENERATORS, NAMESPACES, closed_over, code_of, globals_of, instructions, is_of_users, reached
+from .reach import GENERATORS, NAMESPACES, closed_over, code_of, globals_of, instructions, is_of_users, reached, root
 
 _FRAMEWORKS = ("_thread", "numpy", "tensorflow", "tfdp", *PACKAGES)
 # Of Python's own modules those in which nothing can be changed, or whose state a look puts back.
@@ -114,15 +114,11 @@ def _known(thing: Any, seen: set[int]) -> Sequence[Restored] | str:
 
 
 def _is_foreign(module: str) -> bool:
-    return _root(module) in _FRAMEWORKS or _root(module) in _STATELESS
-
-
-def _root(module: str) -> str:
-    return module.split(".", maxsplit=1)[0]
+    return root(module) in _FRAMEWORKS or root(module) in _STATELESS
 
 
 def _is_of_framework(cls: type) -> bool:
-    return _root(cls.__module__) in _FRAMEWORKS
+    return root(cls.__module__) in _FRAMEWORKS
 
 
 def _is_of_python(cls: type) -> bool:

@@ -70,6 +70,11 @@ def _is_users_module(name: str) -> bool:
     return name == "__main__" or (path is not None and is_users(path))
 
 
+def root(module: str) -> str:
+    """The package that a module is of, both by their names."""
+    return module.split(".", maxsplit=1)[0]
+
+
 def _beside(thing: Any) -> list[Any]:
     if isinstance(thing, MethodType):
         return [thing.__func__, thing.__self__]

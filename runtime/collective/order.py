@@ -97,7 +97,6 @@ def _calling(name: str, apart: Any, made: Any) -> Any:
     """A function of this name that calls another one, of the same arguments and results, and does no more. What that
     one has in it is given devices one by one."""
     from tensorflow.core.framework import function_pb2
-    from tensorflow.python.eager import context
 
     inner = apart.cached_definition
     definition = function_pb2.FunctionDef()
@@ -118,40 +117,37 @@ def _calling(name: str, apart: Any, made: Any) -> Any:
         call.attr[attribute].s = b""
     for index, each in enumerate(inner.signature.output_arg):
         definition.ret[each.name] = f"call:output:{index}"
-    if not context.context().has_function(name):
-        context.context().add_function_def(definition)
-    return made(
-        name.encode(),
-        context.context(),
-        apart.function_type,
-        children=[apart],
-        call_options=apart.call_options,
-        cached_graph=apart.graph,
-    )
+    return _made_of(definition, apart, [apart], made)
 
 
 def _let_in(call: Any, made: Any) -> None:
     """Give a call the same function without the mark that keeps it apart."""
     from tensorflow.core.framework import function_pb2
-    from tensorflow.python.eager import context
 
     function = call.graph._get_function(call.get_attr("f").name)
     definition = function_pb2.FunctionDef()
     definition.CopyFrom(function.cached_definition)
     definition.attr.pop(_APART, None)
     definition.signature.name += "_let_in"
-    if not context.context().has_function(definition.signature.name.encode()):
-        context.context().add_function_def(definition)
-    again = made(
-        definition.signature.name,
-        context.context(),
-        function.function_type,
-        children=function.children,
-        call_options=function.call_options,
-        cached_graph=function.graph,
-    )
-    call.graph._add_function_recursive(again)
+    call.graph._add_function_recursive(_made_of(definition, function, function.children, made))
     call._set_func_attr("f", definition.signature.name)
+
+
+def _made_of(definition: Any, like: Any, children: Any, made: Any) -> Any:
+    """The function of a definition that is called as another one is."""
+    from tensorflow.python.eager import context
+
+    name = definition.signature.name
+    if not context.context().has_function(name.encode()):
+        context.context().add_function_def(definition)
+    return made(
+        name,
+        context.context(),
+        like.function_type,
+        children=children,
+        call_options=like.call_options,
+        cached_graph=like.graph,
+    )
 
 
 def _take_turns() -> None:

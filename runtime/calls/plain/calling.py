@@ -273,12 +273,13 @@ class Calls:
         data = DATA_ALONE | ARRAY_ALONE if has_arrays else DATA_ALONE  # arrays may be given on, and back
         given: list[Value] = [data]
         for each in inside:
-            if isinstance(each, Known) and not isinstance(each.thing, type) and is_scripts(each.thing):
-                raise RefusedError(f"gives a function of a framework's a {type(each.thing).__name__}")
-            if callables(each) and not isinstance(_thing(each), type):
+            thing = _thing(each)
+            if isinstance(thing, type):
+                continue
+            if callables(each) and not (isinstance(each, Known) and is_scripts(thing)):
                 given.append(self.anyhow(each, data))
-            elif not self.is_data(each) and not isinstance(_thing(each), type):
-                raise RefusedError(f"gives a function of a framework's a {type(_thing(each)).__name__}")
+            elif not self.is_data(each):
+                raise RefusedError(f"gives a function of a framework's a {type(thing).__name__}")
         return joined(given)
 
     def _deep(self, value: Value) -> set[Any]:

@@ -11,11 +11,12 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from ..reach import root
 from . import vocabulary
 from .attributes import attribute
 from .bound import bound
 from .expressions import Expressions
-from .reads import is_framework, root
+from .reads import is_framework
 from .values import (
     ARRAY,
     DATA_ALONE,
@@ -136,7 +137,8 @@ class Evaluator(Expressions):
                 self._all(body, scope)
             case ast.Import(names):
                 for name in names:
-                    self._imported(name.name if name.asname else root(name.name), name, scope)
+                    path = name.name if name.asname else root(name.name)
+                    scope.put(name.asname or path, {Known(self._module(path))})
             case ast.ImportFrom(module, names) if module and not node.level:
                 for name in names:
                     found = attribute(self.reads, Known(self._module(module)), name.name, self)
@@ -145,9 +147,6 @@ class Evaluator(Expressions):
                 pass
             case _:
                 raise RefusedError(f"has a statement ({type(node).__name__.lower()}) that may do more")
-
-    def _imported(self, path: str, name: ast.alias, scope: Scope) -> None:
-        scope.put(name.asname or path, {Known(self._module(path))})
 
     def _module(self, path: str) -> Any:
         if path not in sys.modules or not (is_framework(path) or path in ("math", "functools", "operator")):

@@ -10,7 +10,7 @@ from typing import Any
 from ...foundation import is_users
 from ...keras import PACKAGES
 from ..own_code import configuration
-from ..reach import closed_over, code_of, is_of_users
+from ..reach import closed_over, code_of, is_of_users, root
 from .values import SCALARS, RefusedError
 
 MISSING = object()
@@ -190,11 +190,6 @@ def is_own(function: Any) -> bool:
     if code is None or not is_users(code.co_filename):
         return False
     return not is_framework(str(getattr(function, "__globals__", {}).get("__name__", "")))
-
-
-def root(module: str) -> str:
-    """The package."""
-    return module.split(".", maxsplit=1)[0]
 
 
 def is_framework(name: str) -> bool:

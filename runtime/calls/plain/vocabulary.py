@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from ..reach import code_of
-from .reads import holds_own, innermost, is_framework, is_own, is_scripts, root
+from ..reach import code_of, root
+from .reads import holds_own, innermost, is_framework, is_own, is_scripts
 from .values import RefusedError
 
 # Modules, by how their names begin, all of whose functions are operations, or put some together.
