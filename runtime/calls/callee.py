@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
 from . import carried, report
-from .containers import holds_more, is_leaf
+from .containers import holds_more
 from .examples import is_tensor, kind_of
 from .guard import Code
 from .kept import Kept
@@ -33,12 +33,6 @@ class Callee(NamedTuple):
     code: Code | None = None
     takes_arrays: bool = False
 
-    def given_more(self, things: Sequence[Any]) -> Callee:
-        """The same, which is given things besides numbers and tensors."""
-        if self.code is None or not things:
-            return self
-        return self._replace(code=self.code._replace(roots=[*self.code.roots, *things]))
-
     @property
     def runs_own_code_eagerly(self) -> bool:
         """Whether Python runs at each call, and is the script's."""
@@ -55,11 +49,6 @@ class Given(NamedTuple):
     leaves: list[Any]
     by_rows: tuple[bool, ...]
     arrays: frozenset[int] = frozenset()
-
-    @property
-    def things(self) -> list[Any]:
-        """What it is given besides tensors, numbers and the like."""
-        return [each for each in self.leaves if not is_leaf(each)]
 
     @property
     def kind(self) -> Any:

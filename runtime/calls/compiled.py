@@ -16,7 +16,7 @@ import tensorflow as tf
 from ..collective import is_recording
 from ..foundation import is_users
 from . import apart, guard, sight, validation
-from .compiled_inside import as_compiled, compiles, plain_of
+from .compiled_inside import as_compiled, plain_of, road_of
 from .stateless import keeps_no_state
 
 _STATELESS = "_tfdp_traced_without_state"  # of a tf.function
@@ -40,10 +40,7 @@ def watch_functions() -> None:
                 vars(self)[_STATELESS] = True
             if tf.config.functions_run_eagerly():
                 return original(self, *arguments, **options)
-            whole = _of_whole_calls(self)
-            if sight.is_validation():
-                whole = _validating(whole, arguments, options)
-            compiles(self, whole, arguments, options)
+            whole = _as_a_whole(self, arguments, options)
             return validation.traced(whole, lambda: original(whole, *arguments, **options))
         if guard.now() is not None and not tf.config.functions_run_eagerly():
             return as_compiled(self, _entered(self))(*arguments, **options)
@@ -54,6 +51,15 @@ def watch_functions() -> None:
         return original(_traced_again(self, here.key(), None), *arguments, **options)
 
     function.__call__ = called
+
+
+def _as_a_whole(function: Any, arguments: Any, options: Any) -> Any:
+    """The function by whose traces a call of it is made that is in no divided one."""
+    road, is_validation, is_apart = _of_whole_calls(function), sight.is_validation(), any(apart.places())
+    if is_validation:
+        road = _validating(road, arguments, options)
+    divides = (is_recording() or is_validation) and not is_apart
+    return road_of(function, road, arguments, options, divides=divides, is_apart=is_apart)
 
 
 def _of_whole_calls(function: Any) -> Any:

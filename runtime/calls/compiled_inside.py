@@ -1,28 +1,41 @@
-"""A `tf.function` inside a divided call of the script's own code.
+"""A `tf.function` of the script's that is compiled more than once here, and once in one process.
 
-Its Python runs at each call, for the operations to be seen one by one. In one process it runs once for each kind of
-arguments, and what it has read then holds for good.
+Inside a divided call of the script's own code its Python runs at each call, for the operations to be seen one by one;
+with a tape, without one, and where no exchange can be made it is compiled by itself. In one process it runs once for
+each kind of arguments, and what it has read then holds for good. So it is compiled anew only where it is known to only
+compute, of what it read at first.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
-import weakref
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from ..foundation import TfdpError, is_users
 from . import guard, sight
-from .effects import of_code
 from .kinds import kind_of_call
-from .once_more import unseen
-from .reach import closed_over, code_of, named, state
+from .muted import muted
+from .plain import Verdict, verdict
 from .unspent import unspent
 
-_roads: weakref.WeakKeyDictionary[Any, set[Any]] = weakref.WeakKeyDictionary()
-_read: weakref.WeakKeyDictionary[Any, dict[Any, dict[str, Any]]] = weakref.WeakKeyDictionary()
-_first: weakref.WeakKeyDictionary[Any, dict[Any, list[int]]] = weakref.WeakKeyDictionary()
+
+class _Compiled(NamedTuple):
+    """What a `tf.function` was first compiled as, for a kind of arguments.
+
+    roads: by their `id`, those that it has been compiled on. first: that of the first time, or 0 in a divided call.
+    has_exchanges: whether calls inside were divided then.
+    """
+
+    roads: dict[int, Any]
+    first: int
+    verdict: Verdict
+    has_exchanges: bool
+
+
+# Of a `tf.function`, by kinds of arguments: what it was first compiled as, and its operations in a divided call.
+_COMPILED, _OPERATIONS = "_tfdp_compiled", "_tfdp_operations"
 
 
 def as_compiled(function: Any, python: Callable[..., Any]) -> Callable[..., Any]:
@@ -38,12 +51,14 @@ def as_compiled(function: Any, python: Callable[..., Any]) -> Callable[..., Any]
         if here is None or watching is None or not here.is_in_earnest():
             return python(*arguments, **options)
         kind = kind_of_call(function, here.whole(), (arguments, options))
-        known = _first.setdefault(function, {})
+        known = vars(function).setdefault(_OPERATIONS, {})
         is_known = kind in known
         if not is_known:
-            _compare(function, kind)
-        again = unseen(of_code(python)[0]) if is_known else contextlib.nullcontext()
-        with watching.recorded() as operations, here.for_good(strictly=is_known), again:
+            compiled = vars(function).setdefault(_COMPILED, {})
+            if kind not in compiled:
+                compiled[kind] = _Compiled({}, 0, _verdict(function, arguments, options), True)
+            _require_same(function, compiled[kind])
+        with watching.recorded() as operations, here.for_good(strictly=is_known), _again(is_known):
             found = python(*arguments, **options)
         if known.setdefault(kind, operations) != operations:
             _refuse(function)
@@ -52,52 +67,58 @@ def as_compiled(function: Any, python: Callable[..., Any]) -> Callable[..., Any]
     return called
 
 
-def compiles(function: Any, road: Any, arguments: Any, options: Any) -> None:
-    """Such a function is called as a whole: with a tape, without one and in a divided call it is compiled by itself
-    (`road`), where one process compiles it once.
+def road_of(function: Any, road: Any, arguments: Any, options: Any, *, divides: bool, is_apart: bool) -> Any:
+    """The one of a function's roads on which a call of it as a whole is compiled: `road`; or the first one, where it
+    may do more than to compute.
+
+    divides: whether calls in it are divided on `road`. is_apart: whether there can be no exchanges here.
 
     Raises:
-        TfdpError: it reads something else in Python by now than when it was compiled on another one.
+        TfdpError: neither is as one process compiles it.
     """
     code = getattr(plain_of(function)[0], "__code__", None)
     if code is None or not is_users(code.co_filename):
-        return
-    kind, known = kind_of_call(function, None, (arguments, options)), _roads.setdefault(function, set())
-    if (id(road), kind) in known:
-        return
-    _compare(function, kind)
-    if any(each == kind for _, each in known):  # it has been on another road
-        with unspent(), unseen(of_code(function)[0]):
-            road.get_concrete_function(*arguments, **options)
-    known.add((id(road), kind))
+        return road
+    kind, compiled = kind_of_call(function, None, (arguments, options)), vars(function).setdefault(_COMPILED, {})
+    if kind not in compiled:
+        found = _verdict(function, arguments, options)
+        compiled[kind] = _Compiled({id(road): road}, id(road), found, divides)
+        return road
+    known = compiled[kind]
+    if id(road) in known.roads:
+        return road
+    if known.verdict.reason:
+        return _first_road(function, known, is_apart=is_apart)
+    _require_same(function, known)
+    with unspent(), muted():
+        road.get_concrete_function(*arguments, **options)
+    known.roads[id(road)] = road
+    return road
 
 
-def _compare(function: Any, kind: Any) -> None:
-    now = _read_by(function)
-    if _read.setdefault(function, {}).setdefault(kind, now) != now:
-        _refuse(function)
+def _first_road(function: Any, known: _Compiled, *, is_apart: bool) -> Any:
+    if known.first not in known.roads or (known.has_exchanges and is_apart):
+        raise TfdpError(
+            f"{_name(function)}, which tf.function compiles, {known.verdict.reason}. It has been called before where "
+            "calls of layers are divided, and is called now where none can be (in tf.data, vectorized_map, a Jacobian "
+            "or another thread). One process compiles it once for both. Give one of them a function of its own"
+        )
+    return known.roads[known.first]
 
 
-def _read_by(function: Any) -> dict[str, Any]:
-    """The numbers, texts and flags in what it asks for by names, of its object, globals and what it closes over; it,
-    and functions of the script's that it asks for so."""
+def _verdict(function: Any, arguments: Any, options: Any) -> Verdict:
     plain, owner = plain_of(function)
-    own: dict[str, Any] = {}
-    for place in () if owner is None else (*reversed(type(owner).__mro__), owner):
-        own |= vars(place)
-    found: dict[str, Any] = {}
-    waiting, seen = [plain], set()
-    while waiting:
-        each = waiting.pop()
-        code = code_of(each)
-        if code is None or id(code) in seen or not is_users(code.co_filename):
-            continue
-        seen.add(id(code))
-        held = {**each.__globals__, **closed_over(each), **own}
-        asked = {name: held[name] for name in named(code) | set(code.co_freevars) if name in held}
-        waiting += asked.values()
-        found |= {name: state(value) for name, value in asked.items() if code_of(value) is None}
-    return found
+    return verdict(plain, (), arguments if owner is None else (owner, *arguments), options)
+
+
+def _again(is_known: bool) -> contextlib.AbstractContextManager[None]:
+    """What one process does not run is not seen."""
+    return muted() if is_known else contextlib.nullcontext()
+
+
+def _require_same(function: Any, known: _Compiled) -> None:
+    if not known.verdict.holds:
+        _refuse(function)
 
 
 def plain_of(function: Any) -> tuple[Any, Any]:
@@ -112,7 +133,11 @@ def plain_of(function: Any) -> tuple[Any, Any]:
 
 def _refuse(function: Any) -> NoReturn:
     raise TfdpError(
-        f"{getattr(function, '__name__', function)}, which tf.function compiles, reads something else in Python than "
-        "when it was first called. In one process that makes no difference, as it has been compiled by then. Give it "
-        "as an argument, or keep it in a tf.Variable"
+        f"{_name(function)}, which tf.function compiles, reads something else in Python than when it was first called. "
+        "In one process that makes no difference, as it has been compiled by then. Give it as an argument, or keep it "
+        "in a tf.Variable"
     )
+
+
+def _name(function: Any) -> str:
+    return str(getattr(function, "__name__", function))

@@ -69,7 +69,7 @@ def _same(one: dict[str, Any], other: dict[str, Any]) -> bool:
     return all(value is other[name] or isinstance(value, _PLAIN) for name, value in one.items())
 
 
-def is_leaf(thing: Any) -> bool:
+def _is_leaf(thing: Any) -> bool:
     """Whether it is a tensor, a number or the like, which holds nothing else."""
     return isinstance(thing, _LEAVES) and not is_of_users(thing)
 
@@ -88,7 +88,7 @@ def leaves_of(results: Any) -> list[Any]:
             raise Undivided(f"gives a {type(each).__name__}")
         if isinstance(each, tf.Tensor) and each.dtype in (tf.string, tf.variant, tf.resource):
             raise Undivided("gives strings, or what has no numbers")
-        if not is_leaf(each):
+        if not _is_leaf(each):
             raise Undivided(f"gives a {type(each).__name__}, of which it is not known what tensors it holds")
         found.append(np.asarray(each) if isinstance(each, tf.Tensor) else each)
     return found

@@ -63,7 +63,6 @@ def _called(callee: Callee, arguments: tuple[Any, ...], options: dict[str, Any])
     given = given_to(callee, (arguments, options))
     if isinstance(given, str):
         return undivided(callee, given, arguments, options)
-    callee = callee.given_more(given.things)
     found = found_of(callee, given)
     if found is None:
         with sight.undivided():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import weakref
 from typing import Any
 
 import tensorflow as tf
@@ -15,8 +14,9 @@ from ..transports import Label
 from . import replaced
 from .callee import Callee, Given
 from .kept import Kept
+from .kept_with import kept_with
 from .look import Asked, Found, LeftBehindError, is_possible, look, way_of
-from .plain import Reads, Verdict, verdict
+from .plain import Verdict, verdict
 from .sight import Undivided
 from .ways import Way
 
@@ -33,8 +33,6 @@ _WAITS = (
     "later ones are not"
 )
 _spent: list[float] = []
-_verdicts: weakref.WeakKeyDictionary[Any, dict[Any, list[Verdict]]] = weakref.WeakKeyDictionary()
-_known: weakref.WeakKeyDictionary[Any, dict[Any, list[Found]]] = weakref.WeakKeyDictionary()
 
 
 def found_of(callee: Callee, given: Given) -> Found | None:
@@ -42,16 +40,15 @@ def found_of(callee: Callee, given: Given) -> Found | None:
 
     Of code that runs eagerly it is what the last one has found: it may take another way.
     """
-    founds = _of_kind(callee, given)
+    callee, founds = _of_kind(callee, given)
     if not founds:
         kept = callee.kept()
         if not is_possible(kept):
             return None
         founds.append(_seen(callee, given, kept))
     elif callee.code is not None and not tf.executing_eagerly() and not founds[-1].reason:
-        kept = callee.kept()
         try:
-            way, nested = way_of(_asked(callee, given, kept, founds[-1].by_rows))
+            way, nested = way_of(_asked(callee, given, callee.kept(), founds[-1].by_rows))
         except Undivided as answer:
             return Found(str(answer))
         return found_again(callee, given, way, nested)
@@ -61,7 +58,7 @@ def found_of(callee: Callee, given: Given) -> Found | None:
 def found_again(callee: Callee, given: Given, way: Way | None, nested: frozenset[Any] = frozenset()) -> Found:
     """The same where Python is seen to take this way now, and to give rows to these layers of Keras'; the way is None
     where that is not known."""
-    founds = _of_kind(callee, given)
+    callee, founds = _of_kind(callee, given)
     index = next((i for i, each in enumerate(founds) if each.way == way and nested <= each.pattern.nested), None)
     if index is not None:
         founds.append(founds.pop(index))
@@ -70,35 +67,29 @@ def found_again(callee: Callee, given: Given, way: Way | None, nested: frozenset
     return founds[-1]
 
 
-def _of_kind(callee: Callee, given: Given) -> list[Found]:
-    known = _known.setdefault(callee.owner, {})
+def _of_kind(callee: Callee, given: Given) -> tuple[Callee, list[Found]]:
+    """What is found of such a call by now, to which is added; with the codes of what is called."""
+    known: dict[Any, list[Found]] = kept_with(callee.owner, "looks", {})
     changes = replaced.changes()
     kind = given.kind, callee.state, callee.code and tf.executing_eagerly(), changes
-    if callee.code is not None and kind not in known and len(known) >= _LOOKS:
-        kind = given.kind, None, tf.executing_eagerly(), changes  # whatever it does, its operations are seen
     if callee.code is None:
-        return known.setdefault(kind, [])
+        return callee, known.setdefault(kind, [])
+    if kind not in known and len(known) >= _LOOKS:
+        kind = given.kind, None, tf.executing_eagerly(), changes  # whatever it does, its operations are seen
     beside = tuple(map(id, callee.code.beside))
-    verdicts = _verdicts.setdefault(callee.owner, {}).setdefault((kind, beside), [])
+    verdicts: list[Verdict] = kept_with(callee.owner, "verdicts", {}).setdefault((kind, beside), [])
     place = next((place for place, each in enumerate(verdicts) if each.holds), None)
     if place is None:
         if len(verdicts) >= _STATES:
-            return [Found(_CHANGES)]
+            return callee, [Found(_CHANGES)]
         place = len(verdicts)
-        verdicts.append(_verdict(callee, given))
+        arguments, options = given.structure
+        verdicts.append(verdict(callee.code.entry, callee.code.beside, arguments, options, given.arrays))
     found = known.setdefault((kind, beside, place), [])
     if verdicts[place].reason and not found:
         found.append(_agreed(Found(verdicts[place].reason), callee))
-    return found
-
-
-def _verdict(callee: Callee, given: Given) -> Verdict:
-    """Whether code of the script's own only computes."""
-    code = callee.code
-    if code is None or code.entry is None:
-        return Verdict("", Reads())
-    arguments, options = given.structure
-    return verdict(code.entry, code.beside, arguments, options, given.arrays)
+    code = callee.code._replace(codes=verdicts[place].reads.codes)
+    return callee._replace(code=code), found
 
 
 def _seen(callee: Callee, given: Given, kept: Kept) -> Found:

@@ -98,7 +98,7 @@ def _callee(function: Any, name: str) -> Callee:
         _kept,
         is_atom=False,
         state=_state(function),
-        code=guard.Code(owner, (function, *replaced.roots()), function, replaced.roots()),
+        code=guard.Code(owner, function, replaced.functions()),
         takes_arrays=True,
     )
 

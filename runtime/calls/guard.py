@@ -10,7 +10,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import CodeType
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -200,14 +201,14 @@ class Nested(NamedTuple):
 class Code(NamedTuple):
     """Code of the script's own.
 
-    owner: whose it is. roots: functions and objects from which all of it can be come to. entry: what is called, a layer
-    or function, if that is the script's. beside: functions that may be called besides.
+    owner: whose it is. entry: the layer or function that is called. beside: functions that may be called besides.
+    codes: of all functions that it comes to, by what tells them apart, once that is known.
     """
 
     owner: Any
-    roots: Sequence[Any]
-    entry: Any = None
+    entry: Any
     beside: Sequence[Any] = ()
+    codes: Mapping[int, CodeType] = {}
 
 
 def guarded(code: Code, call: Callable[..., Any], arguments: Any, options: Any) -> Any:

@@ -16,14 +16,12 @@ class Kept(NamedTuple):
     """What a look may change, and puts back: variables, attributes of objects; and which variables a call may write.
 
     needed: variables that must have values for it. Those that a `tf.function` makes get them after its first trace.
-    refused: why no look can be taken, or "".
     """
 
     needed: Sequence[Any]
     variables: Sequence[Any]
     before: Sequence[Restored]
     writable: Sequence[Any]
-    refused: str = ""
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@ import functools
 import importlib
 import sys
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
@@ -20,7 +20,6 @@ from ..keras import PACKAGES, is_keras
 from ..start import live_generators, live_variables
 from . import division, guard, local_moments, own_code, replaced, report, sight
 from .callee import Callee
-from .effects import of_code
 from .examples import kind_of
 from .kept import Kept
 from .keras_losses import hook_losses
@@ -44,7 +43,7 @@ def hook_layers() -> None:
         hook_losses(keras.losses, keras.metrics)
         _hook_calls(layers.Layer)
         hook_embedding(layers.Embedding)
-        hook_validation(keras.Model, _kept_of_step)
+        hook_validation(keras.Model, _kept)
         _hook_building(keras.Sequential)
         normalization = layers.BatchNormalization
         if hasattr(normalization, "_calculate_mean_and_var"):
@@ -165,14 +164,6 @@ def _kept(layer: Any) -> Kept:
     normalizing = (each for each in objects if any(cls.__name__ in _NORMALIZING for cls in type(each).__mro__))
     writable += [raw(variable) for each in normalizing for variable in each.non_trainable_variables]
     return Kept(needed, list(variables.values()), [*of_objects(objects), *of_keras()], writable)
-
-
-def _kept_of_step(model: Any, beside: Sequence[Any]) -> Kept:
-    """What may change when a step of a model is traced that was compiled with the things beside it."""
-    kept = _kept(model)
-    held = () if own_code.code(model) is None else own_code.held(model)
-    before, refused = of_code(model.test_step, *held, *beside)
-    return kept._replace(before=[*kept.before, *before], refused=kept.refused or refused)
 
 
 _NORMALIZING = ("BatchNormalization", "BatchNormalizationBase")

@@ -42,7 +42,6 @@ _WRAPPED = "Exception encountered"  # what Keras puts before a message
 _GRADIENTS = 10.0  # times the rounding of results
 _CANCELLED = 3e-6  # of what is computed with; times the limit, some units in the last place
 _LEAST = 1e-2  # of the largest gradient: what is smaller has the rounding of that
-_PLAIN = (bool, int, float, str, bytes, tuple)
 _LEFT = (
     "leaves a tensor in a list, a global or the like when it is called, from where a look at it cannot take it back. "
     "Give the tensor back as a result, or keep it in an attribute of the layer"
@@ -104,8 +103,6 @@ def look(asked: Asked) -> Found:
     Raises:
         replaced.Met: there is other code of the script's in it.
     """
-    if asked.kept.refused:
-        return Found(asked.kept.refused)
     asked, eagerly = asked._replace(call=unchanging(asked.call, _undivided)), tf.executing_eagerly()
     found = Found("cannot be tried")
     for unknown in examples.lengths(asked.structure):
@@ -186,7 +183,7 @@ def _with_nested(found: Found, trial: Trial) -> Found:
 def _looked(asked: Asked, unknown: int, *, eagerly: bool) -> tuple[Found, Trial | None]:
     call, structure, by_rows, kept, owner, code = asked
     # All of the script's own code; of Keras' own what the whole batch comes to: hooks take as long as all the rest.
-    watching = functools.partial(replaced.watched, owner, code and code.roots)
+    watching = functools.partial(replaced.watched, owner, code and code.codes)
     with _apart(), as_before(kept) as handles, watching() if code else contextlib.nullcontext():
         trial = code and tried(call, structure, by_rows, eagerly=eagerly, writable=kept.writable)
         put_back(kept.before)
@@ -257,8 +254,8 @@ class _Look:
         """
         seen_whole = Whole()
         with self._watching():
-            results, after = self._whole(seen_whole)
-        found = self._parts(seen_whole, results, after)
+            results = self._whole(seen_whole)
+        found = self._parts(seen_whole, results)
         again = Again(seen_whole, found.pattern)
         with self._watching():
             whole = self._differentiated(again, None, found.factors)
@@ -284,10 +281,9 @@ class _Look:
     def compared(self) -> Found:
         """What results alone tell."""
         whole = Whole()
-        results, after = leaves_of(self._run(whole, None)), self._changed()
-        return self._parts(whole, results, after)
+        return self._parts(whole, leaves_of(self._run(whole, None)))
 
-    def _parts(self, seen_whole: Whole, results: Sequence[Any], after: Any) -> Found:
+    def _parts(self, seen_whole: Whole, results: Sequence[Any]) -> Found:
         parts = [Part(seen_whole, self._split, rank) for rank in self._ranks]
         factors: list[int | None] = [None] * len(results)
         for rank, part in enumerate(parts):
@@ -295,7 +291,6 @@ class _Look:
             if len(found) != len(results):
                 raise Undivided("gives another number of results for some of the rows")
             factors = [self._matched(*each, rank) for each in zip(results, found, factors, strict=True)]
-            self._refuse_changed(after)
         return Found("", pattern(seen_whole, parts, self._rounding.allows), tuple(each or 0 for each in factors))
 
     def _run(self, sight: Any, rank: int | None) -> Any:
@@ -318,7 +313,7 @@ class _Look:
         found = {id(x): examples.rows(x, self._split, rank) for x, rows in cut if rows}
         return [found[id(x)] if rows else x for x, rows in cut]
 
-    def _whole(self, whole: Whole) -> tuple[list[Any], Any]:
+    def _whole(self, whole: Whole) -> list[Any]:
         """The results of the whole batch; Undivided where the call does more than to give results."""
         with observed(self.observer.seen):
             results = leaves_of(self._run(whole, None))
@@ -333,19 +328,7 @@ class _Look:
             if self.observer.left(held):
                 raise LeftBehindError(_LEFT)
             raise Undivided("leaves a tensor in an attribute, a list or the like")
-        return results, self._changed()
-
-    def _changed(self) -> dict[tuple[int, str], Any]:
-        """What the call has put under names of the script's."""
-        names = [(number, each) for number, each in enumerate(self._kept.before) if each.are_scripts]
-        return {(number, name): _plain(value) for number, each in names for name, value in each.changed().items()}
-
-    def _refuse_changed(self, after: dict[tuple[int, str], Any]) -> None:
-        found = self._changed()
-        for key in {*found, *after}:
-            one, other = found.get(key), after.get(key)
-            if one is not other and not (isinstance(one, _PLAIN) and type(one) is type(other) and one == other):
-                raise Undivided(f"gives {key[1]} another value for some of the rows")
+        return results
 
     def _differentiated(self, sight: Any, rank: int | None, factors: Sequence[int]) -> _Run:
         """A run with the gradients of a number in which each result counts differently."""
@@ -438,10 +421,3 @@ class _Look:
         if factor not in (None, number):
             raise Undivided("has results that are rows for some workers only")
         return number
-
-
-def _plain(value: Any) -> Any:
-    """A value that can be compared; containers by what they hold."""
-    if isinstance(value, dict):
-        return tuple((key, _plain(each)) for key, each in value.items())
-    return tuple(map(_plain, value)) if isinstance(value, (list, set)) else value

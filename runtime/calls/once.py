@@ -6,13 +6,13 @@ is not compiled again.
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 
 from . import carried, sight
+from .kept_with import kept_with
 from .observed import refuse_recorded
 
 _KEPT = 8  # graphs of one function or layer
@@ -26,9 +26,6 @@ class _Built(NamedTuple):
     text: bytes
     variables: tuple[int, ...]
     run: Any
-
-
-_built: weakref.WeakKeyDictionary[Any, list[_Built]] = weakref.WeakKeyDictionary()
 
 
 def in_a_graph(owner: Any, call: Callable[..., Any], arguments: Any, options: Any) -> Any:
@@ -88,7 +85,7 @@ def _known(owner: Any, concrete: Any) -> Any:
     """The function, or the same one of an earlier call."""
     text = concrete.graph.as_graph_def().SerializeToString(deterministic=True)
     variables = tuple(map(id, concrete.graph.variables))
-    kept = _built.setdefault(owner, [])
+    kept: list[_Built] = kept_with(owner, "graphs", [])
     for each in kept:
         same = (each.text, each.variables) == (text, variables)
         if same and len(each.run.captured_inputs) == len(concrete.captured_inputs):

@@ -16,7 +16,6 @@ import tensorflow as tf
 from ..keras import PACKAGES, is_keras
 from . import replaced
 from .guard import Code
-from .names import names_of_keras
 from .reach import closed_over
 from .row_layers import OPERATIONS, is_known
 
@@ -86,26 +85,7 @@ def code(layer: Any) -> Code | None:
     """That of the script's own in a layer; None where there is none."""
     if not other_code(layer):
         return None
-    things = [value for each in layer._flatten_layers() for value in (each, *vars(each).values())]
-    return Code(layer, [*things, *held(layer)], layer, replaced.roots())
-
-
-def held(layer: Any) -> Iterator[Any]:
-    """What a layer and those in it hold that is the script's: classes, and what Keras has not put there."""
-    for each in layer._flatten_layers():
-        if is_keras(type(each)):
-            yield from (value for value in vars(each).values() if _is_other(value, 0))
-            yield from _put_into(type(each))
-        else:
-            yield type(each)
-            yield from (value for name, value in vars(each).items() if name not in names_of_keras(type(each)))
-    yield from replaced.roots()
-
-
-def _put_into(cls: type) -> Iterator[Any]:
-    """What the script has put into a class of Keras'."""
-    functions = (value for base in cls.__mro__ if is_keras(base) for value in vars(base).values())
-    yield from (each for each in functions if hasattr(each, "__code__") and not is_keras(each))
+    return Code(layer, layer, replaced.functions())
 
 
 def configuration(layer: Any) -> Any:

@@ -14,12 +14,12 @@ import operator
 import sys
 import threading
 import weakref
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from types import CodeType, FrameType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
 from ..foundation import is_generated, is_of_script, is_users
-from .reach import code_of, codes, is_of_users, reached
+from .reach import is_of_users
 
 # TensorFlow, Keras, and what they stand on.
 _LIBRARIES = frozenset(
@@ -44,12 +44,12 @@ class _Watched(NamedTuple):
 
 
 class _State:
-    """What looks have come to: classes of layers in which there was code of the script's, and that, and what it was
-    given; code of libraries, and names in whose place the script may put other. changes: how often it has."""
+    """What looks have come to: classes of layers in which there was code of the script's, and that; code of libraries,
+    and names in whose place the script may put other. changes: how often it has."""
 
     def __init__(self) -> None:
         self.classes: weakref.WeakSet[type] = weakref.WeakSet()
-        self.roots: dict[int, Any] = {}
+        self.functions: dict[int, FunctionType] = {}
         self.met: dict[int, CodeType] = {}  # by what tells them apart, as codes take long to compare
         self.known: dict[int, CodeType] = {}
         self.watched: dict[int, _Watched] = {}
@@ -69,9 +69,9 @@ def is_in(layer: Any) -> bool:
     return type(layer) in _state.classes
 
 
-def roots() -> list[Any]:
-    """All such code: functions, and objects that they are given."""
-    return list(_state.roots.values())
+def functions() -> list[FunctionType]:
+    """All such code."""
+    return list(_state.functions.values())
 
 
 def changes() -> int:
@@ -85,16 +85,16 @@ def changes() -> int:
 
 
 @contextlib.contextmanager
-def watched(layer: Any, known: Sequence[Any] | None) -> Iterator[None]:
+def watched(layer: Any, known: Mapping[int, CodeType] | None) -> Iterator[None]:
     """What runs inside is a call of a layer.
 
-    known: what code of the script's own there is in it, from which it can come to all of that; None for one of Keras'
-    own, which has none.
+    known: all code of the script's own that there is in it, by what tells it apart; None for one of Keras' own, which
+    has none.
 
     Raises:
         Met: it has come to other code of the script's.
     """
-    allowed = {} if known is None else {**_state.met, **{id(each): each for each in _codes(known)}}
+    allowed = {} if known is None else {**_state.met, **known}
     met: list[Any] = []
     known_codes = _state.known
 
@@ -120,14 +120,6 @@ def watched(layer: Any, known: Sequence[Any] | None) -> Iterator[None]:
         _thread.layers = outside
     if met:  # whatever has become of it
         raise Met
-
-
-def _codes(things: Sequence[Any]) -> Iterator[CodeType]:
-    """Those of functions that can be come to, and of functions within."""
-    for each in reached(*things):
-        code = code_of(each)
-        if code is not None:
-            yield from codes(code)
 
 
 @contextlib.contextmanager
@@ -159,15 +151,14 @@ def _passes(frame: FrameType) -> bool:
 
 
 def _remember(frame: FrameType) -> None:
-    """Whose code it is, and what it may change: the function, and what it is given of the script's."""
+    """Whose code it is, and all functions that are made of it."""
     assert _thread.layers is not None
     innermost, outermost = type(_thread.layers[-1]), type(_thread.layers[0])
     _state.classes.add(outermost if innermost in _state.classes else innermost)
     _state.met[id(frame.f_code)] = frame.f_code
     # Not by those that refer to the code: TensorFlow holds objects that cannot be asked what they refer to.
     functions = [each for each in gc.get_objects() if type(each) is FunctionType and each.__code__ is frame.f_code]
-    given = [each for each in frame.f_locals.values() if is_of_users(each)]
-    _state.roots.update((id(each), each) for each in (*functions, *given))
+    _state.functions.update((id(each), each) for each in functions)
 
 
 def is_code_of_library(code: CodeType, names: Mapping[str, Any]) -> bool:

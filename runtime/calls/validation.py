@@ -21,7 +21,9 @@ from ..transports import Label
 from . import report, sight
 from .kept import Kept
 from .kinds import kind_of_call
-from .once_more import unseen
+from .muted import muted
+from .names import put_back
+from .plain import verdict_of_step
 from .unspent import unspent
 
 # By which Keras 2, Keras 3 and tf-keras tell `evaluate` that `fit` calls it; private to them.
@@ -34,17 +36,17 @@ _divided: weakref.WeakKeyDictionary[Any, dict[Any, bool]] = weakref.WeakKeyDicti
 
 
 class _Thread(threading.local):
-    kept: Callable[[], Kept] | None = None  # of the model that is validated
+    validated: tuple[Any, Callable[[Any], Kept]] | None = None  # the model; and what Keras may change of one
     is_fresh: bool | None = None  # while the whole one is traced: whether nothing in it was traced before
 
 
 _thread = _Thread()
 
 
-def hook_validation(model: Any, kept: Callable[..., Kept]) -> None:
+def hook_validation(model: Any, kept: Callable[[Any], Kept]) -> None:
     """From now on models of this class are validated by calls that are divided.
 
-    kept: of such a model, and of what it was compiled with, what may change in Python when a step is traced.
+    kept: of such a model, what Keras may change in Python when a step is traced.
     """
     evaluating, compiling = (
         next(cls for cls in model.__mro__ if name in vars(cls)) for name in ("evaluate", "compile")
@@ -53,14 +55,14 @@ def hook_validation(model: Any, kept: Callable[..., Kept]) -> None:
     compiling.compile = _compiling(compiling.compile)
 
 
-def _evaluating(original: Callable[..., Any], kept: Callable[..., Kept]) -> Callable[..., Any]:
+def _evaluating(original: Callable[..., Any], kept: Callable[[Any], Kept]) -> Callable[..., Any]:
     @functools.wraps(original)
     def evaluate(self: Any, *arguments: Any, **options: Any) -> Any:
         if not options.get(_BY_FIT):
             return original(self, *arguments, **options)
         self.make_test_function()
         whole = self.test_function
-        self.test_function = _validating(whole, functools.partial(kept, self, vars(self).get(_COMPILED_WITH, ())))
+        self.test_function = _validating(whole, (self, kept))
         try:
             return original(self, *arguments, **options)
         finally:
@@ -69,16 +71,16 @@ def _evaluating(original: Callable[..., Any], kept: Callable[..., Kept]) -> Call
     return evaluate
 
 
-def _validating(step: Callable[..., Any], kept: Callable[[], Kept]) -> Callable[..., Any]:
+def _validating(step: Callable[..., Any], validated: tuple[Any, Callable[[Any], Kept]]) -> Callable[..., Any]:
     """The step alone: callbacks around it may be rank 0's."""
 
     def run(*arguments: Any, **options: Any) -> Any:
-        before, _thread.kept = _thread.kept, kept
+        before, _thread.validated = _thread.validated, validated
         try:
             with sight.validation():
                 return step(*arguments, **options)
         finally:
-            _thread.kept = before
+            _thread.validated = before
 
     return run
 
@@ -86,18 +88,21 @@ def _validating(step: Callable[..., Any], kept: Callable[[], Kept]) -> Callable[
 def chosen(whole: Any, divided: Any, arguments: Any, options: Any) -> Any:
     """The one of two `tf.function`s by which such a step computes what it is given: `whole`, where that has been traced
     for it elsewhere, else `divided`, which has traces of its own."""
-    if _thread.kept is None or not tf.executing_eagerly():
+    if _thread.validated is None or not tf.executing_eagerly():
         return divided
     known = _divided.setdefault(whole, {})
     kind = kind_of_call(whole, None, (arguments, options))
     if kind not in known:
-        kept = _thread.kept()
-        if not kept.refused:
-            with unspent(), unseen(kept.before):  # first, so that both draw the same numbers in Python
+        model, kept = _thread.validated
+        reason = verdict_of_step(model, vars(model).get(_COMPILED_WITH, ())).reason
+        if not reason:
+            before = kept(model).before
+            with unspent(), muted():  # first, so that both draw the same numbers in Python
                 divided.get_concrete_function(*arguments, **options)
-        known[kind] = _is_untraced(whole, arguments, options) and not kept.refused
+            put_back(before)
+        known[kind] = _is_untraced(whole, arguments, options) and not reason
         if not known[kind]:
-            report.undivided("the validation of fit", kept.refused or _TRACED)
+            report.undivided("the validation of fit", reason or _TRACED)
     return divided if known[kind] else whole
 
 

@@ -89,7 +89,7 @@ def begin(kinds, name):
 
     getattr(sys.modules.get("tfdp.runtime.calls.report"), "_lines", {}).clear()
     if (replaced := sys.modules.get("tfdp.runtime.calls.replaced")) is not None:
-        for found in (replaced._state.classes, replaced._state.roots, replaced._state.met):
+        for found in (replaced._state.classes, replaced._state.functions, replaced._state.met):
             found.clear()
     keras = kinds.keras
     keras.backend.clear_session()

@@ -9,7 +9,8 @@ code is called whole, as it is written; layers that it calls are divided.
 from __future__ import annotations
 
 from .reads import Reads
+from .steps import verdict_of_step
 from .verdicts import Verdict, verdict
 from .vocabulary import has_own_methods
 
-__all__ = ["Reads", "Verdict", "has_own_methods", "verdict"]
+__all__ = ["Reads", "Verdict", "has_own_methods", "verdict", "verdict_of_step"]

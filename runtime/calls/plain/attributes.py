@@ -45,7 +45,8 @@ def attribute(reads: Reads, value: Any, name: str, evaluator: Any) -> Value:
         return _of_module(reads, thing, name)
     if (type(thing) in SCALARS or vocabulary.is_container(thing)) and name in vocabulary.METHODS:
         return frozenset({Named(name, value)})
-    if vocabulary.is_tensor(thing) and name in (*vocabulary.METHODS, *vocabulary.ATTRIBUTES):
+    methods = (*vocabulary.METHODS, *vocabulary.ASSIGNING) if evaluator.traces else vocabulary.METHODS
+    if vocabulary.is_tensor(thing) and name in (*methods, *vocabulary.ATTRIBUTES):
         data = _data_of(thing)
         return frozenset({data if name in vocabulary.ATTRIBUTES else Named(name, data)})
     if isinstance(thing, type):

@@ -8,7 +8,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from ..reach import closed_over
+from ..reach import closed_over, codes
 from . import layers, vocabulary
 from .builtin import BUILTINS
 from .reads import MISSING, Reads, in_class, innermost, is_own, is_scripts
@@ -102,6 +102,7 @@ class Calls:
         nodes = syntax_of(function.__code__)
         if not nodes:
             raise RefusedError(f"calls {function.__qualname__}, whose text is not at hand")
+        self.reads.codes.update((id(each), each) for each in codes(function.__code__))
         for each in ("__code__", "__defaults__", "__kwdefaults__"):
             self.reads.read("attribute", function, each)
         by_place = [frozenset({Known(each)}) for each in function.__defaults__ or ()]

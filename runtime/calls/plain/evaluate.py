@@ -37,10 +37,11 @@ _PASSES = 12  # over a function, until nothing more is found
 
 
 class Evaluator(Expressions):
-    """Goes through functions; `reads` is told what is read."""
+    """Goes through functions; `reads` is told what is read. traces: of code that is traced, and not executed."""
 
-    def __init__(self, reads: Any) -> None:
+    def __init__(self, reads: Any, *, traces: bool = False) -> None:
         super().__init__(reads)
+        self.traces = traces
         self._scopes: dict[Any, Scope] = {}
 
     def run(self, function: Any, node: Any, parent: Scope | None, defaults: Any, arguments: Arguments) -> Value:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import types
 from collections.abc import Mapping
+from types import CodeType
 from typing import Any
 
 from ...foundation import is_users
@@ -29,9 +30,10 @@ _SLOTS = (types.GetSetDescriptorType, types.MemberDescriptorType)
 
 
 class Reads:
-    """All that has been read."""
+    """All that has been read. codes: of the functions that code comes to, by what tells them apart."""
 
     def __init__(self) -> None:
+        self.codes: dict[int, CodeType] = {}
         self._found: dict[tuple[str, int, str], tuple[Any, Any, Any]] = {}
 
     def read(self, kind: str, holder: Any, name: str = "") -> Any:

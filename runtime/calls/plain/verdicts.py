@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,7 +36,8 @@ def verdict(
     """
     reads = Reads()
     evaluator, value = Evaluator(reads), functools.partial(_value, arrays)
-    try:
+
+    def judge() -> None:
         given = Arguments(tuple(map(value, arguments)), {name: value(each) for name, each in options.items()})
         for each in beside:
             evaluator.anyhow(Known(each))
@@ -44,6 +45,14 @@ def verdict(
             layers.called(evaluator, entry, given)
         else:
             evaluator.outright(entry, given)
+
+    return judged(reads, judge)
+
+
+def judged(reads: Reads, judge: Callable[[], None]) -> Verdict:
+    """What `judge`, which may refuse, finds of what it reads."""
+    try:
+        judge()
     except RefusedError as refused:
         return Verdict(str(refused), reads)
     except Exception as error:  # whatever nobody has thought of is not known

@@ -73,6 +73,8 @@ METHODS = frozenset(
     with_rank write
     """.split()  # noqa: SIM905 - a list of words
 )
+# Methods of variables, which do nothing to what there is where they are only traced.
+ASSIGNING = frozenset({"assign", "assign_add", "assign_sub"})
 # Methods of a container that the code has made.
 CHANGING = frozenset(
     {

@@ -1,0 +1,62 @@
+"""Sharded calls: a network that the script has done with goes, with all that was found of it."""
+
+import copy
+import gc
+import weakref
+
+import numpy as np
+import tensorflow as tf
+
+DEVICE_RANKS = ()
+INIT = {"shard_calls": True}
+APART = True  # sharded calls change what later cases would meet
+
+ROWS = tf.constant(np.random.RandomState(2).normal(size=(8, 3)).astype("float32"))
+
+
+class Model(tf.keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.inner, self.rate = tf.keras.layers.Dense(2), 0.5
+
+    def call(self, x):
+        return self.inner(x) * self.rate
+
+
+class Module(tf.Module):
+    def __init__(self):
+        super().__init__()
+        self.weights, self.rate = tf.Variable(tf.ones([3, 2])), 0.5
+
+    def __call__(self, x):
+        return x @ self.weights * self.rate
+
+
+def trained(made):
+    network = made()
+    network(ROWS)
+    for step in (tf.function(lambda: gradients(network)), lambda: gradients(network)):
+        step()
+    return network
+
+
+def gradients(network):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(network(ROWS) ** 2)
+    return tape.gradient(loss, network.trainable_variables)
+
+
+def networks_go_when_nothing_holds_them():
+    for made in (Model, Module):
+        found = weakref.ref(trained(made))
+        gc.collect()
+        assert found() is None, made
+
+
+def a_copy_is_looked_at_by_itself():
+    network = trained(Module)
+    other = copy.deepcopy(network)
+    alike = copy.copy(network)
+    for each in (other, alike):
+        each.rate = 2.0
+        assert np.allclose(gradients(each)[0], 16 * gradients(network)[0])
