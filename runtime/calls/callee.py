@@ -9,11 +9,11 @@ import numpy as np
 import tensorflow as tf
 
 from . import carried, report
+from .batch_look import Call
 from .containers import holds_more
 from .examples import is_tensor, kind_of
 from .guard import Code
 from .kept import Kept
-from .look import Call
 from .plain import has_own_methods
 
 

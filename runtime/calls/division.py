@@ -10,12 +10,12 @@ import tensorflow as tf
 
 from ..collective import is_recording
 from . import apart, carried, gathering, nets, own_sources, replaced, report, sight
+from .batch_look import Found
 from .callee import Callee, Given, given_to
 from .containers import holds_more
 from .examples import is_tensor
 from .found import found_again, found_of
 from .guard import guarded
-from .look import Found
 from .muted import printed_unless
 from .names import put_back, unchanging
 from .own_sight import Expected, Own

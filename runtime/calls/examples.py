@@ -25,10 +25,10 @@ def lengths(structure: Any) -> Sequence[int]:
     return _LENGTHS if any(None in each.shape[1:] for each in tensors) else _LENGTHS[:1]
 
 
-def of(structure: Any, by_rows: Sequence[bool], unknown: int, *, few: bool) -> Iterator[Any]:
-    """The same structure with tensors that have values, one or several times.
+def of(structure: Any, by_rows: Sequence[bool], unknown: int) -> Iterator[Any]:
+    """The same structure with tensors of some rows that have values, twice.
 
-    unknown: for sizes not known. few: whether some of the rows will do.
+    unknown: for sizes not known.
 
     Raises:
         Undivided: there can be none.
@@ -40,7 +40,7 @@ def of(structure: Any, by_rows: Sequence[bool], unknown: int, *, few: bool) -> I
     made: dict[int, Any] = {}
     for each, of_rows in zip(leaves, by_rows, strict=True):
         if is_tensor(each) and id(each) not in made:
-            most = rows if of_rows and few else None
+            most = rows if of_rows else None
             made[id(each)] = (
                 _here(each, most) if are_here else _made_up(each, rows if of_rows else None, unknown, random, most)
             )

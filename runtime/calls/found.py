@@ -12,10 +12,11 @@ from ..framework import unrecorded
 from ..job import current, mix
 from ..transports import Label
 from . import replaced
+from .batch_look import Found, LeftBehindError
 from .callee import Callee, Given
 from .kept import Kept
 from .kept_with import kept_with
-from .look import Asked, Found, LeftBehindError, is_possible, look, way_of
+from .look import Asked, is_possible, look, way_of
 from .plain import Verdict, verdict
 from .sight import Undivided
 from .ways import Way
@@ -141,13 +142,15 @@ def _choices(given: Given) -> list[tuple[bool, ...]]:
 
 
 def _agreed(found: Found, callee: Callee) -> Found:
-    kind = (
-        mix(sorted(found.pattern.draws.items()), list(found.pattern.lookups.values()), found.factors, found.by_rows)
-        % 2**62
-    )
+    """The same on all workers, each of which has seen to its own rows: what all have found, or why one of them says
+    that it cannot be divided."""
+    pattern = found.pattern
+    kind = mix(sorted(pattern.draws.items()), list(pattern.lookups.values()), found.factors, found.by_rows) % 2**62
+    topology, transport, label = current().topology, current().transport, Label("look at a call", callee.name)
     with tf.init_scope(), unrecorded():
-        said = tf.constant([int(not found.reason), kind, -kind], tf.int64)
-        fine, low, high = current().transport.allreduce([said], Min, Label("look at a call", callee.name))[0].numpy()
-    if found.reason or (fine and low == -high):
-        return found
-    return Found("another worker's look says that it cannot be")
+        said = tf.constant([kind, -kind, topology.rank if found.reason else topology.size], tf.int64)
+        low, high, refusing = map(int, transport.allreduce([said], Min, label)[0].numpy())
+        if refusing < topology.size:
+            reason = transport.broadcast_bytes(found.reason.encode(), refusing, label).decode()
+            return found if found.reason else Found(reason)
+    return found if low == -high else Found("is divided otherwise on another worker")

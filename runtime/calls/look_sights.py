@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 import tensorflow as tf
 
-from .own_sight import Pattern, combined, moments, rank_of
+from .own_sight import Pattern, moments, rank_of
 from .rows import Split, is_real, taken
 from .sight import Draw, Moments, Undivided
 from .ways import Way
@@ -65,7 +65,7 @@ class Whole(LookSight):
 
     def __init__(self) -> None:
         self.draws: list[tuple[tuple[str, int | None], Tensor]] = []
-        self.moments: list[Moments] = []
+        self.moments: list[tuple[Moments, Any, Any]] = []  # of values, with weights, as arrays
         self.lookups: list[tuple[int, int]] = []
         self.stateless = False
 
@@ -77,8 +77,9 @@ class Whole(LookSight):
 
     def normalised(self, values: Tensor, weights: Tensor | None, axes: list[int], *, live: bool) -> Moments:  # noqa: ARG002
         """The moments of all rows."""
-        self.moments.append(moments(values, weights, axes))
-        return self.moments[-1]
+        found = moments(values, weights, axes)
+        self.moments.append((found, np.asarray(values), None if weights is None else np.asarray(weights)))
+        return found
 
     def looked_up(self, table: Any, rows: Tensor, look_up: Callable[[Tensor], Tensor]) -> Tensor:
         """The lookup."""
@@ -91,22 +92,19 @@ class Whole(LookSight):
 
     def held(self) -> list[Tensor]:
         """The tensors that are remembered."""
-        return [*(found for _, found in self.draws), *(each for moment in self.moments for each in moment)]
+        return [*(found for _, found in self.draws), *(each for found, _, _ in self.moments for each in found)]
 
 
 class Part(LookSight):
     """Sees some rows of the batch that a `Whole` has seen."""
 
-    def __init__(self, seen: Whole, split: Split, rank: int, kind: Pattern | None = None) -> None:
-        """`kind` is given where it is known; then what is looked up for each row is kept, and watched."""
-        self._split, self._rank, self._kind = split, rank, kind
-        self.found: list[Tensor] = []
-        self.watch: Callable[[Tensor], None] = lambda _: None
+    def __init__(self, seen: Whole, split: Split, rank: int, close: Callable[[Any, Any], bool]) -> None:
+        """close: whether two arrays are the same but for rounding."""
+        self._split, self._rank, self._close = split, rank, close
         self._draws, self._lookups = iter(seen.draws), iter(seen.lookups)
         self._moments = iter(seen.moments)
-        self.own_moments: list[Moments] = []
-        self.draws: dict[tuple[str, int | None], bool] = {}
-        self.lookups: dict[int, bool] = {}
+        self._drawn: dict[tuple[str, int | None], bool] = {}
+        self._found: dict[int, bool] = {}
 
     def drawn(self, draw: Draw) -> Tensor:
         """Its rows of what was drawn for the whole batch."""
@@ -117,19 +115,25 @@ class Part(LookSight):
         by_rows = self._by_rows(whole.shape[0], size[0]) if size and whole.shape[1:] == size[1:] else None
         if by_rows is None and whole.shape != size:
             raise Undivided(f"draws by {draw.kind}, and not row by row")
-        self._remember(self.draws, key, by_rows is not None, f"draws by {draw.kind} for each row and for all of them")
+        self._remember(self._drawn, key, by_rows is not None, f"draws by {draw.kind} for each row and for all of them")
         return whole if by_rows is None else taken(whole, by_rows, self._rank)
 
     def normalised(self, values: Tensor, weights: Tensor | None, axes: list[int], *, live: bool) -> Moments:  # noqa: ARG002
-        """Those of the whole batch; its own are remembered."""
-        whole = next(self._moments, None)
-        factor, rest = divmod(int(values.shape[0]), self._split.own)
-        if whole is None or rest:
-            raise Undivided("normalises other values for some of the rows")
-        real = tf.cast(is_real(self._split.times(factor), self._rank), values.dtype)
-        real = tf.reshape(real, [-1] + [1] * (values.shape.rank - 1))
-        self.own_moments.append(moments(values, real if weights is None else weights * real, axes))
-        return whole
+        """Those of the whole batch, whose rows these must be."""
+        found, of_all, weights_of_all = next(self._moments, (None, None, None))
+        if found is None or not (self._are_rows(values, of_all) and self._are_rows(weights, weights_of_all)):
+            raise Undivided("normalises over other values than all of the batch")
+        return found
+
+    def _are_rows(self, part: Tensor | None, whole: Any) -> bool:
+        if part is None or whole is None:
+            return part is whole
+        factor, rest = divmod(int(part.shape[0]), self._split.own)
+        split = self._split.times(factor)
+        if rest or (split.whole, *part.shape[1:]) != whole.shape:
+            return False
+        real = np.asarray(is_real(split, self._rank))
+        return self._close(np.asarray(taken(tf.constant(whole), split, self._rank))[real], np.asarray(part)[real])
 
     def looked_up(self, table: Any, rows: Tensor, look_up: Callable[[Tensor], Tensor]) -> Tensor:
         """The lookup, and whether it is by rows."""
@@ -139,14 +143,14 @@ class Part(LookSight):
         by_rows = self._by_rows(size, int(rows.shape[0]))
         if by_rows is None and int(rows.shape[0]) != size:
             raise Undivided("looks up other rows of a table for some of the rows")
-        self._remember(
-            self.lookups, key, by_rows is not None, f"{table.name} looks up for each row and for all of them"
-        )
-        found = tf.identity(look_up(rows))
-        if self._kind is not None and by_rows is not None and found.dtype.is_floating:
-            self.watch(found)
-            self.found.append(found)
-        return found
+        self._remember(self._found, key, by_rows is not None, f"{table.name} looks up for each row and for all of them")
+        return look_up(rows)
+
+    def pattern(self) -> Pattern:
+        """What it has asked for, row by row or not."""
+        if any(next(each, None) for each in (self._draws, self._lookups, self._moments)):
+            raise Undivided("does less for some of the rows")
+        return Pattern(self._drawn, self._found)
 
     def _by_rows(self, whole: int, part: int) -> Split | None:
         """How `part` rows are a worker's of `whole` ones; None if both are of the same length."""
@@ -164,51 +168,18 @@ class Part(LookSight):
 class Again(LookSight):
     """Sees the whole batch once more."""
 
-    def __init__(self, seen: Whole, kind: Pattern) -> None:
-        self._draws, self._moments, self._kind = iter(seen.draws), iter(seen.moments), kind
-        self.found: list[Tensor] = []  # what was looked up for each row
-        self.watch: Callable[[Tensor], None] = lambda _: None
+    def __init__(self, seen: Whole) -> None:
+        self._draws, self._moments = iter(seen.draws), iter(seen.moments)
 
     def drawn(self, draw: Draw) -> Tensor:
         """What was drawn before."""
         return next(self._draws, (None, draw.imitate(draw.shape)))[1]
 
     def normalised(self, values: Tensor, weights: Tensor | None, axes: list[int], *, live: bool) -> Moments:  # noqa: ARG002
-        """Those of before, so that they lead from no row to another."""
-        return next(self._moments, None) or moments(values, weights, axes)
+        """Those of before."""
+        known = next(self._moments, None)
+        return moments(values, weights, axes) if known is None else known[0]
 
-    def looked_up(self, table: Any, rows: Tensor, look_up: Callable[[Tensor], Tensor]) -> Tensor:
+    def looked_up(self, table: Any, rows: Tensor, look_up: Callable[[Tensor], Tensor]) -> Tensor:  # noqa: ARG002
         """The lookup."""
-        found = tf.identity(look_up(rows))
-        if self._kind.lookups.get(id(table)) and found.dtype.is_floating:
-            self.watch(found)
-            self.found.append(found)
-        return found
-
-
-def pattern(whole: Whole, parts: Sequence[Part], close: Callable[[Any, Any], bool]) -> Pattern:
-    """What all parts have found alike.
-
-    Raises:
-        Undivided: they have not; or the moments of the parts are not those of the whole.
-    """
-    draws: dict[tuple[str, int | None], bool] = {}
-    lookups: dict[int, bool] = {}
-    for part in parts:
-        if len(part.own_moments) != len(whole.moments) or next(part._draws, None) or next(part._lookups, None):
-            raise Undivided("does less for some of the rows")
-        _join(draws, part.draws)
-        _join(lookups, part.lookups)
-    for index, moment in enumerate(whole.moments):
-        own = [part.own_moments[index] for part in parts]
-        counts, means, deviations = (tf.stack([tf.broadcast_to(m[i], m.mean.shape) for m in own]) for i in range(3))
-        found = combined(counts, means, deviations)
-        if not all(close(tf.broadcast_to(one, other.shape), other) for one, other in zip(moment, found, strict=True)):
-            raise Undivided("normalises over other values than all of the batch")
-    return Pattern(draws, lookups)
-
-
-def _join(known: dict[_K, bool], more: dict[_K, bool]) -> None:
-    if any(known.get(key, value) != value for key, value in more.items()):
-        raise Undivided("draws or looks up otherwise for some of the rows")
-    known.update(more)
+        return look_up(rows)

@@ -71,6 +71,7 @@ _SYMBOLS = tuple(f"{place}.{name}" for place in ("__operators__", "math") for na
 _OF_LAYERS = frozenset({"activations", "engine", "layers", "models"})
 _ELEMENTWISE = "elu gelu leaky_relu relu relu6 selu sigmoid silu softmax softplus softsign swish tanh"
 _PLAIN = ("_collections", "builtins", "collections", "numpy", "weakref", "threading", "_thread", "inspect", "types")
+_OURS = "tfdp"
 
 
 def other_code(layer: Any) -> bool:
@@ -187,7 +188,7 @@ def _is_other(value: Any, depth: int, of_layers: Callable[[Any], bool] | None = 
     if hasattr(inner, "__code__"):
         return not of_layers(inner) or _is_other(closed_over(inner), depth, is_keras)
     if not is_keras(type(inner)):
-        return type(inner).__module__.split(".")[0] not in _PLAIN
+        return type(inner).__module__.split(".")[0] not in (*_PLAIN, _OURS)
     if not callable(inner) or hasattr(inner, "_flatten_layers"):
         return False
     if _is_chosen(type(inner)):

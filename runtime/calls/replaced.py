@@ -116,10 +116,17 @@ def watched(layer: Any, known: Mapping[int, CodeType] | None) -> Iterator[None]:
     try:
         yield
     finally:
-        sys.setprofile(before)
+        _profile_again(before)
         _thread.layers = outside
     if met:  # whatever has become of it
         raise Met
+
+
+def _profile_again(profile: Any) -> None:
+    if profile is None or callable(profile):
+        sys.setprofile(profile)
+    else:  # cProfile, which goes on where it is told to
+        profile.enable()
 
 
 @contextlib.contextmanager

@@ -7,6 +7,9 @@ import weakref
 import numpy as np
 import tensorflow as tf
 
+from tfdp.runtime.calls import own_code
+from tfdp.runtime.calls.kept_with import kept_with
+
 DEVICE_RANKS = ()
 INIT = {"shard_calls": True}
 APART = True  # sharded calls change what later cases would meet
@@ -46,14 +49,22 @@ def gradients(network):
     return tape.gradient(loss, network.trainable_variables)
 
 
-def networks_go_when_nothing_holds_them():
+def case_networks_go_when_nothing_holds_them():
     for made in (Model, Module):
         found = weakref.ref(trained(made))
         gc.collect()
         assert found() is None, made
 
 
-def a_copy_is_looked_at_by_itself():
+def case_a_layer_of_keras_is_its_own_after_a_look_as_before():
+    network = trained(Model)
+    with tf.GradientTape():
+        network.inner(ROWS)
+    assert kept_with(network.inner, "looks", {})
+    assert own_code.code(network.inner) is None
+
+
+def case_a_copy_is_looked_at_by_itself():
     network = trained(Module)
     other = copy.deepcopy(network)
     alike = copy.copy(network)
