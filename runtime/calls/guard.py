@@ -317,7 +317,8 @@ def drawn(draw: Draw) -> Any:
         guard.refuse("draws by the number of rows, and not for each of them")
     with guard.paused():
         found = _eagerly(here, draw, entries or [], guard.eager) if guard.eager and draw.has_state else here.drawn(draw)
-        found = found if sizes.are_fixed(entries) else _hidden(found)
+        # Numbers of an eager draw become a graph's constants: here, where those of a look are not compared with them.
+        found = tf.identity(found) if sizes.are_fixed(entries) else _hidden(found)
         if entries:
             found.set_shape([None, *(each if isinstance(each, int) else None for each in entries[1:])])
     if isinstance(first, Count):

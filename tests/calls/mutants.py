@@ -132,8 +132,8 @@ MUTANTS = (
     Mutant(
         "no agreement on the look",
         "found.py",
-        "if found.reason or (fine and low == -high):",
-        "if True:",
+        "low, high, refusing = map(int, transport.allreduce([said], Min, label)[0].numpy())",
+        "low, high, refusing = kind, -kind, topology.size",
         ("layer_that_one_worker_takes_for_another",),
         ends=True,
     ),

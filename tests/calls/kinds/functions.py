@@ -52,6 +52,13 @@ def function_of_raw_variables_in_a_graph():
     yield from trained_by_hand(net, weights, graph=True, loss=loss)
 
 
+@kind
+def function_that_draws_one_mask_for_all_rows():
+    first, second = weights = variables()
+    net = by_rows(lambda rows: tf.nn.dropout(tf.tanh(rows @ first), 0.3, noise_shape=[1, 6]) @ second)
+    yield from trained_by_hand(net, weights)
+
+
 @kind(divided=False)
 def function_of_rows_that_meet():
     first, second = weights = variables()

@@ -180,12 +180,14 @@ def attention_over_the_batch_in_a_subclass():
     yield from trained(Model(), *examples(), count=9)
 
 
+IS_ODD = os.environ.get("TFDP_RANK") == "1"
+
+
 class Odd(L.Layer):
-    """On one of the workers it takes few rows for something else: a look there finds what others do not."""
+    """On one of the workers a look finds an operation that others have not."""
 
     def call(self, x):
-        odd = (x.shape[0] or 8) < 8 and os.environ.get("TFDP_RANK") == "1"
-        return x - tf.reduce_mean(x, 0) if odd else 2 * x
+        return 2 * x - 0 * tf.reduce_mean(x, 0) if IS_ODD else 2 * x
 
 
 @kind(divided=False)
