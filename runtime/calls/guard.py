@@ -199,14 +199,15 @@ class Nested(NamedTuple):
 
 
 class Code(NamedTuple):
-    """Code of the script's own.
+    """Code of the script's own, or other code that is seen operation by operation.
 
-    owner: whose it is. entry: the layer or function that is called. beside: functions that may be called besides.
-    codes: of all functions that it comes to, by what tells them apart, once that is known.
+    owner: whose it is. entry: the layer or function that is called, if there is any of the script's in it. beside:
+    functions that may be called besides. codes: of all functions of the script's that it comes to, by what tells them
+    apart, once that is known.
     """
 
     owner: Any
-    entry: Any
+    entry: Any = None
     beside: Sequence[Any] = ()
     codes: Mapping[int, CodeType] = {}
 

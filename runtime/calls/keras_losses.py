@@ -54,7 +54,7 @@ def _by_rows(call: Any, function: Any, owner: Any) -> Any:
         return call
 
     def called(*arguments: Any, **options: Any) -> Any:
-        callee = Callee(call, owner, f"{type(owner).__name__} {owner.name!r}", _kept, True, None, Code(owner, ()))
+        callee = Callee(call, owner, f"{type(owner).__name__} {owner.name!r}", _kept, True, None, Code(owner))
         return division.continued(callee, arguments, options)
 
     return called

@@ -30,7 +30,8 @@ class Verdict(NamedTuple):
 def verdict(
     entry: Any, beside: Sequence[Any], arguments: Any, options: Any, arrays: frozenset[int] = frozenset()
 ) -> Verdict:
-    """Of a layer or function, `entry(*arguments, **options)`, and of functions that it may come to besides.
+    """Of a layer or function, `entry(*arguments, **options)`, and of functions that it may come to besides; of these
+    alone where the entry is None.
 
     arrays: the `id` of each tensor that is an array of NumPy's for the code.
     """
@@ -43,7 +44,7 @@ def verdict(
             evaluator.anyhow(Known(each))
         if layers.is_layer(entry):
             layers.called(evaluator, entry, given)
-        else:
+        elif entry is not None:
             evaluator.outright(entry, given)
 
     return judged(reads, judge)
