@@ -80,6 +80,11 @@ class BatchLook:
             self._results = self._whole()
         return self._part(self._seen, self._results)
 
+    def gives_other_tensors(self, found: Found) -> bool:
+        """Whether it gives tensors that have no rows: they may be made of all rows nevertheless."""
+        pairs = zip(self._results, found.factors, strict=True)
+        return any(not factor for each, factor in pairs if isinstance(each, np.ndarray))
+
     def compare_guarded(self, guarded: Call) -> None:
         """In a graph, from which Python learns no number of rows, code may take another way.
 

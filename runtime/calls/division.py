@@ -17,7 +17,7 @@ from .examples import is_tensor
 from .found import found_again, found_of
 from .guard import guarded
 from .muted import printed_unless
-from .names import put_back, unchanging
+from .names import unchanging
 from .own_sight import Expected, Own
 from .rows import Split, divided, every, length, mean, own, own_gradient, shared
 
@@ -75,16 +75,17 @@ def _called(callee: Callee, arguments: tuple[Any, ...], options: dict[str, Any])
 
 
 def _followed(callee: Callee, given: Given, found: Found, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """A call of code that runs eagerly, divided where it takes a way on which a look has found that it can be."""
+    """A call of code that runs eagerly, divided where it takes a way on which a look has found that it can be.
+
+    Such code only computes, and calls no layers: one that has strayed has changed nothing.
+    """
     if found.reason:
         return undivided(callee, found.reason, arguments, options)
-    before = callee.kept().before
     for _ in range(_TRIES):
         try:
             with printed_unless(sight.Strayed):
                 return _divided(callee, given, found)
         except sight.Strayed as strayed:
-            put_back(before)
             found = found_again(callee, given, strayed.way)
         if found.reason:
             return undivided(callee, found.reason, arguments, options)

@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from ..job import current
-from . import carried
+from . import carried, general
 from .rows import Split, taken
 from .sight import Undivided
 
@@ -26,7 +26,8 @@ def lengths(structure: Any) -> Sequence[int]:
 
 
 def of(structure: Any, by_rows: Sequence[bool], unknown: int) -> Iterator[Any]:
-    """The same structure with tensors of some rows that have values, twice.
+    """The same structure with tensors of some rows that have values: as they are; unlike each other; and these in
+    general position besides, so that no nought hides anything.
 
     unknown: for sizes not known.
 
@@ -51,6 +52,14 @@ def of(structure: Any, by_rows: Sequence[bool], unknown: int) -> Iterator[Any]:
         if of_rows and id(each) not in unlike:
             unlike[id(each)] = _unlike(each)
     yield tf.nest.pack_sequence_as(structure, [unlike.get(id(each), each) for each in found])
+    apart = {key: _moved(each, seed) for seed, (key, each) in enumerate(unlike.items())}
+    yield tf.nest.pack_sequence_as(structure, [apart.get(id(each), each) for each in found])
+
+
+def _moved(tensor: Any, seed: int) -> Any:
+    found = general.moved(tensor, seed) if tensor.dtype.is_floating else tf.identity(tensor)
+    carried.put(carried.of(tensor), found, tf.identity)
+    return found
 
 
 def _unlike(tensor: Any) -> Any:

@@ -18,6 +18,7 @@ from .draws import watch_draws
 from .entropy import common_entropy
 from .functions import hook_modules
 from .gathering import watch_graphs
+from .general import watch_reads
 from .keras_layers import hook_layers
 from .lookups import hook_variables
 from .report import said, said_at_the_end
@@ -31,6 +32,7 @@ def install() -> None:
     watch_errors()
     common_entropy(current().seed)
     watch_draws()
+    watch_reads()
     watch_graphs_without_exchanges()
     watch_functions()
     watch_graphs()

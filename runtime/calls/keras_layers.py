@@ -10,7 +10,7 @@ import functools
 import importlib
 import sys
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import tensorflow as tf
@@ -25,6 +25,7 @@ from .kept import Kept
 from .keras_losses import hook_losses
 from .lookups import hook_embedding
 from .names import of_objects
+from .row_layers import works_along_rows
 from .sight import Moments
 from .stateless import of_keras
 from .validation import hook_validation
@@ -64,6 +65,8 @@ def _hook_calls(layer: Any) -> None:
             with sight.seen(None), sight.undivided():  # a Sequential of Keras 2, which builds itself by its input
                 return original(self, *arguments, **options)
         if here is not None:
+            if works_along_rows(self, _ranks(arguments, options)):
+                here.refuse(f"works along the axis of the batch ({_name(self)})")
             if not getattr(self, "built", True):
                 here.refuse(f"makes the variables of {_name(self)}")
             if not guard.is_seeing() or own_code.other_code(self):
@@ -104,6 +107,10 @@ def _is_symbolic(arguments: Any, options: Any) -> bool:
     """Whether it is given no tensors, but what stands for them while a model is built."""
     leaves = tf.nest.flatten((arguments, options))
     return any(cls.__name__ == "KerasTensor" for leaf in leaves for cls in type(leaf).__mro__)
+
+
+def _ranks(arguments: Any, options: Any) -> Iterator[int | None]:
+    return (each.shape.rank for each in tf.nest.flatten((arguments, options)) if isinstance(each, tf.Tensor))
 
 
 def _hook_building(sequential: Any) -> None:

@@ -16,7 +16,7 @@ import tensorflow as tf
 
 from ..foundation import Inside
 from ..framework import functions_run, has_value, unrecorded, unwatched
-from . import examples, replaced
+from . import examples, general, replaced
 from .batch_look import BatchLook, Call, Found, RaisedError
 from .guard import Code, built_of
 from .kept import Kept, as_before
@@ -144,7 +144,7 @@ def _looked(asked: Asked, unknown: int, *, eagerly: bool) -> tuple[Found, Trial 
             with watching():
                 trial = tried(call, structure, by_rows, eagerly=eagerly, writable=kept.writable)
             put_back(kept.before)
-        one, other = (
+        one, unlike, apart = (
             BatchLook(call, each, by_rows, kept, rounding) for each in examples.of(structure, by_rows, unknown)
         )
         try:
@@ -152,7 +152,9 @@ def _looked(asked: Asked, unknown: int, *, eagerly: bool) -> tuple[Found, Trial 
             if code is not None:
                 length = tf.nest.flatten(structure)[by_rows.index(True)].shape[0]
                 one.compare_guarded(functools.partial(_guarded, code, call, length, eagerly))
-            if other.compared() != found:
+            elif one.gives_other_tensors(found):
+                raise Undivided("gives a tensor that has no rows")
+            if _compared(unlike, apart) != found:
                 raise Undivided("draws, looks up or gives otherwise for another batch")
         finally:
             handles.extend(one.observer.written)
@@ -163,6 +165,16 @@ def _looked(asked: Asked, unknown: int, *, eagerly: bool) -> tuple[Found, Trial 
     if tuple(trial.given) != found.factors:
         raise Undivided("gives results row by row of which that is not known from what it does")
     return found._replace(way=trial.way), trial
+
+
+def _compared(unlike: BatchLook, apart: BatchLook) -> Found:
+    """What a look at numbers in general position finds; at the others where the call does not take these, as where
+    they stand for places in a table."""
+    try:
+        with general.in_general_position():
+            return apart.compared()
+    except RaisedError:
+        return unlike.compared()
 
 
 def _guarded(code: Code, call: Call, length: int | None, eagerly: bool, *arguments: Any, **options: Any) -> Any:

@@ -6,6 +6,7 @@ batch, or sum over its rows where another layer lets something through.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from ..keras import is_keras
@@ -40,7 +41,17 @@ def is_known(layer: Any) -> bool:
     stock = next(base for base in type(layer).__mro__ if is_keras(base))
     if hasattr(layer, "fit") or stock.__name__ in OPERATIONS:
         return True
-    return stock.__name__ in _BY_ROWS and all(_is_within_rows(getattr(layer, name, None)) for name in _AXES)
+    return stock.__name__ in _BY_ROWS and all(map(_is_within_rows, _axes(layer)))
+
+
+def works_along_rows(layer: Any, ranks: Iterable[int | None]) -> bool:
+    """Whether the last axis, by which it works, is that of the batch: of tensors of one axis."""
+    lasts = (-1 in axis if isinstance(axis, list | tuple) else axis == -1 for axis in _axes(layer))
+    return 1 in ranks and any(lasts)
+
+
+def _axes(layer: Any) -> list[Any]:
+    return [getattr(layer, name, None) for name in _AXES]
 
 
 def _is_within_rows(axis: Any) -> bool:
