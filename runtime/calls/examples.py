@@ -52,13 +52,24 @@ def of(structure: Any, by_rows: Sequence[bool], unknown: int) -> Iterator[Any]:
         if of_rows and id(each) not in unlike:
             unlike[id(each)] = _unlike(each)
     yield tf.nest.pack_sequence_as(structure, [unlike.get(id(each), each) for each in found])
-    apart = {key: _moved(each, seed) for seed, (key, each) in enumerate(unlike.items())}
+    given = {id(each): each for each in found}
+    apart = {key: _apart(given[key], each, seed) for seed, (key, each) in enumerate(unlike.items())}
     yield tf.nest.pack_sequence_as(structure, [apart.get(id(each), each) for each in found])
 
 
-def _moved(tensor: Any, seed: int) -> Any:
-    found = general.moved(tensor, seed) if tensor.dtype.is_floating else tf.identity(tensor)
-    carried.put(carried.of(tensor), found, tf.identity)
+def _apart(tensor: Any, unlike: Any, seed: int) -> Any:
+    """Numbers in general position; whole ones of those that there are, which may be places in a table."""
+    known = np.unique(np.asarray(tensor))
+    if tensor.dtype.is_bool or (tensor.shape.rank > 1 and len(known) == 1 and _lets_all_through(tensor)):
+        found = tf.identity(unlike)
+    elif tensor.dtype.is_floating and tensor.shape.rank > 1 and len(known) == 2:  # such as a mask of 0 and -1e9
+        found = tf.constant(np.where(_flags(tensor.shape.as_list()), known[1], known[0]), tensor.dtype)
+    elif tensor.dtype.is_floating:
+        found = general.moved(unlike, seed)
+    else:
+        known = known if len(known) > 1 else np.union1d(known, [0, 1])
+        found = tf.constant(np.random.default_rng(seed).choice(known, tensor.shape.as_list()), tensor.dtype)
+    carried.put(carried.of(unlike), found, tf.identity)
     return found
 
 

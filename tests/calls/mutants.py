@@ -138,6 +138,20 @@ MUTANTS = (
         ends=True,
     ),
     Mutant(
+        "weights are as they are in a look",
+        "general.py",
+        "return found + _thread.moves[id(resource)]",
+        "return found",
+        ("mask_as_long_as_the_batch_before_weights_of_nought",),
+    ),
+    Mutant(
+        "what has no rows is taken for the same on all workers",
+        "batch_look.py",
+        "return any(not factor for each, factor in pairs if isinstance(each, np.ndarray))",
+        "return False",
+        ("bag_of_the_whole_batch",),
+    ),
+    Mutant(
         "what a call uses whole gets its rows' gradient",
         "rows.py",
         "return tf.identity(value), lambda upstream: mean(upstream, name)",
