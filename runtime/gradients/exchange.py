@@ -129,7 +129,7 @@ class Exchange:
         if passenger is not None:
             passenger.received(received.pop(), self.job.topology.size if op is Average else 1)
         return [
-            self.compression.decompress(tensor, context) if _is_dense(each) else each
+            _in_its_dtype(self.compression.decompress(tensor, context), each) if _is_dense(each) else each
             for tensor, (_, context), each in zip(received, sent, gradients, strict=True)
         ]
 
@@ -170,12 +170,16 @@ def _is_dense(gradient: Gradient) -> bool:
 
 
 def _in_exchange(gradient: Gradient) -> Any:
-    """The gradient, or an empty tensor that says which kind it has instead."""
+    """The gradient, of complex numbers by their parts; or an empty tensor that says which kind it has instead."""
     if gradient is None:
         return tf.zeros([0])
     if isinstance(gradient, tf.IndexedSlices):
         return tf.zeros([0, *(size or 0 for size in gradient.values.shape[1:])], gradient.values.dtype)
-    return gradient
+    return tf.bitcast(gradient, gradient.dtype.real_dtype) if gradient.dtype.is_complex else gradient
+
+
+def _in_its_dtype(received: Any, gradient: Any) -> Any:
+    return tf.bitcast(received, gradient.dtype) if gradient.dtype.is_complex else received
 
 
 def _said(gradient: Gradient, name: str) -> str:

@@ -64,6 +64,24 @@ def case_nested_sources_eager_and_in_a_function():
         close(compiled(data(dp.rank())), want)
 
 
+def case_weights_that_are_complex_numbers():
+    random = np.random.default_rng(4)
+    held = {name: tf.Variable(random.normal(size=(4, 3, 2)) @ [1, 1j], name=name) for name in ("first", "second")}
+    held["real"] = tf.Variable(random.normal(size=(4, 3)))
+
+    def target(held, x):
+        hidden = tf.cast(x, tf.complex128) @ held["first"] + tf.cast(x @ held["real"], tf.complex128)
+        return tf.reduce_mean(tf.abs(hidden * tf.exp(tf.cast(x, tf.complex128) @ held["second"])) ** 2)
+
+    with tf.GradientTape() as tape:
+        loss = target(held, data(dp.rank()))
+    found = dp.DistributedGradientTape(tape, compression=dp.Compression.none).gradient(loss, held)
+    for name, want in reference(held, all_data(), target).items():
+        assert found[name].dtype == want.dtype
+        for part in (np.real, np.imag):
+            close(part(found[name].numpy()), part(want.numpy()), 1e-13)
+
+
 def case_one_variable_and_every_way_to_hold_the_tape():
     variable = tf.Variable([1.0, 2.0], dtype=tf.float64)
     x = tf.constant([3.0, 4.0], tf.float64) * (dp.rank() + 1)
