@@ -89,6 +89,8 @@ def given_to(callee: Callee, structure: Any) -> Given | str:
         return f"takes a {type(other[0]).__name__}"
     if any(map(carried.is_marked, flat)):
         return "takes a tensor with an attribute of the script's own"
+    if any(map(carried.has_one_mask_for_all, flat)):
+        return "takes a mask that has no row for each of the batch"
     if any(each.dtype in (tf.string, tf.variant, tf.resource) for each in tensors):
         return "takes strings"
     if any(each.shape.rank is None for each in tensors):

@@ -38,6 +38,14 @@ def is_marked(thing: Any) -> bool:
     return any(not name.startswith(("_keras", "_tf", "_op", "_id")) for name in names)
 
 
+def has_one_mask_for_all(thing: Any) -> bool:
+    """Whether it is a tensor whose mask has not a row for each of its own: of that a worker has no rows."""
+    mask = getattr(thing, MASK, None) if isinstance(thing, tf.Tensor) else None
+    if mask is None or not thing.shape.rank:
+        return False
+    return not mask.shape.rank or mask.shape[0] not in (None, thing.shape[0])
+
+
 def all_of(tensor: Any) -> Iterator[Any]:
     """The tensor and what it carries, the operation's argument included that Keras would look at."""
     yield tensor

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from . import carried
 from .reach import is_of_users
 from .sight import Undivided
 
@@ -88,6 +89,8 @@ def leaves_of(results: Any) -> list[Any]:
             raise Undivided(f"gives a {type(each).__name__}")
         if isinstance(each, tf.Tensor) and each.dtype in (tf.string, tf.variant, tf.resource):
             raise Undivided("gives strings, or what has no numbers")
+        if carried.has_one_mask_for_all(each):
+            raise Undivided("gives a mask that has no row for each of the batch")
         if not _is_leaf(each):
             raise Undivided(f"gives a {type(each).__name__}, of which it is not known what tensors it holds")
         found.append(np.asarray(each) if isinstance(each, tf.Tensor) else each)

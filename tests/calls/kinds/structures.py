@@ -180,6 +180,34 @@ def attention_over_the_batch_in_a_subclass():
     yield from trained(Model(), *examples(), count=9)
 
 
+class Padded(L.Layer):
+    """The last words of no sequence count: one row of a mask for all of them."""
+
+    def __init__(self):
+        super().__init__()
+        self.supports_masking = True
+
+    def call(self, x):
+        return 2.0 * x
+
+    def compute_mask(self, x, mask=None):
+        del x, mask
+        return tf.constant([[True, True, True, False, False]])
+
+
+@kind(divided="partly")
+def layers_called_one_by_one_with_one_mask_for_all_rows():
+    layers = [Padded(), L.GlobalAveragePooling1D(), L.Dense(1)]
+
+    def call(x):
+        for each in layers:
+            x = each(x)
+        return x
+
+    call(tf.constant(SEQUENCES[:2]))
+    yield from trained(layers[2], SEQUENCES, TARGETS, call=call, count=9)
+
+
 IS_ODD = os.environ.get("TFDP_RANK") == "1"
 
 
