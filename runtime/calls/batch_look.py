@@ -1,4 +1,4 @@
-"""One look at a call on one batch: whole, and the rows of workers; what it gives, and the gradients of that."""
+"""One look at a call on one batch: what it gives for the whole of it, and for this worker's rows."""
 
 from __future__ import annotations
 

@@ -28,10 +28,9 @@ class Rounding:
     def __init__(self) -> None:
         self.inside = 0.0
 
-    def allows(self, one: Any, other: Any, times: float = 1.0, least: float = 0.0) -> bool:
-        """Whether two arrays are equal up to so many times the rounding of results; or two other things are.
-
-        Rounding is measured by the largest number of `one`, and by `least`, where that is larger.
+    def allows(self, one: Any, other: Any) -> bool:
+        """Whether two arrays are equal up to the rounding of results, measured by the largest number of `one`; or two
+        other things are.
         """
         if not hasattr(one, "dtype"):
             return bool(one is other or one == other)
@@ -45,10 +44,5 @@ class Rounding:
         finite = np.isfinite(one)
         if not np.array_equal(one[~finite], other[~finite], equal_nan=True):
             return False
-        limit = max(limit_of(dtype), self.inside) * times * max(size_of(one[finite]), least, 1e-30)
+        limit = max(limit_of(dtype), self.inside) * max(float(np.abs(one[finite]).max(initial=0.0)), 1e-30)
         return bool((np.abs(one[finite] - other[finite]) <= limit).all())
-
-
-def size_of(array: Any) -> float:
-    """The largest absolute value; 0 of none."""
-    return 0.0 if array is None else float(np.abs(np.asarray(array)).astype(np.float64).max(initial=0.0))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .autograph import as_written, leave_ours, transparent
 from .datasets import around_stages, made_of
 from .operations import keeps_state, only_reads
-from .python_calls import functions_run, in_python, linked, recorded_again, unrecorded
+from .python_calls import functions_run, in_python, linked, unrecorded
 from .variables import (
     Key,
     Keys,
@@ -42,7 +42,6 @@ __all__ = [
     "name_of",
     "only_reads",
     "raw",
-    "recorded_again",
     "stream_element",
     "transparent",
     "unrecorded",

@@ -37,18 +37,6 @@ def functions_run(*, eagerly: bool) -> Iterator[None]:
         tf.config.run_functions_eagerly(before)
 
 
-@contextlib.contextmanager
-def recorded_again() -> Iterator[None]:
-    """Inside `unrecorded` or `tf.init_scope`: tapes record. Nothing public ends what `tf.init_scope` has stopped."""
-    from tensorflow.python import pywrap_tfe
-
-    pywrap_tfe.TFE_Py_TapeSetRestartOnThread()
-    try:
-        yield
-    finally:
-        pywrap_tfe.TFE_Py_TapeSetStopOnThread()
-
-
 def linked(output: Any, given: Any, gradient: Callable[[Any], Any]) -> Any:
     """`output`, which tapes take for made from `given`, and whose gradient is that one's by `gradient`.
 

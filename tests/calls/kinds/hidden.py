@@ -17,9 +17,9 @@ def trained_on(call, layers, batches):
         yield [*layers, optimizer], descend(optimizer, layers, lambda rows=rows: square(call(rows), rows))
 
 
-def attending(mask, **options):
+def attending(mask):
     """A mask over pairs of words is as long as the batch; the first batches have one word only."""
-    net, head = L.MultiHeadAttention(2, 4, **options), L.Dense(6)
+    net, head = L.MultiHeadAttention(2, 4), L.Dense(6)
     mask = tf.constant(mask)
     batches = (ALIKE, 2 * ALIKE, SEQUENCES, SEQUENCES[::-1], SEQUENCES**2)
     yield from trained_on(lambda rows: head(net(rows, rows, attention_mask=mask)), [net, head], batches)
