@@ -17,6 +17,7 @@ from ..framework import linked, unrecorded
 from . import gathering
 
 MASK, LOGITS = "_keras_mask", "_keras_logits"
+_NOUGHT = "_is_zeros_tensor"  # of what tf.zeros gives: what may save a second derivative of a crossentropy a part
 _ARGUMENTS = {"Softmax": "logits", "Sigmoid": "x"}
 
 
@@ -35,7 +36,7 @@ def of(tensor: Any) -> Carried:
 def is_marked(thing: Any) -> bool:
     """Whether it is a tensor to which the script has attached something: one that stands for it would not have that."""
     names = getattr(thing, "__dict__", {}) if isinstance(thing, tf.Tensor) else {}
-    return any(not name.startswith(("_keras", "_tf", "_op", "_id")) for name in names)
+    return any(not name.startswith(("_keras", "_tf", "_op", "_id")) and name != _NOUGHT for name in names)
 
 
 def has_one_mask_for_all(thing: Any) -> bool:

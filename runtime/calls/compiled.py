@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from ..collective import is_recording
 from ..foundation import is_users
-from . import apart, guard, sight, validation
+from . import apart, functions, guard, sight, validation
 from .compiled_inside import as_compiled, plain_of, road_of
 from .stateless import keeps_no_state
 
@@ -35,6 +35,11 @@ def watch_functions() -> None:
     @functools.wraps(original)
     def called(self: Any, *arguments: Any, **options: Any) -> Any:
         here = sight.now()
+        divided = functions.compiled(self, functools.partial(as_it_is, self)) if here is None else None
+        return (divided or functools.partial(as_it_is, self))(*arguments, **options)
+
+    def as_it_is(self: Any, *arguments: Any, **options: Any) -> Any:
+        here = sight.now()
         if here is None:
             if keeps_no_state():
                 vars(self)[_STATELESS] = True
@@ -42,8 +47,10 @@ def watch_functions() -> None:
                 return original(self, *arguments, **options)
             whole = _as_a_whole(self, arguments, options)
             return validation.traced(whole, lambda: original(whole, *arguments, **options))
-        if guard.now() is not None and not tf.config.functions_run_eagerly():
-            return as_compiled(self, _entered(self))(*arguments, **options)
+        watching = guard.now()
+        if watching is not None and not tf.config.functions_run_eagerly():
+            with watching.compiled():
+                return as_compiled(self, _entered(self))(*arguments, **options)
         if tf.config.functions_run_eagerly():
             here.compiled(_STATELESS in vars(self))
             return original(self, *arguments, **options)

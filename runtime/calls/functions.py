@@ -17,6 +17,7 @@ from ..keras import is_keras
 from ..start import live_generators, live_variables
 from . import division, guard, replaced
 from .callee import Callee
+from .compiled_inside import plain_of
 from .kept import Kept
 from .own_code import tensors_of
 from .stateless import of_keras
@@ -74,10 +75,27 @@ def _below(owner: type[Any]) -> Iterator[type[Any]]:
         yield from _below(each)
 
 
+def compiled(function: Any, call: Callable[..., Any]) -> Callable[..., Any] | None:
+    """`call`, which is that of a `tf.function`, divided, where that is the call of a module; else None."""
+    plain, owner = plain_of(function)
+    if not (isinstance(plain, types.FunctionType) and isinstance(owner, tf.Module) and _is_scripts(type(owner))):
+        return None
+    written = next((vars(base)["__call__"] for base in type(owner).__mro__ if "__call__" in vars(base)), None)
+    if getattr(written, "python_function", None) != plain:
+        return None  # another method
+    bound = types.MethodType(plain, owner)
+    callee = functools.partial(_callee, bound, type(owner).__qualname__, call=call)
+    return lambda *arguments, **options: division.called(callee, arguments, options)
+
+
+def _is_scripts(owner: type[Any]) -> bool:
+    return not is_keras(owner) and owner.__module__.split(".")[0] not in _OWN
+
+
 def _hook(owner: type[Any]) -> None:
-    """A call that is a `tf.function` is left: it is saved by what it is."""
+    """A call that is a `tf.function` is left, as it is saved by what it is: see `compiled`."""
     original = vars(owner).get("__call__")
-    if not isinstance(original, types.FunctionType) or is_keras(owner) or owner.__module__.split(".")[0] in _OWN:
+    if not isinstance(original, types.FunctionType) or not _is_scripts(owner):
         return
 
     # With the name of our module, from which AutoGraph knows that it is not to be compiled.
@@ -89,10 +107,10 @@ def _hook(owner: type[Any]) -> None:
     setattr(owner, "__call__", called)  # noqa: B010 - mypy takes no assignment to a method
 
 
-def _callee(function: Any, name: str) -> Callee:
+def _callee(function: Any, name: str, call: Callable[..., Any] | None = None) -> Callee:
     owner = _owner(function)
     return Callee(
-        functools.partial(_as_written, function),
+        call or functools.partial(_as_written, function),
         owner,
         name,
         _kept,

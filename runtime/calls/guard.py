@@ -41,6 +41,7 @@ class Guard:
         self._sizes: dict[int, tuple[Any, list[Entry] | None]] = {}
         self._made: dict[int, Any] = {}  # also what is given
         self._paused = 0
+        self._compiled = 0
         self._recorded: list[list[int]] = []
 
     def refuse(self, what: str) -> None:
@@ -118,6 +119,20 @@ class Guard:
             yield
         finally:
             self._paused -= 1
+
+    @contextlib.contextmanager
+    def compiled(self) -> Iterator[None]:
+        """What is called inside is a `tf.function`, whose Python is in this graph."""
+        self._compiled += 1
+        try:
+            yield
+        finally:
+            self._compiled -= 1
+
+    def draws(self, draw: Draw) -> None:
+        """A draw inside a `tf.function` has the seeds and the state of one there."""
+        if self._compiled and draw.has_state:
+            self.refuse(f"draws in a tf.function that it calls ({draw.kind})")
 
     def seen(self, kind: str | bytes, inputs: Any, attrs: Any, outputs: Any, *_: Any, **__: Any) -> None:
         """An operation has been put into a graph, or executed."""
@@ -308,6 +323,8 @@ def drawn(draw: Draw) -> Any:
     """What is drawn inside a call."""
     guard, here = now(), sight.now()
     assert here is not None
+    if guard is not None:
+        guard.draws(draw)
     if guard is None or guard.is_paused:
         return here.drawn(draw)
     if any(guard.is_size(each) or guard.factor(each) for each in tf.nest.flatten(draw.given)):

@@ -10,7 +10,7 @@ import functools
 import importlib
 import sys
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
@@ -60,19 +60,17 @@ def _hook_calls(layer: Any) -> None:
     # With the name of Keras' module, from which AutoGraph knows that it is not to be compiled.
     @functools.wraps(original)
     def called(self: Any, *arguments: Any, **options: Any) -> Any:
-        here = sight.now()
+        here, call = sight.now(), functools.partial(_within_rows, original, self)
         if here is not None and _is_symbolic(arguments, options):
             with sight.seen(None), sight.undivided():  # a Sequential of Keras 2, which builds itself by its input
                 return original(self, *arguments, **options)
         if here is not None:
-            if works_along_rows(self, _ranks(arguments, options)):
-                here.refuse(f"works along the axis of the batch ({_name(self)})")
             if not getattr(self, "built", True):
                 here.refuse(f"makes the variables of {_name(self)}")
             if not guard.is_seeing() or own_code.other_code(self):
                 with replaced.inside(self):
-                    return original(self, *arguments, **options)
-            call, structure = functools.partial(original, self), (arguments, options)
+                    return call(*arguments, **options)
+            structure = arguments, options
             nested = functools.partial(_nested, self, call, structure)
             return guard.of_layer(nested, lambda: call(*arguments, **options), structure)
         if not _is_built(self):  # it makes its variables, and may not know its sizes before
@@ -84,7 +82,7 @@ def _hook_calls(layer: Any) -> None:
             return results
         if not division.is_due():
             return original(self, *arguments, **options)
-        callee = functools.partial(_callee, self, functools.partial(original, self), is_atom=_is_atom(self, layer))
+        callee = functools.partial(_callee, self, call, is_atom=_is_atom(self, layer))
         return division.called(callee, arguments, options)
 
     @functools.wraps(add_loss)
@@ -109,8 +107,18 @@ def _is_symbolic(arguments: Any, options: Any) -> bool:
     return any(cls.__name__ == "KerasTensor" for leaf in leaves for cls in type(leaf).__mro__)
 
 
-def _ranks(arguments: Any, options: Any) -> Iterator[int | None]:
-    return (each.shape.rank for each in tf.nest.flatten((arguments, options)) if isinstance(each, tf.Tensor))
+def _within_rows(original: Callable[..., Any], layer: Any, *arguments: Any, **options: Any) -> Any:
+    """The call of a layer that must not work along the axis of the batch where it is divided."""
+    here = sight.now()
+    if here is not None and works_along_rows(layer, _ranks(arguments, options)):
+        here.refuse(f"works along the axis of the batch ({_name(layer)})")
+    return original(layer, *arguments, **options)
+
+
+def _ranks(arguments: Any, options: Any) -> list[int]:
+    """Of the tensors that are given, where they are known."""
+    given = (each.shape.rank for each in tf.nest.flatten((arguments, options)) if isinstance(each, tf.Tensor))
+    return [each for each in given if each is not None]
 
 
 def _hook_building(sequential: Any) -> None:

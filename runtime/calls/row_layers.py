@@ -6,7 +6,7 @@ batch, or sum over its rows where another layer lets something through.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 from ..keras import is_keras
@@ -33,6 +33,14 @@ _BY_ROWS = frozenset(
 )
 # Keras 2 puts operations between layers into layers of these classes, which are known by their symbols.
 OPERATIONS = frozenset({"ClassMethod", "InstanceMethod", "InstanceProperty", "SlicingOpLambda", "TFOpLambda"})
+# Take one image, too, whose first axis is its height.
+_OF_IMAGES = frozenset(
+    """
+    CenterCrop RandomBrightness RandomContrast RandomCrop RandomFlip RandomHeight RandomRotation RandomTranslation
+    RandomWidth RandomZoom Resizing
+    """.split()  # noqa: SIM905 - a list of words
+)
+_IMAGES = 4  # axes
 _AXES = ("axis", "axes", "_attention_axes", "attention_axes")
 
 
@@ -44,8 +52,12 @@ def is_known(layer: Any) -> bool:
     return stock.__name__ in _BY_ROWS and all(map(_is_within_rows, _axes(layer)))
 
 
-def works_along_rows(layer: Any, ranks: Iterable[int | None]) -> bool:
-    """Whether the last axis, by which it works, is that of the batch: of tensors of one axis."""
+def works_along_rows(layer: Any, ranks: Sequence[int]) -> bool:
+    """Whether axis 0 of the tensors that it is given, of so many axes, is one by which it works: it does by the last
+    one, and they have no other; or they are one image."""
+    stock = next(base for base in type(layer).__mro__ if is_keras(base))
+    if stock.__name__ in _OF_IMAGES and ranks and max(ranks) < _IMAGES:
+        return True
     lasts = (-1 in axis if isinstance(axis, list | tuple) else axis == -1 for axis in _axes(layer))
     return 1 in ranks and any(lasts)
 

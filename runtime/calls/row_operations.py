@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from .sizes import Count, Entry, fixed
+from .sizes import Count, Entry, are_fixed, fixed
 
 
 def _words(text: str) -> frozenset[str]:
@@ -68,7 +68,14 @@ class Operation(NamedTuple):
 
     def value(self, index: int) -> Any:
         """An input's, where it is known; else None."""
-        return None if self.sizes[index] is not None else tf.get_static_value(self.inputs[index])
+        given = self.inputs[index]
+        if self.sizes[index] is not None:
+            return None
+        found = tf.get_static_value(given)
+        if found is not None or not given.shape.is_fully_defined():
+            return found
+        entries = fixed(given)  # as of the axes by which TensorFlow's softmax along another axis transposes
+        return np.reshape(np.array(entries), given.shape) if are_fixed(entries) else None
 
     def axes(self, index: int, rank: int) -> Sequence[int]:
         """The axes that an input names; 0 where they are not known."""

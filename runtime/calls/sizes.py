@@ -134,6 +134,12 @@ def _gathered(entries: Any, inputs: Any, _: Any) -> list[Entry] | None:
     return [held[each] for each in indices] if inputs[0].shape.rank == 1 and are_fixed(indices) else None
 
 
+def _counted_up(entries: Any, *_: Any) -> list[Entry] | None:
+    numbers = [each for (each,) in entries if isinstance(each, int)]
+    known = len(numbers) == len(entries) and numbers[2]
+    return list(range(*numbers)) if known else None
+
+
 def _reduced(entries: Any, inputs: Any, _: Any) -> list[Entry] | None:
     return [_product(entries[0])] if inputs[0].shape.rank in (0, 1) else None
 
@@ -149,6 +155,7 @@ _OPERATIONS: dict[str, Callable[..., list[Entry] | None]] = {
     "Mul": _by_elements(_product),
     "Pack": _joined,
     "Prod": _reduced,
+    "Range": _counted_up,
     "Reshape": _first,
     "Squeeze": _first,
     "StridedSlice": _sliced,

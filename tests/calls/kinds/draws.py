@@ -1,5 +1,6 @@
 """Draws of the script itself, of every kind of generator: equal on all workers, and those of one process."""
 
+import functools
 import random
 
 import numpy as np
@@ -179,3 +180,19 @@ def draws_by_a_generator_that_a_step_makes():
 
     for _ in range(3):
         yield [net, optimizer], step(*some(9, x, y))
+
+
+@kind(divided="partly")
+def single_images_that_are_flipped():
+    """The first axis of an image without a batch is its height."""
+    images, targets = np.random.RandomState(0).rand(6, 8, 8, 3), np.random.RandomState(1).rand(4, 1)
+    pool, head, optimizer = L.AveragePooling2D(4), L.Dense(1), keras.optimizers.SGD(0.1)
+    flips = [L.RandomFlip("vertical", seed=each) for each in range(6)]  # a look draws for some that nothing be flipped
+    for _ in range(4):
+        chosen = some(4, images)
+
+        def loss(chosen=chosen):
+            seen = [functools.reduce(lambda image, flip: flip(image, training=True), flips, each) for each in chosen]
+            return square(head(tf.reshape(pool(tf.stack(seen)), (4, 12))), targets)
+
+        yield [head, *flips, optimizer], descend(optimizer, [head], loss)

@@ -123,6 +123,66 @@ def modules_of_tensorflow_by_themselves():
     yield from trained_by_hand(lambda rows: first({"x": rows})["out"] - twice(rows), weights)
 
 
+class Linear(tf.Module):
+    """Whose call is compiled, and makes the variables when it is called first."""
+
+    def __init__(self):
+        super().__init__()
+        self.is_built = False
+
+    @tf.function
+    def __call__(self, rows):
+        if not self.is_built:
+            self.weights, self.bias = tf.Variable(tf.random.normal((8, 1), dtype=rows.dtype)), tf.Variable(0.1)
+            self.is_built = True
+        return rows @ self.weights + tf.cast(self.bias, rows.dtype)
+
+
+def parts_that_draw(*, graph):
+    """A draw of a `tf.function` has the seed of its place in there, and its own state."""
+    first, second = weights = variables()
+
+    @tf.function
+    def noisy(rows):
+        return tf.tanh(rows @ first) + tf.random.normal((tf.shape(rows)[0], 6), dtype=rows.dtype)
+
+    net, beside = by_rows(lambda rows: noisy(rows) @ second), mlp(8, 1)
+    net(tf.constant(X[:2]))
+    beside(tf.constant(X[:2]))
+
+    def found(rows):
+        return net(rows + tf.random.normal(rows.shape, 0, 0.1, rows.dtype)) + beside(rows)
+
+    yield from trained_by_hand(found, weights, graph)
+
+
+@kind(divided="partly", sample=True)
+def compiled_part_that_draws():
+    yield from parts_that_draw(graph=False)
+
+
+@kind(divided="partly")
+def compiled_part_that_draws_in_a_function():
+    yield from parts_that_draw(graph=True)
+
+
+def compiled_modules(*, graph):
+    rows, _ = examples()
+    module = Linear()
+    module(tf.constant(rows[:1]))
+    yield from trained_by_hand(module, module.trainable_variables, graph=graph)
+
+
+@kind
+def compiled_call_of_a_module_in_a_function():
+    yield from compiled_modules(graph=True)
+
+
+@kind
+def compiled_call_of_a_module():
+    yield from compiled_modules(graph=False)
+
+
 @kind
 def function_of_several_batches():
     """Two batches of one length, and a table that is none."""

@@ -205,3 +205,33 @@ def attention_with_masks_of_padding():
     x = L.MultiHeadAttention(2, 4)(x, x)
     model = keras.Model(words, L.Dense(1)(L.GlobalAveragePooling1D()(x)))
     yield from fitted(compiled(model), tokens, TARGETS, batch_size=9, epochs=1)
+
+
+class Attending(keras.layers.Layer):
+    """A softmax along the words, for which TensorFlow swaps axes."""
+
+    def __init__(self):
+        super().__init__()
+        self.query, self.key, self.score = L.Dense(5), L.Dense(5), L.Dense(1)
+
+    def call(self, query, values):
+        scores = self.score(tf.tanh(self.query(query[:, None]) + self.key(values)))
+        return tf.reduce_sum(tf.nn.softmax(scores, axis=1) * values, 1)
+
+
+@kind(sample=True)
+def decoder_with_attention_from_a_state_of_zeros():
+    """What `tf.zeros` gives has an attribute of TensorFlow's own."""
+    encoder, attending = L.GRU(5, return_sequences=True, return_state=True), Attending()
+    layers, optimizer = [encoder, attending, L.Dense(1)], keras.optimizers.Adam(0.02)
+
+    def decoded(rows):
+        words, state = encoder(rows, initial_state=tf.zeros((len(rows), 5), tf.float64))
+        return layers[-1](attending(state, words) + attending(state**2, words))
+
+    @tf.function
+    def step(rows, wanted):
+        return descend(optimizer, layers, lambda: tf.reduce_mean((decoded(rows) - wanted) ** 2))
+
+    for _ in range(3):
+        yield [*layers, optimizer], step(*some(8, SEQUENCES, TARGETS))
