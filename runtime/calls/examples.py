@@ -124,6 +124,25 @@ def kind_of(leaf: Any, by_rows: bool) -> Any:
     return leaf if flag else type(leaf)
 
 
+def exactly(leaves: Sequence[Any]) -> Any:
+    """By what Python tells arguments of a graph apart: shapes of tensors, what they carry, and other values; None where
+    that is not all."""
+    found: list[Any] = []
+    for each in leaves:
+        if isinstance(each, tf.Tensor):
+            has = [None if held is None else (held.dtype, _shape(held)) for held in (each, *carried.of(each))]
+            found.append((*has, carried.is_marked(each)))
+        elif each is None or isinstance(each, bool | int | float | str):
+            found.append((type(each), repr(each)))
+        else:
+            return None
+    return tuple(found)
+
+
+def _shape(tensor: Any) -> Any:
+    return None if tensor.shape.rank is None else tuple(tensor.shape)
+
+
 def _here(tensor: Any, most: int | None) -> Any:
     """Its values, of at most so many rows."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
@@ -14,6 +14,7 @@ from ..transports import Label
 from . import replaced
 from .batch_look import Found, LeftBehindError
 from .callee import Callee, Given
+from .examples import exactly
 from .kept import Kept
 from .kept_with import kept_with
 from .look import Asked, is_possible, look, way_of
@@ -36,30 +37,56 @@ _WAITS = (
 _spent: list[float] = []
 
 
+class _Looks(NamedTuple):
+    """What looks have found of one kind of calls, the last one last; and in graphs for exactly these arguments."""
+
+    founds: list[Found]
+    exactly: dict[Any, Found]
+
+
 def found_of(callee: Callee, given: Given) -> Found | None:
     """What a look at such a call has found, the same on all workers; None where it cannot be taken yet.
 
     Of code that runs eagerly it is what the last one has found: it may take another way.
     """
-    callee, founds = _of_kind(callee, given)
-    if not founds:
-        kept = callee.kept()
-        if not is_possible(kept):
-            return None
-        founds.append(_seen(callee, given, kept))
-    elif callee.code is not None and not tf.executing_eagerly() and not founds[-1].reason:
-        try:
-            way, nested = way_of(_asked(callee, given, callee.kept(), founds[-1].by_rows))
-        except Undivided as answer:
-            return Found(str(answer))
-        return found_again(callee, given, way, nested)
+    callee, (founds, known) = _of_kind(callee, given)
+    if callee.code is None or tf.executing_eagerly():
+        return founds[-1] if founds else _first(callee, given, founds)
+    # What code only computes, of what is read to be the same, it computes on the same way.
+    key = exactly(given.leaves)
+    found = known.get(key) if key else None
+    if found is None:
+        found = _in_a_graph(callee, given, founds)
+        if key and found is not None and not found.reason:
+            known[key] = found
+    return found
+
+
+def _first(callee: Callee, given: Given, founds: list[Found]) -> Found | None:
+    kept = callee.kept()
+    if not is_possible(kept):
+        return None
+    founds.append(_seen(callee, given, kept))
     return founds[-1]
+
+
+def _in_a_graph(callee: Callee, given: Given, founds: list[Found]) -> Found | None:
+    """By the way that Python takes."""
+    if not founds:
+        return _first(callee, given, founds)
+    if founds[-1].reason:
+        return founds[-1]
+    try:
+        way, nested = way_of(_asked(callee, given, callee.kept(), founds[-1].by_rows))
+    except Undivided as answer:
+        return Found(str(answer))
+    return found_again(callee, given, way, nested)
 
 
 def found_again(callee: Callee, given: Given, way: Way | None, nested: frozenset[Any] = frozenset()) -> Found:
     """The same where Python is seen to take this way now, and to give rows to these layers of Keras'; the way is None
     where that is not known."""
-    callee, founds = _of_kind(callee, given)
+    callee, (founds, _) = _of_kind(callee, given)
     index = next((i for i, each in enumerate(founds) if each.way == way and nested <= each.pattern.nested), None)
     if index is not None:
         founds.append(founds.pop(index))
@@ -68,13 +95,13 @@ def found_again(callee: Callee, given: Given, way: Way | None, nested: frozenset
     return founds[-1]
 
 
-def _of_kind(callee: Callee, given: Given) -> tuple[Callee, list[Found]]:
+def _of_kind(callee: Callee, given: Given) -> tuple[Callee, _Looks]:
     """What is found of such a call by now, to which is added; with the codes of what is called."""
-    known: dict[Any, list[Found]] = kept_with(callee.owner, "looks", {})
+    known: dict[Any, _Looks] = kept_with(callee.owner, "looks", {})
     changes = replaced.changes()
     kind = given.kind, callee.state, callee.code and tf.executing_eagerly(), changes
     if callee.code is None:
-        return callee, known.setdefault(kind, [])
+        return callee, known.setdefault(kind, _Looks([], {}))
     if kind not in known and len(known) >= _LOOKS:
         kind = given.kind, None, tf.executing_eagerly(), changes  # whatever it does, its operations are seen
     beside = tuple(map(id, callee.code.beside))
@@ -82,13 +109,13 @@ def _of_kind(callee: Callee, given: Given) -> tuple[Callee, list[Found]]:
     place = next((place for place, each in enumerate(verdicts) if each.holds), None)
     if place is None:
         if len(verdicts) >= _STATES:
-            return callee, [Found(_CHANGES)]
+            return callee, _Looks([Found(_CHANGES)], {})
         place = len(verdicts)
         arguments, options = given.structure
         verdicts.append(verdict(callee.code.entry, callee.code.beside, arguments, options, given.arrays))
-    found = known.setdefault((kind, beside, place), [])
-    if verdicts[place].reason and not found:
-        found.append(_agreed(Found(verdicts[place].reason), callee))
+    found = known.setdefault((kind, beside, place), _Looks([], {}))
+    if verdicts[place].reason and not found.founds:
+        found.founds.append(_agreed(Found(verdicts[place].reason), callee))
     code = callee.code._replace(codes=verdicts[place].reads.codes)
     return callee._replace(code=code), found
 
