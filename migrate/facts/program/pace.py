@@ -90,7 +90,7 @@ class StepNumbers(Evaluator[Paced]):
 
     def begins(self, node: cst.CSTNode) -> bool:
         """Whether a name or an attribute counts steps itself, and does not only follow what does."""
-        if not isinstance(node, cst.Name | cst.Attribute) or self._is_in_own_change(node):
+        if not isinstance(node, cst.Name | cst.Attribute) or self.is_in_own_change(node):
             return False
         if any(self._change(each) == _COUNTED for made in self.variables(node) for each in self._changes(made)):
             return True
@@ -170,7 +170,7 @@ class StepNumbers(Evaluator[Paced]):
         above = (n for n in self._index.ancestors(definition.statement) if isinstance(n, kinds))
         return not isinstance(next(above, None), cst.If)
 
-    def _is_in_own_change(self, read: cst.BaseExpression) -> bool:
+    def is_in_own_change(self, read: cst.BaseExpression) -> bool:
         """What `step += 1`, `step = step + 1` and `step.assign(step + 1)` read is of no interest by itself."""
         calls = (n for n in self._index.ancestors(read) if isinstance(n, cst.Call))
         changes = (self._index.statement_of(read), *calls)

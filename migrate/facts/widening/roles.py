@@ -6,6 +6,7 @@ be changed there and not here. All that a script does with such a number is held
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator
 
 import libcst as cst
@@ -21,11 +22,15 @@ from .reads import is_own, reads
 _SHOWN = frozenset({"builtins.print", "builtins.str", "builtins.repr", "builtins.format"})
 _METHODS = BATCHING | {"shuffle", "prefetch", "build", "evaluate", "predict"}
 _SAYS = frozenset({"format", "info", "debug", "warning", "add_argument"})
-_ARITHMETIC = ("builtins.int", "builtins.float", "builtins.round", "builtins.max", "builtins.min", "math.", "numpy.")
+_ARITHMETIC = re.compile(
+    r"builtins\.(int|float|round|max|min|abs)$|math\.|numpy\.(ceil|floor|trunc|rint|round|u?int\d*|float\d*|maximum|minimum"
+    r"|abs|prod|sqrt|exp|log\w*|power)$"
+)
+_VALIDATES = frozenset({"validation_batch_size", "validation_freq", "validation_steps"})
 _COMPUTES = (cst.BinaryOperation, cst.UnaryOperation, cst.IfExp)
 _HOLDS = (cst.Arg, cst.Element, cst.DictElement, cst.List, cst.Tuple, cst.Dict)
 _ENDS = (cst.Assign, cst.AnnAssign, cst.NamedExpr, cst.Param, cst.Return, cst.Expr)
-_SLICES = (cst.Index, cst.Slice, cst.SubscriptElement)
+_BY_STEP = 3  # arguments of a range
 _ROUNDS = 5  # of numbers that follow from others, which follow from others
 
 
@@ -55,9 +60,14 @@ def _changed(script: TrainingFile, steps: Steps) -> Iterator[cst.CSTNode]:
     yield from (count.value for count in (*steps.of_fits, *steps.of_schedules))
     yield from (value for rate in script.rates for value in _values(rate))
     # What a class of the file's own does with the rate that it is given, or makes, it does with a scaled one.
+    yield from own_classes(script)
+
+
+def own_classes(script: TrainingFile) -> Iterable[cst.CSTNode]:
+    """Classes of the file's own that are optimizers or schedules."""
     made = [call for rate in script.rates for call in (rate.call, *rate.schedules)]
     owners = [owner for call in made if (owner := script.origins.constructed(call)) is not None]
-    yield from closure(owners, script.origins.own_bases)
+    return closure(owners, script.origins.own_bases)
 
 
 class _Uses:
@@ -101,7 +111,7 @@ class _Uses:
             elif isinstance(above, _COMPUTES):
                 top = above
             elif isinstance(above, _ENDS):
-                return top
+                return top if _is_named(above) else None
             elif isinstance(above, cst.FormattedStringExpression) or self._picks(above, read):
                 return read
             elif not isinstance(above, _HOLDS):
@@ -110,7 +120,7 @@ class _Uses:
         return None
 
     def _computes(self, call: cst.Call) -> bool:
-        return fold(self._origins.called(call)).startswith(_ARITHMETIC)
+        return _ARITHMETIC.match(fold(self._origins.called(call))) is not None
 
     def _takes(self, call: cst.Call, arg: cst.Arg) -> bool:
         """Whether what a call does with the number is known: it is a function of the file, or only shows it."""
@@ -118,11 +128,24 @@ class _Uses:
         if is_own(origins, call):
             return True
         if method(call) == "fit":
-            return arg.keyword is not None and arg.keyword.value.startswith("validation")
+            return arg.keyword is not None and arg.keyword.value in _VALIDATES
         if origins.called(call) == "builtins.range":
-            return len(call.args) == 3 and arg is call.args[2]  # from batch to batch
+            return len(call.args) == _BY_STEP and arg is call.args[2]  # from batch to batch
         return fold(origins.called(call)) in _SHOWN | {"builtins.dict"} or method(call) in _METHODS | _SAYS
 
     def _picks(self, above: cst.CSTNode, read: cst.CSTNode) -> bool:
-        """Whether it says which examples are looked at, where no loss is computed from them."""
-        return isinstance(above, _SLICES) and read not in self._sliced
+        """Whether it says which examples are read in a loop from batch to batch, where no loss is computed from them:
+        `for start in range(0, n, size): predict(x[start : start + size])`."""
+        if not isinstance(above, cst.Slice) or read in self._sliced:
+            return False
+        around = list(self._index.ancestors(above))
+        taken = next(each for each in around if isinstance(each, cst.Subscript))
+        loops = [each.iter for each in around if isinstance(each, cst.For | cst.CompFor)]
+        ranges = [each for each in loops if self._origins.called(each) == "builtins.range"]
+        return not self._index.is_target(taken) and any(len(each.args) == _BY_STEP for each in ranges)  # type: ignore[attr-defined]
+
+
+def _is_named(end: cst.CSTNode) -> bool:
+    """Whether what is assigned gets a name, and is not put into something that there is."""
+    targets = [each.target for each in end.targets] if isinstance(end, cst.Assign) else []
+    return not any(isinstance(each, cst.Subscript) for each in targets)

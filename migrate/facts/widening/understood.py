@@ -24,9 +24,10 @@ from ..program import (
 )
 from ..steps import Steps
 from ..training_file import TrainingFile
+from .counted import Counted
 from .elsewhere import made_elsewhere, optimized_elsewhere, trained_elsewhere
 from .means import Means
-from .roles import other_roles
+from .roles import other_roles, own_classes
 from .settings import other_uses, unknown_settings
 from .sizes import sizes_in_shapes
 from .stepwise import Stepwise
@@ -108,10 +109,14 @@ def _listed(script: TrainingFile, steps: Steps) -> Iterator[Problem]:
 
 def _stepwise(script: TrainingFile) -> Iterable[Problem]:
     """What is trained that changes with the number of the step."""
-    counted = {loop for take in script.array_batches.takes if take.counted for loop in take.loops[:1]}
     keras = script.keras_stepping
-    stepwise = Stepwise(script.origins, [loop.loop for loop in script.loops], counted, keras)
+    stepwise = Stepwise(script.origins, [loop.loop for loop in script.loops], _counted(script), keras)
     return stepwise.problems((*script.trained, *script.fitted.stepped), script.sliced | keras.computed)
+
+
+def _counted(script: TrainingFile) -> set[cst.For | cst.While]:
+    """Loops of which the number says which examples a batch has."""
+    return {loop for take in script.array_batches.takes if take.counted for loop in take.loops[:1]}
 
 
 def _others(script: TrainingFile, steps: Steps) -> Iterator[Problem]:
@@ -151,15 +156,21 @@ def _single_fits(script: TrainingFile) -> Iterator[cst.Call]:
 
 def _by_step(script: TrainingFile, steps: Steps) -> Iterator[cst.CSTNode]:
     """Questions in a step whose answer may be another one at a later step, but those after which something is shown,
-    and those by a number of steps that is divided."""
-    pace = StepNumbers(script.origins, [loop.loop for loop in script.loops])
+    and those by a number of steps that is divided; and other uses of such a number."""
+    loops = [loop.loop for loop in script.loops]
+    pace = StepNumbers(script.origins, loops, unnumbered=_counted(script))
     shown = frozenset(effect.call for effect in script.written.effects)
     divided = {bound.node for bound in steps.bounds}
-    for node in script.index.order:
-        if not isinstance(node, cst.If | cst.IfExp | cst.While) or Later.COUNT not in pace.of(node.test):
+    asked = [node for node in script.index.order if isinstance(node, cst.If | cst.IfExp | cst.While)]
+    shows = {node for node in asked if _shows(script, node, shown)}
+    for node in asked:
+        if Later.COUNT not in pace.of(node.test) or not pace.in_step(node):
             continue
-        if pace.in_step(node) and divided.isdisjoint(nodes(node.test)) and not _shows(script, node, shown):
+        if divided.isdisjoint(nodes(node.test)) and node not in shows:
             yield node.test
+    known = {*shows, *loops, *(node for node in asked if pace.in_step(node))}
+    judged = {*script.sliced, *script.keras_stepping.computed, *own_classes(script)}
+    yield from Counted(script.origins, pace, shown=shown, divided=divided, asked=known, judged=judged).odd()
 
 
 def _shows(script: TrainingFile, node: cst.If | cst.IfExp | cst.While, shown: frozenset[cst.CSTNode]) -> bool:
