@@ -116,6 +116,8 @@ def own(tensor: Any, split: Split, name: str) -> Tensor:
         return cut(whole)
     with unrecorded():
         rows = tf.identity(known.rows)
+        if isinstance(split.own, int):  # as of what is cut: one row would be taken for what is broadcast to others
+            rows.set_shape([split.own, *rows.shape[1:]])
     return linked(rows, whole, gradient)
 
 

@@ -235,3 +235,29 @@ def decoder_with_attention_from_a_state_of_zeros():
 
     for _ in range(3):
         yield [*layers, optimizer], step(*some(8, SEQUENCES, TARGETS))
+
+
+class Scaling(keras.layers.Layer):
+    def build(self, shape):
+        self.scale = self.add_weight(shape=(shape[-1],), initializer="ones")
+
+    def call(self, words):
+        return words * self.scale
+
+
+@kind
+def recurrence_from_a_state_that_is_trained():
+    """A worker has one row: of the words it is handed by the layer before, of the state cut."""
+    first, cell, head = layers = [Scaling(), L.GRU(5, return_sequences=True), L.Dense(1)]
+    state, optimizer = tf.Variable(np.full((1, 5), 0.1)), keras.optimizers.SGD(0.1)
+    head(cell(first(tf.constant(SEQUENCES[:2]))))
+
+    def found(rows):
+        return head(cell(first(rows), initial_state=tf.repeat(state, len(rows), 0))[:, -1])
+
+    @tf.function
+    def step(rows, wanted):
+        return descend(optimizer, layers, lambda: tf.reduce_mean((found(rows) - wanted) ** 2))
+
+    for size in (4, 2, 2):
+        yield [*layers, optimizer], step(*some(size, SEQUENCES, TARGETS))
