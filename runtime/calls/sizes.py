@@ -20,6 +20,7 @@ class Count(NamedTuple):
 Entry = int | Count | None
 
 
+_AXES = 16  # at most, of a tensor
 _ATTRIBUTES = ("axis", "begin_mask", "ellipsis_mask", "end_mask", "new_axis_mask", "shrink_axis_mask")
 
 
@@ -136,8 +137,8 @@ def _gathered(entries: Any, inputs: Any, _: Any) -> list[Entry] | None:
 
 def _counted_up(entries: Any, *_: Any) -> list[Entry] | None:
     numbers = [each for (each,) in entries if isinstance(each, int)]
-    known = len(numbers) == len(entries) and numbers[2]
-    return list(range(*numbers)) if known else None
+    counted = range(*numbers) if len(numbers) == len(entries) and numbers[2] else None
+    return list(counted) if counted is not None and len(counted) <= _AXES else None
 
 
 def _reduced(entries: Any, inputs: Any, _: Any) -> list[Entry] | None:

@@ -45,7 +45,8 @@ class Counted:
 
     def odd(self) -> Iterator[cst.CSTNode]:
         """Where it is used for something else."""
-        for read in reads(self._origins):
+        calls = (call for call in self._index.calls if self._origins.function(call.func))
+        for read in (*reads(self._origins), *calls):
             if self._count(read) and not self._is_known(read):
                 yield read
 
@@ -57,15 +58,27 @@ class Counted:
         return self._counts[node]
 
     def _given(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-        if not isinstance(node, cst.Name | cst.Attribute) or Later.COUNT not in self._pace.of(node):
+        """What a name is given, by calls of its function, too; what such a call gives back."""
+        if isinstance(node, cst.Call):
+            function = self._origins.function(node.func)
+            yield from self._index.given_back(function) if isinstance(function, cst.FunctionDef) else ()
+        elif Later.COUNT not in self._pace.of(node):
             return
-        if isinstance(node, cst.Name):
-            yield from (d.value for d in reaching(self._index, node) if d.kind != "for" and d.value is not None)
-        else:
+        elif isinstance(node, cst.Name):
+            for definition in reaching(self._index, node):
+                if definition.kind == "param" and isinstance(definition.scope, cst.FunctionDef):
+                    yield from self._passed(definition.scope, definition.name)
+                elif definition.kind != "for" and definition.value is not None:
+                    yield definition.value
+        elif isinstance(node, cst.Attribute):
             yield from (value for value, _ in self._origins.stored(node))
 
+    def _passed(self, function: cst.FunctionDef, name: str) -> Iterator[cst.CSTNode]:
+        bound = (self._origins.bind(call, function).get(name) for call in self._origins.calls_of(function))
+        yield from (value for value in bound if value is not None)
+
     def _counts_in(self, value: cst.CSTNode) -> bool:
-        return any(self._count(each) for each in nodes(value) if isinstance(each, cst.Name | cst.Attribute))
+        return any(self._count(each) for each in nodes(value) if isinstance(each, cst.Name | cst.Attribute | cst.Call))
 
     def _is_known(self, read: cst.BaseExpression) -> bool:
         if read in self._divided or read in self._judged or self._pace.is_in_own_change(read):
