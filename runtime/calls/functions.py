@@ -77,6 +77,8 @@ def _below(owner: type[Any]) -> Iterator[type[Any]]:
 
 def compiled(function: Any, call: Callable[..., Any]) -> Callable[..., Any] | None:
     """`call`, which is that of a `tf.function`, divided, where that is the call of a module; else None."""
+    if not division.is_due():
+        return None
     plain, owner = plain_of(function)
     if not (isinstance(plain, types.FunctionType) and isinstance(owner, tf.Module) and _is_scripts(type(owner))):
         return None

@@ -46,20 +46,24 @@ _AXES = ("axis", "axes", "_attention_axes", "attention_axes")
 
 def is_known(layer: Any) -> bool:
     """Whether a look at a layer tells all, by what it is: a model is, its layers are known by themselves."""
-    stock = next(base for base in type(layer).__mro__ if is_keras(base))
-    if hasattr(layer, "fit") or stock.__name__ in OPERATIONS:
+    name = _stock(layer)
+    if hasattr(layer, "fit") or name in OPERATIONS:
         return True
-    return stock.__name__ in _BY_ROWS and all(map(_is_within_rows, _axes(layer)))
+    return name in _BY_ROWS and all(map(_is_within_rows, _axes(layer)))
 
 
 def works_along_rows(layer: Any, ranks: Sequence[int]) -> bool:
     """Whether axis 0 of the tensors that it is given, of so many axes, is one by which it works: it does by the last
     one, and they have no other; or they are one image."""
-    stock = next(base for base in type(layer).__mro__ if is_keras(base))
-    if stock.__name__ in _OF_IMAGES and ranks and max(ranks) < _IMAGES:
+    if _stock(layer) in _OF_IMAGES and ranks and max(ranks) < _IMAGES:
         return True
     lasts = (-1 in axis if isinstance(axis, list | tuple) else axis == -1 for axis in _axes(layer))
     return 1 in ranks and any(lasts)
+
+
+def _stock(layer: Any) -> str:
+    """The name of the class of Keras' own that it is of."""
+    return next(base for base in type(layer).__mro__ if is_keras(base)).__name__
 
 
 def _axes(layer: Any) -> list[Any]:

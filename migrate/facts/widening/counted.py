@@ -81,9 +81,9 @@ class Counted:
         return any(self._count(each) for each in nodes(value) if isinstance(each, cst.Name | cst.Attribute | cst.Call))
 
     def _is_known(self, read: cst.BaseExpression) -> bool:
-        if read in self._divided or read in self._judged or self._pace.is_in_own_change(read):
+        if read in self._divided or self._pace.is_in_own_change(read):
             return True
-        if any(above in self._judged for above in self._index.ancestors(read)):
+        if any(each in self._judged for each in (read, *self._index.ancestors(read))):
             return True
         node: cst.CSTNode = read
         for above in self._index.ancestors(read):
