@@ -16,6 +16,7 @@ from typing import Any
 import tensorflow as tf
 
 from ..foundation import Min
+from ..framework import draws_on
 from ..job import current
 from ..transports import Label
 from . import report, sight
@@ -30,6 +31,7 @@ from .unspent import unspent
 _BY_FIT = "_use_cached_eval_dataset"
 # Of a model, as Keras keeps its own: functions may refer to the model, and go with it.
 _COMPILED_WITH = "_tfdp_compiled_with"
+_DRAWS = "it draws numbers that go on from call to call, and `evaluate` goes on where it has ended"
 _TRACED = "the script has had it traced before `fit`, and it is used as it was traced then"
 
 _divided: weakref.WeakKeyDictionary[Any, dict[Any, bool]] = weakref.WeakKeyDictionary()
@@ -98,8 +100,9 @@ def chosen(whole: Any, divided: Any, arguments: Any, options: Any) -> Any:
         if not reason:
             before = kept(model).before
             with unspent(), muted():  # first, so that both draw the same numbers in Python
-                divided.get_concrete_function(*arguments, **options)
+                graph = divided.get_concrete_function(*arguments, **options).graph
             put_back(before)
+            reason = _DRAWS if draws_on(graph) else ""
         known[kind] = _is_untraced(whole, arguments, options) and not reason
         if not known[kind]:
             report.undivided("the validation of fit", reason or _TRACED)

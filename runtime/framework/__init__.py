@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .autograph import as_written, leave_ours, transparent
 from .datasets import around_stages, made_of
-from .operations import keeps_state, only_reads
+from .operations import draws_on, keeps_state, only_reads
 from .python_calls import functions_run, in_python, linked, unrecorded
 from .variables import (
     Key,
@@ -28,6 +28,7 @@ __all__ = [
     "around_stages",
     "as_written",
     "collect",
+    "draws_on",
     "follow_watchers",
     "functions_run",
     "has_value",

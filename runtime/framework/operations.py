@@ -18,6 +18,7 @@ _READS = frozenset(
     )
 )
 
+_SEED = "seed2"  # of each operation whose kernel draws, and of none that draws by what it is given
 _DATASET = re.compile(r"Dataset(V\d+)?$")
 
 
@@ -32,6 +33,27 @@ def only_reads(operation: str) -> bool:
 
 def keeps_state(graph: Any) -> bool:
     """Whether running a graph changes anything, random numbers that are drawn included; not what makes datasets."""
+    return not all(only_reads(name) or _DATASET.search(name) for name in _names(graph))
+
+
+def draws_on(graph: Any) -> bool:
+    """Whether a graph draws numbers that go on from run to run, by a state that no other graph shares."""
+    return any(not only_reads(name) and _is_seeded(name) for name in _names(graph))
+
+
+@functools.cache
+def _is_seeded(operation: str) -> bool:
+    from tensorflow.python.framework import op_def_registry
+
+    definition = op_def_registry.get(operation)
+    return definition is not None and any(each.name == _SEED for each in definition.attr)
+
+
+def _names(graph: Any) -> set[str]:
+    """Those of a graph's operations, and of the functions in it."""
     definition = graph.as_graph_def()
-    nodes = [*definition.node, *(node for function in definition.library.function for node in function.node_def)]
-    return not all(only_reads(name) or _DATASET.search(name) for name in {node.op for node in nodes})
+    return {
+        node.op
+        for nodes in (definition.node, *(each.node_def for each in definition.library.function))
+        for node in nodes
+    }

@@ -10,12 +10,16 @@ import libcst as cst
 
 from ..program import argument
 from .expressions import Expressions
-from .kinds import DATA, Bindings, Box, Function, Instance, Kind, Owner, Value, join, kind, leaves
-from .words import AROUND, BESIDE, CALLED_BY, LOSSES, MEANS, METHODS, OF_ELEMENTS, RUNTIME, SAME, Word, known
+from .kinds import DATA, DATASETS, Bindings, Box, Function, Instance, Kind, Owner, Value, join, kind, leaves
+from .words import AROUND, BESIDE, CALLED_BY, LOSSES, MEANS, METHODS, OF_IMAGES, OF_NUMBERS, RUNTIME, SAME, Word, known
 
 _OF_LOSSES = frozenset({Kind.LOSS_OBJECT, Kind.LOSS_FUNCTION, Kind.NOTHING})
 _PUTS = ("append", "extend")
 _OTHER_AXES = frozenset({"-1", "1", "2", "3"})
+_RECORDS = frozenset({Kind.ELEMENT})
+_MANY = frozenset({Kind.ELEMENTS, Kind.ROWS})
+_CHANGES = ((SAME, _RECORDS | _MANY | DATA), (OF_NUMBERS, _RECORDS | _MANY), (OF_IMAGES, _RECORDS))
+_BEFORE_AXIS = 4  # of the arguments of `tf.one_hot`
 _DRAWS = ("numpy.random", "random.", "time.", "datetime.")
 
 
@@ -45,10 +49,11 @@ class Calls(Expressions):
             return self._migrated(node, api.removeprefix(RUNTIME), names)
         args, named = self._args(node, names)
         kinds = [kind(a) for a in args]
-        if (SAME.match(api) or OF_ELEMENTS.match(api)) and args:
+        changes = next((kinds for words, kinds in _CHANGES if words.match(api)), None)
+        if changes is not None and args:
             rest = {*kinds[1:], *map(kind, named.values())}
-            allowed = {Kind.ELEMENT, Kind.ROWS, *(DATA if SAME.match(api) else ())}
-            return kinds[0] if kinds[0] in allowed and rest <= DATA else self.outside(node)
+            is_along = "axis" in named or len(args) > _BEFORE_AXIS
+            return kinds[0] if kinds[0] in changes and rest <= DATA and not is_along else self.outside(node)
         if api == "builtins.zip" and kinds == [Kind.GRADIENTS, Kind.VARIABLES] and not named:
             return Kind.UPDATES
         if api == "builtins.sum" and kinds == [Kind.PENALTIES] and not named:
@@ -86,7 +91,7 @@ class Calls(Expressions):
     def _paired(self, node: cst.Call, api: str, args: list[Value], named: Mapping[str, Value]) -> Value:
         """A list of pairs, by what one of them is."""
         found = [self.element(node, a) for a in args]
-        several = len(args) > 1 and Kind.DATASET in map(kind, args)  # what stands beside a batch belongs to other rows
+        several = len(args) > 1 and DATASETS & set(map(kind, args))  # what stands beside a batch belongs to other rows
         if several or named.keys() - {"start"}:
             self.outside(node)
         box = Box()
@@ -100,7 +105,7 @@ class Calls(Expressions):
         if isinstance(value, tuple) and value:
             return reduce(join, value)
         of = kind(value)
-        if of is Kind.DATASET:
+        if of in DATASETS:
             return Kind.ROWS
         return of if of in {Kind.WHOLE, Kind.MODEL} else self.outside(node)
 
@@ -136,8 +141,9 @@ class Calls(Expressions):
             value.put(given if name == "append" else self.element(node, given))
             return Kind.NOTHING
         of = kind(value)
-        if of is Kind.DATASET and name == "map":
-            return self._mapped(node, names)
+        if of in DATASETS and name == "map":
+            self._mapped(node, Kind.ELEMENT if of is Kind.DATASET else Kind.ELEMENTS, names)
+            return of
         word = METHODS.get((Kind.WHOLE if of is Kind.NUMBER else of, name))
         if word is None:
             self.outside(node)
@@ -162,16 +168,17 @@ class Calls(Expressions):
         if given is not None and not isinstance(given, cst.List | cst.Tuple):
             self.outside(given)
 
-    def _mapped(self, node: cst.Call, names: Bindings) -> Value:
-        """A dataset whose elements a pure function changes, each from itself."""
+    def _mapped(self, node: cst.Call, of: Kind, names: Bindings) -> None:
+        """A dataset whose elements, which are of such a kind, a pure function changes, each from itself."""
         args, named = self._args(node, names)
         if len(args) != 1 or named.keys() - {"num_parallel_calls"} or not isinstance(args[0], Function):
             self.outside(node)
         params = args[0].node.params.params
         before, self.in_graph = self.in_graph, True
-        given = self.run(args[0], [Kind.ELEMENT] * len(params), {}, node)
+        given = self.run(args[0], [of] * len(params), {}, node)
         self.in_graph = before
-        return Kind.DATASET if {kind(v) for v in leaves(given)} <= {Kind.ELEMENT, Kind.NUMBER} else self.outside(node)
+        if not {kind(v) for v in leaves(given)} <= {of, Kind.NUMBER}:
+            self.outside(node)
 
     def _object(self, node: cst.Call, value: Value, names: Bindings) -> Value:
         """The call of what is no name of a library."""

@@ -179,8 +179,9 @@ class Expressions(ABC):
             return Kind.LOSS
         if {one, other} <= DATA | {Kind.OWN}:
             return Kind.OWN
-        if {one, other} == {Kind.ELEMENT, Kind.NUMBER} and spelled in {"Add", "Subtract", "Multiply", "Divide"}:
-            return Kind.ELEMENT
+        if Kind.NUMBER in (one, other) and spelled in {"Add", "Subtract", "Multiply", "Divide"}:
+            of = other if one is Kind.NUMBER else one
+            return of if of in {Kind.ELEMENT, Kind.ELEMENTS} else self.outside(node)
         return self.outside(node)
 
     def _unary(self, node: cst.UnaryOperation, names: Bindings) -> Value:

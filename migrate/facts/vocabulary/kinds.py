@@ -19,6 +19,7 @@ class Kind(Enum):
     OWN = "a worker's own value"  # which may be shown, put into lists and averaged, and no more
     ROWS = "a batch"  # or what a layer makes of one, an example in each row
     ELEMENT = "an element of a dataset"
+    ELEMENTS = "a batch of them, in a dataset of batches"
     LOSS = "a loss"  # a mean over the rows of a batch, with its penalties
     PENALTIES = "the penalties of a model"
     MODEL = "a model or layer"
@@ -30,6 +31,7 @@ class Kind(Enum):
     CALLBACK = "a callback"
     CHECKPOINT = "a checkpoint"
     DATASET = "a dataset"
+    BATCHES = "a dataset of batches"
     TAPE = "a tape"
     VARIABLES = "the variables of a model"
     GRADIENTS = "gradients"
@@ -42,6 +44,8 @@ class Kind(Enum):
 
 DATA = frozenset({Kind.NUMBER, Kind.WHOLE, Kind.NOTHING})
 """What is alike on all workers."""
+
+DATASETS = frozenset({Kind.DATASET, Kind.BATCHES})
 
 SHOWN = DATA | {Kind.OWN, Kind.LOSS}
 """What may be shown, put into lists and averaged."""

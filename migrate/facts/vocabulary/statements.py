@@ -167,7 +167,7 @@ class Reader(Calls):
             if len(value) != len(target.elements):
                 self.outside(target)
             parts = list(value)
-        elif isinstance(value, Box) or kind(value) in {Kind.WHOLE, Kind.ROWS, Kind.OWN, Kind.ELEMENT}:
+        elif isinstance(value, Box) or kind(value) in {Kind.WHOLE, Kind.ROWS, Kind.OWN, Kind.ELEMENT, Kind.ELEMENTS}:
             parts = [self.element(target, value) if isinstance(value, Box) else value] * len(target.elements)
         else:
             self.outside(target)

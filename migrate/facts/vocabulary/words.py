@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from .kinds import DATA, SHOWN, Kind
+from .kinds import DATA, DATASETS, SHOWN, Kind
 
 _ROWS = frozenset({Kind.ROWS})
 _ANY = frozenset(Kind) - {Kind.MIXED}
@@ -101,7 +101,7 @@ _FIT = (
     "x y batch_size epochs verbose callbacks validation_split validation_data shuffle class_weight sample_weight "
     "steps_per_epoch validation_batch_size validation_freq initial_epoch"
 )
-_STAGES = "shuffle batch prefetch cache repeat take skip"
+_STAGES = "shuffle prefetch cache repeat take skip"
 _STAGE_SETTINGS = "buffer_size seed batch_size drop_remainder count num_parallel_calls reshuffle_each_iteration"
 _WHOLE_METHODS = (
     "astype reshape mean std min max sum copy flatten ravel transpose tolist join split lower upper strip "
@@ -205,10 +205,11 @@ CONSTANTS = re.compile(
 SAME = re.compile(r"tensorflow\.cast$")
 """Give what they are given, in another type."""
 
-OF_ELEMENTS = re.compile(
-    r"tensorflow\.(one_hot|image\.(resize|convert_image_dtype|rgb_to_grayscale|grayscale_to_rgb))$"
-)
-"""Change an element of a dataset, or the rows of a batch, each from itself; all other arguments are alike on all."""
+OF_NUMBERS = re.compile(r"tensorflow\.(one_hot|image\.convert_image_dtype)$")
+"""Change each number of an element or batch by itself; all other arguments are alike on all."""
+
+OF_IMAGES = re.compile(r"tensorflow\.image\.(resize|rgb_to_grayscale|grayscale_to_rgb)$")
+"""Change one element of a dataset, whatever its axes mean; what else they are given is alike on all."""
 
 MODULES = re.compile(
     r"(tensorflow|keras|numpy|math|time|datetime|os|sys|pathlib|argparse|random|typing|__future__|tfdp\.runtime)(\.|$)"
@@ -240,7 +241,8 @@ METHODS: dict[tuple[Kind, str], Word] = {
     **{(Kind.WHOLE, name): Word(DATA, Kind.WHOLE, _set(_NUMPY_SETTINGS)) for name in _WHOLE_METHODS.split()},
     (Kind.WHOLE, "format"): Word(SHOWN, Kind.WHOLE),
     **{(Kind.OWN, name): Word(SHOWN, Kind.OWN) for name in _OWN_METHODS.split()},
-    **{(Kind.DATASET, name): Word(DATA, Kind.DATASET, _set(_STAGE_SETTINGS)) for name in _STAGES.split()},
+    **{(of, name): Word(DATA, of, _set(_STAGE_SETTINGS)) for of in DATASETS for name in _STAGES.split()},
+    (Kind.DATASET, "batch"): Word(DATA, Kind.BATCHES, _set(_STAGE_SETTINGS)),
     (Kind.LOSS, "numpy"): Word(frozenset(), Kind.OWN),
     (Kind.PARSER, "add_argument"): Word(DATA, Kind.NOTHING, _set(_OPTION)),
     (Kind.PARSER, "parse_args"): Word(frozenset(), Kind.SETTINGS),
@@ -248,11 +250,11 @@ METHODS: dict[tuple[Kind, str], Word] = {
     (Kind.MODEL, "compile"): Word(
         _COMPILED, Kind.NOTHING, _set("optimizer loss metrics loss_weights steps_per_execution"), positions=2
     ),
-    (Kind.MODEL, "fit"): Word(DATA | {Kind.DATASET, Kind.CALLBACK}, Kind.OWN, _set(_FIT), positions=2),
+    (Kind.MODEL, "fit"): Word(DATA | DATASETS | {Kind.CALLBACK}, Kind.OWN, _set(_FIT), positions=2),
     (Kind.MODEL, "evaluate"): Word(
-        DATA | {Kind.DATASET}, Kind.OWN, _set("x y batch_size verbose steps sample_weight return_dict"), positions=2
+        DATA | DATASETS, Kind.OWN, _set("x y batch_size verbose steps sample_weight return_dict"), positions=2
     ),
-    (Kind.MODEL, "predict"): Word(DATA | {Kind.DATASET}, Kind.OWN, _set("x batch_size verbose steps"), positions=1),
+    (Kind.MODEL, "predict"): Word(DATA | DATASETS, Kind.OWN, _set("x batch_size verbose steps"), positions=1),
     (Kind.MODEL, "summary"): Word(DATA, Kind.NOTHING),
     (Kind.MODEL, "build"): Word(DATA, Kind.NOTHING, _set("input_shape")),
     (Kind.MODEL, "add"): Word(frozenset({Kind.MODEL, Kind.ROWS}), Kind.NOTHING, positions=1),

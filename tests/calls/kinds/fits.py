@@ -312,3 +312,19 @@ def validation_whose_trace_draws_in_python():
     data = {"validation_data": (X[:20], Y[:20]), "callbacks": [stop]}
     yield from fitted(compiled(Noisy()), X, Y, batch_size=16, epochs=3, **data)
     yield from fitted(compiled(mlp(8, 1)), X, Y * np.random.rand(), batch_size=16, epochs=1)
+
+
+class Drops(L.Layer):
+    """Drops whole rows, outside of training, too, by TensorFlow's own generator."""
+
+    def call(self, inputs):
+        return inputs * tf.round(0.7 + tf.random.uniform((tf.shape(inputs)[0], 1), dtype=inputs.dtype))
+
+
+@kind(divided="partly", sample=True)
+def draws_that_validation_and_evaluation_share():
+    """`evaluate` goes on where validation has ended: one process has one function for both."""
+    model = compiled(keras.Sequential([keras.Input((8,)), L.Dense(6, "tanh"), Drops(), L.Dense(1)]))
+    yield from fitted(model, X, Y, batch_size=16, epochs=2, validation_data=(X[:20], Y[:20]))
+    scale = model.evaluate(X[:20], Y[:20], verbose=0)
+    yield from fitted(model, X, Y * scale, batch_size=16, epochs=1)
