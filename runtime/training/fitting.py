@@ -13,7 +13,7 @@ import tensorflow as tf
 from .. import collective as collectives
 from ..foundation import Max, TfdpError, call_site, say_once
 from ..framework import as_written, keyed, name_of
-from ..job import current
+from ..job import current, shards_calls
 from ..keras import Hooks, is_keras, named_in, variables_of
 from ..start import reads
 from .callbacks import BroadcastGlobalVariablesCallback, MetricAverageCallback
@@ -90,7 +90,7 @@ def _arranged(given: Sequence[Any]) -> list[Any]:
     if asked[0]:
         last.append(_StopAtBatch())
     # One model before the logs: validation of models that differ in their moving averages has no one result.
-    return [_OneModel(), *first, *own, *last]
+    return [_OneModel(), *first, *own, *last, *([] if shards_calls() else [_Trains()])]
 
 
 def writes(callback: Any) -> bool:
@@ -229,6 +229,33 @@ def _rate(model: Any) -> float:
         return float(np.asarray(model.optimizer.learning_rate))
     except (AttributeError, TypeError, ValueError):
         return float("nan")
+
+
+class _Trains(Hooks):
+    """At the end of a `fit` that has run an epoch, and taken no step in it, an error: Keras only warns."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._before: list[float] = []
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002
+        self._before = self._before or self._state()
+
+    def on_train_end(self, logs: Any = None) -> None:  # noqa: ARG002
+        if self._before and self._before == self._state():
+            raise TfdpError(
+                f"the fit at {call_site()} took no training step on any rank: no rank has the examples of one batch. "
+                "Look for a batch_size with drop_remainder=True that is larger than a rank's share of the examples"
+            )
+
+    def _state(self) -> list[float]:
+        """What a step changes; nothing where Keras' own optimizer has nothing to train."""
+        optimizer = getattr(self.model, "optimizer", None)
+        trained = list(keyed(self.model.trainable_variables).values())
+        if optimizer is None or not trained:
+            return []
+        sums = [tf.reduce_sum(tf.abs(tf.cast(tf.convert_to_tensor(each), tf.float64))) for each in trained]
+        return np.stack([tf.cast(tf.convert_to_tensor(optimizer.iterations), tf.float64), *sums]).tolist()
 
 
 class _StopAtBatch(Hooks):

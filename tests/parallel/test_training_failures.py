@@ -82,3 +82,24 @@ def test_nor_does_one_that_fails_or_leaves_the_loop(launch):
     assert "no training step" not in done.stderr
     done = launch(2, LOOP.replace("continue", "break"), "12")
     assert done.returncode == 0, done.stderr
+
+
+FIT = """
+import sys
+import keras, numpy as np, tensorflow as tf, tfdp.runtime as dp
+dp.init()
+x = np.ones((20, 3), "float32")
+data = dp.shard(tf.data.Dataset.from_tensor_slices((x, x[:, :1]))).batch(int(sys.argv[1]), drop_remainder=True)
+model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
+model.compile(dp.DistributedOptimizer(keras.optimizers.SGD(0.1)), "mse")
+model.fit(data, epochs=2, verbose=0, callbacks=dp.fit_callbacks())
+print("end", flush=True)
+"""
+
+
+def test_a_fit_that_never_takes_a_step_fails(launch):
+    done = launch(2, FIT, "12")
+    assert done.returncode == 1
+    assert "end" not in done.stdout
+    assert "script.py:9 took no training step on any rank" in done.stderr
+    assert launch(2, FIT, "10").stdout.count("end") == 2
