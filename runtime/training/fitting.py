@@ -255,7 +255,7 @@ class _Trains(Hooks):
         if optimizer is None or not trained:
             return []
         sums = [tf.reduce_sum(tf.abs(tf.cast(tf.convert_to_tensor(each), tf.float64))) for each in trained]
-        return np.stack([tf.cast(tf.convert_to_tensor(optimizer.iterations), tf.float64), *sums]).tolist()
+        return [float(each) for each in (optimizer.iterations, *sums)]
 
 
 class _StopAtBatch(Hooks):
