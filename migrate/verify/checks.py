@@ -164,7 +164,7 @@ def with_rounding(
     proof = dataclasses.replace(proof, rounding=measured)
     if measured.passed:
         return dataclasses.replace(proof, limits=dataclasses.replace(proof.limits, **measured.limits))
-    found = known()
+    found = None if measured.passed is None else known()
     reason = f"{sentence}\n{measured.text}"
     cause = (found.text, found.cause.value) if found else (None, None)
     return dataclasses.replace(proof, proved=False, failure=failure, reason=reason, diagnosis=cause[0], cause=cause[1])

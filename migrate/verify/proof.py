@@ -88,6 +88,11 @@ class Proof:
         return self.proved
 
     @property
+    def is_undecided(self) -> bool:
+        """Whether all that is missed may be rounding, and nothing could decide."""
+        return self.rounding is not None and self.rounding.passed is None
+
+    @property
     def nothing_compared(self) -> bool:
         """Whether the migrated run failed before a step of it could be held against the reference's."""
         return self.could_not_compare and not self.points
@@ -103,7 +108,7 @@ class Proof:
     def _verdict(self) -> str:
         if self.could_not_compare:
             return "could not be compared: the migrated script failed"
-        if self.randomness_kept or self.timed_out:
+        if self.randomness_kept or self.timed_out or self.is_undecided:
             return "nothing can be concluded"
         return "trains the same model" if self.proved else "DOES NOT train the same model"
 

@@ -9,6 +9,7 @@ import re
 import shutil
 import struct
 import subprocess
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from tfdp.migrate.report.proof.changes import rows
 from tfdp.migrate.report.proof.curves import Curve
 from tfdp.migrate.report.proof.scale import Axis, counted, linear, logarithmic
 from tfdp.migrate.report.steps import Steps
-from tfdp.migrate.verify.judge import Failure, Limits, Point, Row
+from tfdp.migrate.verify.judge import Failure, Limits, Point, Rounding, Row
 from tfdp.migrate.verify.proof import FailedRun, Proof
 
 SCRIPTS = Path(__file__).parents[2] / "fixtures" / "scripts" / "smddp_mnist"
@@ -98,10 +99,12 @@ FAILED_RUN = FailedRun(
 CRASHED = account(
     proof(proved=False, could_not_compare=True, failed_run=FAILED_RUN, reason=FAILED_RUN.reason, points=(), table=())
 )
+UNDECIDED = Rounding("float64", None, {}, "float64 does not decide (it fails there): it is not known to be rounding")
 ALL = {
     "proved": account(proof()),
     "not proved": account(failed()),
     "could not be compared": CRASHED,
+    "could not be decided": account(proof(proved=False, rounding=UNDECIDED, reason=UNDECIDED.text)),
     "could not run": STUCK,
 }
 
@@ -118,6 +121,8 @@ ALL = {
         (proof(proved=False, timed_out=True), Verdict.COULD_NOT_RUN),
         (proof(proved=False, could_not_compare=True), Verdict.COULD_NOT_COMPARE),
         (proof(proved=False, randomness_kept=True), Verdict.COULD_NOT_RUN),
+        (proof(proved=False, rounding=UNDECIDED), Verdict.COULD_NOT_DECIDE),
+        (proof(proved=False, rounding=replace(UNDECIDED, passed=False)), Verdict.NOT_PROVED),
     ],
 )
 def test_only_a_proof_is_a_success(of: Proof | None, verdict: Verdict) -> None:

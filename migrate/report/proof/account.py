@@ -22,6 +22,7 @@ class Verdict(enum.Enum):
     PROVED = ("proved", "PROVED", 0)
     NOT_PROVED = ("not proved", "NOT PROVED", 1)
     COULD_NOT_COMPARE = ("could not be compared", "COULD NOT BE COMPARED", 2)
+    COULD_NOT_DECIDE = ("could not be decided", "COULD NOT BE DECIDED", 2)
     COULD_NOT_RUN = ("could not run", "COULD NOT RUN", 2)
 
     def __init__(self, word: str, shout: str, exit_code: int) -> None:
@@ -68,6 +69,8 @@ class Account:
             return Verdict.COULD_NOT_RUN
         if self.proof.could_not_compare:
             return Verdict.COULD_NOT_COMPARE
+        if self.proof.is_undecided:
+            return Verdict.COULD_NOT_DECIDE
         return Verdict.PROVED if self.proof.proved else Verdict.NOT_PROVED
 
     @property

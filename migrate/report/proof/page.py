@@ -18,6 +18,7 @@ _WORD = {
     "proved": "The migrated script trains the same model.",
     "not proved": "The migrated script does not train the same model.",
     "could not be compared": "The migrated script failed: nothing is proved, and nothing is disproved.",
+    "could not be decided": "The runs differ by what may be rounding of float32, and nothing could tell.",
     "could not run": "Nothing is proved, and nothing is disproved.",
 }
 _SIGNS = {"+": "add", "-": "del", "…": "gap", " ": ""}

@@ -18,6 +18,7 @@ _WORD = {
     Verdict.PROVED: "trains the same model",
     Verdict.NOT_PROVED: "does NOT train the same model",
     Verdict.COULD_NOT_COMPARE: "the migrated script failed",
+    Verdict.COULD_NOT_DECIDE: "it differs by what may be rounding of float32, and nothing could tell",
     Verdict.COULD_NOT_RUN: "nothing is proved, and nothing is disproved",
 }
 

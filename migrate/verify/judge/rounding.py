@@ -21,11 +21,12 @@ _TIMES = 4
 class Rounding:
     """How a difference was decided that may be rounding.
 
-    by: what decided. passed: it is rounding. limits: by kind, those that held in float32. text: in words.
+    by: what decided. passed: it is rounding; None where nothing could decide. limits: by kind, those that held in
+    float32. text: in words.
     """
 
     by: Literal["float64", "permuted rows"]
-    passed: bool
+    passed: bool | None
     limits: Mapping[str, float]
     text: str
 
@@ -47,7 +48,7 @@ def in_float64(found: Comparison, largest: Mapping[str, float], reason: str = ""
 
 def undecided(found: Comparison, narrow: str) -> Rounding:
     """found: of the migrated run. narrow: why float64 did not decide."""
-    return Rounding("float64", False, {}, _said(found.undecided, f"float64 does not decide ({narrow})", False))
+    return Rounding("float64", None, {}, _said(found.undecided, f"float64 does not decide ({narrow})", False))
 
 
 def in_permuted_rows(found: Comparison, permuted: Comparison, steps: int, narrow: str) -> Rounding:
@@ -64,7 +65,7 @@ def in_permuted_rows(found: Comparison, permuted: Comparison, steps: int, narrow
     elif any(value > undecided[key].limit * UNDECIDED for key, value in measured.items()):
         nothing = f"{head} differs by {max(measured.values()):.1e}: its rows are not alike, which measures no rounding"
     if nothing:
-        return Rounding("permuted rows", False, {}, _said(undecided, nothing, False))
+        return Rounding("permuted rows", None, {}, _said(undecided, nothing, False))
     limits = {key: min(one.limit * UNDECIDED, max(one.limit, _TIMES * measured[key])) for key, one in undecided.items()}
     worst = max(limits, key=lambda key: _largest(found, key) / limits[key])
     passed = _largest(found, worst) <= limits[worst]

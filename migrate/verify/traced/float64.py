@@ -23,6 +23,7 @@ def install() -> None:
             setattr(owner, name, _wide(getattr(owner, name)))
     for name in ("constant", "convert_to_tensor"):
         setattr(tf, name, _wide(getattr(tf, name), only_floats=True))
+    _convert_wide()
     for owner in (tf, tf.math):
         for name in _COMPUTING:
             if hasattr(owner, name):
@@ -33,6 +34,14 @@ def install() -> None:
         return fill(dims, tf.constant(value), *rest, **options)
 
     tf.fill = tf.autograph.experimental.do_not_convert(functools.wraps(fill)(filled))
+
+
+def _convert_wide() -> None:
+    """What TensorFlow itself makes a tensor of: what a `tf.function` gives back, and a variable's first value. Nothing
+    public stands there."""
+    from tensorflow.python.framework import constant_op
+
+    constant_op.constant = _wide(constant_op.constant, only_floats=True)
 
 
 def python_floats(value: Any) -> bool:
