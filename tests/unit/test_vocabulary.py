@@ -101,6 +101,18 @@ _FIT = {
 }
 
 
+OWN = {
+    "before": """\
+import tensorflow as tf
+
+
+class Own(keras.layers.Layer):
+    def call(self, inputs):
+        return inputs + tf.reduce_mean(inputs, axis=0)
+"""
+}
+
+
 def tape(**parts: str) -> str:
     return TAPE.format(**{**_TAPE, **{k: v.replace("\n", "\n    ") for k, v in parts.items()}})
 
@@ -253,6 +265,9 @@ def test_loops_outside_it(parts: dict[str, str], said: str) -> None:
         ({"metrics": "['accuracy', 'AUC']"}, "`'AUC'` as a metric"),
         ({"metrics": "args.units"}, "`args.units`"),
         ({"metrics": "[keras.metrics.AUC()]"}, "`keras.metrics.AUC()`"),
+        ({**OWN, "layer": "hidden = keras.Sequential([Own()])(hidden)"}, "`tf.reduce_mean(inputs, axis=0)`"),
+        ({**OWN, "made": "model.add(Own())"}, "`tf.reduce_mean(inputs, axis=0)`"),
+        ({**OWN, "layer": "hidden = keras.layers.TimeDistributed(Own())(hidden)"}, "`tf.reduce_mean(inputs, axis=0)`"),
         ({"layer": "hidden = keras.layers.Lambda(lambda t: t - t[0])(hidden)"}, "keras.layers.Lambda("),
         ({"layer": "hidden = keras.layers.LayerNormalization(axis=0)(hidden)"}, "axis=0"),
         ({"layer": "hidden = keras.layers.LayerNormalization(axis=-2)(hidden)"}, "axis=-2"),

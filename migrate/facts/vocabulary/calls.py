@@ -204,12 +204,13 @@ class Calls(Expressions):
         return self.outside(node)
 
     def _made(self, node: cst.Call, owner: Owner, args: Sequence[Value], named: Mapping[str, Value]) -> Value:
-        """An object of a class of the file."""
+        """A model or layer of a class of the file: its call is in the vocabulary, whoever calls it with a batch."""
         found = Instance(owner)
         if "__init__" in owner.methods:
             self.run(owner.methods["__init__"], [found, *args], named, node)
         elif args or named:
             self.outside(node)
+        self._called(node, found, [Kind.ROWS], {})
         return found
 
     def _called(self, node: cst.Call, model: Instance, args: Sequence[Value], named: Mapping[str, Value]) -> Value:
