@@ -101,16 +101,26 @@ _FIT = {
 }
 
 
-OWN = {
-    "before": """\
+def own(added: str, made: str = "super().__init__()") -> str:
+    """A layer of the script's own, of which one is made."""
+    return f"""\
 import tensorflow as tf
 
 
 class Own(keras.layers.Layer):
+    def __init__(self):
+        {made}
+        self.units = keras.layers.Dense(4)
+
     def call(self, inputs):
-        return inputs + tf.reduce_mean(inputs, axis=0)
+        return tf.nn.softmax(self.units(inputs)){added}
+
+
+Own()
 """
-}
+
+
+OWN = {"before": own(" + tf.reduce_mean(inputs, axis=0)").replace("\nOwn()\n", "")}
 
 
 def tape(**parts: str) -> str:
@@ -154,6 +164,7 @@ def test_loops_within_the_vocabulary(parts: dict[str, str]) -> None:
         {"loss": "['mae']"},
         {"loss": "{'dense': keras.losses.huber}"},
         {"layer": "hidden = keras.layers.concatenate([hidden, flat])"},
+        {"before": own(""), "layer": "hidden = keras.Sequential([Own()])(hidden)"},
         {"before": "order = [int(i) for i in np.random.permutation(10)]"},
     ],
 )
@@ -172,6 +183,7 @@ def test_fits_within_the_vocabulary(parts: dict[str, str]) -> None:
         ({"loss": "loss_of(b, model(a)) / a.shape[0]"}, "`a.shape`"),
         ({"loss": "loss_of(b, model(a + tf.random.normal([8, 3])))"}, "`tf.random.normal([8, 3])`"),
         ({"loss": "loss_of(b, model(a + tf.random.stateless_normal([8, 3], [1, 2])))"}, "stateless_normal"),
+        ({"loss": "loss_of(tf.nn.softmax(b), model(a))"}, "`tf.nn.softmax(b)`"),
         ({"loss": "loss_of(b, model(noisy[:8] + a))"}, "`noisy[:8] + a`"),
         ({"loss": "loss_of(b, tf.nn.softmax(model(a), axis=0))"}, "axis=0"),
         # What one step leaves to the next.
@@ -266,6 +278,14 @@ def test_loops_outside_it(parts: dict[str, str], said: str) -> None:
         ({"metrics": "args.units"}, "`args.units`"),
         ({"metrics": "[keras.metrics.AUC()]"}, "`keras.metrics.AUC()`"),
         ({**OWN, "layer": "hidden = keras.Sequential([Own()])(hidden)"}, "`tf.reduce_mean(inputs, axis=0)`"),
+        (
+            {"before": own("", "super().__init__(activity_regularizer='l2')")},
+            "super().__init__(activity_regularizer='l2')",
+        ),
+        ({"before": own("", "self.activity_regularizer = 'l2'")}, "`self.activity_regularizer`"),
+        ({"layer": "hidden = keras.layers.Dropout(0.1, (1, 8))(hidden)"}, "keras.layers.Dropout(0.1, (1, 8))"),
+        ({"layer": "other = keras.Input(shape=())"}, "keras.Input(shape=())"),
+        ({"layer": "hidden = keras.layers.Reshape(target_shape=())(hidden)"}, "target_shape=()"),
         ({**OWN, "made": "model.add(Own())"}, "`tf.reduce_mean(inputs, axis=0)`"),
         ({**OWN, "layer": "hidden = keras.layers.TimeDistributed(Own())(hidden)"}, "`tf.reduce_mean(inputs, axis=0)`"),
         ({"layer": "hidden = keras.layers.Lambda(lambda t: t - t[0])(hidden)"}, "keras.layers.Lambda("),

@@ -11,10 +11,25 @@ import libcst as cst
 from ..program import argument
 from .expressions import Expressions
 from .kinds import DATA, DATASETS, Bindings, Box, Function, Instance, Kind, Owner, Value, join, kind, leaves
-from .words import AROUND, BESIDE, CALLED_BY, LOSSES, MEANS, METHODS, OF_IMAGES, OF_NUMBERS, RUNTIME, SAME, Word, known
+from .words import (
+    AROUND,
+    BESIDE,
+    CALLED_BY,
+    LOSSES,
+    MADE_WITH,
+    MEANS,
+    METHODS,
+    OF_IMAGES,
+    OF_NUMBERS,
+    RUNTIME,
+    SAME,
+    Word,
+    known,
+)
 
 _OF_LOSSES = frozenset({Kind.LOSS_OBJECT, Kind.LOSS_FUNCTION, Kind.NOTHING})
 _PUTS = ("append", "extend")
+_SHAPED, _SHAPES = ("keras.layers.Reshape", "keras.Input", "keras.layers.Input"), {"target_shape", "shape"}
 _OTHER_AXES = frozenset({"-1", "1", "2", "3"})
 _RECORDS = frozenset({Kind.ELEMENT})
 _MANY = frozenset({Kind.ELEMENTS, Kind.ROWS})
@@ -67,8 +82,10 @@ class Calls(Expressions):
             self.outside(node)
         if word.gives in {Kind.MODEL, Kind.ROWS}:
             self._axis(node)
-        if api == "keras.layers.Reshape" and (not args or args[0] == ()):
-            self.outside(node)  # one number a row: metrics by class would take their maximum over the batch
+        if word.activates and api.endswith(".softmax") and not self.in_model:
+            self.outside(node)  # of labels, say, which have no axis but that of the batch
+        if api in _SHAPED and () in {*args[:1], *(named[each] for each in _SHAPES & named.keys())}:
+            self.outside(node)  # one number a row: what goes along the last axis would go along the batch
         return self._given(node, word, args, named)
 
     def _migrated(self, node: cst.Call, name: str, names: Bindings) -> Value:
@@ -132,7 +149,8 @@ class Calls(Expressions):
         above = self.named(func.value.func, names) if isinstance(func.value, cst.Call) else None
         if name == "__init__" and above == "builtins.super":
             args, named = self._args(node, names)
-            return Kind.NOTHING if set(map(kind, [*args, *named.values()])) <= DATA else self.outside(node)
+            is_plain = not args and named.keys() <= MADE_WITH and set(map(kind, named.values())) <= DATA
+            return Kind.NOTHING if is_plain else self.outside(node)
         value = self.value(func.value, names)
         if isinstance(value, Instance) and name in value.attributes:
             return self._object(node, value.attributes[name], names)
@@ -219,7 +237,9 @@ class Calls(Expressions):
         if call is None or [kind(a) for a in args] != [Kind.ROWS] or named.keys() - {"training"}:
             self.outside(node)
         takes = {p.name.value for p in call.node.params.params}
+        before, self.in_model = self.in_model, True
         given = self.run(call, [model, *args], {k: v for k, v in named.items() if k in takes}, node)
+        self.in_model = before
         return Kind.ROWS if kind(given) is Kind.ROWS else self.outside(call.node)
 
 

@@ -27,6 +27,7 @@ class Expressions(ABC):
     def __init__(self, file: SourceFile) -> None:
         self._file = file
         self.in_graph = False
+        self.in_model = False  # the call of a model or layer of the file
         self.guarded = False  # for rank 0 alone
 
     @abstractmethod

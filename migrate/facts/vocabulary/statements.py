@@ -10,7 +10,7 @@ from ..program import Problem, SourceFile, dotted, fold
 from .calls import Calls
 from .expressions import OutsideError
 from .kinds import DATA, Bindings, Box, Function, Instance, Kind, Named, Owner, Value, join, kind, leaves
-from .words import MODULES, SETS
+from .words import KERAS_OWN, MODULES, SETS
 
 _TURNS = 4  # a value has become what it will be: none has more kinds than that on its way
 _DEPTH = 12  # functions that call one another; real scripts stay below five
@@ -180,7 +180,8 @@ class Reader(Calls):
             return
         inside = self._open[-1] if self._open else None
         making = isinstance(inside, cst.FunctionDef) and inside.name.value == "__init__"
-        if not (making and isinstance(held, Instance) and kind(value) in DATA | {Kind.MODEL, Kind.ACTIVATION}):
+        kinds = DATA | {Kind.MODEL, Kind.ACTIVATION}
+        if not (making and isinstance(held, Instance) and kind(value) in kinds and name not in KERAS_OWN):
             self.outside(target)
         held.attributes[name] = value
 

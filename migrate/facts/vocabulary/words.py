@@ -56,10 +56,11 @@ _ONE_HOT = r"keras\.(utils\.(to_categorical|normalize|pad_sequences)|preprocessi
 _LAYERS = (
     "Dense Conv1D Conv2D Conv3D Conv2DTranspose SeparableConv2D DepthwiseConv2D MaxPool2D MaxPooling1D MaxPooling2D "
     "MaxPooling3D AveragePooling1D AveragePooling2D GlobalMaxPooling1D GlobalMaxPooling2D GlobalAveragePooling1D "
-    "GlobalAveragePooling2D Flatten Reshape Permute RepeatVector Dropout SpatialDropout1D SpatialDropout2D Embedding "
+    "GlobalAveragePooling2D Flatten Reshape Permute RepeatVector Embedding "
     "LSTM GRU SimpleRNN LSTMCell GRUCell Activation ReLU LeakyReLU PReLU ELU ZeroPadding1D ZeroPadding2D UpSampling1D "
     "UpSampling2D Cropping2D Rescaling Bidirectional TimeDistributed InputLayer"
 )
+_DROPOUTS = "Dropout SpatialDropout1D SpatialDropout2D"
 _OF_AXES = "LayerNormalization Softmax Concatenate"
 _MERGES = "Add Subtract Multiply Average Maximum Minimum"
 _LAYER_SETTINGS = (
@@ -143,6 +144,7 @@ FUNCTIONS: tuple[tuple[re.Pattern[str], Word], ...] = (
     _word(r"tensorflow\.data\.Dataset\.from_tensor_slices", DATA, Kind.DATASET, "tensors"),
     _word(r"keras\.(layers\.)?Input", DATA, Kind.ROWS, "shape name dtype"),
     _word(rf"keras\.layers\.{_either(_LAYERS)}", _LAYER_ARGUMENTS, Kind.MODEL, _LAYER_SETTINGS, positions=4),
+    _word(rf"keras\.layers\.{_either(_DROPOUTS)}", DATA, Kind.MODEL, _LAYER_SETTINGS, positions=1),  # not its shape
     _word(rf"keras\.layers\.{_either(_OF_AXES)}", DATA, Kind.MODEL, _LAYER_SETTINGS, positions=0),
     _word(rf"keras\.layers\.{_either(_MERGES)}", DATA, Kind.MODEL, "name", positions=0),
     _word(rf"keras\.layers\.{_either(_MERGES.lower())}", _ROWS, Kind.ROWS, "name", positions=1),
@@ -288,3 +290,28 @@ ATTRIBUTES: dict[tuple[Kind, str], Kind] = {
 
 SETS = frozenset({"trainable"})
 """Attributes of models that may be set, to what is alike on all workers."""
+
+MADE_WITH = frozenset({"name", "dtype", "trainable"})
+"""What a class of the file may give to the `__init__` of Keras'."""
+
+KERAS_OWN = _set(
+    "activity_regularizer add_loss add_metric add_update add_variable add_weight autocast "
+    "autotune_steps_per_execution build build_from_config built call call_signature_parameters compile "
+    "compile_from_config compiled compiled_loss compiled_metrics compute_dtype compute_loss compute_mask "
+    "compute_metrics compute_output_shape compute_output_signature compute_output_spec count_params "
+    "distribute_reduction_method distribute_strategy dtype dtype_policy dynamic evaluate evaluate_generator export "
+    "finalize_state fit fit_generator from_config get_build_config get_compile_config get_config get_input_at "
+    "get_input_mask_at get_input_shape_at get_layer get_metrics_result get_output_at get_output_mask_at "
+    "get_output_shape_at get_quantization_layer_structure get_state_tree get_weight_paths get_weights history "
+    "inbound_nodes input input_dtype input_mask input_names input_shape input_spec inputs jit_compile layers "
+    "load_own_variables load_weights loss losses make_predict_function make_test_function make_train_function "
+    "metrics metrics_names metrics_variables name name_scope non_trainable_variables non_trainable_weights "
+    "optimizer outbound_nodes output output_mask output_names output_shape outputs path predict predict_function "
+    "predict_generator predict_on_batch predict_step quantization_mode quantize quantized_build quantized_call "
+    "rematerialized_call reset_metrics reset_states run_eagerly save save_own_variables save_spec save_weights "
+    "set_state_tree set_weights state_updates stateful stateless_call stateless_compute_loss steps_per_execution "
+    "stop_training submodules summary supports_jit supports_masking symbolic_call test_function test_on_batch "
+    "test_step to_json to_yaml train_function train_on_batch train_step train_tf_function trainable_variables "
+    "trainable_weights unrolled_steps_per_execution updates variable_dtype variables weights with_name_scope"
+)
+"""Attributes that mean something to Keras' layers and models, by all its versions: a class of the file sets others."""
