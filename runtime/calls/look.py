@@ -16,7 +16,7 @@ import tensorflow as tf
 
 from ..foundation import Inside
 from ..framework import functions_run, has_value, unrecorded, unwatched
-from . import examples, general, replaced
+from . import alike, examples, general, replaced
 from .batch_look import BatchLook, Call, Found, RaisedError
 from .guard import Code, built_of
 from .kept import Kept, as_before
@@ -24,6 +24,7 @@ from .muted import muted
 from .names import put_back, unchanging
 from .observed import refuse_recorded
 from .once import in_a_graph
+from .own_sight import Pattern
 from .rounding import Rounding
 from .sight import Undivided
 from .trial import Trial, tried
@@ -54,12 +55,28 @@ class Asked(NamedTuple):
     code: Code | None = None
 
 
+# What looks have found of layers of Keras' own that do no more than to compute, by `alike.kind_of`.
+_known: dict[Any, Found] = {}
+
+
 def look(asked: Asked) -> Found:
-    """Look at a call.
+    """Look at a call, where none like it has been looked at.
 
     Raises:
         replaced.Met: there is other code of the script's in it.
     """
+    kind = alike.kind_of(asked.owner, asked.structure, asked.by_rows) if asked.code is None else None
+    if kind is None:
+        return _look(asked)
+    if kind not in _known:
+        found = _look(asked)
+        if found.reason or found.pattern != Pattern({}, {}):
+            return found
+        _known[kind] = found
+    return _known[kind]
+
+
+def _look(asked: Asked) -> Found:
     asked, eagerly = asked._replace(call=unchanging(asked.call, _undivided)), tf.executing_eagerly()
     found = Found("cannot be tried")
     for unknown in examples.lengths(asked.structure):
@@ -137,6 +154,8 @@ def _looked(asked: Asked, unknown: int, *, eagerly: bool) -> tuple[Found, Trial 
     """Keras' own layers keep rows apart or mix them whatever the numbers are, and each operation of other code is known
     to keep them apart; so results of few rows tell all, and each worker sees to its own."""
     call, structure, by_rows, kept, owner, code = asked
+    if code is None:
+        kept = kept.of_its_own()
     watching = functools.partial(replaced.watched, owner, code and code.codes)
     trial, rounding = None, Rounding()
     with _apart(), as_before(kept) as handles:
