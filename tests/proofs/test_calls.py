@@ -102,11 +102,37 @@ for _ in range(4):
         loss = tf.reduce_mean(model(tf.random.normal([6, 3])) @ weights)
     weights.assign_sub(tape.gradient(loss, weights))
 """
+BUILT = """
+import tensorflow as tf
+
+
+class Scaled(tf.keras.layers.Layer):
+    def build(self, shape):
+        self.scale = getattr(tf.keras, "Variable", tf.Variable)(tf.random.normal([shape[-1]]))
+
+    def call(self, inputs):
+        return inputs * self.scale
+
+
+model, optimizer = tf.keras.Sequential([Scaled(), tf.keras.layers.Dense(1)]), tf.keras.optimizers.SGD(0.1)
+
+
+@tf.function
+def step(images):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean((model(images) - 1.0) ** 2)
+    gradients = tape.gradient(loss, model.trainable_variables)
+    optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+
+
+for images in tf.random.normal([3, 8, 5]):
+    step(images)
+"""
 INIT = "dp.init(shard_calls=True)"
 OTHERWISE = {
     "fit_custom_minimize": "it needs Keras 2",
 }
-SCRIPTS = {"mixed": MIXED, "fitted": FITTED, "adversarial": ADVERSARIAL}
+SCRIPTS = {"mixed": MIXED, "fitted": FITTED, "adversarial": ADVERSARIAL, "built": BUILT}
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "scripts"
 STEPS = 6
 
@@ -158,7 +184,7 @@ def test_a_workers_own_batch_statistics_are_no_part_of_a_proof_which_says_so(rec
 
 
 @pytest.mark.sample
-@pytest.mark.parametrize(("name", "divided"), [("fitted", 1), ("adversarial", 5)])
+@pytest.mark.parametrize(("name", "divided"), [("fitted", 1), ("adversarial", 5), ("built", 1)])
 def test_fit_and_several_models_and_tapes_are_proved(recorded: Recorded, name: str, divided: int) -> None:
     proof = recorded(name).prove(migrated(SCRIPTS[name]))
     assert proof.proved, str(proof)

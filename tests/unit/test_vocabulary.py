@@ -120,6 +120,13 @@ Own()
 """
 
 
+def again(statement: str) -> str:
+    """A helper of a layer's call that stands for something else when the layer is called."""
+    made = own("").replace("tf.nn.softmax(", "act(")
+    helper = "def act(v):\n    return tf.nn.relu(v)\n\n\n"
+    return made.replace("class Own", f"{helper}class Own") + f"\n\n{statement}\n"
+
+
 OWN = {"before": own(" + tf.reduce_mean(inputs, axis=0)").replace("\nOwn()\n", "")}
 
 
@@ -164,6 +171,7 @@ def test_loops_within_the_vocabulary(parts: dict[str, str]) -> None:
         {"loss": "['mae']"},
         {"loss": "{'dense': keras.losses.huber}"},
         {"layer": "hidden = keras.layers.concatenate([hidden, flat])"},
+        {"before": again("def other(v):\n    return v - v[0]")},
         {"before": own(""), "layer": "hidden = keras.Sequential([Own()])(hidden)"},
         {"before": "order = [int(i) for i in np.random.permutation(10)]"},
     ],
@@ -286,6 +294,9 @@ def test_loops_outside_it(parts: dict[str, str], said: str) -> None:
         ({"layer": "hidden = keras.layers.Dropout(0.1, (1, 8))(hidden)"}, "keras.layers.Dropout(0.1, (1, 8))"),
         ({"layer": "other = keras.Input(shape=())"}, "keras.Input(shape=())"),
         ({"layer": "hidden = keras.layers.Reshape(target_shape=())(hidden)"}, "target_shape=()"),
+        ({"before": again("def act(v):\n    return v - v[0]")}, "`act`, which a model's call reads, as something else"),
+        ({"before": again("act = keras.layers.Dense")}, "`act`, which a model's call reads, as something else"),
+        ({"before": again("for act in [Own]: pass")}, "`act`, which a model's call reads, as something else"),
         ({**OWN, "made": "model.add(Own())"}, "`tf.reduce_mean(inputs, axis=0)`"),
         ({**OWN, "layer": "hidden = keras.layers.TimeDistributed(Own())(hidden)"}, "`tf.reduce_mean(inputs, axis=0)`"),
         ({"layer": "hidden = keras.layers.Lambda(lambda t: t - t[0])(hidden)"}, "keras.layers.Lambda("),

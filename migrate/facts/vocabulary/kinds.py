@@ -112,6 +112,12 @@ class Bindings:
             return self.values.get(name)
         return self.around.get(name)
 
+    def of(self, name: str) -> Bindings | None:
+        """Where a name is bound; None where it is not."""
+        if name in self.values or self.around is None:
+            return self if name in self.values else None
+        return self.around.of(name)
+
     def copy(self) -> dict[str, Value]:
         """The values at this moment."""
         return dict(self.values)
@@ -196,3 +202,13 @@ def join(one: Value, other: Value) -> Value:
     if isinstance(one, Box | tuple | Kind) and isinstance(other, Box | tuple | Kind):
         return _together({kind(one), kind(other)})
     return Kind.MIXED
+
+
+def alike(one: Value, other: Value) -> bool:
+    """Whether what was read of a name holds when it stands for another value."""
+    if isinstance(one, Function | Owner) and isinstance(other, Function | Owner):
+        return one.node is other.node
+    if one == other or isinstance(one, tuple) or isinstance(other, tuple):
+        return one == other
+    kinds = {kind(one), kind(other)}
+    return kinds <= DATA or (len(kinds) == 1 and Kind.MIXED not in kinds)

@@ -108,10 +108,10 @@ class Reader(Calls):
             if not MODULES.match(fold(full)):
                 self.outside(node, f"`import {full}`")
             if alias.asname is not None and isinstance(alias.asname.name, cst.Name):
-                names.values[alias.asname.name.value] = Named(fold(full))
+                self.give(alias.asname.name.value, Named(fold(full)), names, node)
             else:
                 first = full.partition(".")[0]
-                names.values[first] = Named(fold(first))
+                self.give(first, Named(fold(first)), names, node)
 
     def _import_from(self, node: cst.ImportFrom, names: Bindings) -> None:
         module = dotted(node.module) if node.module is not None and not node.relative else ""
@@ -121,7 +121,7 @@ class Reader(Calls):
             full = f"{module}.{dotted(alias.name)}"
             given = alias.asname.name if alias.asname is not None else alias.name
             if isinstance(given, cst.Name):
-                names.values[given.value] = Named(fold(full))
+                self.give(given.value, Named(fold(full)), names, node)
 
     def _expression(self, node: cst.Expr, names: Bindings) -> None:
         self.value(node.value, names)
@@ -147,7 +147,7 @@ class Reader(Calls):
     def bind(self, target: cst.BaseExpression, value: Value, names: Bindings) -> None:
         """Gives the names of a target a value."""
         if isinstance(target, cst.Name):
-            names.values[target.value] = value
+            self.give(target.value, value, names, target)
         elif isinstance(target, cst.Tuple | cst.List):
             self._unpack(target, value, names)
         elif isinstance(target, cst.Subscript):
@@ -193,7 +193,7 @@ class Reader(Calls):
         if node.asynchronous is not None:
             self.outside(node)
         compiled = self._compiled(node, names)
-        names.values[node.name.value] = Function(node, names, compiled)
+        self.give(node.name.value, Function(node, names, compiled), names, node)
 
     def _compiled(self, node: cst.FunctionDef, names: Bindings) -> bool:
         """Whether a function is a `tf.function`; other decorators are not known."""
@@ -215,7 +215,7 @@ class Reader(Calls):
                 methods[part.name.value] = Function(part, names, self._compiled(part, names))
             elif not _is_text(part):
                 self.outside(part, f"`class {node.name.value}`")
-        names.values[node.name.value] = Owner(node, methods)
+        self.give(node.name.value, Owner(node, methods), names, node)
 
     # --- ways ---------------------------------------------------------------------------------------------------------
 

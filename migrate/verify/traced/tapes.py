@@ -1,5 +1,6 @@
 """Callbacks at the outermost entered tape and the outermost `gradient()`, eagerly and inside graphs."""
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
@@ -55,6 +56,7 @@ class Tapes:
         tape.__enter__ = tf.autograph.experimental.do_not_convert(__enter__)
         tape.__exit__ = tf.autograph.experimental.do_not_convert(__exit__)
         self.watch(tape)
+        _build_at_once()
 
     @property
     def is_open(self) -> bool:
@@ -163,6 +165,20 @@ class Tapes:
             return result
         with tf.control_dependencies([operation(self._guard, note, inputs)]):
             return tf.nest.pack_sequence_as(result, [again(gradient) for gradient in gradients])
+
+
+def _build_at_once() -> None:
+    """What a layer computes to make its variables waits for no step to begin: TensorFlow takes it out of the step, as
+    it does in life. Keras 2, tf-keras and Keras 3 all build by one method, which is private."""
+    layer = tf.keras.layers.Layer
+    build = layer._maybe_build
+
+    @functools.wraps(build)
+    def built(*arguments: Any, **options: Any) -> Any:
+        with tf.control_dependencies(None):
+            return build(*arguments, **options)
+
+    layer._maybe_build = tf.autograph.experimental.do_not_convert(built)
 
 
 def operation(guard: Callable[[Callable[[], None]], None], callback: Callable[..., None], inputs: Sequence[Any]) -> Any:
