@@ -267,20 +267,26 @@ _MOVES: dict[str, Callable[[Operation], bool]] = {
 
 def _reshaped(seen: Operation) -> int | None:
     """Rows of the batch may become several, and several one, as long as each has as many elements as before."""
-    before, now = seen.inputs[0].shape[1:].num_elements(), _elements(seen)
-    given = seen.factors[0]
-    if given is None or seen.rows[1] or not before or not now or given * before % now:
+    before, given = seen.inputs[0].shape[1:].num_elements(), seen.factors[0]
+    if given is None or seen.rows[1] or not before:
         return None
-    return int(given * before // now)
+    now = _elements(seen, given * before)
+    return int(given * before // now) if now and not given * before % now else None
 
 
-def _elements(seen: Operation) -> int | None:
-    """How many there are in each row of what is reshaped: by its shape, or by what the shape is made of."""
+def _elements(seen: Operation, every: int) -> int | None:
+    """How many there are in each row of what is reshaped: by its shape, or by what the shape is made of.
+
+    every: how many there are for each row of the batch.
+    """
     known: int | None = seen.outputs[0].shape[1:].num_elements()
     if known is not None:
         return known
     first, *others = seen.sizes[1] or fixed(seen.inputs[1]) or [None]
     numbers = [each for each in others if isinstance(each, int) and each > 0]
+    if isinstance(first, Count) and others.count(-1) == 1 and len(numbers) == len(others) - 1:
+        fits = first.times and not every % (first.times * math.prod(numbers))
+        return every // first.times if fits else None  # what is left out follows from the others
     all_known = len(numbers) == len(others) and (first == -1 or isinstance(first, Count))
     return math.prod(numbers) if all_known else None
 

@@ -322,7 +322,8 @@ def draws_of_several_rows_for_each():
 def attended(x, layer):
     """A block of a transformer, of raw operations, with positions and sizes that are asked for."""
     del layer
-    words = tf.reshape(x, [tf.shape(x)[0], 3, 2])
+    patches = tf.reshape(x, [tf.shape(x)[0], -1, 2])  # however many
+    words = tf.reshape(x, [tf.shape(x)[0], 3, 2]) + tf.reduce_max(patches, axis=1)[:, None]
     words += tf.cast(tf.range(tf.shape(words)[1]), x.dtype)[None, :, None] / 10
     weights = tf.nn.softmax(tf.matmul(words, words, transpose_b=True))
     mixed = tf.einsum("bij,bjk->bik", tf.nn.dropout(weights, 0.2), words)
