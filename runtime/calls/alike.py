@@ -38,7 +38,7 @@ def kind_of(layer: Any, structure: Any, by_rows: Any) -> Any:
         return None
     shapes = tuple((each.dtype, tuple(each.shape)) for each in layer.variables)
     order = str(tf.nest.map_structure(lambda _: None, structure))
-    return cls, text, _attributes(layer), shapes, order, given, _twice(structure), tuple(by_rows), replaced.changes()
+    return text, attributes(layer), shapes, order, given, _twice(structure), tuple(by_rows), replaced.changes()
 
 
 def _settings(layer: Any) -> dict[str, Any] | None:
@@ -49,12 +49,16 @@ def _settings(layer: Any) -> dict[str, Any] | None:
         return None
 
 
-def _attributes(layer: Any) -> tuple[Any, ...]:
-    """Those that are plain or functions, of which Keras wraps some of its own for each layer anew."""
+def attributes(layer: Any) -> tuple[Any, ...]:
+    """Its class, and its attributes that are plain or functions: Keras wraps some of its own for each layer anew."""
     functions = {name: each for name, each in vars(layer).items() if hasattr(each, "__code__")}
     (plain,) = own_code.configuration(layer)
-    public = (each for each in plain[2:] if each[0] not in ("name", *functions))
-    return *public, *((name, each.__code__ if is_keras(each) else each) for name, each in functions.items())
+    public = (each for each in plain[2:] if each[0] not in ("name", "built", *functions))
+    return (
+        type(layer),
+        *public,
+        *((name, each.__code__ if is_keras(each) else each) for name, each in functions.items()),
+    )
 
 
 def _twice(structure: Any) -> tuple[int, ...]:

@@ -18,14 +18,14 @@ import tensorflow as tf
 from ..framework import raw, stream_element
 from ..keras import PACKAGES, is_keras
 from ..start import live_generators, live_variables
-from . import division, guard, local_moments, own_code, replaced, report, sight
+from . import alike, division, guard, local_moments, own_code, replaced, report, sight
 from .callee import Callee
 from .examples import kind_of
 from .kept import Kept
 from .keras_losses import hook_losses
 from .lookups import hook_embedding
 from .names import of_objects
-from .row_layers import works_along_rows
+from .row_layers import has_no_variables, works_along_rows
 from .sight import Moments
 from .stateless import of_keras
 from .validation import hook_validation
@@ -65,7 +65,7 @@ def _hook_calls(layer: Any) -> None:
             with sight.seen(None), sight.undivided():  # a Sequential of Keras 2, which builds itself by its input
                 return original(self, *arguments, **options)
         if here is not None:
-            if not getattr(self, "built", True):
+            if not getattr(self, "built", True) and not has_no_variables(self):
                 here.refuse(f"makes the variables of {_name(self)}")
             if not guard.is_seeing() or own_code.other_code(self):
                 with replaced.inside(self):
@@ -164,7 +164,7 @@ def _name(layer: Any) -> str:
 
 def _nested(layer: Any, call: Callable[..., Any], structure: Any, by_rows: tuple[bool, ...]) -> guard.Nested:
     kinds = tuple(map(kind_of, tf.nest.flatten(structure), by_rows))
-    key = id(layer), own_code.configuration(layer), kinds
+    key = alike.attributes(layer) if has_no_variables(layer) else (id(layer), own_code.configuration(layer)), kinds
     kept = functools.partial(_kept, layer)
     return guard.Nested(key, layer, _name(layer), call, kept, structure, by_rows)
 

@@ -31,6 +31,15 @@ _BY_ROWS = frozenset(
     ZeroPadding1D ZeroPadding2D ZeroPadding3D
     """.split()  # noqa: SIM905 - a list of words
 )
+_WITHOUT_VARIABLES = frozenset(
+    """
+    Activation Add Average AveragePooling1D AveragePooling2D AveragePooling3D Concatenate Cropping1D Cropping2D
+    Cropping3D Dot ELU Flatten GlobalAveragePooling1D GlobalAveragePooling2D GlobalAveragePooling3D GlobalMaxPooling1D
+    GlobalMaxPooling2D GlobalMaxPooling3D Identity LeakyReLU MaxPooling1D MaxPooling2D MaxPooling3D Maximum Minimum
+    Multiply Permute ReLU RepeatVector Rescaling Reshape Softmax Subtract ThresholdedReLU UpSampling1D UpSampling2D
+    UpSampling3D ZeroPadding1D ZeroPadding2D ZeroPadding3D
+    """.split()  # noqa: SIM905 - a list of words
+)
 # Keras 2 puts operations between layers into layers of these classes, which are known by their symbols.
 OPERATIONS = frozenset({"ClassMethod", "InstanceMethod", "InstanceProperty", "SlicingOpLambda", "TFOpLambda"})
 # Take one image, too, whose first axis is its height.
@@ -50,6 +59,12 @@ def is_known(layer: Any) -> bool:
     if hasattr(layer, "fit") or name in OPERATIONS:
         return True
     return name in _BY_ROWS and all(map(_is_within_rows, _axes(layer)))
+
+
+def has_no_variables(layer: Any) -> bool:
+    """Whether it is one that makes none: code may make such a layer in each of its calls, and one is as good as another
+    of the same settings."""
+    return is_keras(type(layer)) and type(layer).__name__ in _WITHOUT_VARIABLES
 
 
 def works_along_rows(layer: Any, ranks: Sequence[int]) -> bool:

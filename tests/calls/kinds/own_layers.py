@@ -8,7 +8,7 @@ import random
 import tensorflow as tf
 
 from . import L, descend, keras, kind, some, square
-from .own_code import Own, X, Y, through_a_layer
+from .own_code import Own, X, Y, through_a_layer, trained
 
 
 class LeftOut(L.Layer):
@@ -266,3 +266,27 @@ def activation_that_is_replaced():
         changed.activation = activation
         x, y = some(7, X, Y)
         yield [model, optimizer], descend(optimizer, [model], lambda x=x, y=y: square(model(x), y))
+
+
+class Branches(L.Layer):
+    """Makes layers in its call, as functions of Keras' do: they have no variables."""
+
+    def __init__(self):
+        super().__init__()
+        self.one, self.other = L.Dense(4, "tanh"), L.Dense(5)
+
+    def build(self, shape):
+        self.one.build(shape)
+        self.other.build(shape)
+
+    def call(self, inputs):
+        both = L.concatenate([self.one(inputs), L.ReLU()(self.other(inputs))])
+        return L.Flatten()(L.Reshape((3, 3))(both))
+
+
+@kind(sample=True)
+def layers_that_a_call_makes():
+    net = keras.Sequential([L.Dense(6), Branches(), Branches(), L.Dense(1)])
+    net.build((None, 6))
+    yield from trained(net, X, Y, graph=True, steps=3)
+    yield [], float(sum(map(ord, L.Dense(1).name + L.ReLU().name)))  # names go on as in one process
