@@ -90,7 +90,7 @@ class Stepwise:
         for comparison in (n for n in nodes(test) if isinstance(n, cst.Comparison)):
             sides = [comparison.left, *(c.comparator for c in comparison.comparisons)]
             ordered = all(isinstance(c.operator, _ORDER) for c in comparison.comparisons)
-            if ordered and not any(map(_is_first, sides)) and Later.COUNT in self._steps.all(sides):
+            if ordered and not any(map(is_first, sides)) and Later.COUNT in self._steps.all(sides):
                 yield comparison
 
     def _deeds(self, computed: Collection[cst.CSTNode], ways: Iterable[cst.CSTNode]) -> Iterator[cst.CSTNode]:
@@ -102,7 +102,7 @@ class Stepwise:
         for condition in self._conditions(self._setting(computed)):
             asked = list(nodes(condition.test))
             turn = any(isinstance(n, cst.Modulo) for n in asked)
-            if condition not in of_updates and (turn or not any(map(_is_first, asked))):
+            if condition not in of_updates and (turn or not any(map(is_first, asked))):
                 yield from (n for n in asked if self._steps.begins(n))
 
     def _setting(self, computed: Collection[cst.CSTNode]) -> Iterator[cst.CSTNode]:
@@ -120,7 +120,7 @@ class Stepwise:
         return not plain or any(m in computed for m in makers)
 
 
-def _is_first(node: cst.CSTNode) -> bool:
+def is_first(node: cst.CSTNode) -> bool:
     """Whether a comparison with it asks for the first step."""
     return isinstance(node, cst.Integer) and node.evaluated_value <= 1
 

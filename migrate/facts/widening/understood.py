@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import libcst as cst
 
+from ...outputs import EffectKind
 from ..apis import RATES
 from ..hazards import patched
 from ..program import (
@@ -30,7 +31,7 @@ from .means import Means
 from .roles import other_roles, own_classes
 from .settings import other_uses, unknown_settings
 from .sizes import sizes_in_shapes
-from .stepwise import Stepwise
+from .stepwise import Stepwise, is_first
 
 _KEEP = "use --batch global, which keeps the script's batch"
 _CODES = frozenset({"TFDP010", "TFDP011", "TFDP020", "TFDP030", "TFDP031"})
@@ -166,7 +167,7 @@ def _by_step(script: TrainingFile, steps: Steps) -> Iterator[cst.CSTNode]:
     for node in asked:
         if Later.COUNT not in pace.of(node.test) or not pace.in_step(node):
             continue
-        if divided.isdisjoint(nodes(node.test)) and node not in shows:
+        if divided.isdisjoint(nodes(node.test)) and (node not in shows or _writes_once(script, node)):
             yield node.test
     known = {*shows, *loops, *(node for node in asked if pace.in_step(node))}
     judged = {*script.sliced, *script.keras_stepping.computed, *own_classes(script)}
@@ -179,6 +180,15 @@ def _shows(script: TrainingFile, node: cst.If | cst.IfExp | cst.While, shown: fr
         return any(above in shown for above in script.index.ancestors(node))
     ways = [node.body] if node.orelse is None else [node.body, node.orelse]
     return all(_is_shown(script, part, shown) for way in ways for part in _statements(way))
+
+
+def _writes_once(script: TrainingFile, node: cst.If | cst.IfExp | cst.While) -> bool:
+    """Whether a file is written at some steps by their number, which may never come where there are fewer: not in turn,
+    nor at the first."""
+    if any(isinstance(each, cst.Modulo) or is_first(each) for each in nodes(node.test)):
+        return False
+    written = {effect.call for effect in script.written.effects if effect.kind is not EffectKind.PRINT}
+    return not written.isdisjoint(nodes(node))
 
 
 def _is_shown(script: TrainingFile, part: cst.CSTNode, shown: frozenset[cst.CSTNode]) -> bool:
