@@ -369,7 +369,7 @@ def _said(attribute: Any) -> Any:
     """As it can be compared; not names of functions, which are numbered."""
     serialized = getattr(attribute, "SerializeToString", None)
     if serialized is None:
-        return attribute
+        return tuple(attribute) if isinstance(attribute, list) else attribute
     return None if attribute.HasField("func") else serialized(deterministic=True)
 
 

@@ -23,15 +23,13 @@ from .kept import Kept, as_before
 from .muted import muted
 from .names import put_back, unchanging
 from .observed import refuse_recorded
-from .once import in_a_graph
+from .once import in_a_graph, said_by
 from .own_sight import Pattern
 from .rounding import Rounding
 from .sight import Undivided
 from .trial import Trial, tried
 from .unspent import unspent
 from .ways import Way
-
-_WRAPPED = "Exception encountered"  # what Keras puts before a message
 
 
 def is_possible(kept: Kept) -> bool:
@@ -86,9 +84,7 @@ def _look(asked: Asked) -> Found:
         except Undivided as answer:
             return Found(str(answer))
         except RaisedError as raised:  # whatever the call does not take: then it is not divided
-            error = raised.__cause__
-            lines = [line for line in str(error).splitlines() if line.strip() and not line.startswith(_WRAPPED)]
-            found = Found(f"cannot be tried on some of the rows ({type(error).__name__}: {''.join(lines[:1])[:160]})")
+            found = Found(f"cannot be tried on some of the rows ({said_by(raised.__cause__)})")
     return found
 
 

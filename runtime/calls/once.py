@@ -11,10 +11,12 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from ..foundation import gist
 from . import carried, sight
 from .kept_with import kept_with
 from .observed import refuse_recorded
 
+_LONGEST = 200  # of the text of an error
 _KEPT = 8  # graphs of one function or layer
 # What TensorFlow raises where code asks a graph for what only a value has.
 NO_GRAPH = (AttributeError, NotImplementedError, TypeError, ValueError)
@@ -50,9 +52,12 @@ def in_a_graph(owner: Any, call: Callable[..., Any], arguments: Any, options: An
 
 def no_graph(error: BaseException | None) -> str:
     """What is said of code of which no graph can be built."""
-    lines = [line for line in str(error).splitlines() if line.strip()]
-    said = f"{type(error).__name__}: {''.join(lines[-1:])[:160]}"
-    return f"cannot be built into a graph of rows of unknown number ({said})"
+    return f"cannot be built into a graph of rows of unknown number ({said_by(error)})"
+
+
+def said_by(error: BaseException | None) -> str:
+    """What an error says, in one line."""
+    return gist(f"{type(error).__name__}: {error}")[:_LONGEST]
 
 
 def build(call: Callable[..., Any], arguments: Any, options: Any) -> tuple[Any, Any, dict[int, Any]]:
