@@ -20,6 +20,7 @@ from .kept_with import kept_with
 from .look import Asked, is_possible, look, way_of
 from .plain import Verdict, verdict
 from .sight import Undivided
+from .stateless import has_generator
 from .ways import Way
 
 _LOOKS = 16  # at most by the configuration of a layer with code of the script's own, which may count steps
@@ -99,11 +100,12 @@ def _of_kind(callee: Callee, given: Given) -> tuple[Callee, _Looks]:
     """What is found of such a call by now, to which is added; with the codes of what is called."""
     known: dict[Any, _Looks] = kept_with(callee.owner, "looks", {})
     changes = replaced.changes()
-    kind = given.kind, callee.state, callee.code and tf.executing_eagerly(), changes
+    made = has_generator()  # without it a call makes it, and is called whole
+    kind = given.kind, callee.state, callee.code and tf.executing_eagerly(), changes, made
     if callee.code is None:
         return callee, known.setdefault(kind, _Looks([], {}))
     if kind not in known and len(known) >= _LOOKS:
-        kind = given.kind, None, tf.executing_eagerly(), changes  # whatever it does, its operations are seen
+        kind = given.kind, None, tf.executing_eagerly(), changes, made  # whatever it does, its operations are seen
     beside = tuple(map(id, callee.code.beside))
     verdicts: list[Verdict] = kept_with(callee.owner, "verdicts", {}).setdefault((kind, beside), [])
     place = next((place for place, each in enumerate(verdicts) if each.holds), None)

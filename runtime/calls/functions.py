@@ -20,7 +20,7 @@ from .callee import Callee
 from .compiled_inside import plain_of
 from .kept import Kept
 from .own_code import tensors_of
-from .stateless import of_keras
+from .stateless import generator_state, of_keras
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _OWN = ("tensorflow", "tfdp")  # whose modules no script calls
@@ -160,4 +160,5 @@ def _owner(function: Any) -> Any:
 
 def _kept() -> Kept:
     variables, generators = ([raw(each) for each in found] for found in (live_variables(), live_generators()))
-    return Kept(variables, [*variables, *generators], list(of_keras()), generators)
+    needed = [*variables, *map(raw, generator_state())]
+    return Kept(needed, [*variables, *generators], list(of_keras()), generators)

@@ -27,7 +27,7 @@ from .lookups import hook_embedding
 from .names import of_objects
 from .row_layers import has_no_variables, works_along_rows
 from .sight import Moments
-from .stateless import of_keras
+from .stateless import generator_state, of_keras
 from .validation import hook_validation
 
 _hooked: set[str] = set()
@@ -172,7 +172,7 @@ def _nested(layer: Any, call: Callable[..., Any], structure: Any, by_rows: tuple
 def _kept(layer: Any) -> Kept:
     """What a look at the layer's call may change."""
     objects = list(layer._flatten_layers())
-    needed = [raw(each) for each in layer.variables]
+    needed = [raw(each) for each in (*layer.variables, *generator_state())]
     others = map(raw, (*live_variables(), *live_generators()))
     variables = {id(each.handle): each for each in (*needed, *others)}
     writable = [each for each in variables.values() if stream_element(each.name) is not None]

@@ -196,3 +196,34 @@ def single_images_that_are_flipped():
             return square(head(tf.reshape(pool(tf.stack(seen)), (4, 12))), targets)
 
         yield [head, *flips, optimizer], descend(optimizer, [head], loss)
+
+
+class Jitters(L.Layer):
+    """Draws by the generator of all who name none, which the first draw makes of a seed of Python's."""
+
+    def call(self, inputs, training=None):
+        if not training:
+            return inputs
+        return inputs + 0.1 * keras.random.normal((keras.ops.shape(inputs)[0], 6), dtype=inputs.dtype)
+
+
+@kind(keras=3, sample=True)
+def generator_of_all_that_a_call_makes():
+    """What Python draws next goes on behind that seed."""
+    for graph in (True, False):
+        keras.backend.clear_session()  # with it such a generator goes
+        net = keras.Sequential([L.Dense(6), Jitters(), L.Dense(1)])
+        net.build((None, 8))
+        optimizer = keras.optimizers.SGD(0.1)
+        optimizer.build(net.trainable_variables)
+
+        def step(rows, wanted, net=net, optimizer=optimizer):
+            with tf.GradientTape() as tape:
+                loss = square(net(rows, training=True), wanted)
+            gradients = tape.gradient(loss, net.trainable_variables)
+            optimizer.apply_gradients(zip(gradients, net.trainable_variables, strict=True))
+            return loss
+
+        step = tf.function(step) if graph else step
+        for _ in range(3):
+            yield [net, optimizer], step(*some(9, X, Y)) + random.random()
