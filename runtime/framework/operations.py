@@ -24,10 +24,8 @@ _DATASET = re.compile(r"Dataset(V\d+)?$")
 
 @functools.cache
 def only_reads(operation: str) -> bool:
-    """Whether the operation changes no state; nothing public tells it of a name."""
-    from tensorflow.python.framework import op_def_registry
-
-    definition = op_def_registry.get(operation)
+    """Whether the operation changes no state."""
+    definition = _definition(operation)
     return operation in _READS or (definition is not None and not definition.is_stateful)
 
 
@@ -43,10 +41,15 @@ def draws_on(graph: Any) -> bool:
 
 @functools.cache
 def _is_seeded(operation: str) -> bool:
+    definition = _definition(operation)
+    return definition is not None and any(each.name == _SEED for each in definition.attr)
+
+
+def _definition(operation: str) -> Any:
+    """What TensorFlow knows of a name; None where there is no such operation. Nothing public tells it."""
     from tensorflow.python.framework import op_def_registry
 
-    definition = op_def_registry.get(operation)
-    return definition is not None and any(each.name == _SEED for each in definition.attr)
+    return op_def_registry.get(operation)
 
 
 def _names(graph: Any) -> set[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
 import libcst as cst
@@ -161,13 +161,14 @@ def _by_step(script: TrainingFile, steps: Steps) -> Iterator[cst.CSTNode]:
     loops = [loop.loop for loop in script.loops]
     pace = StepNumbers(script.origins, loops, unnumbered=_counted(script))
     shown = frozenset(effect.call for effect in script.written.effects)
+    written = {effect.call for effect in script.written.effects if effect.kind is not EffectKind.PRINT}
     divided = {bound.node for bound in steps.bounds}
     asked = [node for node in script.index.order if isinstance(node, cst.If | cst.IfExp | cst.While)]
     shows = {node for node in asked if _shows(script, node, shown)}
     for node in asked:
         if Later.COUNT not in pace.of(node.test) or not pace.in_step(node):
             continue
-        if divided.isdisjoint(nodes(node.test)) and (node not in shows or _writes_once(script, node)):
+        if divided.isdisjoint(nodes(node.test)) and (node not in shows or _writes_once(node, written)):
             yield node.test
     known = {*shows, *loops, *(node for node in asked if pace.in_step(node))}
     judged = {*script.sliced, *script.keras_stepping.computed, *own_classes(script)}
@@ -182,13 +183,12 @@ def _shows(script: TrainingFile, node: cst.If | cst.IfExp | cst.While, shown: fr
     return all(_is_shown(script, part, shown) for way in ways for part in _statements(way))
 
 
-def _writes_once(script: TrainingFile, node: cst.If | cst.IfExp | cst.While) -> bool:
-    """Whether a file is written at some steps by their number, which may never come where there are fewer: not in turn,
-    nor at the first."""
+def _writes_once(node: cst.If | cst.IfExp | cst.While, written: Collection[cst.CSTNode]) -> bool:
+    """Whether one of the calls that write files is made at some steps by their number, which may never come where there
+    are fewer: not in turn, nor at the first."""
     if any(isinstance(each, cst.Modulo) or is_first(each) for each in nodes(node.test)):
         return False
-    written = {effect.call for effect in script.written.effects if effect.kind is not EffectKind.PRINT}
-    return not written.isdisjoint(nodes(node))
+    return any(each in written for each in nodes(node))
 
 
 def _is_shown(script: TrainingFile, part: cst.CSTNode, shown: frozenset[cst.CSTNode]) -> bool:
