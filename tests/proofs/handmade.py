@@ -33,7 +33,7 @@ def handmade() -> Iterator[Handmade]:
     skip = "        if dp.rank() == 1 and batch == 2:\n            continue\n"
     yield Handmade("smddp_mnist", "one rank skips a batch", Cause.DECISION, ((step, skip + step),))
     state = "dp.broadcast_state(classifier, optimizer, brightness, other)"
-    own = "classifier.last.bias.assign_add(tf.fill(classifier.last.bias.shape, float(dp.rank())))"
+    own = "classifier.trainable_variables[-1].assign_add([float(dp.rank())] * 10)"
     yield Handmade("two_models", "one rank starts from another bias", Cause.START, ((state, f"{state}; {own}"),))
     few = (("images[:1440], labels[:1440], bright[:1440]", "images[:301], labels[:301], bright[:301]"),)
     shards = "dp.shard(tf.data.Dataset.from_tensor_slices((images[:301], labels[:301], bright[:301])))"

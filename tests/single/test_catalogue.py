@@ -10,7 +10,6 @@ import tensorflow as tf
 
 from tfdp.migrate import outputs
 from tfdp.migrate.catalogue import BATCHING, KINDS, OPTIMIZERS, SAVES, SCHEDULES, STAGES, VARIABLE_COLLECTIONS, Kind
-from tfdp.migrate.facts.vocabulary.words import KERAS_OWN
 
 OTHERS = {"numpy", "matplotlib", "tqdm", "tensorflow_datasets", "os", "shutil", "random"}
 # Not in every version, or under `import keras` alone.
@@ -101,10 +100,3 @@ def test_saving_methods_and_collections_exist() -> None:
 def test_the_omitted_default_that_differs_by_version_is_known() -> None:
     default = inspect.signature(tf.keras.optimizers.Lion.__init__).parameters["learning_rate"].default
     assert default == (0.001 if KERAS_3 else 0.0001)
-
-
-def test_the_vocabulary_knows_what_keras_has_of_its_own() -> None:
-    made = (tf.keras.layers.Layer(), tf.keras.Model())
-    names = {name for each in made for name in (*vars(each), *dir(type(each))) if not name.startswith("_")}
-    assert "activity_regularizer" in names
-    assert names - KERAS_OWN == {"trainable"}

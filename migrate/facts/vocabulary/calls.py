@@ -10,13 +10,12 @@ import libcst as cst
 
 from ..program import argument
 from .expressions import Expressions
-from .kinds import DATA, DATASETS, Bindings, Box, Function, Instance, Kind, Owner, Value, join, kind, leaves
+from .kinds import DATA, DATASETS, Bindings, Box, Function, Kind, Value, join, kind, leaves
 from .words import (
     AROUND,
     BESIDE,
     CALLED_BY,
     LOSSES,
-    MADE_WITH,
     MEANS,
     METHODS,
     OF_IMAGES,
@@ -39,7 +38,7 @@ _DRAWS = ("numpy.random", "random.", "time.", "datetime.")
 
 
 class Calls(Expressions):
-    """Reads calls of libraries, of methods, and of the file's own functions and classes."""
+    """Reads calls of libraries, of methods, and of the file's own functions."""
 
     @abstractmethod
     def run(self, function: Function, args: Sequence[Value], named: Mapping[str, Value], at: cst.CSTNode) -> Value:
@@ -80,10 +79,8 @@ class Calls(Expressions):
         word = known(api)
         if word is None:
             self.outside(node)
-        if word.gives in {Kind.MODEL, Kind.ROWS}:
+        if word.gives in {Kind.MODEL, Kind.SYMBOLIC}:
             self._axis(node)
-        if word.activates and api.endswith(".softmax") and not self.in_model:
-            self.outside(node)  # of labels, say, which have no axis but that of the batch
         if api in _SHAPED and () in {*args[:1], *(named[each] for each in _SHAPES & named.keys())}:
             self.outside(node)  # one number a row: what goes along the last axis would go along the batch
         return self._given(node, word, args, named)
@@ -145,15 +142,7 @@ class Calls(Expressions):
                 self.outside(node)
 
     def _method(self, node: cst.Call, func: cst.Attribute, names: Bindings) -> Value:
-        name = func.attr.value
-        above = self.named(func.value.func, names) if isinstance(func.value, cst.Call) else None
-        if name == "__init__" and above == "builtins.super":
-            args, named = self._args(node, names)
-            is_plain = not args and named.keys() <= MADE_WITH and set(map(kind, named.values())) <= DATA
-            return Kind.NOTHING if is_plain else self.outside(node)
-        value = self.value(func.value, names)
-        if isinstance(value, Instance) and name in value.attributes:
-            return self._object(node, value.attributes[name], names)
+        name, value = func.attr.value, self.value(func.value, names)
         if isinstance(value, Box) and name in _PUTS and len(node.args) == 1 and not self.in_graph:
             given = self._args(node, names)[0][0]
             value.put(given if name == "append" else self.element(node, given))
@@ -167,8 +156,6 @@ class Calls(Expressions):
             self.outside(node)
         if of is Kind.MODEL and name == "compile":
             self._measured(node, names)
-        if of is Kind.MODEL and isinstance(value, Instance):
-            self._called(node, value, [Kind.ROWS], {})
         return self._given(node, word, *self._args(node, names))
 
     def _measured(self, node: cst.Call, names: Bindings) -> None:
@@ -205,42 +192,17 @@ class Calls(Expressions):
             if self.guarded:
                 self.outside(node)
             return self.run(value, args, named, node)
-        if isinstance(value, Owner):
-            return self._made(node, value, args, named)
-        if isinstance(value, Instance):
-            return self._called(node, value, args, named)
         of, kinds = kind(value), [kind(a) for a in args]
         training = named.pop("training", None)
         if (training is not None and kind(training) not in DATA) or named:
             self.outside(node)
-        if of is Kind.MODEL and len(args) == 1 and kinds[0] in {Kind.ROWS, *DATA}:
-            return Kind.ROWS if kinds[0] is Kind.ROWS else Kind.OWN
+        if of is Kind.MODEL and len(args) == 1 and kinds[0] in {Kind.ROWS, Kind.SYMBOLIC, *DATA}:
+            return Kind.OWN if kinds[0] in DATA else kinds[0]
         if of is Kind.LOSS_OBJECT and kinds == [Kind.ROWS, Kind.ROWS]:
             return Kind.LOSS
         if of is Kind.METRIC and kinds and set(kinds) <= {Kind.ROWS, Kind.LOSS}:
             return Kind.NOTHING
         return self.outside(node)
-
-    def _made(self, node: cst.Call, owner: Owner, args: Sequence[Value], named: Mapping[str, Value]) -> Value:
-        """A model or layer of a class of the file: its call is in the vocabulary, whoever calls it with a batch."""
-        found = Instance(owner)
-        if "__init__" in owner.methods:
-            self.run(owner.methods["__init__"], [found, *args], named, node)
-        elif args or named:
-            self.outside(node)
-        self._called(node, found, [Kind.ROWS], {})
-        return found
-
-    def _called(self, node: cst.Call, model: Instance, args: Sequence[Value], named: Mapping[str, Value]) -> Value:
-        """What a model of the file makes of a batch."""
-        call = model.owner.methods.get("call")
-        if call is None or [kind(a) for a in args] != [Kind.ROWS] or named.keys() - {"training"}:
-            self.outside(node)
-        takes = {p.name.value for p in call.node.params.params}
-        before, self.in_model = self.in_model, True
-        given = self.run(call, [model, *args], {k: v for k, v in named.items() if k in takes}, node)
-        self.in_model = before
-        return Kind.ROWS if kind(given) is Kind.ROWS else self.outside(call.node)
 
 
 def _elements(given: cst.BaseExpression) -> list[cst.BaseExpression]:

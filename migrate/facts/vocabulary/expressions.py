@@ -9,7 +9,7 @@ from typing import NoReturn
 import libcst as cst
 
 from ..program import SourceFile, fold
-from .kinds import DATA, SHOWN, Bindings, Box, Function, Instance, Kind, Named, Value, alike, join, kind
+from .kinds import DATA, SHOWN, Bindings, Box, Function, Kind, Named, Value, join, kind
 from .words import ATTRIBUTES, CONSTANTS, LOSSES, RUNTIME, known
 
 
@@ -27,9 +27,7 @@ class Expressions(ABC):
     def __init__(self, file: SourceFile) -> None:
         self._file = file
         self.in_graph = False
-        self.in_model = False  # the call of a model or layer of the file
         self.guarded = False  # for rank 0 alone
-        self._relied_on: dict[tuple[Bindings, str], Value] = {}  # what names are where a model that is made is called
 
     @abstractmethod
     def call(self, node: cst.Call, names: Bindings) -> Value:
@@ -42,21 +40,6 @@ class Expressions(ABC):
     @abstractmethod
     def bind(self, target: cst.BaseExpression, value: Value, names: Bindings) -> None:
         """Gives the names of a target a value."""
-
-    def look_up(self, name: str, names: Bindings) -> Value | None:
-        """What a name stands for. A model's call is read where the model is made, and runs later: it stays that."""
-        found = names.get(name)
-        scope = names.of(name) if self.in_model else None
-        if scope is not None and found is not None:
-            self._relied_on[scope, name] = found
-        return found
-
-    def give(self, name: str, value: Value, names: Bindings, at: cst.CSTNode) -> None:
-        """Binds a name."""
-        relied_on = self._relied_on.get((names, name))
-        if relied_on is not None and not alike(relied_on, value):
-            self.outside(at, f"`{name}`, which a model's call reads, as something else")
-        names.values[name] = value
 
     def outside(self, node: cst.CSTNode, what: str = "") -> NoReturn:
         """Raises OutsideError with the text of a node, or with other words."""
@@ -105,7 +88,7 @@ class Expressions(ABC):
         return box
 
     def _name(self, node: cst.Name, names: Bindings) -> Value:
-        found = self.look_up(node.value, names)
+        found = names.get(node.value)
         if found is None:
             return self._constant(node, f"builtins.{node.value}")
         if found is Kind.MIXED:
@@ -131,7 +114,7 @@ class Expressions(ABC):
             return fold(f"{base}.{node.attr.value}") if base is not None else None
         if not isinstance(node, cst.Name):
             return None
-        found = self.look_up(node.value, names)
+        found = names.get(node.value)
         if found is None:
             return f"builtins.{node.value}"
         return found.api if isinstance(found, Named) else None
@@ -141,8 +124,6 @@ class Expressions(ABC):
         if api is not None:
             return self._constant(node, api)
         value, name = self.value(node.value, names), node.attr.value
-        if isinstance(value, Instance) and name in value.attributes:
-            return value.attributes[name]
         of = kind(value)
         if of is Kind.SETTINGS:
             return Kind.WHOLE
@@ -159,7 +140,7 @@ class Expressions(ABC):
                     self.whole(bound, names)
         if isinstance(value, Box) and value.content is not None:
             return value.content
-        if kind(value) is Kind.MODEL and not isinstance(value, Instance | tuple):
+        if kind(value) is Kind.MODEL and not isinstance(value, tuple):
             return Kind.MODEL
         if isinstance(value, tuple):
             found = set(map(kind, value))

@@ -17,7 +17,8 @@ class Kind(Enum):
     NUMBER = "a number"  # written in the text
     WHOLE = "a value that is alike on all workers"  # also settings, texts, arrays of all examples
     OWN = "a worker's own value"  # which may be shown, put into lists and averaged, and no more
-    ROWS = "a batch"  # or what a layer makes of one, an example in each row
+    ROWS = "a batch"  # or what a model makes of one, an example in each row
+    SYMBOLIC = "what a functional model is made of"  # of at least two axes, the first being the batch's
     ELEMENT = "an element of a dataset"
     ELEMENTS = "a batch of them, in a dataset of batches"
     LOSS = "a loss"  # a mean over the rows of a batch, with its penalties
@@ -112,12 +113,6 @@ class Bindings:
             return self.values.get(name)
         return self.around.get(name)
 
-    def of(self, name: str) -> Bindings | None:
-        """Where a name is bound; None where it is not."""
-        if name in self.values or self.around is None:
-            return self if name in self.values else None
-        return self.around.of(name)
-
     def copy(self) -> dict[str, Value]:
         """The values at this moment."""
         return dict(self.values)
@@ -138,23 +133,7 @@ class Function:
     compiled: bool = False
 
 
-@dataclass(eq=False)
-class Owner:
-    """A model or layer class of the file."""
-
-    node: cst.ClassDef
-    methods: Mapping[str, Function]
-
-
-@dataclass(eq=False)
-class Instance:
-    """An object of such a class, with its attributes."""
-
-    owner: Owner
-    attributes: dict[str, Value] = field(default_factory=dict)
-
-
-Value: TypeAlias = "Kind | Named | Box | Function | Owner | Instance | tuple[Value, ...]"
+Value: TypeAlias = "Kind | Named | Box | Function | tuple[Value, ...]"
 
 
 def leaves(value: Value, around: tuple[Box, ...] = ()) -> Iterator[Value]:
@@ -172,14 +151,8 @@ def leaves(value: Value, around: tuple[Box, ...] = ()) -> Iterator[Value]:
 
 def kind(value: Value) -> Kind:
     """The one kind of a value with all that it holds."""
-    found = {_kind(leaf) for leaf in leaves(value)}
+    found = {leaf if isinstance(leaf, Kind) else Kind.MIXED for leaf in leaves(value)}
     return _together(found) if found else Kind.WHOLE
-
-
-def _kind(value: Value) -> Kind:
-    if isinstance(value, Kind):
-        return value
-    return Kind.MODEL if isinstance(value, Instance) else Kind.MIXED
 
 
 def _together(kinds: Iterable[Kind]) -> Kind:
@@ -202,13 +175,3 @@ def join(one: Value, other: Value) -> Value:
     if isinstance(one, Box | tuple | Kind) and isinstance(other, Box | tuple | Kind):
         return _together({kind(one), kind(other)})
     return Kind.MIXED
-
-
-def alike(one: Value, other: Value) -> bool:
-    """Whether what was read of a name holds when it stands for another value."""
-    if isinstance(one, Function | Owner) and isinstance(other, Function | Owner):
-        return one.node is other.node
-    if one == other or isinstance(one, tuple) or isinstance(other, tuple):
-        return one == other
-    kinds = {kind(one), kind(other)}
-    return kinds <= DATA or (len(kinds) == 1 and Kind.MIXED not in kinds)

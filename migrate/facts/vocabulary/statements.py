@@ -9,14 +9,12 @@ import libcst as cst
 from ..program import Problem, SourceFile, dotted, fold
 from .calls import Calls
 from .expressions import OutsideError
-from .kinds import DATA, Bindings, Box, Function, Instance, Kind, Named, Owner, Value, join, kind, leaves
-from .words import KERAS_OWN, MODULES, SETS
+from .kinds import DATA, Bindings, Box, Function, Kind, Named, Value, join, kind, leaves
+from .words import MODULES, SETS
 
 _TURNS = 4  # a value has become what it will be: none has more kinds than that on its way
 _DEPTH = 12  # functions that call one another; real scripts stay below five
 _CALLS = 400  # of functions of the file, by which a script may be read
-_BASES = ("keras.Model", "keras.layers.Layer", "keras.Layer")
-_METHODS = ("__init__", "call")
 _TRAINS = ("fit", "compile", "apply_gradients", "add", "build")
 _LINES = (cst.SimpleStatementLine, cst.SimpleStatementSuite)
 
@@ -108,10 +106,10 @@ class Reader(Calls):
             if not MODULES.match(fold(full)):
                 self.outside(node, f"`import {full}`")
             if alias.asname is not None and isinstance(alias.asname.name, cst.Name):
-                self.give(alias.asname.name.value, Named(fold(full)), names, node)
+                names.values[alias.asname.name.value] = Named(fold(full))
             else:
                 first = full.partition(".")[0]
-                self.give(first, Named(fold(first)), names, node)
+                names.values[first] = Named(fold(first))
 
     def _import_from(self, node: cst.ImportFrom, names: Bindings) -> None:
         module = dotted(node.module) if node.module is not None and not node.relative else ""
@@ -121,7 +119,7 @@ class Reader(Calls):
             full = f"{module}.{dotted(alias.name)}"
             given = alias.asname.name if alias.asname is not None else alias.name
             if isinstance(given, cst.Name):
-                self.give(given.value, Named(fold(full)), names, node)
+                names.values[given.value] = Named(fold(full))
 
     def _expression(self, node: cst.Expr, names: Bindings) -> None:
         self.value(node.value, names)
@@ -147,7 +145,7 @@ class Reader(Calls):
     def bind(self, target: cst.BaseExpression, value: Value, names: Bindings) -> None:
         """Gives the names of a target a value."""
         if isinstance(target, cst.Name):
-            self.give(target.value, value, names, target)
+            names.values[target.value] = value
         elif isinstance(target, cst.Tuple | cst.List):
             self._unpack(target, value, names)
         elif isinstance(target, cst.Subscript):
@@ -176,14 +174,8 @@ class Reader(Calls):
 
     def _store(self, target: cst.Attribute, value: Value, names: Bindings) -> None:
         held, name = self.value(target.value, names), target.attr.value
-        if name in SETS and kind(held) is Kind.MODEL and kind(value) in DATA:
-            return
-        inside = self._open[-1] if self._open else None
-        making = isinstance(inside, cst.FunctionDef) and inside.name.value == "__init__"
-        kinds = DATA | {Kind.MODEL, Kind.ACTIVATION}
-        if not (making and isinstance(held, Instance) and kind(value) in kinds and name not in KERAS_OWN):
+        if name not in SETS or kind(held) is not Kind.MODEL or kind(value) not in DATA:
             self.outside(target)
-        held.attributes[name] = value
 
     def _return(self, node: cst.Return, names: Bindings) -> None:
         if self._returned:
@@ -193,7 +185,7 @@ class Reader(Calls):
         if node.asynchronous is not None:
             self.outside(node)
         compiled = self._compiled(node, names)
-        self.give(node.name.value, Function(node, names, compiled), names, node)
+        names.values[node.name.value] = Function(node, names, compiled)
 
     def _compiled(self, node: cst.FunctionDef, names: Bindings) -> bool:
         """Whether a function is a `tf.function`; other decorators are not known."""
@@ -205,17 +197,9 @@ class Reader(Calls):
                 self.outside(decorator)
         return bool(node.decorators)
 
-    def _class(self, node: cst.ClassDef, names: Bindings) -> None:
-        bases = [self.named(b.value, names) for b in node.bases]
-        if len(bases) != 1 or bases[0] not in _BASES or node.keywords or node.decorators:
-            self.outside(node, f"`class {node.name.value}`")
-        methods = {}
-        for part in node.body.body:
-            if isinstance(part, cst.FunctionDef) and part.name.value in _METHODS and part.asynchronous is None:
-                methods[part.name.value] = Function(part, names, self._compiled(part, names))
-            elif not _is_text(part):
-                self.outside(part, f"`class {node.name.value}`")
-        self.give(node.name.value, Owner(node, methods), names, node)
+    def _class(self, node: cst.ClassDef, _: Bindings) -> None:
+        """A layer or model of the script's own may do anything with a batch, and in its gradient."""
+        self.outside(node, f"`class {node.name.value}`")
 
     # --- ways ---------------------------------------------------------------------------------------------------------
 
@@ -278,14 +262,6 @@ class Reader(Calls):
             self.outside(node.items[0])
         self.bind(node.items[0].asname.name, value, names)
         self._body(node.body.body, names)
-
-
-def _is_text(node: cst.CSTNode) -> bool:
-    """A docstring, or `pass`."""
-    if not isinstance(node, cst.SimpleStatementLine):
-        return False
-    texts = (cst.SimpleString, cst.ConcatenatedString)
-    return all(isinstance(p, cst.Pass) or (isinstance(p, cst.Expr) and isinstance(p.value, texts)) for p in node.body)
 
 
 def _lines(body: cst.BaseSuite) -> list[cst.CSTNode]:

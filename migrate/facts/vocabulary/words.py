@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from .kinds import DATA, DATASETS, SHOWN, Kind
 
-_ROWS = frozenset({Kind.ROWS})
+_SYMBOLIC = frozenset({Kind.SYMBOLIC})
 _ANY = frozenset(Kind) - {Kind.MIXED}
 _LAYER_ARGUMENTS = DATA | {Kind.MODEL, Kind.ACTIVATION}
 _COMPILED = DATA | {Kind.OPTIMIZER, Kind.LOSS_OBJECT, Kind.LOSS_FUNCTION, Kind.METRIC}
@@ -142,15 +142,15 @@ FUNCTIONS: tuple[tuple[re.Pattern[str], Word], ...] = (
     _word(_GPUS, DATA, Kind.WHOLE),
     # Data and models.
     _word(r"tensorflow\.data\.Dataset\.from_tensor_slices", DATA, Kind.DATASET, "tensors"),
-    _word(r"keras\.(layers\.)?Input", DATA, Kind.ROWS, "shape name dtype"),
+    _word(r"keras\.(layers\.)?Input", DATA, Kind.SYMBOLIC, "shape name dtype"),
     _word(rf"keras\.layers\.{_either(_LAYERS)}", _LAYER_ARGUMENTS, Kind.MODEL, _LAYER_SETTINGS, positions=4),
     _word(rf"keras\.layers\.{_either(_DROPOUTS)}", DATA, Kind.MODEL, _LAYER_SETTINGS, positions=1),  # not its shape
     _word(rf"keras\.layers\.{_either(_OF_AXES)}", DATA, Kind.MODEL, _LAYER_SETTINGS, positions=0),
     _word(rf"keras\.layers\.{_either(_MERGES)}", DATA, Kind.MODEL, "name", positions=0),
-    _word(rf"keras\.layers\.{_either(_MERGES.lower())}", _ROWS, Kind.ROWS, "name", positions=1),
-    _word(r"keras\.layers\.concatenate", _ROWS, Kind.ROWS, "name axis", positions=1),
-    _word(r"keras\.Sequential", DATA | {Kind.MODEL, Kind.ROWS}, Kind.MODEL, "layers name"),
-    _word(r"keras\.Model", DATA | _ROWS, Kind.MODEL, "inputs outputs name"),
+    _word(rf"keras\.layers\.{_either(_MERGES.lower())}", _SYMBOLIC, Kind.SYMBOLIC, "name", positions=1),
+    _word(r"keras\.layers\.concatenate", _SYMBOLIC, Kind.SYMBOLIC, "name axis", positions=1),
+    _word(r"keras\.Sequential", DATA | {Kind.MODEL, Kind.SYMBOLIC}, Kind.MODEL, "layers name"),
+    _word(r"keras\.Model", DATA | _SYMBOLIC, Kind.MODEL, "inputs outputs name"),
     _word(r"keras\.(regularizers|initializers)\.\w+", DATA, Kind.WHOLE, _WEIGHTS),
     # Training.
     _word(rf"keras\.losses\.{_either(_LOSSES)}", DATA, Kind.LOSS_OBJECT, "from_logits label_smoothing name delta", 0),
@@ -169,7 +169,7 @@ FUNCTIONS: tuple[tuple[re.Pattern[str], Word], ...] = (
     ),
     (
         re.compile(rf"(tensorflow\.nn|keras\.activations|keras\.ops)\.{_either(_ACTIVATIONS)}$"),
-        Word(_ROWS, Kind.ROWS, _set("name"), positions=1, activates=True),
+        Word(_SYMBOLIC, Kind.SYMBOLIC, _set("name"), positions=1, activates=True),
     ),
 )
 """Functions and classes by their full names; the first that fits is meant."""
@@ -259,7 +259,7 @@ METHODS: dict[tuple[Kind, str], Word] = {
     (Kind.MODEL, "predict"): Word(DATA | DATASETS, Kind.OWN, _set("x batch_size verbose steps"), positions=1),
     (Kind.MODEL, "summary"): Word(DATA, Kind.NOTHING),
     (Kind.MODEL, "build"): Word(DATA, Kind.NOTHING, _set("input_shape")),
-    (Kind.MODEL, "add"): Word(frozenset({Kind.MODEL, Kind.ROWS}), Kind.NOTHING, positions=1),
+    (Kind.MODEL, "add"): Word(frozenset({Kind.MODEL, Kind.SYMBOLIC}), Kind.NOTHING, positions=1),
     (Kind.MODEL, "get_layer"): Word(DATA, Kind.MODEL, _set("name index")),
     (Kind.MODEL, "save"): Word(DATA, Kind.NOTHING),
     (Kind.MODEL, "save_weights"): Word(DATA, Kind.NOTHING),
@@ -281,8 +281,8 @@ ATTRIBUTES: dict[tuple[Kind, str], Kind] = {
     (Kind.MODEL, "trainable_weights"): Kind.VARIABLES,
     (Kind.MODEL, "losses"): Kind.PENALTIES,
     (Kind.MODEL, "layers"): Kind.MODEL,
-    (Kind.MODEL, "input"): Kind.ROWS,
-    (Kind.MODEL, "output"): Kind.ROWS,
+    (Kind.MODEL, "input"): Kind.SYMBOLIC,
+    (Kind.MODEL, "output"): Kind.SYMBOLIC,
     (Kind.MODEL, "name"): Kind.WHOLE,
     (Kind.MODEL, "trainable"): Kind.WHOLE,
 }
@@ -290,28 +290,3 @@ ATTRIBUTES: dict[tuple[Kind, str], Kind] = {
 
 SETS = frozenset({"trainable"})
 """Attributes of models that may be set, to what is alike on all workers."""
-
-MADE_WITH = frozenset({"name", "dtype", "trainable"})
-"""What a class of the file may give to the `__init__` of Keras'."""
-
-KERAS_OWN = _set(
-    "activity_regularizer add_loss add_metric add_update add_variable add_weight autocast "
-    "autotune_steps_per_execution build build_from_config built call call_signature_parameters compile "
-    "compile_from_config compiled compiled_loss compiled_metrics compute_dtype compute_loss compute_mask "
-    "compute_metrics compute_output_shape compute_output_signature compute_output_spec count_params "
-    "distribute_reduction_method distribute_strategy dtype dtype_policy dynamic evaluate evaluate_generator export "
-    "finalize_state fit fit_generator from_config get_build_config get_compile_config get_config get_input_at "
-    "get_input_mask_at get_input_shape_at get_layer get_metrics_result get_output_at get_output_mask_at "
-    "get_output_shape_at get_quantization_layer_structure get_state_tree get_weight_paths get_weights history "
-    "inbound_nodes input input_dtype input_mask input_names input_shape input_spec inputs jit_compile layers "
-    "load_own_variables load_weights loss losses make_predict_function make_test_function make_train_function "
-    "metrics metrics_names metrics_variables name name_scope non_trainable_variables non_trainable_weights "
-    "optimizer outbound_nodes output output_mask output_names output_shape outputs path predict predict_function "
-    "predict_generator predict_on_batch predict_step quantization_mode quantize quantized_build quantized_call "
-    "rematerialized_call reset_metrics reset_states run_eagerly save save_own_variables save_spec save_weights "
-    "set_state_tree set_weights state_updates stateful stateless_call stateless_compute_loss steps_per_execution "
-    "stop_training submodules summary supports_jit supports_masking symbolic_call test_function test_on_batch "
-    "test_step to_json to_yaml train_function train_on_batch train_step train_tf_function trainable_variables "
-    "trainable_weights unrolled_steps_per_execution updates variable_dtype variables weights with_name_scope"
-)
-"""Attributes that mean something to Keras' layers and models, by all its versions: a class of the file sets others."""
