@@ -23,11 +23,6 @@ class Kept(NamedTuple):
     before: Sequence[Restored]
     writable: Sequence[Any]
 
-    def of_its_own(self) -> Kept:
-        """The same for a layer in which there is no code of the script's own: it writes variables that it has, and
-        those of generators."""
-        return self._replace(variables=[*self.needed, *self.writable])
-
 
 @contextlib.contextmanager
 def as_before(kept: Kept) -> Iterator[list[Any]]:

@@ -150,8 +150,6 @@ def _looked(asked: Asked, unknown: int, *, eagerly: bool) -> tuple[Found, Trial 
     """Keras' own layers keep rows apart or mix them whatever the numbers are, and each operation of other code is known
     to keep them apart; so results of few rows tell all, and each worker sees to its own."""
     call, structure, by_rows, kept, owner, code = asked
-    if code is None:
-        kept = kept.of_its_own()
     watching = functools.partial(replaced.watched, owner, code and code.codes)
     trial, rounding = None, Rounding()
     with _apart(), as_before(kept) as handles:

@@ -23,6 +23,19 @@ def stateful_recurrence():
     yield from fitted(compiled(keras.Sequential(layers)), SEQUENCES, TARGETS, batch_size=8, epochs=2, shuffle=False)
 
 
+@kind(divided="partly", sample=True)
+def states_of_a_batch_as_short_as_a_look():
+    """Keras' layer does not count them among its variables."""
+    cell, head, optimizer = L.GRU(5, stateful=True), L.Dense(1), keras.optimizers.SGD(0.1)
+    cell.build((4, 4, 3))
+    for at in range(0, 24, 4):
+
+        def loss(rows=SEQUENCES[at : at + 4], wanted=TARGETS[at : at + 4]):
+            return tf.reduce_mean((head(cell(rows)) - wanted) ** 2)
+
+        yield [cell, head, optimizer], descend(optimizer, [cell, head], loss)
+
+
 @kind(sample=True)
 def masks_of_padding():
     x = np.random.RandomState(0).randint(0, 6, (40, 7))
