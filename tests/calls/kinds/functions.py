@@ -133,9 +133,12 @@ class Linear(tf.Module):
     @tf.function
     def __call__(self, rows):
         if not self.is_built:
-            self.weights, self.bias = tf.Variable(tf.random.normal((8, 1), dtype=rows.dtype)), tf.Variable(0.1)
+            self.weights, self.bias = (
+                tf.Variable(tf.random.normal((8, 1), dtype=rows.dtype)),
+                tf.Variable(tf.cast(0.1, rows.dtype)),
+            )
             self.is_built = True
-        return rows @ self.weights + tf.cast(self.bias, rows.dtype)
+        return rows @ self.weights + self.bias
 
 
 def parts_that_draw(*, graph):
