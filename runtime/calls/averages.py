@@ -143,7 +143,7 @@ def _exchanged(variables: Sequence[Any], given: Sequence[Any], names: Sequence[s
         watch = watched(variables, [], job)
         passengers = _Passengers([each for each in (watch, nets.Notes(), MovingStatistics()) if each is not None])
         exchange = Exchange(job, Average, None, Compression.none, 1.0, False, False)
-        with tf.control_dependencies(watch.compared() if watch else []):
+        with tf.control_dependencies(watch.compared(given) if watch else []):
             return exchange.combined(given, names, site, passengers)
 
 

@@ -74,14 +74,19 @@ class Watch:
         self._before = _eager_count(number) if tf.executing_eagerly() else _graph_count(f"tfdp/exchanges/{number}")
         self._due = _is(self._before & (self._before - 1), 0) | _is(self._before % _EVERY, 0)
 
-    def compared(self) -> list[Any]:
+    def compared(self, gradients: Sequence[Any]) -> list[Any]:
         """Compares all values before the first exchange: what later operations must wait for in a graph.
+
+        Args:
+            gradients: those to be exchanged. In a graph it waits for them: a rank that gets no batch takes no part.
 
         Raises:
             TfdpError: a variable differs; on every rank.
         """
-        first = _is(self._before, 0)
-        found = _where(first, lambda: compare(self._variables, self._job), lambda: tf.constant(True))
+        waits = [getattr(each, "values", each) for each in gradients if each is not None]
+        with tf.control_dependencies(waits):
+            first = _is(self._before, 0)
+            found = _where(first, lambda: compare(self._variables, self._job), lambda: tf.constant(True))
         return [] if tf.executing_eagerly() else [found]
 
     def sent(self, dtype: tf.DType) -> Any:

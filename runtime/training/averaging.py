@@ -81,7 +81,7 @@ class Averaging:
             sparse = self.exchange.sparse_of(zip(variables, given, strict=False))
             watch = watched(self._held(optimizer, variables), sparse, job)
             # Also what is sent for a gradient that is none, and depends on nothing, comes after the comparison.
-            with tf.control_dependencies(watch.compared() if watch else []):
+            with tf.control_dependencies(watch.compared(given) if watch else []):
                 return self.exchange.combined(given, names, site, watch)
 
 

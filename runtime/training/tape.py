@@ -127,7 +127,7 @@ class DistributedGradientTape:
             held = [(each, gradient) for each, gradient in zip(given, flat, strict=True) if is_variable(each)]
             watch = watched([each for each, _ in held], self._exchange.sparse_of(held), self._job)
             # Also what is sent for a gradient that is none, and depends on nothing, comes after the comparison.
-            with tf.control_dependencies(watch.compared() if watch else []):
+            with tf.control_dependencies(watch.compared(flat) if watch else []):
                 return tf.nest.pack_sequence_as(local, self._exchange.combined(flat, names, site, watch))
 
     def jacobian(self, *_: Any, **__: Any) -> Any:

@@ -101,7 +101,5 @@ def test_a_fit_that_never_takes_a_step_fails(launch):
     done = launch(2, FIT, "12")
     assert done.returncode == 1
     assert "end" not in done.stdout
-    # Nothing in the first step waits for the batch that does not come: one rank may have begun to compare variables.
-    said = ("script.py:9 took no training step on any rank", "values of variables before their first gradient")
-    assert any(each in done.stderr for each in said), done.stderr
+    assert "script.py:9 took no training step on any rank" in done.stderr, done.stderr
     assert launch(2, FIT, "10").stdout.count("end") == 2
