@@ -36,8 +36,8 @@ def _annotations(outcome: Outcome) -> Iterator[str]:
 def _road(outcome: Outcome, file: str) -> Iterator[str]:
     """Which road the file goes, and why not another."""
     road = outcome.road
-    if road.on_calls and outcome.verdict is not Verdict.REFUSED:
-        yield _command("notice", road.on_calls, file=file, title="tfdp")
+    if road.said and outcome.verdict is not Verdict.REFUSED:
+        yield _command("notice", road.said, file=file, title="tfdp")
     for found, reason in road.reasons:
         yield _command("notice", reason, file=file, line=found.line, col=found.column, title=found.code)
 

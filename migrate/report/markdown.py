@@ -50,8 +50,8 @@ def _lines(outcome: Outcome) -> Iterator[str]:
 def _road(outcome: Outcome) -> Iterator[str]:
     """Which road the file goes, and why not another."""
     road = outcome.road
-    if road.on_calls and outcome.verdict is not Verdict.REFUSED:
-        yield from (_escaped(road.on_calls), "")
+    if road.said and outcome.verdict is not Verdict.REFUSED:
+        yield from (_escaped(road.said), "")
     for finding, reason in road.reasons:
         yield from (f"line {finding.line}: {_escaped(reason)}", "")
 

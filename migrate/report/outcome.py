@@ -65,10 +65,11 @@ class Road:
     may_widen: bool = False
 
     @property
-    def on_calls(self) -> str:
-        """What is said of sharded calls; empty on another road."""
-        batch = _WIDENED if self.widened else _KEPT + _ASK * self.may_widen
-        return f"{_CALLS} ({batch})" if self.taken == "calls" else ""
+    def said(self) -> str:
+        """What is said of the road; empty where it is neither of the two."""
+        batch = _WIDENED if self.widened else _KEPT + _ASK * (self.may_widen and self.taken == "calls")
+        road = {"calls": _CALLS, "input": _INPUT}.get(self.taken)
+        return f"{road} ({batch})" if road else ""
 
     @property
     def reasons(self) -> tuple[tuple[Finding, str], ...]:
@@ -77,6 +78,10 @@ class Road:
         return tuple((why, f"{what}: {why.message} ({why.code})") for what, why in found if why is not None)
 
 
+_INPUT = (
+    "sharded input: each worker trains on its share of the records; "
+    "a step's loss that the script keeps or prints is of rank 0's share"
+)
 _CALLS = "sharded calls: every worker runs the whole script, and its own rows of each model call"
 _KEPT = "batch and learning rate stay the script's own"
 _ASK = "; --batch per-worker takes N times both"

@@ -50,8 +50,8 @@ def _finding(path: str, finding: Finding) -> Iterator[str]:
 def _road(path: str, outcome: Outcome) -> Iterator[str]:
     """Which road the file goes, and why not another."""
     road = outcome.road
-    if road.on_calls and outcome.verdict is not Verdict.REFUSED:
-        yield f"{_bold(path)}: {road.on_calls}"
+    if road.said and outcome.verdict is not Verdict.REFUSED:
+        yield f"{_bold(path)}: {road.said}"
     for finding, reason in road.reasons:
         yield f"{_bold(f'{path}:{finding.line}')}: {printable(reason)}"
 

@@ -44,6 +44,7 @@ _CLOCKS = (
     "asctime clock_gettime clock_gettime_ns ctime gmtime localtime monotonic monotonic_ns perf_counter perf_counter_ns "
     "process_time process_time_ns strftime thread_time thread_time_ns time time_ns"
 )
+_NAMES_A_CLOCK = "timeit"  # `default_timer`
 _IMMUTABLE = 1 << 8  # of a class that is not written in Python
 _TO_FILE = "file://"
 _ours: dict[int, tuple[Any, Any]] = {}  # by the original's `id`: the original, and what stands in its place
@@ -193,7 +194,7 @@ def _modules() -> Iterator[Any]:
 def _others() -> Iterator[Any]:
     """Modules of Python that have done so, `random` for `secrets`, and classes in them, as of `glob` or `pathlib`."""
     for name, module in list(sys.modules.items()):
-        if name.partition(".")[0] in ASKS:
+        if name.partition(".")[0] in ASKS or name == _NAMES_A_CLOCK:
             yield module
             yield from (each for each in list(vars(module).values()) if inspect.isclass(each) and _is_pythons(each))
 

@@ -65,6 +65,7 @@ import pathlib
 from os import listdir, mkdir, scandir
 from subprocess import Popen
 from time import time
+import timeit
 
 import tensorflow as tf
 import tfdp.runtime as dp
@@ -129,7 +130,7 @@ names += sorted(entry.name for entry in scandir("runs/2"))
 with open("log", "w") as log:
     log.write("0123")
     log.flush()
-    print(names, os.fstat(log.fileno()).st_size, f"{time():.6f}")
+    print(names, os.fstat(log.fileno()).st_size, f"{time():.6f} {timeit.default_timer()}")
 """
     done = launch(3, IMPORTS + script, options=("-v",))
     assert done.returncode == 0, done.stderr

@@ -248,8 +248,8 @@ def test_every_rule_says_its_roads() -> None:
 def test_each_report_says_the_road_and_why_not_the_other(tmp_path: Path) -> None:
     path = tmp_path / "train.py"
     path.write_text(ALONG)
-    outcome = migrate_file(Input(str(path), named=True), MigrateOptions(Policy(), check_only=True))
-    outcome = replace(outcome, path="train.py")
+    options = MigrateOptions(Policy(), check_only=True)
+    outcome = replace(migrate_file(Input(str(path), named=True), options), path="train.py")
     calls = "sharded calls: every worker runs the whole script, and its own rows of each model call"
     said = [click.unstyle(line) for line in text.lines(outcome)]
     assert any(f"train.py: {calls} (batch and learning rate stay the script's own)" in line for line in said)
@@ -257,7 +257,7 @@ def test_each_report_says_the_road_and_why_not_the_other(tmp_path: Path) -> None
         line.startswith("train.py:7: not sharded input: `source`") and line.endswith("(TFDP010)") for line in said
     )
     path.write_text(SQUARED)
-    widened = migrate_file(Input(str(path), named=True), MigrateOptions(Policy(), check_only=True))
+    widened = migrate_file(Input(str(path), named=True), options)
     assert f"{calls} (batch and learning rate stay the script's own; --batch per-worker takes N times both)" in str(
         [click.unstyle(line) for line in text.lines(widened)]
     )
@@ -267,6 +267,10 @@ def test_each_report_says_the_road_and_why_not_the_other(tmp_path: Path) -> None
     assert "\nline 6: the script's batch is kept: cannot tell" in page
     assert f"::notice file=train.py,title=tfdp::{calls}" in log
     assert "::notice file=train.py,line=7,col=14,title=TFDP010::not sharded input: " in log
+    path.write_text(UNDERSTOOD)
+    shared = "sharded input: each worker trains on its share of the records; a step's loss that the script keeps"
+    shown = [click.unstyle(line) for line in text.lines(migrate_file(Input(str(path), named=True), options))]
+    assert any(shared in line and "N times the script's own, for N workers" in line for line in shown), shown
     path.write_text(NEITHER)
     refused = replace(migrate_file(Input(str(path), named=True), MigrateOptions(Policy())), path="train.py")
     said = [click.unstyle(line) for line in text.lines(refused)]
