@@ -178,14 +178,7 @@ MUTANTS = (
         "asked.py",
         'self._guard.refuse("asks in Python how many rows there are")',
         "pass",
-        ("function_of_batches_of_five",),
-    ),
-    Mutant(
-        "layers inside code are not looked at",
-        "look.py",
-        '        if reason:\n            return Found(f"gives rows to',
-        '        if False:\n            return Found(f"gives rows to',
-        ("layer_that_mixes_rows_by_a_gate",),
+        ("function_of_batches_of_eight",),
     ),
     Mutant(
         "rows are handed on without a gradient of the whole",

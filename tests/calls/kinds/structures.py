@@ -125,14 +125,18 @@ def table_that_is_learnt_by_another_model():
         def call(self, x, table):
             return self.out(tf.nn.softmax(self.first(x) @ tf.transpose(table)) @ table)
 
-    maker, net, optimizer = mlp(8, 8), Table(), keras.optimizers.SGD(0.1)
-    for _ in range(3):
-        rows, wanted, other = some(10, x, y, x[::-1])
+    for graph in (False, True):
+        maker, net, optimizer = mlp(8, 8), Table(), keras.optimizers.SGD(0.1)
+        maker.build((None, 8))
+        net(x[:2], x[:4])
 
-        def loss(rows=rows, wanted=wanted, other=other):
-            return square(net(rows, maker(other)[:4]), wanted)
+        def step(rows, wanted, other, parts=(maker, net, optimizer)):
+            maker, net, optimizer = parts
+            return descend(optimizer, [maker, net], lambda: square(net(rows, maker(other)[:4]), wanted))
 
-        yield [maker, net, optimizer], descend(optimizer, [maker, net], loss)
+        step = tf.function(step) if graph else step
+        for _ in range(3):
+            yield [maker, net, optimizer], step(*some(10, x, y, x[::-1]))
 
 
 @kind

@@ -1,6 +1,6 @@
 """Gradients of gradients, of tensors, by several tapes, and taken in unusual places."""
 
-import os
+import threading
 
 import numpy as np
 import tensorflow as tf
@@ -328,7 +328,7 @@ def weights_in_an_order_of_each_process():
     x, y = examples()
     net = mlp(*[6] * 6, 1)
     net.build((None, 8))
-    order = np.random.RandomState(os.getpid()).permutation(len(net.trainable_variables))
+    order = np.random.RandomState(threading.get_native_id()).permutation(len(net.trainable_variables))
     weights = [net.trainable_variables[number] for number in order]
     for _ in range(3):
         rows, wanted = some(9, x, y)
