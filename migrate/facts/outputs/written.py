@@ -5,6 +5,7 @@ Such a script keeps within the vocabulary, which has few ways to write and none 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +14,6 @@ from itertools import islice
 import libcst as cst
 
 from ...outputs import EffectKind
-from ..apis import LEAVES_STATE
 from ..counting import shown
 from ..keras import Fit
 from ..program import Origins, method, nodes
@@ -21,7 +21,12 @@ from .guards import is_on_root
 from .writers import Writers
 
 _TRAINED = ("trainable_variables", "trainable_weights")
-_ALONE = frozenset({"format", "join", "numpy", "strftime"})  # methods that leave nothing behind
+# What only computes: any other call may draw or count, which all workers have to do.
+_COMPUTES = re.compile(
+    r"builtins\.(abs|float|format|int|len|max|min|repr|round|str|sum)$|math\.|time\.(time|strftime)$"
+    r"|os\.path\.(abspath|basename|dirname|expanduser|join|realpath|splitext)$|pathlib\.Path$"
+)
+_COMPUTE = frozenset({"format", "join", "numpy", "strftime"})  # methods
 _HAPPENS = (cst.Await, cst.NamedExpr, cst.Yield)
 
 
@@ -98,4 +103,4 @@ def is_plain(origins: Origins, call: cst.Call) -> bool:
     calls = (node for node in inside if isinstance(node, cst.Call))
     if any(isinstance(node, _HAPPENS) for node in inside):
         return False
-    return all(LEAVES_STATE.match(origins.called(each)) or method(each) in _ALONE for each in calls)
+    return all(_COMPUTES.match(origins.called(each)) or method(each) in _COMPUTE for each in calls)
