@@ -97,13 +97,13 @@ class _Asked:
     partial: bool
 
     def mode(self, script: Script, road: Road) -> Batch:
-        """The batch mode on one road: where none is asked for, a batch for each worker if each word of the script is
-        known, which is more than sharded calls ask for."""
+        """The batch mode on one road: where none is asked for, a batch for each worker if its input is sharded and
+        each word of the script is known; else the script's own."""
         policy = self.policy
         insists = policy.batch is not None or not policy.scales_by_workers
         if insists or (road == "input" and policy.shard == "input") or script.calls("init"):
             return policy.batch or "per-worker"
-        return "per-worker" if script.outside_vocabulary is None and script.unwidened is None else "global"
+        return "per-worker" if road == "input" and script.unwidened is None else "global"
 
     def may_shard_input(self, script: Script) -> bool:
         """Whether each worker may read its share without being told to: not of the script's own batch. What keeps that

@@ -285,6 +285,13 @@ def test_options_that_contradict_one_another() -> None:
     assert Policy(batch="global").scales_by_workers
 
 
+def test_sharded_calls_keep_the_scripts_batch_unless_another_is_asked_for() -> None:
+    found = migrated(UNDERSTOOD, shard="calls")
+    assert (found.road, found.batch, found.may_widen) == ("calls", "global", True)
+    assert b"scale_lr" not in found.after
+    assert migrated(UNDERSTOOD, shard="calls", batch="per-worker").batch == "per-worker"
+
+
 def test_what_trains_in_a_file_beside_it_goes_by_calls(tmp_path: Path) -> None:
     loop = "    def train(self, data):\n        for x in data:\n            self.step(x)\n"
     step = "    def step(self, x):\n" + _STEP.format(more="").replace("    ", "        ").replace("model", "self.model")
