@@ -119,6 +119,8 @@ def outside(source: str) -> str:
     [
         {},
         {"loss": "loss_of(b, model(a)) + 0.1 * sum(model.losses)"},
+        {"loss": "loss_of(b, tf.cast(tf.keras.Sequential([model])(model(a)), tf.float64))"},
+        {"before": "for layer in model.layers[:1]:\n    layer.trainable = layer.trainable"},
         {"loss": "2.0 * loss_of(tf.cast(b, tf.float32), model(a)) / len(x)"},
         {"stages": ".map(lambda p, q: (tf.cast(p, tf.float32) / 255.0, q))"},
         {"stages": ".map(lambda p, q: (tf.image.resize(p, (8, 3)), q))"},
@@ -162,6 +164,9 @@ def test_fits_within_the_vocabulary(parts: dict[str, str]) -> None:
         ({"loss": "loss_of(b, model(a + tf.random.normal([8, 3])))"}, "`tf.random.normal([8, 3])`"),
         ({"loss": "loss_of(b, model(a + tf.random.stateless_normal([8, 3], [1, 2])))"}, "stateless_normal"),
         ({"loss": "loss_of(tf.nn.softmax(b), model(a))"}, "`tf.nn.softmax(b)`"),
+        ({"loss": "loss_of(layers.Softmax()(b), model(a))"}, "`layers.Softmax()(b)`"),
+        ({"loss": "loss_of(model(b), model(a))"}, "`loss_of(model(b), model(a))`"),
+        ({"loss": "loss_of(b, model.layers[0](a))"}, "`model.layers[0](a)`"),
         ({"loss": "loss_of(b, layers.concatenate([model(a), b]))"}, "`layers.concatenate([model(a), b])`"),
         ({"loss": "loss_of(b, model(noisy[:8] + a))"}, "`noisy[:8] + a`"),
         ({"loss": "loss_of(b, tf.nn.softmax(model(a), axis=0))"}, "axis=0"),

@@ -10,7 +10,7 @@ import libcst as cst
 
 from ..program import argument
 from .expressions import Expressions
-from .kinds import DATA, DATASETS, Bindings, Box, Function, Kind, Value, join, kind, leaves
+from .kinds import DATA, DATASETS, NETS, Bindings, Box, Function, Kind, Value, join, kind, leaves
 from .words import (
     AROUND,
     BESIDE,
@@ -32,7 +32,7 @@ _SHAPED, _SHAPES = ("keras.layers.Reshape", "keras.Input", "keras.layers.Input")
 _OTHER_AXES = frozenset({"-1", "1", "2", "3"})
 _RECORDS = frozenset({Kind.ELEMENT})
 _MANY = frozenset({Kind.ELEMENTS, Kind.ROWS})
-_CHANGES = ((SAME, _RECORDS | _MANY | DATA), (OF_NUMBERS, _RECORDS | _MANY), (OF_IMAGES, _RECORDS))
+_CHANGES = ((SAME, _RECORDS | _MANY | DATA | {Kind.OUTPUTS}), (OF_NUMBERS, _RECORDS | _MANY), (OF_IMAGES, _RECORDS))
 _BEFORE_AXIS = 4  # of the arguments of `tf.one_hot`
 _DRAWS = ("numpy.random", "random.", "time.", "datetime.")
 
@@ -79,7 +79,7 @@ class Calls(Expressions):
         word = known(api)
         if word is None:
             self.outside(node)
-        if word.gives in {Kind.MODEL, Kind.SYMBOLIC}:
+        if word.gives in {Kind.LAYER, Kind.SYMBOLIC}:
             self._axis(node)
         if api in _SHAPED and () in {*args[:1], *(named[each] for each in _SHAPES & named.keys())}:
             self.outside(node)  # one number a row: what goes along the last axis would go along the batch
@@ -121,7 +121,7 @@ class Calls(Expressions):
         of = kind(value)
         if of in DATASETS:
             return Kind.ROWS
-        return of if of in {Kind.WHOLE, Kind.MODEL} else self.outside(node)
+        return of if of in {Kind.WHOLE, Kind.LAYER} else self.outside(node)
 
     def _given(self, node: cst.Call, word: Word, args: Sequence[Value], named: Mapping[str, Value]) -> Value:
         if len(args) > word.positions or named.keys() - word.keywords:
@@ -196,11 +196,14 @@ class Calls(Expressions):
         training = named.pop("training", None)
         if (training is not None and kind(training) not in DATA) or named:
             self.outside(node)
-        if of is Kind.MODEL and len(args) == 1 and kinds[0] in {Kind.ROWS, Kind.SYMBOLIC, *DATA}:
-            return Kind.OWN if kinds[0] in DATA else kinds[0]
-        if of is Kind.LOSS_OBJECT and kinds == [Kind.ROWS, Kind.ROWS]:
+        if of in NETS and kinds == [Kind.SYMBOLIC]:
+            return Kind.SYMBOLIC
+        if of is Kind.MODEL and len(args) == 1 and kinds[0] in {Kind.ROWS, Kind.OUTPUTS, *DATA}:
+            return Kind.OWN if kinds[0] in DATA else Kind.OUTPUTS
+        # Labels are the batch's: what a model makes of them, nothing looks at as it runs.
+        if of is Kind.LOSS_OBJECT and kinds in ([Kind.ROWS, Kind.ROWS], [Kind.ROWS, Kind.OUTPUTS]):
             return Kind.LOSS
-        if of is Kind.METRIC and kinds and set(kinds) <= {Kind.ROWS, Kind.LOSS}:
+        if of is Kind.METRIC and kinds and set(kinds) <= {Kind.ROWS, Kind.OUTPUTS, Kind.LOSS}:
             return Kind.NOTHING
         return self.outside(node)
 

@@ -140,8 +140,8 @@ class Expressions(ABC):
                     self.whole(bound, names)
         if isinstance(value, Box) and value.content is not None:
             return value.content
-        if kind(value) is Kind.MODEL and not isinstance(value, tuple):
-            return Kind.MODEL
+        if kind(value) is Kind.LAYER and not isinstance(value, tuple):
+            return Kind.LAYER
         if isinstance(value, tuple):
             found = set(map(kind, value))
             return next(iter(found)) if len(found) == 1 else self.outside(node)

@@ -17,13 +17,15 @@ class Kind(Enum):
     NUMBER = "a number"  # written in the text
     WHOLE = "a value that is alike on all workers"  # also settings, texts, arrays of all examples
     OWN = "a worker's own value"  # which may be shown, put into lists and averaged, and no more
-    ROWS = "a batch"  # or what a model makes of one, an example in each row
+    ROWS = "a batch"  # an example in each row
+    OUTPUTS = "what a model makes of a batch"  # an example in each row, too, and no labels
     SYMBOLIC = "what a functional model is made of"  # of at least two axes, the first being the batch's
     ELEMENT = "an element of a dataset"
     ELEMENTS = "a batch of them, in a dataset of batches"
     LOSS = "a loss"  # a mean over the rows of a batch, with its penalties
     PENALTIES = "the penalties of a model"
-    MODEL = "a model or layer"
+    MODEL = "a model"
+    LAYER = "a layer"  # of a model, and not called with a batch: of labels it may take the only axis for its own
     LOSS_OBJECT = "a loss of Keras"
     LOSS_FUNCTION = "a loss function of Keras"
     ACTIVATION = "an activation function"
@@ -47,6 +49,8 @@ DATA = frozenset({Kind.NUMBER, Kind.WHOLE, Kind.NOTHING})
 """What is alike on all workers."""
 
 DATASETS = frozenset({Kind.DATASET, Kind.BATCHES})
+
+NETS = frozenset({Kind.MODEL, Kind.LAYER})
 
 SHOWN = DATA | {Kind.OWN, Kind.LOSS}
 """What may be shown, put into lists and averaged."""
@@ -161,6 +165,8 @@ def _together(kinds: Iterable[Kind]) -> Kind:
         return found.pop()
     if found <= DATA:
         return Kind.WHOLE
+    if found <= NETS:
+        return Kind.LAYER
     return Kind.OWN if found <= SHOWN else Kind.MIXED
 
 

@@ -9,12 +9,13 @@ import libcst as cst
 from ..program import Problem, SourceFile, dotted, fold
 from .calls import Calls
 from .expressions import OutsideError
-from .kinds import DATA, Bindings, Box, Function, Kind, Named, Value, join, kind, leaves
+from .kinds import DATA, NETS, Bindings, Box, Function, Kind, Named, Value, join, kind, leaves
 from .words import MODULES, SETS
 
 _TURNS = 4  # a value has become what it will be: none has more kinds than that on its way
 _DEPTH = 12  # functions that call one another; real scripts stay below five
 _CALLS = 400  # of functions of the file, by which a script may be read
+_UNPACKED = {Kind.WHOLE, Kind.ROWS, Kind.OUTPUTS, Kind.OWN, Kind.ELEMENT, Kind.ELEMENTS}
 _TRAINS = ("fit", "compile", "apply_gradients", "add", "build")
 _LINES = (cst.SimpleStatementLine, cst.SimpleStatementSuite)
 
@@ -165,7 +166,7 @@ class Reader(Calls):
             if len(value) != len(target.elements):
                 self.outside(target)
             parts = list(value)
-        elif isinstance(value, Box) or kind(value) in {Kind.WHOLE, Kind.ROWS, Kind.OWN, Kind.ELEMENT, Kind.ELEMENTS}:
+        elif isinstance(value, Box) or kind(value) in _UNPACKED:
             parts = [self.element(target, value) if isinstance(value, Box) else value] * len(target.elements)
         else:
             self.outside(target)
@@ -174,7 +175,7 @@ class Reader(Calls):
 
     def _store(self, target: cst.Attribute, value: Value, names: Bindings) -> None:
         held, name = self.value(target.value, names), target.attr.value
-        if name not in SETS or kind(held) is not Kind.MODEL or kind(value) not in DATA:
+        if name not in SETS or kind(held) not in NETS or kind(value) not in DATA:
             self.outside(target)
 
     def _return(self, node: cst.Return, names: Bindings) -> None:
@@ -242,7 +243,7 @@ class Reader(Calls):
     def _forget_rows(self, names: Bindings, before: Mapping[str, Value]) -> None:
         """After a loop over a dataset its last batch is nothing to train on."""
         for name, value in names.copy().items():
-            if kind(value) is Kind.ROWS and name not in before:
+            if kind(value) in {Kind.ROWS, Kind.OUTPUTS} and name not in before:
                 names.values[name] = Kind.MIXED
 
     def _while(self, node: cst.While, names: Bindings) -> None:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from .kinds import DATA, DATASETS, SHOWN, Kind
+from .kinds import DATA, DATASETS, NETS, SHOWN, Kind
 
 _SYMBOLIC = frozenset({Kind.SYMBOLIC})
 _ANY = frozenset(Kind) - {Kind.MIXED}
-_LAYER_ARGUMENTS = DATA | {Kind.MODEL, Kind.ACTIVATION}
+_LAYER_ARGUMENTS = DATA | NETS | {Kind.ACTIVATION}
 _COMPILED = DATA | {Kind.OPTIMIZER, Kind.LOSS_OBJECT, Kind.LOSS_FUNCTION, Kind.METRIC}
 
 
@@ -143,13 +143,13 @@ FUNCTIONS: tuple[tuple[re.Pattern[str], Word], ...] = (
     # Data and models.
     _word(r"tensorflow\.data\.Dataset\.from_tensor_slices", DATA, Kind.DATASET, "tensors"),
     _word(r"keras\.(layers\.)?Input", DATA, Kind.SYMBOLIC, "shape name dtype"),
-    _word(rf"keras\.layers\.{_either(_LAYERS)}", _LAYER_ARGUMENTS, Kind.MODEL, _LAYER_SETTINGS, positions=4),
-    _word(rf"keras\.layers\.{_either(_DROPOUTS)}", DATA, Kind.MODEL, _LAYER_SETTINGS, positions=1),  # not its shape
-    _word(rf"keras\.layers\.{_either(_OF_AXES)}", DATA, Kind.MODEL, _LAYER_SETTINGS, positions=0),
-    _word(rf"keras\.layers\.{_either(_MERGES)}", DATA, Kind.MODEL, "name", positions=0),
+    _word(rf"keras\.layers\.{_either(_LAYERS)}", _LAYER_ARGUMENTS, Kind.LAYER, _LAYER_SETTINGS, positions=4),
+    _word(rf"keras\.layers\.{_either(_DROPOUTS)}", DATA, Kind.LAYER, _LAYER_SETTINGS, positions=1),  # not its shape
+    _word(rf"keras\.layers\.{_either(_OF_AXES)}", DATA, Kind.LAYER, _LAYER_SETTINGS, positions=0),
+    _word(rf"keras\.layers\.{_either(_MERGES)}", DATA, Kind.LAYER, "name", positions=0),
     _word(rf"keras\.layers\.{_either(_MERGES.lower())}", _SYMBOLIC, Kind.SYMBOLIC, "name", positions=1),
     _word(r"keras\.layers\.concatenate", _SYMBOLIC, Kind.SYMBOLIC, "name axis", positions=1),
-    _word(r"keras\.Sequential", DATA | {Kind.MODEL, Kind.SYMBOLIC}, Kind.MODEL, "layers name"),
+    _word(r"keras\.Sequential", DATA | NETS | _SYMBOLIC, Kind.MODEL, "layers name"),
     _word(r"keras\.Model", DATA | _SYMBOLIC, Kind.MODEL, "inputs outputs name"),
     _word(r"keras\.(regularizers|initializers)\.\w+", DATA, Kind.WHOLE, _WEIGHTS),
     # Training.
@@ -259,32 +259,35 @@ METHODS: dict[tuple[Kind, str], Word] = {
     (Kind.MODEL, "predict"): Word(DATA | DATASETS, Kind.OWN, _set("x batch_size verbose steps"), positions=1),
     (Kind.MODEL, "summary"): Word(DATA, Kind.NOTHING),
     (Kind.MODEL, "build"): Word(DATA, Kind.NOTHING, _set("input_shape")),
-    (Kind.MODEL, "add"): Word(frozenset({Kind.MODEL, Kind.SYMBOLIC}), Kind.NOTHING, positions=1),
-    (Kind.MODEL, "get_layer"): Word(DATA, Kind.MODEL, _set("name index")),
+    (Kind.MODEL, "add"): Word(NETS | _SYMBOLIC, Kind.NOTHING, positions=1),
+    (Kind.MODEL, "get_layer"): Word(DATA, Kind.LAYER, _set("name index")),
     (Kind.MODEL, "save"): Word(DATA, Kind.NOTHING),
     (Kind.MODEL, "save_weights"): Word(DATA, Kind.NOTHING),
     (Kind.MODEL, "count_params"): Word(frozenset(), Kind.WHOLE),
     (Kind.TAPE, "gradient"): Word(frozenset({Kind.LOSS, Kind.VARIABLES}), Kind.GRADIENTS, positions=2),
     (Kind.OPTIMIZER, "apply_gradients"): Word(frozenset({Kind.UPDATES}), Kind.NOTHING, positions=1),
-    (Kind.METRIC, "update_state"): Word(frozenset({Kind.ROWS, Kind.LOSS}), Kind.NOTHING, positions=2),
+    (Kind.METRIC, "update_state"): Word(frozenset({Kind.ROWS, Kind.OUTPUTS, Kind.LOSS}), Kind.NOTHING, positions=2),
     (Kind.METRIC, "result"): Word(frozenset(), Kind.OWN),
     (Kind.METRIC, "reset_state"): Word(frozenset(), Kind.NOTHING),
     (Kind.METRIC, "reset_states"): Word(frozenset(), Kind.NOTHING),
 }
 """Methods by the kind of their object."""
 
+_OF_NETS = {
+    "trainable_variables": Kind.VARIABLES,
+    "trainable_weights": Kind.VARIABLES,
+    "losses": Kind.PENALTIES,
+    "input": Kind.SYMBOLIC,
+    "output": Kind.SYMBOLIC,
+    "name": Kind.WHOLE,
+    "trainable": Kind.WHOLE,
+}
 ATTRIBUTES: dict[tuple[Kind, str], Kind] = {
     **{(Kind.WHOLE, name): Kind.WHOLE for name in _WHOLE_ATTRIBUTES.split()},
     (Kind.OWN, "history"): Kind.OWN,
     (Kind.OWN, "epoch"): Kind.OWN,
-    (Kind.MODEL, "trainable_variables"): Kind.VARIABLES,
-    (Kind.MODEL, "trainable_weights"): Kind.VARIABLES,
-    (Kind.MODEL, "losses"): Kind.PENALTIES,
-    (Kind.MODEL, "layers"): Kind.MODEL,
-    (Kind.MODEL, "input"): Kind.SYMBOLIC,
-    (Kind.MODEL, "output"): Kind.SYMBOLIC,
-    (Kind.MODEL, "name"): Kind.WHOLE,
-    (Kind.MODEL, "trainable"): Kind.WHOLE,
+    **{(net, name): of for net in NETS for name, of in _OF_NETS.items()},
+    (Kind.MODEL, "layers"): Kind.LAYER,
 }
 """Attributes by the kind of their object; those of the command's arguments are all alike on all workers."""
 
