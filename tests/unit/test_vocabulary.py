@@ -142,6 +142,7 @@ def test_loops_within_the_vocabulary(parts: dict[str, str]) -> None:
         {"loss": "'mse'", "metrics": "['mae']", "options": "verbose=2, callbacks=[keras.callbacks.EarlyStopping()]"},
         {"made": "for layer in model.layers[:-1]:\n        layer.trainable = False"},
         {"loss": "['mae']"},
+        {"made": "keras.optimizers.schedules.ExponentialDecay(0.1, 13, decay_rate=0.5)"},
         {"loss": "{'dense': keras.losses.huber}"},
         {"layer": "hidden = keras.layers.concatenate([hidden, flat])"},
         {"layer": "hidden = keras.activations.softmax(hidden)"},
@@ -249,6 +250,9 @@ def test_loops_outside_it(parts: dict[str, str], said: str) -> None:
     [
         ({"before": "def loss_of(a, b):\n    return a\n", "loss": "loss_of"}, "`loss_of` as a loss"),
         ({"loss": "'dice'"}, "`'dice'` as a loss"),
+        # 65 / (13 / 3) is 14.999999 in float32: a step of the staircase comes one step late.
+        ({"made": "keras.optimizers.schedules.ExponentialDecay(0.1, 13, 0.5, staircase=True)"}, "ExponentialDecay(0.1"),
+        ({"made": "keras.optimizers.schedules.ExponentialDecay(0.1, 13, 0.5, True)"}, "ExponentialDecay(0.1"),
         ({"loss": "'hinge'"}, "`'hinge'` as a loss"),
         ({"loss": "{'dense': 'squared_hinge'}"}, "`'squared_hinge'` as a loss"),
         ({"loss": "kind", "before": "kind = 'mse'"}, "`kind` as a loss"),

@@ -89,9 +89,8 @@ _OPTIMIZER_SETTINGS = (
     "learning_rate momentum nesterov beta_1 beta_2 epsilon rho amsgrad weight_decay centered initial_accumulator_value"
 )
 _SCHEDULES = "ExponentialDecay CosineDecay PiecewiseConstantDecay PolynomialDecay InverseTimeDecay"
-_SCHEDULE_SETTINGS = (
-    "initial_learning_rate decay_steps decay_rate staircase alpha boundaries values end_learning_rate power name"
-)
+# No staircase: a step of it is at steps / N, which float32 may round over.
+_SCHEDULE_SETTINGS = "initial_learning_rate decay_steps decay_rate alpha boundaries values end_learning_rate power name"
 _CALLBACKS = "EarlyStopping ModelCheckpoint ReduceLROnPlateau CSVLogger TensorBoard TerminateOnNaN History"
 _CALLBACK_SETTINGS = (
     "monitor patience restore_best_weights min_delta mode verbose filepath save_best_only save_weights_only factor "
@@ -156,7 +155,7 @@ FUNCTIONS: tuple[tuple[re.Pattern[str], Word], ...] = (
     _word(rf"keras\.losses\.{_either(_LOSSES)}", DATA, Kind.LOSS_OBJECT, "from_logits label_smoothing name delta", 0),
     _word(rf"keras\.metrics\.{_either(_METRICS)}", DATA, Kind.METRIC, "name dtype threshold k from_logits", 1),
     _word(rf"keras\.optimizers\.{_either(_OPTIMIZERS)}", DATA, Kind.OPTIMIZER, _OPTIMIZER_SETTINGS, positions=1),
-    _word(rf"keras\.optimizers\.schedules\.{_either(_SCHEDULES)}", DATA, Kind.WHOLE, _SCHEDULE_SETTINGS),
+    _word(rf"keras\.optimizers\.schedules\.{_either(_SCHEDULES)}", DATA, Kind.WHOLE, _SCHEDULE_SETTINGS, 3),
     _word(rf"keras\.callbacks\.{_either(_CALLBACKS)}", DATA, Kind.CALLBACK, _CALLBACK_SETTINGS),
     _word(r"tensorflow\.GradientTape", frozenset(), Kind.TAPE),
     _word(r"tensorflow\.add_n", frozenset({Kind.PENALTIES}), Kind.LOSS, positions=1),
