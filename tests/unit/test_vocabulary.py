@@ -233,6 +233,8 @@ def test_fits_within_the_vocabulary(parts: dict[str, str]) -> None:
             {"before": "import time", "each": "for _ in range(int(time.time())):\n        count += 1"},
             "`range(int(time.time()))`",
         ),
+        ({"each": "np.datetime64('now')"}, "`np.datetime64('now')`"),  # a clock
+        ({"each": "noisy = np.empty_like(x)"}, "`np.empty_like(x)`"),  # whatever a process has in its memory
         ({"each": "np.random.seed(int(float(loss)))"}, "`np.random.seed(int(float(loss)))`"),
         ({"each": "np.random.rand(int(float(loss)))"}, "`np.random.rand(int(float(loss)))`"),
     ],

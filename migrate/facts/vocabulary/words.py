@@ -45,7 +45,10 @@ def _either(names: str) -> str:
 _BUILTINS = "abs bool float int len max min range reversed round slice sorted str sum tuple"
 _CLOCKS = r"(time\.(time|perf_counter|monotonic|process_time|strftime)|datetime\.datetime\.(now|today))"
 _PATHS = r"(os\.path\.(join|dirname|abspath|basename|realpath|expanduser)|os\.(environ\.get|getenv)|pathlib\.Path)"
-_NUMPY = r"numpy\.(?!(save\w*|memmap|seterr\w*|fromfile|lib|ctypeslib|f2py|testing|_?core|nditer|errstate)(\.|$))[\w.]+"
+_NOT_NUMPY = (  # what writes, what goes by a clock or memory, and what changes how the rest computes
+    r"save\w*|memmap|seterr\w*|fromfile|lib|ctypeslib|f2py|testing|_?core|nditer|errstate|datetime64|empty\w*"
+)
+_NUMPY = rf"numpy\.(?!({_NOT_NUMPY})(\.|$))[\w.]+"
 _NUMPY_SETTINGS = (
     "axis dtype keepdims shape size low high seed endpoint num loc scale copy ord allow_pickle replace p order mode "
     "constant_values pad_width ddof indexing retstep decimals initial"
