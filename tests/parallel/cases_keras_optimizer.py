@@ -65,11 +65,13 @@ def same_everywhere(model):
         assert (every == every[0]).all()
 
 
+# By Keras' own epsilon an update is that of the rounding where a gradient is one: in 2 of 3000 trainings from random
+# values more than `close` allows, in one process as well.
 OPTIMIZERS = {
     "sgd": lambda: keras.optimizers.SGD(0.1, momentum=0.9, nesterov=True),
-    "clipped adam": lambda: keras.optimizers.Adam(0.01, global_clipnorm=0.05),
-    "adamw": lambda: keras.optimizers.AdamW(0.01, weight_decay=0.1),
-    "rmsprop": lambda: keras.optimizers.RMSprop(0.01),
+    "clipped adam": lambda: keras.optimizers.Adam(0.01, epsilon=1e-3, global_clipnorm=0.05),
+    "adamw": lambda: keras.optimizers.AdamW(0.01, epsilon=1e-3, weight_decay=0.1),
+    "rmsprop": lambda: keras.optimizers.RMSprop(0.01, epsilon=1e-3),
 }
 
 
