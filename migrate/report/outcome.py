@@ -67,7 +67,7 @@ class Road:
     @property
     def said(self) -> str:
         """What is said of the road; empty where it is neither of the two."""
-        batch = _WIDENED if self.widened else _KEPT + _ASK * (self.may_widen and self.taken == "calls")
+        batch = _WIDENED if self.widened else _KEPT + _ASK * self.may_widen
         road = {"calls": _CALLS, "input": _INPUT}.get(self.taken)
         return f"{road} ({batch})" if road else ""
 

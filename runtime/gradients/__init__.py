@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .accumulation import Accumulation
 from .compression import Compression
-from .exchange import FINGERPRINT, Exchange, Gradient, count_exchange, exchanges
+from .exchange import FINGERPRINT, Exchange, Gradient, count_exchange, exchanges, values_of
 from .options import check_kinds, check_options
 from .tape_marks import forget_marks, mark, refuse_marked, taken_back
 
@@ -22,4 +22,5 @@ __all__ = [
     "mark",
     "refuse_marked",
     "taken_back",
+    "values_of",
 ]

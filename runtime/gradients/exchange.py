@@ -192,7 +192,8 @@ def _dense(gradient: Gradient) -> Gradient:
     return tf.convert_to_tensor(gradient) if isinstance(gradient, tf.IndexedSlices) else gradient
 
 
-def _values(gradient: Gradient) -> Any:
+def values_of(gradient: Gradient) -> Any:
+    """The numbers of a gradient, dense or sparse; None of none."""
     return gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
 
 
@@ -206,7 +207,7 @@ def _kept(gradient: Gradient, count: Any) -> Gradient:
     """The gradient, or zeros where there are no examples."""
     if gradient is None:
         return None
-    values = _values(gradient)
+    values = values_of(gradient)
     return _with_values(gradient, tf.where(count > 0, values, tf.zeros_like(values)))
 
 
@@ -215,7 +216,7 @@ def _times(gradient: Gradient, count: Any) -> Gradient:
     kept = _kept(gradient, count)
     if kept is None:
         return None
-    values = _values(kept)
+    values = values_of(kept)
     values = tf.cast(values, tf.float32) if values.dtype in _HALF else values
     return _with_values(kept, values * tf.cast(count, values.dtype))
 
@@ -225,4 +226,4 @@ def _divided(values: Any, total: Any) -> Any:
 
 
 def _as_dtype(gradient: Gradient, like: Gradient) -> Gradient:
-    return None if gradient is None else _with_values(gradient, tf.cast(_values(gradient), _values(like).dtype))
+    return None if gradient is None else _with_values(gradient, tf.cast(values_of(gradient), values_of(like).dtype))

@@ -16,6 +16,7 @@ import tensorflow as tf
 from ..data import Taken, last_taken
 from ..foundation import TfdpError, call_site
 from ..framework import Variable, in_python, name_of
+from ..gradients import values_of
 from ..job import Job, runs_as_written
 from .last_look import NEAR, note_slices
 from .row_independence import refuse_mixing
@@ -83,7 +84,7 @@ class Watch:
         Raises:
             TfdpError: a variable differs; on every rank.
         """
-        waits = [getattr(each, "values", each) for each in gradients if each is not None]
+        waits = [values_of(each) for each in gradients if each is not None]
         with tf.control_dependencies(waits):
             first = _is(self._before, 0)
             found = _where(first, lambda: compare(self._variables, self._job), lambda: tf.constant(True))

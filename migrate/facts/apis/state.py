@@ -15,6 +15,12 @@ LEAVES_STATE = re.compile(
 )
 """Functions of libraries that keep no state of the script's; what draws or consumes is in other tables."""
 
+ONLY_COMPUTES = re.compile(
+    r"builtins\.(abs|float|format|int|len|max|min|repr|round|str|sum)$|math\.|time\.(time|strftime)$"
+    r"|os\.path\.(abspath|basename|dirname|expanduser|join|realpath|splitext)$|pathlib\.Path$"
+)
+"""Functions that only compute. Any other may draw or count, which all workers have to do."""
+
 READS_RECORDS = re.compile(
     r"keras\.datasets\.\w+\.load_data$|keras\.utils\.\w+_from_directory$|tensorflow_datasets\.|numpy\.(load|genfromtxt|from)\w*$"
     r"|pandas\.read_\w+$|sklearn\.datasets\.|scipy\.io\.loadmat$|h5py\.File$|pickle\.load$|joblib\.load$|tensorflow\.data\."

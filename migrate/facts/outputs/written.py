@@ -5,7 +5,6 @@ Such a script keeps within the vocabulary, which has few ways to write and none 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,6 +13,7 @@ from itertools import islice
 import libcst as cst
 
 from ...outputs import EffectKind
+from ..apis import ONLY_COMPUTES
 from ..counting import shown
 from ..keras import Fit
 from ..program import Origins, method, nodes
@@ -21,12 +21,7 @@ from .guards import is_on_root
 from .writers import Writers
 
 _TRAINED = ("trainable_variables", "trainable_weights")
-# What only computes: any other call may draw or count, which all workers have to do.
-_COMPUTES = re.compile(
-    r"builtins\.(abs|float|format|int|len|max|min|repr|round|str|sum)$|math\.|time\.(time|strftime)$"
-    r"|os\.path\.(abspath|basename|dirname|expanduser|join|realpath|splitext)$|pathlib\.Path$"
-)
-_COMPUTE = frozenset({"format", "join", "numpy", "strftime"})  # methods
+_METHODS = frozenset({"format", "join", "numpy", "strftime"})  # that only compute
 _HAPPENS = (cst.Await, cst.NamedExpr, cst.Yield)
 
 
@@ -103,4 +98,4 @@ def is_plain(origins: Origins, call: cst.Call) -> bool:
     calls = (node for node in inside if isinstance(node, cst.Call))
     if any(isinstance(node, _HAPPENS) for node in inside):
         return False
-    return all(_COMPUTES.match(origins.called(each)) or method(each) in _COMPUTE for each in calls)
+    return all(ONLY_COMPUTES.match(origins.called(each)) or method(each) in _METHODS for each in calls)

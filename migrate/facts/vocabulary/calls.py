@@ -10,7 +10,7 @@ import libcst as cst
 
 from ..program import argument
 from .expressions import Expressions
-from .kinds import DATA, DATASETS, NETS, Bindings, Box, Function, Kind, Value, join, kind, leaves
+from .kinds import DATA, DATASETS, NETS, OF_BATCH, Bindings, Box, Function, Kind, Value, join, kind, leaves
 from .words import (
     AROUND,
     BESIDE,
@@ -198,12 +198,12 @@ class Calls(Expressions):
             self.outside(node)
         if of in NETS and kinds == [Kind.SYMBOLIC]:
             return Kind.SYMBOLIC
-        if of is Kind.MODEL and len(args) == 1 and kinds[0] in {Kind.ROWS, Kind.OUTPUTS, *DATA}:
+        if of is Kind.MODEL and len(args) == 1 and kinds[0] in OF_BATCH | DATA:
             return Kind.OWN if kinds[0] in DATA else Kind.OUTPUTS
         # Labels are the batch's: what a model makes of them, nothing looks at as it runs.
         if of is Kind.LOSS_OBJECT and kinds in ([Kind.ROWS, Kind.ROWS], [Kind.ROWS, Kind.OUTPUTS]):
             return Kind.LOSS
-        if of is Kind.METRIC and kinds and set(kinds) <= {Kind.ROWS, Kind.OUTPUTS, Kind.LOSS}:
+        if of is Kind.METRIC and kinds and set(kinds) <= OF_BATCH | {Kind.LOSS}:
             return Kind.NOTHING
         return self.outside(node)
 

@@ -50,6 +50,8 @@ DATA = frozenset({Kind.NUMBER, Kind.WHOLE, Kind.NOTHING})
 
 DATASETS = frozenset({Kind.DATASET, Kind.BATCHES})
 
+OF_BATCH = frozenset({Kind.ROWS, Kind.OUTPUTS})
+
 NETS = frozenset({Kind.MODEL, Kind.LAYER})
 
 SHOWN = DATA | {Kind.OWN, Kind.LOSS}

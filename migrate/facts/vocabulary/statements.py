@@ -9,13 +9,13 @@ import libcst as cst
 from ..program import Problem, SourceFile, dotted, fold
 from .calls import Calls
 from .expressions import OutsideError
-from .kinds import DATA, NETS, Bindings, Box, Function, Kind, Named, Value, join, kind, leaves
+from .kinds import DATA, NETS, OF_BATCH, Bindings, Box, Function, Kind, Named, Value, join, kind, leaves
 from .words import MODULES, SETS
 
 _TURNS = 4  # a value has become what it will be: none has more kinds than that on its way
 _DEPTH = 12  # functions that call one another; real scripts stay below five
 _CALLS = 400  # of functions of the file, by which a script may be read
-_UNPACKED = {Kind.WHOLE, Kind.ROWS, Kind.OUTPUTS, Kind.OWN, Kind.ELEMENT, Kind.ELEMENTS}
+_UNPACKED = OF_BATCH | {Kind.WHOLE, Kind.OWN, Kind.ELEMENT, Kind.ELEMENTS}
 _TRAINS = ("fit", "compile", "apply_gradients", "add", "build")
 _LINES = (cst.SimpleStatementLine, cst.SimpleStatementSuite)
 
@@ -198,10 +198,6 @@ class Reader(Calls):
                 self.outside(decorator)
         return bool(node.decorators)
 
-    def _class(self, node: cst.ClassDef, _: Bindings) -> None:
-        """A layer or model of the script's own may do anything with a batch, and in its gradient."""
-        self.outside(node, f"`class {node.name.value}`")
-
     # --- ways ---------------------------------------------------------------------------------------------------------
 
     def _decided(self, test: cst.BaseExpression, names: Bindings) -> None:
@@ -243,7 +239,7 @@ class Reader(Calls):
     def _forget_rows(self, names: Bindings, before: Mapping[str, Value]) -> None:
         """After a loop over a dataset its last batch is nothing to train on."""
         for name, value in names.copy().items():
-            if kind(value) in {Kind.ROWS, Kind.OUTPUTS} and name not in before:
+            if kind(value) in OF_BATCH and name not in before:
                 names.values[name] = Kind.MIXED
 
     def _while(self, node: cst.While, names: Bindings) -> None:
@@ -279,6 +275,9 @@ def _is_called(part: cst.CSTNode) -> bool:
 
 
 def _first_word(node: cst.CSTNode) -> str:
+    """What a statement begins with that is not in the vocabulary."""
+    if isinstance(node, cst.ClassDef):  # a layer, too: it may do anything with a batch, and in its gradient
+        return f"class {node.name.value}"
     return {cst.Try: "try", cst.Del: "del", cst.Assert: "assert"}.get(type(node), type(node).__name__.lower())
 
 
@@ -294,7 +293,6 @@ _STATEMENTS: dict[type[cst.CSTNode], Callable[..., None]] = {
     cst.AugAssign: Reader._changed,
     cst.Return: Reader._return,
     cst.FunctionDef: Reader._define,
-    cst.ClassDef: Reader._class,
     cst.If: Reader._if,
     cst.For: Reader._for,
     cst.While: Reader._while,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from .kinds import DATA, DATASETS, NETS, SHOWN, Kind
+from .kinds import DATA, DATASETS, NETS, OF_BATCH, SHOWN, Kind
 
 _SYMBOLIC = frozenset({Kind.SYMBOLIC})
 _ANY = frozenset(Kind) - {Kind.MIXED}
@@ -268,7 +268,7 @@ METHODS: dict[tuple[Kind, str], Word] = {
     (Kind.MODEL, "count_params"): Word(frozenset(), Kind.WHOLE),
     (Kind.TAPE, "gradient"): Word(frozenset({Kind.LOSS, Kind.VARIABLES}), Kind.GRADIENTS, positions=2),
     (Kind.OPTIMIZER, "apply_gradients"): Word(frozenset({Kind.UPDATES}), Kind.NOTHING, positions=1),
-    (Kind.METRIC, "update_state"): Word(frozenset({Kind.ROWS, Kind.OUTPUTS, Kind.LOSS}), Kind.NOTHING, positions=2),
+    (Kind.METRIC, "update_state"): Word(OF_BATCH | {Kind.LOSS}, Kind.NOTHING, positions=2),
     (Kind.METRIC, "result"): Word(frozenset(), Kind.OWN),
     (Kind.METRIC, "reset_state"): Word(frozenset(), Kind.NOTHING),
     (Kind.METRIC, "reset_states"): Word(frozenset(), Kind.NOTHING),

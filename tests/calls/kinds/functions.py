@@ -133,10 +133,8 @@ class Linear(tf.Module):
     @tf.function
     def __call__(self, rows):
         if not self.is_built:
-            self.weights, self.bias = (
-                tf.Variable(tf.random.normal((8, 1), dtype=rows.dtype)),
-                tf.Variable(tf.cast(0.1, rows.dtype)),
-            )
+            self.weights = tf.Variable(tf.random.normal((8, 1), dtype=rows.dtype))
+            self.bias = tf.Variable(tf.cast(0.1, rows.dtype))
             self.is_built = True
         return rows @ self.weights + self.bias
 
