@@ -98,22 +98,37 @@ def test_start_up_lines_are_shown_to_who_asks_for_them(tmp_path, options, level,
 
 
 ALIKE = """
-import atexit, os, sys, time
+import atexit, os, signal, sys, time
 print("own", file=sys.stderr)
-atexit.register(lambda: print("at exit", file=sys.stderr))
 def inner():
     return os.path.getsize("/no/such/file")
 if os.environ["TFDP_RANK"] == "2":
-    open(__file__ + ".there", "w").close()
-    time.sleep(1000)
-while not os.path.exists(__file__ + ".there"):  # else the job may end before rank 2 has said anything
-    time.sleep(0.01)
+    ended = [os.open(f"{os.environ['PIPES']}/{rank}", os.O_RDONLY) for rank in (0, 1)]
+    for pipe in ended:
+        os.read(pipe, 1)  # until the rank that has it open is gone
+    os.kill(os.getpid(), signal.SIGTERM)
+    signal.pause()
+atexit.register(lambda: print("at exit", file=sys.stderr))
+held = os.open(f"{os.environ['PIPES']}/{os.environ['TFDP_RANK']}", os.O_WRONLY)  # once rank 2 is there
 inner()
 """
 
 
+def pipes(tmp_path, number):
+    """A folder of pipes: opening one waits for a reader and a writer, and its end comes when the writer ends.
+
+    So a rank is stopped for another's failure only when it has said all that it had to, on however slow a machine.
+    """
+    folder = tmp_path / "pipes"
+    folder.mkdir()
+    for each in range(number):
+        os.mkfifo(folder / str(each))
+    return str(folder)
+
+
 def test_one_traceback_for_all_with_libraries_folded_and_own_lines_kept(tmp_path):
-    done = run(tmp_path, ALIKE, "--log-dir", str(tmp_path / "logs"), np=3, TFDP_GRACE_SECONDS="0.2")
+    patient = {"PIPES": pipes(tmp_path, 2), "TFDP_GRACE_SECONDS": "100"}
+    done = run(tmp_path, ALIKE, "--log-dir", str(tmp_path / "logs"), np=3, **patient)
     lines = done.stderr.decode().splitlines()
     assert sorted(line[4:] for line in lines if line.endswith((" own", "at exit"))) == ["at exit"] * 2 + ["own"] * 3
     assert sum("Traceback" in line for line in lines) == 1
@@ -122,11 +137,11 @@ def test_one_traceback_for_all_with_libraries_folded_and_own_lines_kept(tmp_path
     assert lines[-2].endswith(("rank 0 ended with the same traceback", "rank 1 ended with the same traceback"))
     assert lines[-1] == (
         "tfdp: FileNotFoundError: [Errno 2] No such file or directory: '/no/such/file' "
-        f"(at {tmp_path / 'script.py'}:6, in inner)"
+        f"(at {tmp_path / 'script.py'}:5, in inner)"
     )
     assert b"genericpath" in (tmp_path / "logs" / "rank-1.stderr.log").read_bytes()
 
-    full = run(tmp_path, ALIKE, "--traceback", "full", np=3, TFDP_GRACE_SECONDS="0.2").stderr.decode()
+    full = run(tmp_path, ALIKE, "--traceback", "full", np=3, **patient).stderr.decode()
     assert full.count("genericpath") == 2
     assert full.splitlines()[-1] == lines[-1]
 
@@ -179,14 +194,18 @@ except ValueError as error:
 
 
 def test_only_what_a_rank_has_ended_by_is_its_cause_and_goes_with_a_like_one(tmp_path):
-    def ends(ending):
-        done = run(tmp_path, HANDLED.format(ending), np=2, TFDP_GRACE_SECONDS="0.2")
+    folder = pipes(tmp_path, 1)
+
+    def ends(ending, grace="100"):
+        done = run(tmp_path, HANDLED.format(ending), np=2, PIPES=folder, TFDP_GRACE_SECONDS=grace)
         return done.stderr.decode().splitlines()
 
     said = ends("sys.exit('wrong rate: -1')")
     assert sum("ValueError: invalid literal" in line for line in said) == 2
     assert said[-1] == "tfdp: the last line of its stderr: wrong rate: -1"
-    said = ends("if os.environ['TFDP_RANK'] == '0':\n    os._exit(7)\ntime.sleep(1000)")
+    pipe = "open(os.environ['PIPES'] + '/0'"  # that of rank 0 opens once rank 1 has come as far
+    first = f"if os.environ['TFDP_RANK'] == '0':\n    {pipe})\n    os._exit(7)\n"
+    said = ends(f"{first}{pipe}, 'w')\ntime.sleep(1000)", grace="0.2")
     assert sum("ValueError: invalid literal" in line for line in said) == 2
     assert said[-1].startswith("tfdp: rank 0 failed first, with exit status 7 after ")
     assert "same traceback" not in said[-1]
