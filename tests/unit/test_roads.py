@@ -123,6 +123,7 @@ def test_sharded_calls_get_the_batches_of_all_workers_where_that_is_understood(
     assert b"SGD(0.1)" in kept.after
 
 
+NUMBERED = SQUARED.replace("for x, y in data:", "for step, (x, y) in enumerate(data):")
 UNKNOWN = {
     "source": (ALONG, "TFDP010", 6),
     "rate that is read": (SQUARED + "    print(optimizer.learning_rate)\n", "TFDP020", 11),
@@ -140,6 +141,10 @@ UNKNOWN = {
         "TFDP011",
         8,
     ),
+    "picked by a step": (NUMBERED + "    for _ in 'aab'[: step // 6 + 1]: model.built\n", "TFDP011", 11),
+    "picked one by one": (NUMBERED + "    for _ in range(int('112'[step])): model.built\n", "TFDP011", 11),
+    "put into a table": ("kept = {}\n" + NUMBERED + "    kept['now'] = step\n", "TFDP011", 12),
+    "given to the model": (NUMBERED + "    model.trainable = step < 6\n", "TFDP011", 11),
     "batches": (SQUARED.replace(".batch(8)", ".batch(8).apply(own)"), "TFDP010", 6),
 }
 

@@ -120,7 +120,11 @@ def outside(source: str) -> str:
         {},
         {"loss": "loss_of(b, model(a)) + 0.1 * sum(model.losses)"},
         {"loss": "loss_of(b, tf.cast(tf.keras.Sequential([model])(model(a)), tf.float64))"},
-        {"before": "for layer in model.layers[:1]:\n    layer.trainable = layer.trainable"},
+        {"before": "freezes = True; model.layers[0].trainable = not freezes"},
+        {
+            "before": "def forward(a, training):\n    return model(a, training=training)",
+            "loss": "loss_of(b, forward(a, True))",
+        },
         {"loss": "2.0 * loss_of(tf.cast(b, tf.float32), model(a)) / len(x)"},
         {"stages": ".map(lambda p, q: (tf.cast(p, tf.float32) / 255.0, q))"},
         {"stages": ".map(lambda p, q: (tf.image.resize(p, (8, 3)), q))"},
@@ -213,8 +217,14 @@ def test_fits_within_the_vocabulary(parts: dict[str, str]) -> None:
         ({"loss": "loss_of(tf.one_hot(b, 8, axis=0), model(a))"}, "`tf.one_hot(b, 8, axis=0)`"),
         ({"loss": "loss_of(tf.one_hot(b, 8, 1.0, 0.0, 0), model(a))"}, "`tf.one_hot(b, 8, 1.0, 0.0, 0)`"),
         ({"stages": ".batch(4)"}, "batch(8)"),
-        ({"before": "tf.keras.layers.Dense.call = None"}, "`tf.keras.layers.Dense`"),
+        ({"before": "tf.keras.layers.Dense.call = None"}, "`tf.keras.layers.Dense.call`"),
         ({"each": "model.call = step"}, "`model.call`"),
+        # What is chosen by the number of the step, where nothing is asked.
+        ({"each": "model.trainable = number < 6"}, "`model.trainable`"),
+        ({"each": "model.trainable = [True, True, False, False][number]"}, "`model.trainable`"),
+        ({"each": "model.trainable = (True, False)[number // 4]"}, "`(True, False)[number // 4]`"),
+        ({"each": "model.trainable, count = True, 1"}, "`model.trainable`"),
+        ({"loss": "loss_of(b, model(a, training=len(losses) < 6))"}, "`model(a, training=len(losses) < 6)`"),
         ({"before": "import sys; sys.setprofile(len)"}, "`len`"),
         ({"before": "import sys; sys.settrace(None)"}, "`sys.settrace(None)`"),
         ({"before": "import helper"}, "`import helper`"),
@@ -234,6 +244,8 @@ def test_fits_within_the_vocabulary(parts: dict[str, str]) -> None:
             "`range(int(time.time()))`",
         ),
         ({"each": "np.datetime64('now')"}, "`np.datetime64('now')`"),  # a clock
+        ({"each": "np.vectorize(abs)(noisy)"}, "`abs`"),
+        ({"each": "np.kaiser(3, 1)"}, "`np.kaiser(3, 1)`"),
         ({"each": "noisy = np.empty_like(x)"}, "`np.empty_like(x)`"),  # whatever a process has in its memory
         ({"each": "np.random.seed(int(float(loss)))"}, "`np.random.seed(int(float(loss)))`"),
         ({"each": "np.random.rand(int(float(loss)))"}, "`np.random.rand(int(float(loss)))`"),
@@ -252,6 +264,10 @@ def test_loops_outside_it(parts: dict[str, str], said: str) -> None:
     [
         ({"before": "def loss_of(a, b):\n    return a\n", "loss": "loss_of"}, "`loss_of` as a loss"),
         ({"loss": "'dice'"}, "`'dice'` as a loss"),
+        (
+            {"after": "model.compile({'class_name': 'SGD', 'config': {'use_ema': True}}, loss='mse')"},
+            "` as an optimizer",
+        ),
         # 65 / (13 / 3) is 14.999999 in float32: a step of the staircase comes one step late.
         ({"made": "keras.optimizers.schedules.ExponentialDecay(0.1, 13, 0.5, staircase=True)"}, "ExponentialDecay(0.1"),
         ({"made": "keras.optimizers.schedules.ExponentialDecay(0.1, 13, 0.5, True)"}, "ExponentialDecay(0.1"),

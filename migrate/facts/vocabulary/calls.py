@@ -159,7 +159,11 @@ class Calls(Expressions):
         return self._given(node, word, *self._args(node, names))
 
     def _measured(self, node: cst.Call, names: Bindings) -> None:
-        """What `compile` is given: losses and metrics as objects, or by names of those that are means over the rows."""
+        """What `compile` is given: losses and metrics as objects, or by names of those that are means over the rows;
+        an optimizer as an object, or by its name, as settings in a table may count steps."""
+        optimizer = argument(node, "optimizer", 0)
+        if optimizer is not None and not self._is_optimizer(optimizer.value, names):
+            self.outside(optimizer.value, f"`{self._file.code(optimizer.value)}` as an optimizer")
         loss = argument(node, "loss", 1)
         for each in _elements(loss.value) if loss is not None else ():
             name = each.evaluated_value if isinstance(each, cst.SimpleString) else None
@@ -172,6 +176,11 @@ class Calls(Expressions):
                 self.outside(node, f"`{self._file.code(element.value)}` as a metric")
         if given is not None and not isinstance(given, cst.List | cst.Tuple):
             self.outside(given)
+
+    def _is_optimizer(self, given: cst.BaseExpression, names: Bindings) -> bool:
+        while isinstance(given, cst.Call) and (self.named(given.func, names) or "").startswith(RUNTIME) and given.args:
+            given = given.args[0].value
+        return isinstance(given, cst.SimpleString) or self.value(given, names) is Kind.OPTIMIZER
 
     def _mapped(self, node: cst.Call, of: Kind, names: Bindings) -> None:
         """A dataset whose elements, which are of such a kind, a pure function changes, each from itself."""
@@ -193,8 +202,7 @@ class Calls(Expressions):
                 self.outside(node)
             return self.run(value, args, named, node)
         of, kinds = kind(value), [kind(a) for a in args]
-        training = named.pop("training", None)
-        if (training is not None and kind(training) not in DATA) or named:
+        if named.pop("training", Kind.FLAG) is not Kind.FLAG or named:  # it may go by the number of the step
             self.outside(node)
         if of in NETS and kinds == [Kind.SYMBOLIC]:
             return Kind.SYMBOLIC

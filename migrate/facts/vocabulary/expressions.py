@@ -97,6 +97,8 @@ class Expressions(ABC):
 
     def _constant(self, node: cst.CSTNode, api: str) -> Value:
         """The value of a library's name that is not called."""
+        if api in {"builtins.True", "builtins.False"}:
+            return Kind.FLAG
         if CONSTANTS.match(api):
             return Kind.WHOLE
         if api == "builtins.None":
@@ -144,7 +146,7 @@ class Expressions(ABC):
             return Kind.LAYER
         if isinstance(value, tuple):
             found = set(map(kind, value))
-            return next(iter(found)) if len(found) == 1 else self.outside(node)
+            return next(iter(found)) if len(found) == 1 and found != {Kind.FLAG} else self.outside(node)
         return kind(value) if kind(value) in {Kind.WHOLE, Kind.OWN} else self.outside(node)
 
     def is_of_root(self, test: cst.BaseExpression, names: Bindings) -> bool:
@@ -184,7 +186,7 @@ class Expressions(ABC):
 
     def _unary(self, node: cst.UnaryOperation, names: Bindings) -> Value:
         found = kind(self.value(node.expression, names))
-        return found if found in {Kind.NUMBER, Kind.WHOLE, Kind.OWN} else self.outside(node)
+        return found if found in {Kind.NUMBER, Kind.FLAG, Kind.WHOLE, Kind.OWN} else self.outside(node)
 
     def _compared(self, node: cst.Comparison, names: Bindings) -> Value:
         return self._known(node, [node.left, *(each.comparator for each in node.comparisons)], names)

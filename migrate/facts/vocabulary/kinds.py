@@ -15,6 +15,7 @@ class Kind(Enum):
     """The kinds of the vocabulary; each value says what is meant."""
 
     NUMBER = "a number"  # written in the text
+    FLAG = "True or False"  # written in the text, and nothing that was chosen from a list by the number of the step
     WHOLE = "a value that is alike on all workers"  # also settings, texts, arrays of all examples
     OWN = "a worker's own value"  # which may be shown, put into lists and averaged, and no more
     ROWS = "a batch"  # an example in each row
@@ -45,7 +46,7 @@ class Kind(Enum):
     MIXED = "values of several kinds"
 
 
-DATA = frozenset({Kind.NUMBER, Kind.WHOLE, Kind.NOTHING})
+DATA = frozenset({Kind.NUMBER, Kind.FLAG, Kind.WHOLE, Kind.NOTHING})
 """What is alike on all workers."""
 
 DATASETS = frozenset({Kind.DATASET, Kind.BATCHES})
@@ -87,8 +88,8 @@ class Box:
     @property
     def content(self) -> Value | None:
         """What any one of its elements is; None where it is empty."""
-        found = self.contents
-        return reduce(join, found) if found else None
+        found = reduce(join, self.contents) if self.contents else None
+        return Kind.WHOLE if found is Kind.FLAG else found
 
     def put(self, value: Value) -> None:
         """One more element."""

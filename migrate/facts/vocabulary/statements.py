@@ -129,7 +129,10 @@ class Reader(Calls):
         api = self.named(node.value, names) if isinstance(node.value, cst.Attribute | cst.Name) else None
         value = self.value(node.value, names) if api is None or api.startswith("builtins.") else Named(api)
         for target in node.targets:
-            self.bind(target.target, value, names)
+            if isinstance(target.target, cst.Attribute):
+                self._set(target.target, value, names)
+            else:
+                self.bind(target.target, value, names)
 
     def _annotated(self, node: cst.AnnAssign, names: Bindings) -> None:
         if node.value is not None:
@@ -154,8 +157,6 @@ class Reader(Calls):
             self.value(target, names)
             if not (kind(held) is Kind.WHOLE and kind(value) in DATA):
                 self.outside(target)
-        elif isinstance(target, cst.Attribute):
-            self._store(target, value, names)
         else:
             self.outside(target)
 
@@ -173,9 +174,9 @@ class Reader(Calls):
         for element, part in zip(target.elements, parts, strict=True):
             self.bind(element.value, part, names)
 
-    def _store(self, target: cst.Attribute, value: Value, names: Bindings) -> None:
-        held, name = self.value(target.value, names), target.attr.value
-        if name not in SETS or kind(held) not in NETS or kind(value) not in DATA:
+    def _set(self, target: cst.Attribute, value: Value, names: Bindings) -> None:
+        """What is computed, and set between two steps, may go by their number."""
+        if target.attr.value not in SETS or kind(self.value(target.value, names)) not in NETS or value is not Kind.FLAG:
             self.outside(target)
 
     def _return(self, node: cst.Return, names: Bindings) -> None:

@@ -45,10 +45,21 @@ def _either(names: str) -> str:
 _BUILTINS = "abs bool float int len max min range reversed round slice sorted str sum tuple"
 _CLOCKS = r"(time\.(time|perf_counter|monotonic|process_time|strftime)|datetime\.datetime\.(now|today))"
 _PATHS = r"(os\.path\.(join|dirname|abspath|basename|realpath|expanduser)|os\.(environ\.get|getenv)|pathlib\.Path)"
-_NOT_NUMPY = (  # what writes, what goes by a clock or memory, and what changes how the rest computes
-    r"save\w*|memmap|seterr\w*|fromfile|lib|ctypeslib|f2py|testing|_?core|nditer|errstate|datetime64|empty\w*"
+_NUMPY_FUNCTIONS = (
+    "array asarray ascontiguousarray zeros zeros_like ones ones_like full full_like arange linspace logspace eye "
+    "identity meshgrid indices copy reshape ravel transpose swapaxes moveaxis expand_dims squeeze atleast_1d "
+    "atleast_2d broadcast_to concatenate stack vstack hstack dstack column_stack append split array_split tile repeat "
+    "pad flip fliplr flipud roll rot90 where clip sort argsort unique nonzero flatnonzero argmax argmin searchsorted "
+    "digitize bincount histogram isin isnan isinf isfinite sum prod cumsum cumprod mean average std var median "
+    "percentile quantile min max amin amax nanmean nanstd nanmin nanmax ptp any all count_nonzero minimum maximum add "
+    "subtract multiply divide mod power square sqrt exp expm1 log log10 log1p log2 abs absolute fabs sign round around "
+    "rint floor ceil sin cos tan arctan arctan2 sinh cosh tanh hypot deg2rad logical_and logical_or logical_not "
+    "logical_xor equal not_equal greater greater_equal less less_equal array_equal allclose isclose dot matmul inner "
+    "outer einsum tensordot cross diag trace interp diff gradient size shape ndim load loadtxt genfromtxt "
+    "setdiff1d intersect1d union1d delete insert take take_along_axis linalg.norm "
+    "float16 float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool_ str_"
 )
-_NUMPY = rf"numpy\.(?!({_NOT_NUMPY})(\.|$))[\w.]+"
+_NUMPY = rf"numpy\.{_either(_NUMPY_FUNCTIONS)}"
 _NUMPY_SETTINGS = (
     "axis dtype keepdims shape size low high seed endpoint num loc scale copy ord allow_pickle replace p order mode "
     "constant_values pad_width ddof indexing retstep decimals initial"
@@ -201,7 +212,7 @@ LOSSES = _set(
 
 CONSTANTS = re.compile(
     r"((tensorflow|numpy)\.((float|int|uint|bfloat|complex)\d*|bool_?|string|newaxis)|(numpy|math)\.(pi|e|inf|nan)"
-    r"|tensorflow\.data\.(experimental\.)?AUTOTUNE|builtins\.(int|float|str|bool|True|False|__name__|__file__|__doc__)"
+    r"|tensorflow\.data\.(experimental\.)?AUTOTUNE|builtins\.(int|float|str|bool|__name__|__file__|__doc__)"
     r"|sys\.argv|(tensorflow|numpy|keras)\.__version__|tensorflow\.version\.VERSION)$"
 )
 """Names that are no functions where they stand: types, numbers, texts."""
@@ -294,4 +305,4 @@ ATTRIBUTES: dict[tuple[Kind, str], Kind] = {
 """Attributes by the kind of their object; those of the command's arguments are all alike on all workers."""
 
 SETS = frozenset({"trainable"})
-"""Attributes of models that may be set, to what is alike on all workers."""
+"""Attributes of models that may be set, to True or False."""

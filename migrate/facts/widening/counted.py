@@ -93,8 +93,10 @@ class Counted:
                 return above in self._asked
             if isinstance(above, cst.Call) and not self._computes(above, node):
                 return self._takes(above, node)
-            if isinstance(above, _ENDS) or self._says_which(above):
-                return True  # what is assigned counts steps, too
+            if isinstance(above, _ENDS):
+                return _is_named(above)  # and counts steps, too
+            if self._says_which(above):
+                return True
             if isinstance(above, cst.BaseExpression) and Later.COUNT not in self._pace.of(above):
                 return True  # such as a sum over the steps divided by their number
             if isinstance(above, cst.BaseStatement | cst.BaseSmallStatement | cst.CompFor | cst.Lambda):
@@ -103,9 +105,8 @@ class Counted:
         return False
 
     def _says_which(self, above: cst.CSTNode) -> bool:
-        """Whether it says which examples are taken, or which numbers are drawn."""
-        seed = isinstance(above, cst.Arg) and above.keyword is not None and above.keyword.value == "seed"
-        return seed or isinstance(above, cst.SubscriptElement)
+        """Whether it says which numbers are drawn."""
+        return isinstance(above, cst.Arg) and above.keyword is not None and above.keyword.value == "seed"
 
     def _computes(self, call: cst.Call, part: cst.CSTNode) -> bool:
         """Whether a call gives the same number, of which `part` is what is called, or an argument."""
@@ -127,3 +128,16 @@ class Counted:
         made = [origin.node for origin in self._origins.of(receiver(call))]
         bars = [self._origins.called(each) == _BAR for each in made]
         return Kind.PROGRESS in self._origins.kinds(receiver(call)) or (bool(bars) and all(bars))
+
+
+def _is_named(end: cst.CSTNode) -> bool:
+    """Whether what is assigned gets a name, under which it is found again."""
+    if isinstance(end, cst.Assign):
+        return all(_names(each.target) for each in end.targets)
+    return not isinstance(end, cst.AnnAssign | cst.AugAssign) or _names(end.target)
+
+
+def _names(target: cst.BaseExpression) -> bool:
+    if isinstance(target, cst.Tuple | cst.List):
+        return all(_names(each.value) for each in target.elements)
+    return isinstance(target, cst.Name)
