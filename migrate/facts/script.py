@@ -54,7 +54,7 @@ class Script(TrainingFile):
     @cached_property
     def outside_vocabulary(self) -> Problem | None:
         """The first thing for which the input is not sharded unless that is asked for; None where there is none."""
-        return first_outside(self.program.entry)
+        return first_outside(self.program.entry, lambda: {effect.call for effect in self.written.effects})
 
     @cached_property
     def unwidened(self) -> Problem | None:

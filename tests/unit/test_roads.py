@@ -143,6 +143,18 @@ UNKNOWN = {
     ),
     "picked by a step": (NUMBERED + "    for _ in 'aab'[: step // 6 + 1]: model.built\n", "TFDP011", 11),
     "picked one by one": (NUMBERED + "    for _ in range(int('112'[step])): model.built\n", "TFDP011", 11),
+    "given to a lambda": (
+        "go = lambda k: range(k)\n" + NUMBERED + "    for _ in go(step): model.built\n",
+        "TFDP011",
+        12,
+    ),
+    "trained in what is shown": (
+        SQUARED.replace("for x, y in data:", "def train(x, y):")
+        + "for step, (x, y) in enumerate(data):\n    if step % 4 == 0: print(train(x, y))\n",
+        "TFDP011",
+        12,
+    ),
+    "drawn in what is shown": (NUMBERED + "    if step % 4 == 0: print(numpy.random.rand())\n", "TFDP011", 11),
     "put into a table": ("kept = {}\n" + NUMBERED + "    kept['now'] = step\n", "TFDP011", 12),
     "given to the model": (NUMBERED + "    model.trainable = step < 6\n", "TFDP011", 11),
     "batches": (SQUARED.replace(".batch(8)", ".batch(8).apply(own)"), "TFDP010", 6),

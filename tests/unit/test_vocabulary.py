@@ -219,6 +219,29 @@ def test_fits_within_the_vocabulary(parts: dict[str, str]) -> None:
         ({"stages": ".batch(4)"}, "batch(8)"),
         ({"before": "tf.keras.layers.Dense.call = None"}, "`tf.keras.layers.Dense.call`"),
         ({"each": "model.call = step"}, "`model.call`"),
+        # What the number of the step or a worker's own loss leaves out, where no `if` asks.
+        ({"each": "number < 6 and step(a, b)"}, "`step(a, b)`"),
+        ({"each": "float(loss) > 0.5 and rng.normal()"}, "`rng.normal()`"),
+        ({"each": "number % 3 == 0 or step(a, b)"}, "`step(a, b)`"),
+        ({"each": "0 < number < step(a, b)"}, "`step(a, b)`"),
+        ({"epoch": "[step(a, b) for number, (a, b) in enumerate(data) if number < 6]"}, "`step(a, b)`"),
+        # What counts steps under another name.
+        ({"each": "noisy[0] += 1"}, "`noisy[0] += 1`"),
+        ({"each": "noisy += 1"}, "`noisy += 1`"),
+        ({"each": "noisy[0] = noisy[0] + 1"}, "`noisy[0]`"),
+        ({"before": "def tick(c): c += 1", "each": "tick(noisy)"}, "`c += 1`"),
+        ({"before": "view = noisy[1:]", "each": "view[0] = 1"}, "`view[0]`"),
+        ({"each": "np.add(noisy, 1, noisy)"}, "`np.add(noisy, 1, noisy)`"),
+        ({"each": "np.exp(noisy, noisy)"}, "`np.exp(noisy, noisy)`"),
+        ({"each": "noisy.round(2, noisy)"}, "`noisy.round(2, noisy)`"),
+        ({"each": "rng.shuffle(noisy)"}, "`rng.shuffle(noisy)`"),
+        ({"before": "seen = []", "each": "seen.append(number)"}, "`seen.append(number)`"),
+        ({"before": "seen = []", "each": "seen += [1]"}, "`seen += [1]`"),
+        # What nothing says that rank 0 alone writes.
+        (
+            {"epoch": "for one in [model, model]:\n    one.save_weights('w.h5')"},
+            "`one.save_weights('w.h5')`, of something",
+        ),
         # What is chosen by the number of the step, where nothing is asked.
         ({"each": "model.trainable = number < 6"}, "`model.trainable`"),
         ({"each": "model.trainable = [True, True, False, False][number]"}, "`model.trainable`"),
@@ -264,6 +287,14 @@ def test_loops_outside_it(parts: dict[str, str], said: str) -> None:
     [
         ({"before": "def loss_of(a, b):\n    return a\n", "loss": "loss_of"}, "`loss_of` as a loss"),
         ({"loss": "'dice'"}, "`'dice'` as a loss"),
+        (
+            {
+                "before": "import tensorflow as tf",
+                "made": "held = tf.data.Dataset.from_tensor_slices((x, y)).shuffle(99).batch(8).take(3)",
+                "options": "validation_data=held",
+            },
+            "`held`, a drawn part of the data, to validate on",
+        ),
         (
             {"after": "model.compile({'class_name': 'SGD', 'config': {'use_ema': True}}, loss='mse')"},
             "` as an optimizer",

@@ -10,11 +10,28 @@ import libcst as cst
 
 from ..program import argument
 from .expressions import Expressions
-from .kinds import DATA, DATASETS, NETS, OF_BATCH, Bindings, Box, Function, Kind, Value, join, kind, leaves
+from .kinds import (
+    BATCHED,
+    DATA,
+    DATASETS,
+    NETS,
+    OF_BATCH,
+    ONE_BY_ONE,
+    PARTS,
+    Bindings,
+    Box,
+    Function,
+    Kind,
+    Value,
+    join,
+    kind,
+    leaves,
+)
 from .words import (
     AROUND,
     BESIDE,
     CALLED_BY,
+    IN_PLACE,
     LOSSES,
     MEANS,
     METHODS,
@@ -22,6 +39,7 @@ from .words import (
     OF_NUMBERS,
     RUNTIME,
     SAME,
+    WRITES,
     Word,
     known,
 )
@@ -81,6 +99,8 @@ class Calls(Expressions):
             self.outside(node)
         if word.gives in {Kind.LAYER, Kind.SYMBOLIC}:
             self._axis(node)
+        if self.of_data and api.rpartition(".")[2] in IN_PLACE:
+            self.outside(node)
         if api in _SHAPED and () in {*args[:1], *(named[each] for each in _SHAPES & named.keys())}:
             self.outside(node)  # one number a row: what goes along the last axis would go along the batch
         return self._given(node, word, args, named)
@@ -89,7 +109,10 @@ class Calls(Expressions):
         """What a function of the runtime gives, where it stands: what the original has there."""
         first = node.args[0].value if node.args and node.args[0].keyword is None else None
         if name in CALLED_BY and first is not None:
-            return self.call(node.with_changes(func=first, args=node.args[1:]), names)
+            before = len(self.writes)
+            given = self.call(node.with_changes(func=first, args=node.args[1:]), names)
+            del self.writes[before:]
+            return given
         args, named = self._args(node, names)
         if name in AROUND:
             if set(map(kind, [*args[1:], *named.values()])) <= DATA:
@@ -145,18 +168,25 @@ class Calls(Expressions):
         name, value = func.attr.value, self.value(func.value, names)
         if isinstance(value, Box) and name in _PUTS and len(node.args) == 1 and not self.in_graph:
             given = self._args(node, names)[0][0]
+            if self.of_data and kind(given) in DATA:
+                self.outside(node)  # a list counts steps then, under all its names
             value.put(given if name == "append" else self.element(node, given))
             return Kind.NOTHING
         of = kind(value)
         if of in DATASETS and name == "map":
-            self._mapped(node, Kind.ELEMENT if of is Kind.DATASET else Kind.ELEMENTS, names)
+            self._mapped(node, Kind.ELEMENT if of in ONE_BY_ONE else Kind.ELEMENTS, names)
             return of
         word = METHODS.get((Kind.WHOLE if of is Kind.NUMBER else of, name))
-        if word is None:
+        if word is None or (self.of_data and name in IN_PLACE):
             self.outside(node)
         if of is Kind.MODEL and name == "compile":
             self._measured(node, names)
-        return self._given(node, word, *self._args(node, names))
+        if of is Kind.MODEL and name == "fit":
+            self._held_out(node, names)
+        if (of, name) in WRITES and not self.guarded:
+            self.writes.append(node)
+        given = self._given(node, word, *self._args(node, names))
+        return _of_stage(name, given, node) if of in DATASETS else given
 
     def _measured(self, node: cst.Call, names: Bindings) -> None:
         """What `compile` is given: losses and metrics as objects, or by names of those that are means over the rows;
@@ -176,6 +206,12 @@ class Calls(Expressions):
                 self.outside(node, f"`{self._file.code(element.value)}` as a metric")
         if given is not None and not isinstance(given, cst.List | cst.Tuple):
             self.outside(given)
+
+    def _held_out(self, node: cst.Call, names: Bindings) -> None:
+        """What a model is measured on is the same on all workers."""
+        given = argument(node, "validation_data")
+        if given is not None and kind(self.value(given.value, names)) in PARTS:
+            self.outside(given.value, f"`{self._file.code(given.value)}`, a drawn part of the data, to validate on")
 
     def _is_optimizer(self, given: cst.BaseExpression, names: Bindings) -> bool:
         while isinstance(given, cst.Call) and (self.named(given.func, names) or "").startswith(RUNTIME) and given.args:
@@ -214,6 +250,16 @@ class Calls(Expressions):
         if of is Kind.METRIC and kinds and set(kinds) <= OF_BATCH | {Kind.LOSS}:
             return Kind.NOTHING
         return self.outside(node)
+
+
+def _of_stage(name: str, given: Value, node: cst.Call) -> Value:
+    """What a stage of a dataset gives: in another order, or a part of what stands in one that is drawn."""
+    of = ONE_BY_ONE if given in ONE_BY_ONE else BATCHED
+    in_order, shuffled, part = of
+    if name == "shuffle":
+        return shuffled if given is in_order else given
+    cuts = name in {"take", "skip"} or (name == "batch" and argument(node, "drop_remainder", 1) is not None)
+    return part if cuts and given is shuffled else given
 
 
 def _elements(given: cst.BaseExpression) -> list[cst.BaseExpression]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import NoReturn
@@ -11,6 +12,8 @@ import libcst as cst
 from ..program import SourceFile, fold
 from .kinds import DATA, SHOWN, Bindings, Box, Function, Kind, Named, Value, join, kind
 from .words import ATTRIBUTES, CONSTANTS, LOSSES, RUNTIME, known
+
+_ONLY_COMPUTES = re.compile(r"builtins\.(abs|bool|float|int|len|max|min|round|sum)$")
 
 
 class OutsideError(Exception):
@@ -28,6 +31,9 @@ class Expressions(ABC):
         self._file = file
         self.in_graph = False
         self.guarded = False  # for rank 0 alone
+        self.of_data = False  # inside a loop over a dataset: a turn is a step
+        self.writes: list[cst.Call] = []  # calls that write files, and nothing says that rank 0 alone makes them
+        self._may_not_be = False  # inside what Python leaves out where the first part says so
 
     @abstractmethod
     def call(self, node: cst.Call, names: Bindings) -> Value:
@@ -189,14 +195,25 @@ class Expressions(ABC):
         return found if found in {Kind.NUMBER, Kind.FLAG, Kind.WHOLE, Kind.OWN} else self.outside(node)
 
     def _compared(self, node: cst.Comparison, names: Bindings) -> Value:
-        return self._known(node, [node.left, *(each.comparator for each in node.comparisons)], names)
+        first, *others = (each.comparator for each in node.comparisons)
+        return self._known(node, [node.left, first], names, others)
 
     def _both(self, node: cst.BooleanOperation, names: Bindings) -> Value:
-        return self._known(node, [node.left, node.right], names)
+        return self._known(node, [node.left], names, [node.right])
 
-    def _known(self, node: cst.CSTNode, parts: Iterable[cst.BaseExpression], names: Bindings) -> Value:
-        """Something alike on all workers, or a worker's own, as all its parts are the one or some the other."""
+    def _known(
+        self,
+        node: cst.CSTNode,
+        parts: Iterable[cst.BaseExpression],
+        names: Bindings,
+        others: Iterable[cst.BaseExpression] = (),
+    ) -> Value:
+        """Something alike on all workers, or a worker's own, as all its parts are the one or some the other. Python may
+        leave others out."""
         kinds = {kind(self.value(part, names)) for part in parts}
+        before, self._may_not_be = self._may_not_be, True
+        kinds |= {kind(self.value(part, names)) for part in others}
+        self._may_not_be = before
         if not kinds <= SHOWN:
             self.outside(node)
         return Kind.WHOLE if kinds <= DATA else Kind.OWN
@@ -213,14 +230,21 @@ class Expressions(ABC):
         if turn.inner_for_in is not None or turn.asynchronous is not None:
             self.outside(node)
         self.bind(turn.target, self.element(turn.iter, self.value(turn.iter, names)), inner)
+        before, self._may_not_be = self._may_not_be, self._may_not_be or bool(turn.ifs)
         for condition in turn.ifs:
             self.whole(condition.test, inner)
         box = Box()
         box.put(self.value(node.elt, inner))
+        self._may_not_be = before
         return box
 
     def _function(self, node: cst.Lambda, names: Bindings) -> Value:
         return Function(node, names)
+
+    def _called(self, node: cst.Call, names: Bindings) -> Value:
+        if self._may_not_be and not _ONLY_COMPUTES.match(self.named(node.func, names) or ""):
+            self.outside(node)  # what is done is asked by an `if`, which the number of the step must not decide
+        return self.call(node, names)
 
     def _number(self, _: cst.CSTNode, __: Bindings) -> Value:
         return Kind.NUMBER
@@ -257,5 +281,5 @@ _READERS: dict[type[cst.CSTNode], str] = {
     cst.Lambda: "_function",
     cst.ListComp: "_listed",
     cst.GeneratorExp: "_listed",
-    cst.Call: "call",
+    cst.Call: "_called",
 }

@@ -36,6 +36,10 @@ class Kind(Enum):
     CHECKPOINT = "a checkpoint"
     DATASET = "a dataset"
     BATCHES = "a dataset of batches"
+    SHUFFLED = "a dataset in an order that is drawn"  # by each worker in its own: a part of it is another part
+    SHUFFLED_BATCHES = "batches of it"
+    PART = "a part of such a dataset"
+    PART_BATCHES = "batches of a part"
     TAPE = "a tape"
     VARIABLES = "the variables of a model"
     GRADIENTS = "gradients"
@@ -49,7 +53,15 @@ class Kind(Enum):
 DATA = frozenset({Kind.NUMBER, Kind.FLAG, Kind.WHOLE, Kind.NOTHING})
 """What is alike on all workers."""
 
-DATASETS = frozenset({Kind.DATASET, Kind.BATCHES})
+ONE_BY_ONE = (Kind.DATASET, Kind.SHUFFLED, Kind.PART)
+
+BATCHED = (Kind.BATCHES, Kind.SHUFFLED_BATCHES, Kind.PART_BATCHES)
+"""In the order of what may stand for one of two."""
+
+DATASETS = frozenset({*ONE_BY_ONE, *BATCHED})
+
+PARTS = frozenset({Kind.PART, Kind.PART_BATCHES})
+"""Other examples on each worker."""
 
 OF_BATCH = frozenset({Kind.ROWS, Kind.OUTPUTS})
 
@@ -170,6 +182,9 @@ def _together(kinds: Iterable[Kind]) -> Kind:
         return Kind.WHOLE
     if found <= NETS:
         return Kind.LAYER
+    for of in (ONE_BY_ONE, BATCHED):
+        if found <= {*of}:
+            return max(found, key=of.index)
     return Kind.OWN if found <= SHOWN else Kind.MIXED
 
 

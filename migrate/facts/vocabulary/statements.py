@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import libcst as cst
 
@@ -27,7 +27,6 @@ class Reader(Calls):
         super().__init__(file)
         self._open: list[cst.CSTNode] = []
         self._calls = 0
-        self._of_data = False  # inside a loop over a dataset
         self._returned: list[list[Value]] = []  # what the functions being read give back
 
     def script(self) -> None:
@@ -144,6 +143,8 @@ class Reader(Calls):
         whole = kind(old) is Kind.WHOLE and not isinstance(old, Box)
         if (isinstance(old, Box) and not isinstance(given, Box)) or (whole and kind(found) is not Kind.WHOLE):
             self.outside(node)  # `x += loss` changes an array in place, under all its names
+        if self.of_data and (kind(found) is Kind.WHOLE or (isinstance(old, Box) and kind(given) in DATA)):
+            self.outside(node)  # an array counts steps then, under all its names
         self.bind(node.target, found, names)
 
     def bind(self, target: cst.BaseExpression, value: Value, names: Bindings) -> None:
@@ -155,7 +156,7 @@ class Reader(Calls):
         elif isinstance(target, cst.Subscript):
             held = self.value(target.value, names)
             self.value(target, names)
-            if not (kind(held) is Kind.WHOLE and kind(value) in DATA):
+            if self.of_data or not (kind(held) is Kind.WHOLE and kind(value) in DATA):
                 self.outside(target)
         else:
             self.outside(target)
@@ -222,20 +223,20 @@ class Reader(Calls):
     def _for(self, node: cst.For, names: Bindings) -> None:
         if node.asynchronous is not None or node.orelse is not None:
             self.outside(node, "`for`")
-        first, of_data = names.copy(), self._of_data
+        first, of_data = names.copy(), self.of_data
         for _ in range(_TURNS):
             before = names.copy()
             element = self.element(node.iter, self.value(node.iter, names))
             if Kind.ROWS in map(kind, leaves(element)):
                 if of_data:  # rows of two datasets would stand side by side
                     self.outside(node.iter)
-                self._of_data = True
+                self.of_data = True
             self.bind(node.target, element, names)
             self._body(node.body.body, names)
             names.merge(before)
-        if self._of_data and not of_data:
+        if self.of_data and not of_data:
             self._forget_rows(names, first)
-        self._of_data = of_data
+        self.of_data = of_data
 
     def _forget_rows(self, names: Bindings, before: Mapping[str, Value]) -> None:
         """After a loop over a dataset its last batch is nothing to train on."""
@@ -301,10 +302,17 @@ _STATEMENTS: dict[type[cst.CSTNode], Callable[..., None]] = {
 }
 
 
-def first_outside(file: SourceFile) -> Problem | None:
-    """The first thing of a script that is not in the vocabulary; None where all of it is."""
+def first_outside(file: SourceFile, written: Callable[[], Collection[cst.CSTNode]] = tuple) -> Problem | None:
+    """The first thing of a script that is not in the vocabulary; None where all of it is.
+
+    written: gives the calls of which a migration says that rank 0 alone makes them.
+    """
+    reader = Reader(file)
     try:
-        Reader(file).script()
+        reader.script()
+        for call in reader.writes:
+            if call not in written():
+                reader.outside(call, f"`{file.code(call)}`, of something that a list, a table or a lambda holds,")
     except OutsideError as found:
         reason = f"{found.what} is not in the vocabulary of sharded input"
         return Problem("TFDP010", found.node, reason, "")

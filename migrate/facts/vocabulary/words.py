@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from .kinds import DATA, DATASETS, NETS, OF_BATCH, SHOWN, Kind
+from .kinds import BATCHED, DATA, DATASETS, NETS, OF_BATCH, ONE_BY_ONE, PARTS, SHOWN, Kind
 
 _SYMBOLIC = frozenset({Kind.SYMBOLIC})
 _ANY = frozenset(Kind) - {Kind.MIXED}
@@ -45,21 +45,29 @@ def _either(names: str) -> str:
 _BUILTINS = "abs bool float int len max min range reversed round slice sorted str sum tuple"
 _CLOCKS = r"(time\.(time|perf_counter|monotonic|process_time|strftime)|datetime\.datetime\.(now|today))"
 _PATHS = r"(os\.path\.(join|dirname|abspath|basename|realpath|expanduser)|os\.(environ\.get|getenv)|pathlib\.Path)"
-_NUMPY_FUNCTIONS = (
-    "array asarray ascontiguousarray zeros zeros_like ones ones_like full full_like arange linspace logspace eye "
-    "identity meshgrid indices copy reshape ravel transpose swapaxes moveaxis expand_dims squeeze atleast_1d "
-    "atleast_2d broadcast_to concatenate stack vstack hstack dstack column_stack append split array_split tile repeat "
-    "pad flip fliplr flipud roll rot90 where clip sort argsort unique nonzero flatnonzero argmax argmin searchsorted "
-    "digitize bincount histogram isin isnan isinf isfinite sum prod cumsum cumprod mean average std var median "
-    "percentile quantile min max amin amax nanmean nanstd nanmin nanmax ptp any all count_nonzero minimum maximum add "
-    "subtract multiply divide mod power square sqrt exp expm1 log log10 log1p log2 abs absolute fabs sign round around "
-    "rint floor ceil sin cos tan arctan arctan2 sinh cosh tanh hypot deg2rad logical_and logical_or logical_not "
-    "logical_xor equal not_equal greater greater_equal less less_equal array_equal allclose isclose dot matmul inner "
-    "outer einsum tensordot cross diag trace interp diff gradient size shape ndim load loadtxt genfromtxt "
-    "setdiff1d intersect1d union1d delete insert take take_along_axis linalg.norm "
-    "float16 float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool_ str_"
-)
-_NUMPY = rf"numpy\.{_either(_NUMPY_FUNCTIONS)}"
+# By how many arguments may stand without a name: the next one would be what the result is written to.
+_NUMPY = {
+    1: (
+        "isnan isinf isfinite square sqrt exp expm1 log log10 log1p log2 abs absolute fabs sign rint floor ceil sin "
+        "cos tan arctan sinh cosh tanh deg2rad logical_not"
+    ),
+    2: (
+        "concatenate stack argmax argmin median min max amin amax nanmin nanmax ptp any all minimum maximum add "
+        "subtract multiply divide mod power round around arctan2 hypot logical_and logical_or logical_xor equal "
+        "not_equal greater greater_equal less less_equal dot matmul outer"
+    ),
+    3: "clip sum prod cumsum cumprod mean average std var percentile quantile nanmean nanstd trace take",
+    9: (
+        "array asarray ascontiguousarray zeros zeros_like ones ones_like full full_like arange linspace logspace eye "
+        "identity meshgrid indices copy reshape ravel transpose swapaxes moveaxis expand_dims squeeze atleast_1d "
+        "atleast_2d broadcast_to vstack hstack dstack column_stack append split array_split tile repeat pad flip "
+        "fliplr flipud roll rot90 where sort argsort unique nonzero flatnonzero searchsorted digitize bincount "
+        "histogram isin count_nonzero array_equal allclose isclose inner tensordot einsum cross diag interp diff "
+        "gradient size shape ndim load loadtxt genfromtxt setdiff1d intersect1d union1d delete insert "
+        "take_along_axis linalg.norm float16 float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool_ "
+        "str_"
+    ),
+}
 _NUMPY_SETTINGS = (
     "axis dtype keepdims shape size low high seed endpoint num loc scale copy ord allow_pickle replace p order mode "
     "constant_values pad_width ddof indexing retstep decimals initial"
@@ -117,11 +125,15 @@ _FIT = (
 )
 _STAGES = "shuffle prefetch cache repeat take skip"
 _STAGE_SETTINGS = "buffer_size seed batch_size drop_remainder count num_parallel_calls reshuffle_each_iteration"
-_WHOLE_METHODS = (
-    "astype reshape mean std min max sum copy flatten ravel transpose tolist join split lower upper strip "
-    "replace keys values items index startswith endswith numpy round squeeze argmax resolve normal uniform integers "
-    "randint random rand randn permutation shuffle standard_normal choice zfill cumsum dot clip any all repeat"
-)
+_WHOLE_METHODS = {
+    1: "mean min max sum std round argmax cumsum dot any all",
+    2: "random standard_normal clip",
+    9: (
+        "astype reshape copy flatten ravel transpose tolist join split lower upper strip replace keys values items "
+        "index startswith endswith numpy squeeze resolve normal uniform integers randint rand randn permutation "
+        "shuffle choice zfill repeat"
+    ),
+}
 _WHOLE_ATTRIBUTES = "shape ndim size dtype T parent name stem"
 _OWN_METHODS = "numpy mean item tolist total_seconds strftime"
 _OPTION = "type default help choices required nargs action dest metavar"
@@ -139,7 +151,10 @@ def _word(
 FUNCTIONS: tuple[tuple[re.Pattern[str], Word], ...] = (
     # What is alike on all workers.
     _word(r"numpy\.random\.\w+", DATA, Kind.WHOLE, _NUMPY_SETTINGS),  # what they are given moves a generator on
-    _word(_NUMPY, SHOWN, Kind.WHOLE, _NUMPY_SETTINGS),
+    *(
+        _word(rf"numpy\.{_either(names)}", SHOWN, Kind.WHOLE, _NUMPY_SETTINGS, positions)
+        for positions, names in _NUMPY.items()
+    ),
     _word(r"math\.\w+", SHOWN, Kind.WHOLE),
     _word(rf"builtins\.{_either(_BUILTINS)}", SHOWN, Kind.WHOLE, "key reverse start default ndigits"),
     _word(r"builtins\.print", _ANY, Kind.NOTHING, "end sep flush"),
@@ -210,6 +225,9 @@ LOSSES = _set(
 )
 """Loss functions of each row: no overlaps, and not those that move labels to -1 and 1 if all of a batch are 0 or 1."""
 
+IN_PLACE = frozenset({"shuffle"})
+"""Change an array that they are given, or are methods of: such as counts steps, under all its names."""
+
 CONSTANTS = re.compile(
     r"((tensorflow|numpy)\.((float|int|uint|bfloat|complex)\d*|bool_?|string|newaxis)|(numpy|math)\.(pi|e|inf|nan)"
     r"|tensorflow\.data\.(experimental\.)?AUTOTUNE|builtins\.(int|float|str|bool|__name__|__file__|__doc__)"
@@ -253,11 +271,15 @@ BESIDE = _set("init pin_gpu broadcast_state barrier common_seed seed_by_rank set
 # --- methods and attributes -------------------------------------------------------------------------------------------
 
 METHODS: dict[tuple[Kind, str], Word] = {
-    **{(Kind.WHOLE, name): Word(DATA, Kind.WHOLE, _set(_NUMPY_SETTINGS)) for name in _WHOLE_METHODS.split()},
+    **{
+        (Kind.WHOLE, name): Word(DATA, Kind.WHOLE, _set(_NUMPY_SETTINGS), positions)
+        for positions, names in _WHOLE_METHODS.items()
+        for name in names.split()
+    },
     (Kind.WHOLE, "format"): Word(SHOWN, Kind.WHOLE),
     **{(Kind.OWN, name): Word(SHOWN, Kind.OWN) for name in _OWN_METHODS.split()},
     **{(of, name): Word(DATA, of, _set(_STAGE_SETTINGS)) for of in DATASETS for name in _STAGES.split()},
-    (Kind.DATASET, "batch"): Word(DATA, Kind.BATCHES, _set(_STAGE_SETTINGS)),
+    **{(of, "batch"): Word(DATA, to, _set(_STAGE_SETTINGS)) for of, to in zip(ONE_BY_ONE, BATCHED, strict=True)},
     (Kind.LOSS, "numpy"): Word(frozenset(), Kind.OWN),
     (Kind.PARSER, "add_argument"): Word(DATA, Kind.NOTHING, _set(_OPTION)),
     (Kind.PARSER, "parse_args"): Word(frozenset(), Kind.SETTINGS),
@@ -267,9 +289,9 @@ METHODS: dict[tuple[Kind, str], Word] = {
     ),
     (Kind.MODEL, "fit"): Word(DATA | DATASETS | {Kind.CALLBACK}, Kind.OWN, _set(_FIT), positions=2),
     (Kind.MODEL, "evaluate"): Word(
-        DATA | DATASETS, Kind.OWN, _set("x y batch_size verbose steps sample_weight return_dict"), positions=2
+        DATA | DATASETS - PARTS, Kind.OWN, _set("x y batch_size verbose steps sample_weight return_dict"), positions=2
     ),
-    (Kind.MODEL, "predict"): Word(DATA | DATASETS, Kind.OWN, _set("x batch_size verbose steps"), positions=1),
+    (Kind.MODEL, "predict"): Word(DATA | DATASETS - PARTS, Kind.OWN, _set("x batch_size verbose steps"), positions=1),
     (Kind.MODEL, "summary"): Word(DATA, Kind.NOTHING),
     (Kind.MODEL, "build"): Word(DATA, Kind.NOTHING, _set("input_shape")),
     (Kind.MODEL, "add"): Word(NETS | _SYMBOLIC, Kind.NOTHING, positions=1),
@@ -285,6 +307,9 @@ METHODS: dict[tuple[Kind, str], Word] = {
     (Kind.METRIC, "reset_states"): Word(frozenset(), Kind.NOTHING),
 }
 """Methods by the kind of their object."""
+
+WRITES = frozenset({(Kind.MODEL, "save"), (Kind.MODEL, "save_weights"), (Kind.CHECKPOINT, "save")})
+"""Those that write files, which rank 0 alone is to do."""
 
 _OF_NETS = {
     "trainable_variables": Kind.VARIABLES,

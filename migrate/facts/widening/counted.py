@@ -13,7 +13,7 @@ import libcst as cst
 from ...catalogue import Kind
 from ..apis import ASSIGNS, READS_NUMBER
 from ..program import Later, Origins, StepNumbers, fold, method, nodes, reaching, receiver
-from .reads import is_own, reads
+from .reads import reads
 
 _COMPUTES = ("builtins.int", "builtins.float", "builtins.str", "builtins.round", "builtins.format")
 _SHOWS = ("builtins.print", "tensorflow.print", "tensorflow.summary.", "logging.")
@@ -120,7 +120,8 @@ class Counted:
             return method(call) in ASSIGNS
         if self._origins.kind(call.func) is Kind.PROGRESS or self._shows_progress(call):
             return True
-        return is_own(self._origins, call) or fold(self._origins.called(call)).startswith(_SHOWS)
+        is_followed = isinstance(self._origins.function(call.func), cst.FunctionDef) or self._origins.constructed(call)
+        return bool(is_followed) or fold(self._origins.called(call)).startswith(_SHOWS)
 
     def _shows_progress(self, call: cst.Call) -> bool:
         if not isinstance(call.func, cst.Attribute):

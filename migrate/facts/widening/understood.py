@@ -30,6 +30,7 @@ from .elsewhere import made_elsewhere, optimized_elsewhere, trained_elsewhere
 from .means import Means
 from .roles import other_roles, own_classes
 from .settings import other_uses, unknown_settings
+from .shown import only_shows
 from .sizes import sizes_in_shapes
 from .stepwise import Stepwise, is_first
 
@@ -160,7 +161,7 @@ def _by_step(script: TrainingFile, steps: Steps) -> Iterator[cst.CSTNode]:
     and those by a number of steps that is divided; and other uses of such a number."""
     loops = [loop.loop for loop in script.loops]
     pace = StepNumbers(script.origins, loops, unnumbered=_counted(script))
-    shown = frozenset(effect.call for effect in script.written.effects)
+    shown = frozenset(effect.call for effect in script.written.effects if only_shows(script.origins, effect.call))
     written = {effect.call for effect in script.written.effects if effect.kind is not EffectKind.PRINT}
     divided = {bound.node for bound in steps.bounds}
     asked = [node for node in script.index.order if isinstance(node, cst.If | cst.IfExp | cst.While)]
