@@ -54,7 +54,8 @@ class Script(TrainingFile):
     @cached_property
     def outside_vocabulary(self) -> Problem | None:
         """The first thing for which the input is not sharded unless that is asked for; None where there is none."""
-        return first_outside(self.program.entry, lambda: {effect.call for effect in self.written.effects})
+        entry = self.program.entry
+        return first_outside(entry, lambda c: any(c is e.call for e in self.written.effects), self.agreement.is_of_all)
 
     @cached_property
     def unwidened(self) -> Problem | None:

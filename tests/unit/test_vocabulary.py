@@ -130,7 +130,10 @@ def outside(source: str) -> str:
         {"stages": ".map(lambda p, q: (tf.image.resize(p, (8, 3)), q))"},
         {"before": "data = data.map(lambda p, q: (tf.image.convert_image_dtype(p, tf.float32), tf.one_hot(q, 3)))"},
         {"each": "count += 1\n    if count % 10 == 0:\n        print(count, float(loss))"},
-        {"epoch": "for a, b in data:\n    mean(loss_of(b, model(a)))\nprint(mean.result().numpy())"},
+        {
+            "before": "seen = tf.keras.metrics.Mean()",
+            "epoch": "for a, b in data:\n    seen(loss_of(b, model(a)))\nprint(seen.result().numpy())",
+        },
         {"before": "weight = 0.5 if os.environ.get('HALF') else 1.0", "loss": "weight * loss_of(b, model(a))"},
     ],
 )
@@ -241,6 +244,18 @@ def test_fits_within_the_vocabulary(parts: dict[str, str]) -> None:
         (
             {"epoch": "for one in [model, model]:\n    one.save_weights('w.h5')"},
             "`one.save_weights('w.h5')`, of something",
+        ),
+        # Metrics of which it is not known what they have seen.
+        (
+            {"before": "kept = [mean]", "after": "kept[0].update_state(loss)"},
+            "`kept[0].update_state(loss)`, of a metric",
+        ),
+        (
+            {
+                "before": "other = tf.data.Dataset.from_tensor_slices((x, y)).batch(8)",
+                "epoch": "for a, b in other: mean.update_state(loss_of(b, model(a)))\nprint(mean.result())",
+            },
+            "`mean.result()`, of a metric that several loops",
         ),
         # What is chosen by the number of the step, where nothing is asked.
         ({"each": "model.trainable = number < 6"}, "`model.trainable`"),

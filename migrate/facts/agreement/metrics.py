@@ -22,7 +22,7 @@ class Seen(Enum):
 
     SHARDED = "each worker's own"
     WHOLE = "all, on every worker"
-    BOTH = "both in turn"
+    BOTH = "both in turn, or unknown ones"
 
 
 @dataclass(frozen=True)
@@ -56,10 +56,10 @@ class Metrics:
             return None
         updates = [u for m in made for u in self.updates.get(m, ())]
         seen = {s for u in updates for s in self._seen(u, ())}
-        which = seen.pop() if len(seen) == 1 else Seen.BOTH if seen else Seen.WHOLE
+        which = seen.pop() if len(seen) == 1 and all(m in self.updates for m in made) else Seen.BOTH
         names = {self._class(m) for m in made}
-        exact = names <= METRIC_RATIOS or (names <= METRIC_RATIOS | METRIC_COUNTS and which is Seen.SHARDED)
-        return Result(call, which, exact and which is not Seen.WHOLE and not self._finder.is_compiled(call))
+        exact = names <= METRIC_RATIOS | METRIC_COUNTS
+        return Result(call, which, exact and which is Seen.SHARDED and not self._finder.is_compiled(call))
 
     @cached_property
     def updates(self) -> dict[cst.CSTNode, list[cst.Call]]:

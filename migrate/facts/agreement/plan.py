@@ -14,7 +14,7 @@ import libcst as cst
 from ..apis import CALLS_IT
 from ..program import Later, Origins, StepNumbers, reaching, tests_around, within
 from ..training import TrainingLoop, loop_exits
-from .metrics import Metrics
+from .metrics import Metrics, Seen
 
 
 class Agreement:
@@ -42,6 +42,18 @@ class Agreement:
             return ()
         found = (metrics.result(call) for call in self._index.methods("result"))
         return tuple(r.call for r in found if r is not None and r.summed and self.certain(r.call))
+
+    def is_of_all(self, call: cst.Call) -> bool:
+        """Whether a metric's `result()` is, or is made, that of all examples, each counted as in one process.
+
+        Of other calls, whether they update a metric that is known.
+        """
+        if self._metrics is None:
+            return False
+        found = self._metrics.result(call)
+        if found is None:
+            return any(call is each for calls in self._metrics.updates.values() for each in calls)
+        return found.seen is Seen.WHOLE or call in self.results
 
     def certain(self, node: cst.CSTNode, called: tuple[cst.FunctionDef, ...] = ()) -> bool:
         """Whether all ranks reach the node alike, also through the calls that lead to it."""

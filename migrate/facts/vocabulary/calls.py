@@ -185,6 +185,8 @@ class Calls(Expressions):
             self._held_out(node, names)
         if (of, name) in WRITES and not self.guarded:
             self.writes.append(node)
+        if of is Kind.METRIC and name in {"update_state", "result"}:
+            self.measures.append(node)
         given = self._given(node, word, *self._args(node, names))
         return _of_stage(name, given, node) if of in DATASETS else given
 
@@ -248,6 +250,7 @@ class Calls(Expressions):
         if of is Kind.LOSS_OBJECT and kinds in ([Kind.ROWS, Kind.ROWS], [Kind.ROWS, Kind.OUTPUTS]):
             return Kind.LOSS
         if of is Kind.METRIC and kinds and set(kinds) <= OF_BATCH | {Kind.LOSS}:
+            self.measures.append(node)
             return Kind.NOTHING
         return self.outside(node)
 

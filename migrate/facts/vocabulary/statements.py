@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import libcst as cst
 
@@ -302,17 +302,21 @@ _STATEMENTS: dict[type[cst.CSTNode], Callable[..., None]] = {
 }
 
 
-def first_outside(file: SourceFile, written: Callable[[], Collection[cst.CSTNode]] = tuple) -> Problem | None:
+def first_outside(
+    file: SourceFile, is_written: Callable[[cst.Call], bool], is_of_all: Callable[[cst.Call], bool]
+) -> Problem | None:
     """The first thing of a script that is not in the vocabulary; None where all of it is.
 
-    written: gives the calls of which a migration says that rank 0 alone makes them.
+    is_written: whether a migration says of a call that rank 0 alone makes it; is_of_all: whether a call updates a known
+    metric, or gives its result over all examples.
     """
     reader = Reader(file)
     try:
         reader.script()
-        for call in reader.writes:
-            if call not in written():
-                reader.outside(call, f"`{file.code(call)}`, of something that a list, a table or a lambda holds,")
+        for call in (each for each in reader.writes if not is_written(each)):
+            reader.outside(call, f"`{file.code(call)}`, of something that a list, a table or a lambda holds,")
+        for call in (each for each in reader.measures if not is_of_all(each)):
+            reader.outside(call, f"`{file.code(call)}`, of a metric that several loops over data or none may update,")
     except OutsideError as found:
         reason = f"{found.what} is not in the vocabulary of sharded input"
         return Problem("TFDP010", found.node, reason, "")
