@@ -61,7 +61,7 @@ def as_compiled(function: Any, python: Callable[..., Any]) -> Callable[..., Any]
         with watching.recorded() as operations, here.for_good(strictly=is_known), _again(is_known):
             found = python(*arguments, **options)
         if known.setdefault(kind, operations) != operations:
-            _refuse(function)
+            _refuse(function, vars(function).get(_COMPILED, {}).get(kind))
         return found
 
     return called
@@ -118,7 +118,7 @@ def _again(is_known: bool) -> contextlib.AbstractContextManager[None]:
 
 def _require_same(function: Any, known: _Compiled) -> None:
     if not known.verdict.holds:
-        _refuse(function)
+        _refuse(function, known)
 
 
 def plain_of(function: Any) -> tuple[Any, Any]:
@@ -131,11 +131,12 @@ def plain_of(function: Any) -> tuple[Any, Any]:
     return getattr(plain, "__func__", plain), owner
 
 
-def _refuse(function: Any) -> NoReturn:
+def _refuse(function: Any, known: _Compiled | None) -> NoReturn:
+    what = known.verdict.reads.changed() if known is not None else ""
     raise TfdpError(
-        f"{_name(function)}, which tf.function compiles, reads something else in Python than when it was first called. "
-        "In one process that makes no difference, as it has been compiled by then. Give it as an argument, or keep it "
-        "in a tf.Variable"
+        f"{_name(function)}, which tf.function compiles, reads something else in Python than when it was first called"
+        f"{what and f': {what}'}. In one process that makes no difference, as it has been compiled by then. Give it as "
+        "an argument, or keep it in a tf.Variable"
     )
 
 

@@ -40,15 +40,16 @@ def test_what_was_read_is_what_it_holds_for():
     found = verdict(called, (), (ROWS,), {})
     assert not found.reason
     assert found.holds
-    for change, back in (
-        (lambda: setattr(module, "debug", True), lambda: setattr(module, "debug", False)),
-        (lambda: setattr(module.settings, "rate", 0.7), lambda: setattr(module.settings, "rate", 0.5)),
-        (lambda: setattr(module, "settings", code.Settings()), None),
+    for holder, name, now, before, said in (
+        (module, "debug", True, False, "debug of a Module (False then, True now)"),
+        (module.settings, "rate", 0.7, 0.5, "rate of a Settings (0.5 then, 0.7 now)"),
+        (module, "settings", code.Settings(), None, "settings of a Module"),
     ):
-        change()
+        setattr(holder, name, now)
         assert not found.holds
-        if back:
-            back()
+        assert found.reads.changed() == said
+        if before is not None:
+            setattr(holder, name, before)
             assert found.holds
 
 

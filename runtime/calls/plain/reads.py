@@ -51,9 +51,38 @@ class Reads:
 
     def still_hold(self) -> bool:
         """Whether all of it is the same by now."""
-        return all(
-            _key(kind, _read(kind, held, name)) == key for (kind, _, name), (held, _, key) in self._found.items()
-        )
+        return not self.changed()
+
+    def changed(self) -> str:
+        """The first that is another by now, in words; "" where all of it is the same."""
+        for (kind, _, name), (held, before, key) in self._found.items():
+            now = _read(kind, held, name)
+            if _key(kind, now) != key:
+                return f"{_place(kind, held, name)}{_became(before, now)}"
+        return ""
+
+
+def _place(kind: str, holder: Any, name: str) -> str:
+    """Where something was read."""
+    match kind:
+        case "global":
+            return f"the global name {name}"
+        case "class":
+            return f"{holder.__name__}.{name}"
+        case "held" | "attribute":
+            return f"{name} of a {type(holder).__name__}"
+        case "cell":
+            return "a variable of a function around it"
+        case "configuration":
+            return f"a setting of {type(holder).__name__} {getattr(holder, 'name', '')!r}"
+        case _:
+            return f"what is in a {type(holder).__name__}"
+
+
+def _became(before: Any, now: Any) -> str:
+    if type(before) in SCALARS and type(now) in SCALARS:
+        return f" ({before!r} then, {now!r} now)"
+    return ""
 
 
 def _read(kind: str, holder: Any, name: str) -> Any:

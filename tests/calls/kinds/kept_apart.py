@@ -126,7 +126,7 @@ class Headed(Net):
         return x / self.scale
 
 
-@kind(divided="partly", may_refuse=("which tf.function compiles",), sample=True)
+@kind(divided="partly", may_refuse=("scale of a Headed",), sample=True)
 def function_that_is_compiled_by_an_evaluation_first():
     net = Headed()
     yield [], tf.reduce_mean(net(tf.ones([8, 6], tf.float64)))
