@@ -9,7 +9,7 @@ from functools import cached_property
 import libcst as cst
 
 from .data import Switches
-from .program import Problem, Program, SourceFile
+from .program import Problem, Program, SourceFile, nodes
 from .refusals import refusals
 from .shared_run import SharedRun
 from .steps import Steps
@@ -54,8 +54,20 @@ class Script(TrainingFile):
     @cached_property
     def outside_vocabulary(self) -> Problem | None:
         """The first thing for which the input is not sharded unless that is asked for; None where there is none."""
-        entry = self.program.entry
-        return first_outside(entry, lambda c: any(c is e.call for e in self.written.effects), self.agreement.is_of_all)
+        return first_outside(self.program.entry, self)
+
+    def is_written(self, call: cst.Call) -> bool:
+        """Whether rank 0 alone is to make a call, of the effects of sharded input."""
+        return any(call is effect.call for effect in self.written.effects)
+
+    def is_of_all(self, call: cst.Call) -> bool:
+        """Whether a call updates a known metric, or gives its result over all examples."""
+        return self.agreement.is_of_all(call)
+
+    def is_divided(self, test: cst.BaseExpression) -> bool:
+        """Whether a number of steps that ends training stands in a question, and is divided."""
+        bounds = [bound.node for bound in self.steps.bounds]
+        return any(node is bound for node in nodes(test) for bound in bounds)
 
     @cached_property
     def unwidened(self) -> Problem | None:

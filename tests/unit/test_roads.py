@@ -61,7 +61,9 @@ def test_what_keeps_the_scripts_batch_is_what_one_process_trains() -> None:
     some = UNDERSTOOD.replace("for x, y in data:\n", every)
     for source, options in ((UNDERSTOOD, {"batch": "global"}), (some, {}), (some, {"batch": "global"})):
         found = migrated(source, **options)
-        assert (found.road, found.batch, found.not_input, found.refused) == ("calls", "global", None, False)
+        assert (found.road, found.batch, found.refused) == ("calls", "global", False)
+        assert (found.not_input is None) == bool(options)
+    assert "`step % 2 == 0`, which goes by the number of the step," in migrated(some).not_input.message
     again = migrated(migrated(UNDERSTOOD, shard="input", batch="global").after.decode(), batch="global")
     assert (again.road, again.changed, again.refused) == ("input", False, False)
 

@@ -132,7 +132,8 @@ class Calls(Expressions):
         if several or named.keys() - {"start"}:
             self.outside(node)
         box = Box()
-        box.put((Kind.WHOLE, *found[:1]) if api == "builtins.enumerate" else tuple(found))
+        turns = Kind.COUNT if Kind.ROWS in map(kind, leaves(tuple(found))) else Kind.WHOLE
+        box.put((turns, *found[:1]) if api == "builtins.enumerate" else tuple(found))
         return box
 
     def element(self, node: cst.CSTNode, value: Value) -> Value:
@@ -155,7 +156,8 @@ class Calls(Expressions):
         own = word.gives is Kind.WHOLE and not kinds <= DATA
         if own and Kind.WHOLE in map(kind, args):
             self.outside(node)  # an array of all workers may be what is filled: `np.add(x, loss, x)`
-        return Kind.OWN if own else word.gives
+        gives = Kind.COUNT if word.gives is Kind.WHOLE and Kind.COUNT in kinds else word.gives
+        return Kind.OWN if own else gives
 
     def _axis(self, node: cst.Call) -> None:
         """An axis that a layer is told is written out, and not the one of the batch: with two axes, -2 is that."""
@@ -176,7 +178,7 @@ class Calls(Expressions):
         if of in DATASETS and name == "map":
             self._mapped(node, Kind.ELEMENT if of in ONE_BY_ONE else Kind.ELEMENTS, names)
             return of
-        word = METHODS.get((Kind.WHOLE if of is Kind.NUMBER else of, name))
+        word = METHODS.get((Kind.WHOLE if of in {Kind.NUMBER, Kind.COUNT} else of, name))
         if word is None or (self.of_data and name in IN_PLACE):
             self.outside(node)
         if of is Kind.MODEL and name == "compile":
@@ -188,6 +190,8 @@ class Calls(Expressions):
         if of is Kind.METRIC and name in {"update_state", "result"}:
             self.measures.append(node)
         given = self._given(node, word, *self._args(node, names))
+        if of is Kind.COUNT and given is Kind.WHOLE:
+            return Kind.COUNT
         return _of_stage(name, given, node) if of in DATASETS else given
 
     def _measured(self, node: cst.Call, names: Bindings) -> None:

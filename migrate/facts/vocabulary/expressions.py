@@ -10,7 +10,7 @@ from typing import NoReturn
 import libcst as cst
 
 from ..program import SourceFile, fold
-from .kinds import DATA, SHOWN, Bindings, Box, Function, Kind, Named, Value, join, kind
+from .kinds import DATA, SHOWN, STILL, Bindings, Box, Function, Kind, Named, Value, join, kind
 from .words import ATTRIBUTES, CONSTANTS, LOSSES, RUNTIME, known
 
 _ONLY_COMPUTES = re.compile(r"builtins\.(abs|bool|float|int|len|max|min|round|sum)$")
@@ -146,7 +146,7 @@ class Expressions(ABC):
             bounds = (part.lower, part.upper, part.step) if isinstance(part, cst.Slice) else (part.value,)  # type: ignore[attr-defined]
             for bound in bounds:
                 if bound is not None:
-                    self.whole(bound, names)
+                    self.still(bound, names)
         if isinstance(value, Box) and value.content is not None:
             return value.content
         if kind(value) is Kind.LAYER and not isinstance(value, tuple):
@@ -162,10 +162,15 @@ class Expressions(ABC):
         asks = isinstance(left, cst.Call) and self.named(left.func, names) == f"{RUNTIME}rank"
         return asks and self._file.code(test).endswith(".rank() == 0")
 
-    def whole(self, node: cst.BaseExpression, names: Bindings) -> None:
-        """Raises OutsideError where an expression is not alike on all workers."""
-        if kind(self.value(node, names)) not in DATA:
-            self.outside(node)
+    def whole(self, node: cst.BaseExpression, names: Bindings) -> Kind:
+        """The kind of an expression. Raises OutsideError where it is not alike on all workers."""
+        found = kind(self.value(node, names))
+        return found if found in DATA else self.outside(node)
+
+    def still(self, node: cst.BaseExpression, names: Bindings) -> None:
+        """Raises OutsideError where an expression is not alike on all workers and at all steps."""
+        if self.whole(node, names) is Kind.COUNT:
+            self.outside(node, f"`{self._file.code(node)}`, which goes by the number of the step,")
 
     # --- operators ----------------------------------------------------------------------------------------------------
 
@@ -180,9 +185,10 @@ class Expressions(ABC):
         if isinstance(left, Box) and isinstance(right, Box):
             return left.unite(right) if isinstance(operator, cst.Add | cst.AddAssign) else self.outside(node)
         if {one, other} <= DATA:
-            return Kind.NUMBER if one is other is Kind.NUMBER else Kind.WHOLE
+            counts = Kind.COUNT in {one, other}
+            return Kind.COUNT if counts else Kind.NUMBER if one is other is Kind.NUMBER else Kind.WHOLE
         spelled = type(operator).__name__.removesuffix("Assign")
-        if {one, other} <= DATA | {Kind.LOSS} and (spelled in {"Add", "Subtract"} or _scales(one, spelled, other)):
+        if {one, other} <= STILL | {Kind.LOSS} and (spelled in {"Add", "Subtract"} or _scales(one, spelled, other)):
             return Kind.LOSS
         if {one, other} <= DATA | {Kind.OWN}:
             return Kind.OWN
@@ -193,7 +199,7 @@ class Expressions(ABC):
 
     def _unary(self, node: cst.UnaryOperation, names: Bindings) -> Value:
         found = kind(self.value(node.expression, names))
-        return found if found in {Kind.NUMBER, Kind.FLAG, Kind.WHOLE, Kind.OWN} else self.outside(node)
+        return found if found in {Kind.NUMBER, Kind.FLAG, Kind.COUNT, Kind.WHOLE, Kind.OWN} else self.outside(node)
 
     def _compared(self, node: cst.Comparison, names: Bindings) -> Value:
         first, *others = (each.comparator for each in node.comparisons)
@@ -217,13 +223,22 @@ class Expressions(ABC):
         self._may_not_be = before
         if not kinds <= SHOWN:
             self.outside(node)
-        return Kind.WHOLE if kinds <= DATA else Kind.OWN
+        if kinds <= DATA:
+            return Kind.COUNT if Kind.COUNT in kinds else Kind.WHOLE
+        return Kind.OWN
 
     def _either(self, node: cst.IfExp, names: Bindings) -> Value:
         if self.is_of_root(node.test, names) and isinstance(node.orelse, cst.Integer):
             return self.value(node.body, names)  # what is shown
-        self.whole(node.test, names)
-        return join(self.value(node.body, names), self.value(node.orelse, names))
+        counts = self.whole(node.test, names) is Kind.COUNT
+        before, self._may_not_be = self._may_not_be, self._may_not_be or counts
+        found = join(self.value(node.body, names), self.value(node.orelse, names))
+        self._may_not_be = before
+        if not counts:
+            return found
+        if kind(found) not in SHOWN:
+            self.outside(node)
+        return Kind.COUNT if kind(found) in DATA else Kind.OWN
 
     def _listed(self, node: cst.ListComp | cst.GeneratorExp, names: Bindings) -> Value:
         """A list of what is made of each element of another."""
@@ -233,7 +248,7 @@ class Expressions(ABC):
         self.bind(turn.target, self.element(turn.iter, self.value(turn.iter, names)), inner)
         before, self._may_not_be = self._may_not_be, self._may_not_be or bool(turn.ifs)
         for condition in turn.ifs:
-            self.whole(condition.test, inner)
+            self.still(condition.test, inner)
         box = Box()
         box.put(self.value(node.elt, inner))
         self._may_not_be = before
@@ -257,8 +272,8 @@ class Expressions(ABC):
 def _scales(one: Kind, spelled: str, other: Kind) -> bool:
     """Whether an operator scales a loss by what is alike on all workers."""
     if spelled == "Divide":
-        return one is Kind.LOSS and other in DATA
-    return spelled == "Multiply" and (one in DATA) != (other in DATA)
+        return one is Kind.LOSS and other in STILL
+    return spelled == "Multiply" and (one in STILL) != (other in STILL)
 
 
 _READERS: dict[type[cst.CSTNode], str] = {

@@ -16,6 +16,7 @@ class Kind(Enum):
 
     NUMBER = "a number"  # written in the text
     FLAG = "True or False"  # written in the text, and nothing that was chosen from a list by the number of the step
+    COUNT = "what goes by the number of the step"  # and is alike on all workers
     WHOLE = "a value that is alike on all workers"  # also settings, texts, arrays of all examples
     OWN = "a worker's own value"  # which may be shown, put into lists and averaged, and no more
     ROWS = "a batch"  # an example in each row
@@ -50,8 +51,11 @@ class Kind(Enum):
     MIXED = "values of several kinds"
 
 
-DATA = frozenset({Kind.NUMBER, Kind.FLAG, Kind.WHOLE, Kind.NOTHING})
+DATA = frozenset({Kind.NUMBER, Kind.FLAG, Kind.COUNT, Kind.WHOLE, Kind.NOTHING})
 """What is alike on all workers."""
+
+STILL = DATA - {Kind.COUNT}
+"""What is alike at all steps, too: of the others there are fewer where a step has the batches of all workers."""
 
 ONE_BY_ONE = (Kind.DATASET, Kind.SHUFFLED, Kind.PART)
 
@@ -125,6 +129,7 @@ class Bindings:
 
     around: Bindings | None = None
     values: dict[str, Value] = field(default_factory=dict)
+    bound: set[str] = field(default_factory=set)  # since somebody has begun to look
 
     def get(self, name: str) -> Value | None:
         """What a name stands for; None where it has no value here."""
@@ -179,7 +184,7 @@ def _together(kinds: Iterable[Kind]) -> Kind:
     if len(found) == 1:
         return found.pop()
     if found <= DATA:
-        return Kind.WHOLE
+        return Kind.COUNT if Kind.COUNT in found else Kind.WHOLE
     if found <= NETS:
         return Kind.LAYER
     for of in (ONE_BY_ONE, BATCHED):

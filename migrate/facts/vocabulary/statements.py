@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Protocol
 
 import libcst as cst
 
-from ..program import Problem, SourceFile, dotted, fold
+from ..program import Problem, SourceFile, dotted, fold, nodes
 from .calls import Calls
 from .expressions import OutsideError
 from .kinds import DATA, NETS, OF_BATCH, Bindings, Box, Function, Kind, Named, Value, join, kind, leaves
-from .words import MODULES, SETS
+from .words import MODULES, RUNTIME, SETS
 
 _TURNS = 4  # a value has become what it will be: none has more kinds than that on its way
 _DEPTH = 12  # functions that call one another; real scripts stay below five
@@ -23,8 +24,9 @@ _LINES = (cst.SimpleStatementLine, cst.SimpleStatementSuite)
 class Reader(Calls):
     """Reads a script from its first statement to its last, with the functions that it calls."""
 
-    def __init__(self, file: SourceFile) -> None:
+    def __init__(self, file: SourceFile, is_divided: Callable[[cst.BaseExpression], bool]) -> None:
         super().__init__(file)
+        self._is_divided = is_divided
         self._open: list[cst.CSTNode] = []
         self._calls = 0
         self._returned: list[list[Value]] = []  # what the functions being read give back
@@ -151,6 +153,7 @@ class Reader(Calls):
         """Gives the names of a target a value."""
         if isinstance(target, cst.Name):
             names.values[target.value] = value
+            names.bound.add(target.value)
         elif isinstance(target, cst.Tuple | cst.List):
             self._unpack(target, value, names)
         elif isinstance(target, cst.Subscript):
@@ -202,9 +205,19 @@ class Reader(Calls):
 
     # --- ways ---------------------------------------------------------------------------------------------------------
 
-    def _decided(self, test: cst.BaseExpression, names: Bindings) -> None:
-        if kind(self.value(test, names)) not in DATA:
+    def _decided(self, test: cst.BaseExpression, names: Bindings, *, shows: bool = False) -> None:
+        """shows: whether all that hangs on it is what is shown; of the number of the step, nothing else may, but an end
+        of training that is divided."""
+        of = kind(self.value(test, names))
+        if of not in DATA:
             self.outside(test, f"a decision on `{self._file.code(test)}`")
+        if of is Kind.COUNT and not (shows or self._is_divided(test) or self._is_of_share(test, names)):
+            self.outside(test, f"a decision on `{self._file.code(test)}`, which goes by the number of the step,")
+
+    def _is_of_share(self, test: cst.BaseExpression, names: Bindings) -> bool:
+        """Whether a migrated script asks there for its share of a number of steps."""
+        calls = (node for node in nodes(test) if isinstance(node, cst.Call))
+        return any(self.named(call.func, names) == f"{RUNTIME}local_steps" for call in calls)
 
     def _if(self, node: cst.If, names: Bindings) -> None:
         if self.is_of_root(node.test, names) and node.orelse is None and all(map(_is_called, _lines(node.body))):
@@ -212,7 +225,7 @@ class Reader(Calls):
             self._body(node.body.body, names)
             self.guarded = before
             return
-        self._decided(node.test, names)
+        self._decided(node.test, names, shows=self._shows(node, names))
         other = names.copy()
         self._body(node.body.body, names)
         if node.orelse is not None:
@@ -220,12 +233,29 @@ class Reader(Calls):
             self._body([node.orelse] if isinstance(node.orelse, cst.If) else node.orelse.body.body, names)
         names.merge(other)
 
+    def _shows(self, node: cst.If, names: Bindings) -> bool:
+        """Whether an `if` does no more than to show."""
+        parts = _lines(node.body)
+        if isinstance(node.orelse, cst.Else):
+            parts += _lines(node.orelse.body)
+        others = not isinstance(node.orelse, cst.If) or self._shows(node.orelse, names)
+        return others and all(self._is_shown(part, names) for part in parts)
+
+    def _is_shown(self, part: cst.CSTNode, names: Bindings) -> bool:
+        if isinstance(part, cst.If):
+            return self._shows(part, names)
+        call = part.value if isinstance(part, cst.Expr) else None
+        if not isinstance(call, cst.Call):
+            return isinstance(part, cst.Pass)
+        api = self.named(call.func, names) or ""
+        return api in {"builtins.print", f"{RUNTIME}report", f"{RUNTIME}on_root"}
+
     def _for(self, node: cst.For, names: Bindings) -> None:
         if node.asynchronous is not None or node.orelse is not None:
             self.outside(node, "`for`")
-        first, of_data = names.copy(), self.of_data
+        first, of_data, bound = names.copy(), self.of_data, names.bound
         for _ in range(_TURNS):
-            before = names.copy()
+            before, names.bound = names.copy(), set()
             element = self.element(node.iter, self.value(node.iter, names))
             if Kind.ROWS in map(kind, leaves(element)):
                 if of_data:  # rows of two datasets would stand side by side
@@ -233,7 +263,11 @@ class Reader(Calls):
                 self.of_data = True
             self.bind(node.target, element, names)
             self._body(node.body.body, names)
+            if self.of_data:
+                _count(names, before)
+            bound |= names.bound
             names.merge(before)
+        names.bound = bound
         if self.of_data and not of_data:
             self._forget_rows(names, first)
         self.of_data = of_data
@@ -261,6 +295,13 @@ class Reader(Calls):
             self.outside(node.items[0])
         self.bind(node.items[0].asname.name, value, names)
         self._body(node.body.body, names)
+
+
+def _count(names: Bindings, before: Mapping[str, Value]) -> None:
+    """What had a value before a step, and has been given another, may count the steps."""
+    for name in names.bound & before.keys():
+        if kind(names.values[name]) in DATA:
+            names.values[name] = Kind.COUNT
 
 
 def _lines(body: cst.BaseSuite) -> list[cst.CSTNode]:
@@ -302,20 +343,27 @@ _STATEMENTS: dict[type[cst.CSTNode], Callable[..., None]] = {
 }
 
 
-def first_outside(
-    file: SourceFile, is_written: Callable[[cst.Call], bool], is_of_all: Callable[[cst.Call], bool]
-) -> Problem | None:
-    """The first thing of a script that is not in the vocabulary; None where all of it is.
+class Known(Protocol):
+    """What other facts know of a script."""
 
-    is_written: whether a migration says of a call that rank 0 alone makes it; is_of_all: whether a call updates a known
-    metric, or gives its result over all examples.
-    """
-    reader = Reader(file)
+    def is_written(self, call: cst.Call) -> bool:
+        """Whether a migration says of a call that rank 0 alone makes it."""
+
+    def is_of_all(self, call: cst.Call) -> bool:
+        """Whether a call updates a known metric, or gives its result over all examples."""
+
+    def is_divided(self, test: cst.BaseExpression) -> bool:
+        """Whether it ends training by a number of steps that a migration divides."""
+
+
+def first_outside(file: SourceFile, known: Known) -> Problem | None:
+    """The first thing of a script that is not in the vocabulary; None where all of it is."""
+    reader = Reader(file, known.is_divided)
     try:
         reader.script()
-        for call in (each for each in reader.writes if not is_written(each)):
+        for call in (each for each in reader.writes if not known.is_written(each)):
             reader.outside(call, f"`{file.code(call)}`, of something that a list, a table or a lambda holds,")
-        for call in (each for each in reader.measures if not is_of_all(each)):
+        for call in (each for each in reader.measures if not known.is_of_all(each)):
             reader.outside(call, f"`{file.code(call)}`, of a metric that several loops over data or none may update,")
     except OutsideError as found:
         reason = f"{found.what} is not in the vocabulary of sharded input"

@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from .kinds import BATCHED, DATA, DATASETS, NETS, OF_BATCH, ONE_BY_ONE, PARTS, SHOWN, Kind
+from .kinds import BATCHED, DATA, DATASETS, NETS, OF_BATCH, ONE_BY_ONE, PARTS, SHOWN, STILL, Kind
 
 _SYMBOLIC = frozenset({Kind.SYMBOLIC})
 _ANY = frozenset(Kind) - {Kind.MIXED}
-_LAYER_ARGUMENTS = DATA | NETS | {Kind.ACTIVATION}
-_COMPILED = DATA | {Kind.OPTIMIZER, Kind.LOSS_OBJECT, Kind.LOSS_FUNCTION, Kind.METRIC}
+_LAYER_ARGUMENTS = STILL | NETS | {Kind.ACTIVATION}
+_COMPILED = STILL | {Kind.OPTIMIZER, Kind.LOSS_OBJECT, Kind.LOSS_FUNCTION, Kind.METRIC}
 
 
 @dataclass(frozen=True)
@@ -134,6 +134,7 @@ _WHOLE_METHODS = {
         "shuffle choice zfill repeat"
     ),
 }
+_DRAWS = _set("normal uniform integers randint random rand randn permutation shuffle standard_normal choice")
 _WHOLE_ATTRIBUTES = "shape ndim size dtype T parent name stem"
 _OWN_METHODS = "numpy mean item tolist total_seconds strftime"
 _OPTION = "type default help choices required nargs action dest metavar"
@@ -150,7 +151,7 @@ def _word(
 
 FUNCTIONS: tuple[tuple[re.Pattern[str], Word], ...] = (
     # What is alike on all workers.
-    _word(r"numpy\.random\.\w+", DATA, Kind.WHOLE, _NUMPY_SETTINGS),  # what they are given moves a generator on
+    _word(r"numpy\.random\.\w+", STILL, Kind.WHOLE, _NUMPY_SETTINGS),  # what they are given moves a generator on
     *(
         _word(rf"numpy\.{_either(names)}", SHOWN, Kind.WHOLE, _NUMPY_SETTINGS, positions)
         for positions, names in _NUMPY.items()
@@ -158,34 +159,34 @@ FUNCTIONS: tuple[tuple[re.Pattern[str], Word], ...] = (
     _word(r"math\.\w+", SHOWN, Kind.WHOLE),
     _word(rf"builtins\.{_either(_BUILTINS)}", SHOWN, Kind.WHOLE, "key reverse start default ndigits"),
     _word(r"builtins\.print", _ANY, Kind.NOTHING, "end sep flush"),
-    _word(_CLOCKS, DATA, Kind.OWN),
+    _word(_CLOCKS, STILL, Kind.OWN),
     _word(_PATHS, DATA, Kind.WHOLE),
-    _word(r"os\.makedirs", DATA, Kind.NOTHING, "exist_ok mode name"),
-    _word(r"argparse\.ArgumentParser", DATA, Kind.PARSER, "description prog epilog"),
-    _word(r"random\.seed|tensorflow\.random\.set_seed|keras\.utils\.set_random_seed", DATA, Kind.NOTHING, "seed a"),
-    _word(r"keras\.backend\.(set_floatx|clear_session)", DATA, Kind.NOTHING),
-    _word(r"keras\.datasets\.\w+\.load_data", DATA, Kind.WHOLE, "path num_words maxlen seed test_split label_mode"),
-    _word(_ONE_HOT, DATA, Kind.WHOLE, "num_classes maxlen dtype padding truncating value axis order"),
+    _word(r"os\.makedirs", STILL, Kind.NOTHING, "exist_ok mode name"),
+    _word(r"argparse\.ArgumentParser", STILL, Kind.PARSER, "description prog epilog"),
+    _word(r"random\.seed|tensorflow\.random\.set_seed|keras\.utils\.set_random_seed", STILL, Kind.NOTHING, "seed a"),
+    _word(r"keras\.backend\.(set_floatx|clear_session)", STILL, Kind.NOTHING),
+    _word(r"keras\.datasets\.\w+\.load_data", STILL, Kind.WHOLE, "path num_words maxlen seed test_split label_mode"),
+    _word(_ONE_HOT, STILL, Kind.WHOLE, "num_classes maxlen dtype padding truncating value axis order"),
     _word(r"tensorflow\.(constant|convert_to_tensor|zeros|ones|range|linspace)", DATA, Kind.WHOLE, "dtype shape"),
-    _word(_GPUS, DATA, Kind.WHOLE),
+    _word(_GPUS, STILL, Kind.WHOLE),
     # Data and models.
-    _word(r"tensorflow\.data\.Dataset\.from_tensor_slices", DATA, Kind.DATASET, "tensors"),
-    _word(r"keras\.(layers\.)?Input", DATA, Kind.SYMBOLIC, "shape name dtype"),
+    _word(r"tensorflow\.data\.Dataset\.from_tensor_slices", STILL, Kind.DATASET, "tensors"),
+    _word(r"keras\.(layers\.)?Input", STILL, Kind.SYMBOLIC, "shape name dtype"),
     _word(rf"keras\.layers\.{_either(_LAYERS)}", _LAYER_ARGUMENTS, Kind.LAYER, _LAYER_SETTINGS, positions=4),
-    _word(rf"keras\.layers\.{_either(_DROPOUTS)}", DATA, Kind.LAYER, _LAYER_SETTINGS, positions=1),  # not its shape
-    _word(rf"keras\.layers\.{_either(_OF_AXES)}", DATA, Kind.LAYER, _LAYER_SETTINGS, positions=0),
-    _word(rf"keras\.layers\.{_either(_MERGES)}", DATA, Kind.LAYER, "name", positions=0),
+    _word(rf"keras\.layers\.{_either(_DROPOUTS)}", STILL, Kind.LAYER, _LAYER_SETTINGS, positions=1),  # not its shape
+    _word(rf"keras\.layers\.{_either(_OF_AXES)}", STILL, Kind.LAYER, _LAYER_SETTINGS, positions=0),
+    _word(rf"keras\.layers\.{_either(_MERGES)}", STILL, Kind.LAYER, "name", positions=0),
     _word(rf"keras\.layers\.{_either(_MERGES.lower())}", _SYMBOLIC, Kind.SYMBOLIC, "name", positions=1),
     _word(r"keras\.layers\.concatenate", _SYMBOLIC, Kind.SYMBOLIC, "name axis", positions=1),
-    _word(r"keras\.Sequential", DATA | NETS | _SYMBOLIC, Kind.MODEL, "layers name"),
-    _word(r"keras\.Model", DATA | _SYMBOLIC, Kind.MODEL, "inputs outputs name"),
-    _word(r"keras\.(regularizers|initializers)\.\w+", DATA, Kind.WHOLE, _WEIGHTS),
+    _word(r"keras\.Sequential", STILL | NETS | _SYMBOLIC, Kind.MODEL, "layers name"),
+    _word(r"keras\.Model", STILL | _SYMBOLIC, Kind.MODEL, "inputs outputs name"),
+    _word(r"keras\.(regularizers|initializers)\.\w+", STILL, Kind.WHOLE, _WEIGHTS),
     # Training.
-    _word(rf"keras\.losses\.{_either(_LOSSES)}", DATA, Kind.LOSS_OBJECT, "from_logits label_smoothing name delta", 0),
-    _word(rf"keras\.metrics\.{_either(_METRICS)}", DATA, Kind.METRIC, "name dtype threshold k from_logits", 1),
-    _word(rf"keras\.optimizers\.{_either(_OPTIMIZERS)}", DATA, Kind.OPTIMIZER, _OPTIMIZER_SETTINGS, positions=1),
-    _word(rf"keras\.optimizers\.schedules\.{_either(_SCHEDULES)}", DATA, Kind.WHOLE, _SCHEDULE_SETTINGS, 3),
-    _word(rf"keras\.callbacks\.{_either(_CALLBACKS)}", DATA, Kind.CALLBACK, _CALLBACK_SETTINGS),
+    _word(rf"keras\.losses\.{_either(_LOSSES)}", STILL, Kind.LOSS_OBJECT, "from_logits label_smoothing name delta", 0),
+    _word(rf"keras\.metrics\.{_either(_METRICS)}", STILL, Kind.METRIC, "name dtype threshold k from_logits", 1),
+    _word(rf"keras\.optimizers\.{_either(_OPTIMIZERS)}", STILL, Kind.OPTIMIZER, _OPTIMIZER_SETTINGS, positions=1),
+    _word(rf"keras\.optimizers\.schedules\.{_either(_SCHEDULES)}", STILL, Kind.WHOLE, _SCHEDULE_SETTINGS, 3),
+    _word(rf"keras\.callbacks\.{_either(_CALLBACKS)}", STILL, Kind.CALLBACK, _CALLBACK_SETTINGS),
     _word(r"tensorflow\.GradientTape", frozenset(), Kind.TAPE),
     _word(r"tensorflow\.add_n", frozenset({Kind.PENALTIES}), Kind.LOSS, positions=1),
     _word(
@@ -272,30 +273,30 @@ BESIDE = _set("init pin_gpu broadcast_state barrier common_seed seed_by_rank set
 
 METHODS: dict[tuple[Kind, str], Word] = {
     **{
-        (Kind.WHOLE, name): Word(DATA, Kind.WHOLE, _set(_NUMPY_SETTINGS), positions)
+        (Kind.WHOLE, name): Word(STILL if name in _DRAWS else DATA, Kind.WHOLE, _set(_NUMPY_SETTINGS), positions)
         for positions, names in _WHOLE_METHODS.items()
         for name in names.split()
     },
     (Kind.WHOLE, "format"): Word(SHOWN, Kind.WHOLE),
     **{(Kind.OWN, name): Word(SHOWN, Kind.OWN) for name in _OWN_METHODS.split()},
-    **{(of, name): Word(DATA, of, _set(_STAGE_SETTINGS)) for of in DATASETS for name in _STAGES.split()},
-    **{(of, "batch"): Word(DATA, to, _set(_STAGE_SETTINGS)) for of, to in zip(ONE_BY_ONE, BATCHED, strict=True)},
+    **{(of, name): Word(STILL, of, _set(_STAGE_SETTINGS)) for of in DATASETS for name in _STAGES.split()},
+    **{(of, "batch"): Word(STILL, to, _set(_STAGE_SETTINGS)) for of, to in zip(ONE_BY_ONE, BATCHED, strict=True)},
     (Kind.LOSS, "numpy"): Word(frozenset(), Kind.OWN),
-    (Kind.PARSER, "add_argument"): Word(DATA, Kind.NOTHING, _set(_OPTION)),
+    (Kind.PARSER, "add_argument"): Word(STILL, Kind.NOTHING, _set(_OPTION)),
     (Kind.PARSER, "parse_args"): Word(frozenset(), Kind.SETTINGS),
     (Kind.CHECKPOINT, "save"): Word(DATA, Kind.NOTHING, _set("file_prefix")),
     (Kind.MODEL, "compile"): Word(
         _COMPILED, Kind.NOTHING, _set("optimizer loss metrics loss_weights steps_per_execution"), positions=2
     ),
-    (Kind.MODEL, "fit"): Word(DATA | DATASETS | {Kind.CALLBACK}, Kind.OWN, _set(_FIT), positions=2),
+    (Kind.MODEL, "fit"): Word(STILL | DATASETS | {Kind.CALLBACK}, Kind.OWN, _set(_FIT), positions=2),
     (Kind.MODEL, "evaluate"): Word(
-        DATA | DATASETS - PARTS, Kind.OWN, _set("x y batch_size verbose steps sample_weight return_dict"), positions=2
+        STILL | DATASETS - PARTS, Kind.OWN, _set("x y batch_size verbose steps sample_weight return_dict"), positions=2
     ),
-    (Kind.MODEL, "predict"): Word(DATA | DATASETS - PARTS, Kind.OWN, _set("x batch_size verbose steps"), positions=1),
-    (Kind.MODEL, "summary"): Word(DATA, Kind.NOTHING),
-    (Kind.MODEL, "build"): Word(DATA, Kind.NOTHING, _set("input_shape")),
+    (Kind.MODEL, "predict"): Word(STILL | DATASETS - PARTS, Kind.OWN, _set("x batch_size verbose steps"), positions=1),
+    (Kind.MODEL, "summary"): Word(STILL, Kind.NOTHING),
+    (Kind.MODEL, "build"): Word(STILL, Kind.NOTHING, _set("input_shape")),
     (Kind.MODEL, "add"): Word(NETS | _SYMBOLIC, Kind.NOTHING, positions=1),
-    (Kind.MODEL, "get_layer"): Word(DATA, Kind.LAYER, _set("name index")),
+    (Kind.MODEL, "get_layer"): Word(STILL, Kind.LAYER, _set("name index")),
     (Kind.MODEL, "save"): Word(DATA, Kind.NOTHING),
     (Kind.MODEL, "save_weights"): Word(DATA, Kind.NOTHING),
     (Kind.MODEL, "count_params"): Word(frozenset(), Kind.WHOLE),
