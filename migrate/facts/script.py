@@ -58,7 +58,7 @@ class Script(TrainingFile):
 
     def is_written(self, call: cst.Call) -> bool:
         """Whether rank 0 alone is to make a call, of the effects of sharded input."""
-        return any(call is effect.call for effect in self.written.effects)
+        return call in {effect.call for effect in self.written.effects}
 
     def is_of_all(self, call: cst.Call) -> bool:
         """Whether a call updates a known metric, or gives its result over all examples."""
@@ -66,8 +66,7 @@ class Script(TrainingFile):
 
     def is_divided(self, test: cst.BaseExpression) -> bool:
         """Whether a number of steps that ends training stands in a question, and is divided."""
-        bounds = [bound.node for bound in self.steps.bounds]
-        return any(node is bound for node in nodes(test) for bound in bounds)
+        return not {bound.node for bound in self.steps.bounds}.isdisjoint(nodes(test))
 
     @cached_property
     def unwidened(self) -> Problem | None:

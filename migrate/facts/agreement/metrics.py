@@ -9,7 +9,7 @@ from functools import cached_property
 
 import libcst as cst
 
-from ..apis import METRIC_COUNTS, METRIC_RATIOS
+from ..apis import METRIC_SUMS
 from ..data import Datasets
 from ..program import ITER, Origins, method, receiver, within_itself
 from ..training import Loops, TrainingLoop
@@ -57,8 +57,7 @@ class Metrics:
         updates = [u for m in made for u in self.updates.get(m, ())]
         seen = {s for u in updates for s in self._seen(u, ())}
         which = seen.pop() if len(seen) == 1 and all(m in self.updates for m in made) else Seen.BOTH
-        names = {self._class(m) for m in made}
-        exact = names <= METRIC_RATIOS | METRIC_COUNTS
+        exact = {self._class(m) for m in made} <= METRIC_SUMS
         return Result(call, which, exact and which is Seen.SHARDED and not self._finder.is_compiled(call))
 
     @cached_property

@@ -52,7 +52,7 @@ class Agreement:
             return False
         found = self._metrics.result(call)
         if found is None:
-            return any(call is each for calls in self._metrics.updates.values() for each in calls)
+            return any(call in calls for calls in self._metrics.updates.values())
         return found.seen is Seen.WHOLE or call in self.results
 
     def certain(self, node: cst.CSTNode, called: tuple[cst.FunctionDef, ...] = ()) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-METRIC_RATIOS = frozenset(
+METRIC_SUMS = frozenset(
     """
     Mean MeanTensor Accuracy BinaryAccuracy CategoricalAccuracy SparseCategoricalAccuracy TopKCategoricalAccuracy
     SparseTopKCategoricalAccuracy AUC Precision Recall PrecisionAtRecall RecallAtPrecision SensitivityAtSpecificity
@@ -10,9 +10,7 @@ METRIC_RATIOS = frozenset(
     Poisson MeanSquaredError RootMeanSquaredError MeanAbsoluteError MeanAbsolutePercentageError
     MeanSquaredLogarithmicError CosineSimilarity LogCoshError Hinge SquaredHinge CategoricalHinge F1Score FBetaScore
     IoU BinaryIoU MeanIoU OneHotIoU OneHotMeanIoU MeanRelativeError
+    Sum TruePositives TrueNegatives FalsePositives FalseNegatives R2Score
     """.split()  # noqa: SIM905
 )
 """A sum over examples, and so is no other's: adding up several ranks' is exact."""
-
-METRIC_COUNTS = frozenset("Sum TruePositives TrueNegatives FalsePositives FalseNegatives R2Score".split())  # noqa: SIM905
-"""A sum over examples, which the result is not divided by the number of."""

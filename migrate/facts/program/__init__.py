@@ -20,7 +20,7 @@ from .names import Names, fold
 from .networks import LAYERS, holds_weights, is_network
 from .origins import Origins
 from .pace import Later, StepNumbers
-from .pieces import DEFINES, nodes, parts
+from .pieces import DEFINES, hanging_on, is_of_names, nodes, parts, statements
 from .problem import Problem
 from .running import entered, leading, ways_into
 from .spelling import (
@@ -80,9 +80,11 @@ __all__ = [
     "exits_before",
     "fold",
     "frame_of",
+    "hanging_on",
     "holds_weights",
     "is_network",
     "is_none",
+    "is_of_names",
     "is_off",
     "last_name",
     "leading",
@@ -100,6 +102,7 @@ __all__ = [
     "reached",
     "reaching",
     "receiver",
+    "statements",
     "tests_around",
     "text",
     "uncalled",

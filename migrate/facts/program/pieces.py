@@ -22,6 +22,27 @@ def nodes(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
         todo += reversed(each.children)
 
 
+def statements(body: cst.BaseSuite) -> list[cst.CSTNode]:
+    """Those of a body, each by itself."""
+    lines = body.body if isinstance(body, cst.IndentedBlock) else [body]
+    simple = (cst.SimpleStatementLine, cst.SimpleStatementSuite)
+    return [part for line in lines for part in (line.body if isinstance(line, simple) else [line])]
+
+
+def hanging_on(question: cst.If | cst.While) -> list[cst.CSTNode]:
+    """The statements of all its ways, of an `elif` itself."""
+    other = question.orelse
+    otherwise = statements(other.body) if isinstance(other, cst.Else) else [other] if other is not None else []
+    return [*statements(question.body), *otherwise]
+
+
+def is_of_names(target: cst.BaseExpression) -> bool:
+    """Whether all that is assigned to gets a name."""
+    if isinstance(target, cst.Tuple | cst.List):
+        return all(is_of_names(each.value) for each in target.elements)
+    return isinstance(target, cst.Name)
+
+
 def parts(origins: Origins, node: cst.CSTNode) -> list[cst.CSTNode]:
     """Every node of the value, following names and the file's own functions, but not into what is iterated over."""
     seen: dict[cst.CSTNode, None] = {}

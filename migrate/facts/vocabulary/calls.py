@@ -23,6 +23,7 @@ from .kinds import (
     Function,
     Kind,
     Value,
+    computed,
     join,
     kind,
     leaves,
@@ -156,8 +157,9 @@ class Calls(Expressions):
         own = word.gives is Kind.WHOLE and not kinds <= DATA
         if own and Kind.WHOLE in map(kind, args):
             self.outside(node)  # an array of all workers may be what is filled: `np.add(x, loss, x)`
-        gives = Kind.COUNT if word.gives is Kind.WHOLE and Kind.COUNT in kinds else word.gives
-        return Kind.OWN if own else gives
+        if own:
+            return Kind.OWN
+        return computed(kinds) if word.gives is Kind.WHOLE else word.gives
 
     def _axis(self, node: cst.Call) -> None:
         """An axis that a layer is told is written out, and not the one of the batch: with two axes, -2 is that."""

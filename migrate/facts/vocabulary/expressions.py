@@ -10,7 +10,7 @@ from typing import NoReturn
 import libcst as cst
 
 from ..program import SourceFile, fold
-from .kinds import DATA, SHOWN, STILL, Bindings, Box, Function, Kind, Named, Value, join, kind
+from .kinds import DATA, SHOWN, STILL, Bindings, Box, Function, Kind, Named, Value, computed, join, kind
 from .words import ATTRIBUTES, CONSTANTS, LOSSES, RUNTIME, known
 
 _ONLY_COMPUTES = re.compile(r"builtins\.(abs|bool|float|int|len|max|min|round|sum)$")
@@ -185,8 +185,7 @@ class Expressions(ABC):
         if isinstance(left, Box) and isinstance(right, Box):
             return left.unite(right) if isinstance(operator, cst.Add | cst.AddAssign) else self.outside(node)
         if {one, other} <= DATA:
-            counts = Kind.COUNT in {one, other}
-            return Kind.COUNT if counts else Kind.NUMBER if one is other is Kind.NUMBER else Kind.WHOLE
+            return Kind.NUMBER if one is other is Kind.NUMBER else computed({one, other})
         spelled = type(operator).__name__.removesuffix("Assign")
         if {one, other} <= STILL | {Kind.LOSS} and (spelled in {"Add", "Subtract"} or _scales(one, spelled, other)):
             return Kind.LOSS
@@ -223,9 +222,7 @@ class Expressions(ABC):
         self._may_not_be = before
         if not kinds <= SHOWN:
             self.outside(node)
-        if kinds <= DATA:
-            return Kind.COUNT if Kind.COUNT in kinds else Kind.WHOLE
-        return Kind.OWN
+        return computed(kinds) if kinds <= DATA else Kind.OWN
 
     def _either(self, node: cst.IfExp, names: Bindings) -> Value:
         if self.is_of_root(node.test, names) and isinstance(node.orelse, cst.Integer):

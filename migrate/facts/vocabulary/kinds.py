@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import reduce
@@ -179,12 +179,17 @@ def kind(value: Value) -> Kind:
     return _together(found) if found else Kind.WHOLE
 
 
+def computed(kinds: Collection[Kind]) -> Kind:
+    """What is computed from what is alike on all workers."""
+    return Kind.COUNT if Kind.COUNT in kinds else Kind.WHOLE
+
+
 def _together(kinds: Iterable[Kind]) -> Kind:
     found = set(kinds)
     if len(found) == 1:
         return found.pop()
     if found <= DATA:
-        return Kind.COUNT if Kind.COUNT in found else Kind.WHOLE
+        return computed(found)
     if found <= NETS:
         return Kind.LAYER
     for of in (ONE_BY_ONE, BATCHED):

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import libcst as cst
 
-from ..program import Problem, SourceFile, dotted, fold, nodes
+from ..program import Problem, SourceFile, dotted, fold, hanging_on, nodes, statements
 from .calls import Calls
 from .expressions import OutsideError
 from .kinds import DATA, NETS, OF_BATCH, Bindings, Box, Function, Kind, Named, Value, join, kind, leaves
@@ -220,7 +220,7 @@ class Reader(Calls):
         return any(self.named(call.func, names) == f"{RUNTIME}local_steps" for call in calls)
 
     def _if(self, node: cst.If, names: Bindings) -> None:
-        if self.is_of_root(node.test, names) and node.orelse is None and all(map(_is_called, _lines(node.body))):
+        if self.is_of_root(node.test, names) and node.orelse is None and all(map(_is_called, statements(node.body))):
             before, self.guarded = self.guarded, True
             self._body(node.body.body, names)
             self.guarded = before
@@ -235,11 +235,7 @@ class Reader(Calls):
 
     def _shows(self, node: cst.If, names: Bindings) -> bool:
         """Whether an `if` does no more than to show."""
-        parts = _lines(node.body)
-        if isinstance(node.orelse, cst.Else):
-            parts += _lines(node.orelse.body)
-        others = not isinstance(node.orelse, cst.If) or self._shows(node.orelse, names)
-        return others and all(self._is_shown(part, names) for part in parts)
+        return all(self._is_shown(part, names) for part in hanging_on(node))
 
     def _is_shown(self, part: cst.CSTNode, names: Bindings) -> bool:
         if isinstance(part, cst.If):
@@ -302,12 +298,6 @@ def _count(names: Bindings, before: Mapping[str, Value]) -> None:
     for name in names.bound & before.keys():
         if kind(names.values[name]) in DATA:
             names.values[name] = Kind.COUNT
-
-
-def _lines(body: cst.BaseSuite) -> list[cst.CSTNode]:
-    """The statements of a body, each by itself."""
-    every = body.body if isinstance(body, cst.IndentedBlock) else [body]
-    return [part for line in every for part in (line.body if isinstance(line, _LINES) else [line])]
 
 
 def _is_called(part: cst.CSTNode) -> bool:

@@ -12,7 +12,7 @@ import libcst as cst
 
 from ...catalogue import Kind
 from ..apis import ASSIGNS, READS_NUMBER
-from ..program import Later, Origins, StepNumbers, fold, method, nodes, reaching, receiver
+from ..program import Later, Origins, StepNumbers, fold, is_of_names, method, nodes, reaching, receiver
 from .reads import reads
 
 _COMPUTES = ("builtins.int", "builtins.float", "builtins.str", "builtins.round", "builtins.format")
@@ -134,11 +134,5 @@ class Counted:
 def _is_named(end: cst.CSTNode) -> bool:
     """Whether what is assigned gets a name, under which it is found again."""
     if isinstance(end, cst.Assign):
-        return all(_names(each.target) for each in end.targets)
-    return not isinstance(end, cst.AnnAssign | cst.AugAssign) or _names(end.target)
-
-
-def _names(target: cst.BaseExpression) -> bool:
-    if isinstance(target, cst.Tuple | cst.List):
-        return all(_names(each.value) for each in target.elements)
-    return isinstance(target, cst.Name)
+        return all(is_of_names(each.target) for each in end.targets)
+    return not isinstance(end, cst.AnnAssign | cst.AugAssign) or is_of_names(end.target)

@@ -16,6 +16,7 @@ from ..program import (
     StepNumbers,
     argument,
     backward,
+    hanging_on,
     leading,
     literal_key,
     method,
@@ -180,8 +181,7 @@ def _shows(script: TrainingFile, node: cst.If | cst.IfExp | cst.While, shown: fr
     """Whether all that hangs on a question is what the script says or writes."""
     if isinstance(node, cst.IfExp):
         return any(above in shown for above in script.index.ancestors(node))
-    ways = [node.body] if node.orelse is None else [node.body, node.orelse]
-    return all(_is_shown(script, part, shown) for way in ways for part in _statements(way))
+    return all(_is_shown(script, part, shown) for part in hanging_on(node))
 
 
 def _writes_once(node: cst.If | cst.IfExp | cst.While, written: Collection[cst.CSTNode]) -> bool:
@@ -196,16 +196,6 @@ def _is_shown(script: TrainingFile, part: cst.CSTNode, shown: frozenset[cst.CSTN
     if isinstance(part, cst.If):
         return _shows(script, part, shown)
     return isinstance(part, cst.Pass) or (isinstance(part, cst.Expr) and part.value in shown)
-
-
-def _statements(way: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    """The statements of one way; of an `elif` itself."""
-    if isinstance(way, cst.If):
-        yield way
-        return
-    body = way.body if isinstance(way, cst.IndentedBlock | cst.SimpleStatementSuite) else way.body.body  # type: ignore[attr-defined]
-    for statement in body:
-        yield from statement.body if isinstance(statement, cst.SimpleStatementLine) else [statement]
 
 
 def _read_back(script: TrainingFile) -> Iterator[cst.CSTNode]:
