@@ -157,6 +157,13 @@ UNKNOWN = {
         12,
     ),
     "drawn in what is shown": (NUMBERED + "    if step % 4 == 0: print(numpy.random.rand())\n", "TFDP011", 11),
+    "kept in what is shown": (
+        "kept = [0]\ndef say():\n    kept[0], y = 1, 2\n    return y\n"
+        + NUMBERED
+        + "    if step % 4 == 0: print(say())\n",
+        "TFDP011",
+        15,
+    ),
     "put into a table": ("kept = {}\n" + NUMBERED + "    kept['now'] = step\n", "TFDP011", 12),
     "given to the model": (NUMBERED + "    model.trainable = step < 6\n", "TFDP011", 11),
     "batches": (SQUARED.replace(".batch(8)", ".batch(8).apply(own)"), "TFDP010", 6),

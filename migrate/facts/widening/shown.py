@@ -7,7 +7,7 @@ import re
 import libcst as cst
 
 from ..apis import ONLY_COMPUTES
-from ..program import Origins, fold, method, nodes
+from ..program import Origins, fold, is_of_names, method, nodes
 
 _OF_ARRAYS = re.compile(
     r"numpy\.(?!random\.)|tensorflow\.(math|linalg)\.|tensorflow\.nn\.(?!\w*(dropout|sampled|nce_|fractional))"
@@ -37,9 +37,7 @@ def only_shows(origins: Origins, call: cst.CSTNode) -> bool:
 
 def _only_computes(origins: Origins, inside: list[cst.CSTNode], depth: int) -> bool:
     stores = (t.target for node in inside if isinstance(node, cst.Assign) for t in node.targets)
-    if any(isinstance(node, _HAPPENS) for node in inside) or not all(
-        isinstance(t, cst.Name | cst.Tuple) for t in stores
-    ):
+    if any(isinstance(node, _HAPPENS) for node in inside) or not all(map(is_of_names, stores)):
         return False
     return all(_is_pure(origins, node, depth) for node in inside if isinstance(node, cst.Call))
 
