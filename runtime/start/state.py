@@ -6,6 +6,7 @@ they create theirs. No collective is involved, so a variable that rank 0 alone c
 
 import gc
 import json
+import random
 import threading
 import weakref
 from collections.abc import Callable
@@ -16,7 +17,7 @@ import tensorflow as tf
 
 from .. import collective as collectives
 from ..foundation import Min, RankFinishedError, StoreError, TfdpError, call_site
-from ..framework import Key, Keys, Variable, as_written, collect, is_followed, keyed, stream_element
+from ..framework import Key, Keys, Variable, as_written, collect, eager_generator, is_followed, keyed, stream_element
 from ..job import Job, current, is_initialized, stream_mask
 from .keras_models import made_to_be_looked_at, watch_keras
 
@@ -126,15 +127,28 @@ def _known_outside(initial: Callable[[], Any]) -> Any:
     TensorFlow lifts the initialisers of a function's variables out of it, which it cannot where they come after a
     collective, as those of slots do. It then runs the function with its initialisers in a branch, again at each step
     until all variables have values, and Keras' masked LSTM does not compute there.
+
+    What draws by TensorFlow's global seed cannot be: in the function a draw has a seed that counts the function's.
     """
     if not tf.inside_function():
         return None
+    seeds, of_python, of_numpy = _seeds(), random.getstate(), np.random.get_state()
     try:
         with tf.init_scope():
             value = initial()
     except (TypeError, ValueError, NotImplementedError, tf.errors.OpError):
-        return None  # it depends on what the function computes; another failure comes again inside
+        value = None  # it depends on what the function computes; another failure comes again inside
+    if seeds is not None and _seeds() != seeds:
+        eager_generator().setstate(seeds)
+        random.setstate(of_python)  # it is computed once more
+        np.random.set_state(of_numpy)
+        return None
     return value if hasattr(value, "numpy") else None
+
+
+def _seeds() -> Any:
+    generator = eager_generator()
+    return None if generator is None else generator.getstate()
 
 
 def _delivered(value: Any, like: Any) -> Any:

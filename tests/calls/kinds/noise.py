@@ -208,6 +208,26 @@ def draws_beside_variables_that_the_first_step_makes():
     yield from drawn_beside(Averaging())
 
 
+@kind(sample=True)
+def initialisers_that_draw_where_a_step_first_comes_to_them():
+    """In a `tf.function` a draw has a seed that counts the function's own, and takes none from those that are eager."""
+
+    def drawn(shape, dtype=None):
+        return tf.random.normal(shape, stddev=0.3, dtype=dtype)
+
+    x, y = examples()
+    net = keras.Sequential([L.Dense(4, "tanh", kernel_initializer=drawn), L.Dense(1, bias_initializer=drawn)])
+    optimizer = keras.optimizers.SGD(0.1)
+
+    @tf.function
+    def step(rows, wanted):
+        return descend(optimizer, [net], lambda: square(net(rows), wanted))
+
+    for _ in range(3):
+        loss = step(*some(9, x, y))
+        yield [net, tf.random.normal([2])], loss
+
+
 @kind
 def draws_beside_optimizers_with_a_number_of_their_own():
     names = ("Nadam", "Adafactor") if KERAS == 3 else ("Nadam",)
