@@ -8,13 +8,14 @@ export TF_CPP_MIN_LOG_LEVEL ?= 2
 # Two files of tests at a time: many wait for processes to end. Cases share ranks, and the proofs of a script references.
 TWO := -n 2 --dist loadgroup
 
-.PHONY: help demo quick test readme prove calls generated faults lint keras2 peers matrix clean
+.PHONY: help demo quick test long readme prove calls generated faults lint keras2 peers matrix clean
 
 help:
 	@echo "make demo    install, migrate a real script, show the diff, train on 2 processes, prove it equivalent"
 	@echo "make quick   install, run the unit tests and train on two processes, in two minutes"
 	@echo "make test    install, run the whole test suite; with TFDP_TESTS_EXEC=1 no process of it is a fork"
 	@echo "make readme  paste the README's commands into a fresh copy of this checkout, install included"
+	@echo "make long    the tests with one process, real ranks and command lines whole, of which make test leaves a part out"
 	@echo "make prove   prove every fixture script on 2 and 3 processes in both modes, and its mutants wrong"
 	@echo "make calls   train many kinds of models on sharded calls and in one process, and break the runtime in many ways"
 	@echo "make generated  many generated scripts of each kind, others at each run, and proofs of some"
@@ -41,10 +42,14 @@ quick: $(STAMP)
 test: $(STAMP)
 	@echo "== Rules, facts and other unit tests (no TensorFlow)"
 	@$(BIN)/python -m pytest -q $(TWO) tests/unit tests/generated
-	@echo "== One process, real ranks, command line"
-	@$(BIN)/python -m pytest -q $(TWO) tests/single tests/parallel tests/cli
+	@echo "== One process, real ranks, command line (all: make long)"
+	@$(BIN)/python -m pytest -q $(TWO) tests/single tests/parallel tests/cli --sample
 	@echo "== Samples: proofs of the fixture scripts (all: make prove), kinds of training on sharded calls (all: make calls)"
 	@$(BIN)/python -m pytest -q $(TWO) tests/proofs tests/calls --sample
+
+long: $(STAMP)
+	@echo "== One process, real ranks, command line: all tests"
+	@$(BIN)/python -m pytest -q $(TWO) tests/single tests/parallel tests/cli
 
 readme:
 	@$(PYTHON) tests/readme.py

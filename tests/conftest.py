@@ -1,27 +1,46 @@
 """A sample of tests, which tests one process of pytest-xdist runs, and those whose Python processes are forks."""
 
+import pathlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
 from forking.client import EXEC, in_use
 
+TESTS = pathlib.Path(__file__).parent
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--sample", action="store_true", help="few of the proofs, mutants and kinds of training")
+    parser.addoption("--sample", action="store_true", help="what `make test` runs: a part of what takes long")
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With `--sample` those marked so; with `--dist loadgroup` those of a file, unless they say otherwise."""
+    """With `--sample` a part; with `--dist loadgroup` the tests of a file together, unless they say otherwise."""
     if config.getoption("--sample"):
-        config.hook.pytest_deselected(items=[item for item in items if not item.get_closest_marker("sample")])
-        items[:] = [item for item in items if item.get_closest_marker("sample")]
+        turns: Counter[tuple[pathlib.Path, str]] = Counter()
+        stay = [is_in_sample(item, turns) for item in items]
+        config.hook.pytest_deselected(items=[item for item, stays in zip(items, stay, strict=True) if not stays])
+        items[:] = [item for item, stays in zip(items, stay, strict=True) if stays]
     if not config.pluginmanager.hasplugin("xdist"):  # as where the wheel's own tests run: nothing to group for
         return
     for item in items:
         if item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group(item.path.name))
+
+
+def is_in_sample(item: pytest.Item, turns: Counter[tuple[pathlib.Path, str]]) -> bool:
+    """Whether `make test` runs this: of kinds and proofs what is marked `sample`, of others all but what is `long`.
+
+    `turns` counts the sets of parameters that a test has had before: `long(keeps=2)` leaves the first two.
+    """
+    if item.path.is_relative_to(TESTS / "calls") or item.path.is_relative_to(TESTS / "proofs"):
+        return item.get_closest_marker("sample") is not None
+    mark = item.get_closest_marker("long")
+    test = item.path, getattr(item, "originalname", item.name)
+    turns[test] += 1
+    return mark is None or turns[test] <= mark.kwargs.get("keeps", 0)
 
 
 @pytest.hookimpl(optionalhook=True)  # pytest-xdist's

@@ -57,6 +57,7 @@ CONTENTS = {
 
 
 # A process of its own for each: nesting that reaches libcst's native parser would take the tests with it.
+@pytest.mark.long(keeps=8)
 @pytest.mark.parametrize(("data", "said"), CONTENTS.values(), ids=CONTENTS.keys())
 def test_what_is_no_python_source_is_an_error_with_its_place(tfdp, tmp_path: Path, data: bytes, said: str) -> None:
     (tmp_path / "a.py").write_bytes(data)

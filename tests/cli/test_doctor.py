@@ -28,6 +28,7 @@ def test_it_tries_what_a_job_does() -> None:
     assert f"Python {sys.version_info.major}.{sys.version_info.minor}" in said["versions"]
 
 
+@pytest.mark.long
 def test_what_cannot_be_is_in_the_verdict() -> None:
     done = doctor("-np", "2", TFDP_TRANSPORT="nccl")
     assert done.returncode == 1

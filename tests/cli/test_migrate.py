@@ -81,6 +81,7 @@ def test_check_and_diff_write_nothing_and_exit_with_1(here, tmp_path: Path, orig
     assert (done.code, done.out, done.err) == (0, b"", "unchanged: migrated already\n")
 
 
+@pytest.mark.long(keeps=12)
 @pytest.mark.parametrize("batch", ["per-worker", "global"])
 @pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS.keys())
 def test_every_way_gives_the_same_bytes(here, tmp_path: Path, original: bytes, variant, batch: str) -> None:

@@ -71,6 +71,7 @@ def on_a_terminal(args: list[str], folder: Path, env: dict[str, str]) -> bytes:
     return printed
 
 
+@pytest.mark.long(keeps=2)
 @pytest.mark.parametrize(
     ("variables", "coloured"),
     [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False), ({"NO_COLOR": "1", "FORCE_COLOR": "1"}, False)],
@@ -92,6 +93,7 @@ def test_colour_in_a_pipe_only_when_forced(tfdp, tmp_path: Path, script: bytes) 
     assert "\x1b[1m" in forced.err
 
 
+@pytest.mark.long(keeps=2)
 @pytest.mark.parametrize(
     "args", [["rules"], ["migrate", "--diff", "train.py"], ["facts", "train.py"], ["migrate", "-o-", "train.py"]]
 )
@@ -107,6 +109,7 @@ def test_a_reader_that_has_gone_is_no_error_message(tfdp, tmp_path: Path, script
     assert done.err == ""
 
 
+@pytest.mark.long(keeps=2)
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
 @pytest.mark.parametrize(
     ("args", "said"),

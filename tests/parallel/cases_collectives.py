@@ -11,6 +11,7 @@ from tfdp.runtime.job import current
 
 RANKS = (2, 3)
 DEVICE_RANKS = (2, 3)
+KEPT = ((3, "shared_memory"), (3, "device"))
 INIT = {"same_start": False}
 
 DTYPES = (tf.float16, tf.bfloat16, tf.float32, tf.float64, tf.int32, tf.int64)

@@ -10,6 +10,7 @@ import tfdp.runtime as dp
 
 RANKS = (2, 3)
 DEVICE_RANKS = (2, 3)
+KEPT = ((3, "shared_memory"), (3, "device"))
 ROWS = 6
 
 

@@ -10,6 +10,8 @@ a family of files (`cases_keras_…`, `cases_training_…`) share one launch for
     INIT          keyword arguments of `dp.init`, a literal dict, or {"as_written": True} for what another system's
                   `init` does; the same
     APART         True where one rank alone makes variables, which later files would meet: a launch of its own
+    KEPT          of the launches, as (ranks, transport), those of `make test`, where these are others than the one of
+                  most ranks over shared memory; `make long` has them all
 
 Over shared memory the ranks are started as those of a user are. Over `device` they are forks (tests/forking), which
 begin with TensorFlow imported: what comes before that is the same over both.
@@ -75,7 +77,7 @@ class CasesFile(pytest.File):
 
     def collect(self):
         body = ast.parse(self.path.read_text()).body
-        found = {"RANKS": (2,), "DEVICE_RANKS": (2,), "ENVIRON": {}, "INIT": {}, "APART": False}
+        found = {"RANKS": (2,), "DEVICE_RANKS": (2,), "ENVIRON": {}, "INIT": {}, "APART": False, "KEPT": ()}
         for node in body:
             if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id in found:
                 found[node.targets[0].id] = ast.literal_eval(node.value)
@@ -83,10 +85,14 @@ class CasesFile(pytest.File):
         alike = json.dumps([family, found["ENVIRON"], found["INIT"]], sort_keys=True)
         cases = [node for node in body if isinstance(node, ast.FunctionDef) and node.name.startswith("case_")]
         launches = [(np, "shared_memory") for np in found["RANKS"]] + [(np, "device") for np in found["DEVICE_RANKS"]]
+        kept = found["KEPT"] or [(max(found["RANKS"]), "shared_memory")]
         for (np, transport), node in itertools.product(launches, cases):
             name = f"{node.name.removeprefix('case_')}[{np}-{transport}]"
             launch = Launch(np, transport, alike)
-            yield CaseItem.from_parent(self, name=name, launch=launch, case=node.name, line=node.lineno)
+            item = CaseItem.from_parent(self, name=name, launch=launch, case=node.name, line=node.lineno)
+            if (np, transport) not in kept:
+                item.add_marker(pytest.mark.long)
+            yield item
 
 
 class Launch(typing.NamedTuple):

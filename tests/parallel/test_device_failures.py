@@ -32,6 +32,7 @@ def run(launch):
     return over_tensorflow
 
 
+@pytest.mark.long(keeps=1)
 @pytest.mark.parametrize(
     ("ending", "status", "cause"),
     [
@@ -59,6 +60,7 @@ exchange.reduced = hold
 """
 
 
+@pytest.mark.long(keeps=1)
 @pytest.mark.parametrize("in_function", [False, True])
 def test_a_rank_that_is_killed_in_the_middle_of_a_call(run, in_function):
     killed = "tf.numpy_function(lambda: os.kill(os.getpid(), signal.SIGKILL), [], [])"
@@ -70,6 +72,7 @@ def test_a_rank_that_is_killed_in_the_middle_of_a_call(run, in_function):
     assert re.search(said, done.stderr), done.stderr
 
 
+@pytest.mark.long
 def test_a_rank_that_stops_in_the_middle_of_a_call(run):
     script = DURING.format(ending="os.kill(os.getpid(), signal.SIGSTOP)")
     done = run(2, script + "dp.allreduce(tf.ones([7]))\n", TFDP_STALL_SECONDS="2", TFDP_GRACE_SECONDS="3")
@@ -84,6 +87,7 @@ def test_a_rank_that_stops_in_the_middle_of_a_call(run):
         assert "tfdp: rank 1 was stopped at that time (SIGSTOP" in done.stderr
 
 
+@pytest.mark.long
 def test_a_rank_that_does_not_come(run):
     script = "if dp.rank() == 1: time.sleep(1000)\nstep(tf.ones([10]))"
     done = run(2, script, TFDP_STALL_SECONDS="1", TFDP_GRACE_SECONDS="3")

@@ -100,6 +100,7 @@ print(dp.on_root(os.getpid) != os.getpid() or dp.rank() == 0, os.environ["PYTHON
     assert "begins once more" not in ends[1][2]
 
 
+@pytest.mark.long
 def test_what_runs_after_it_in_the_same_job_finds_an_agent_of_its_own(job):
     text = "dp.init()\ndp.barrier()\nprint('joined', flush=True)\nif len(sys.argv) < 2:\n"
     text += "    import subprocess\n    env = {k: v for k, v in os.environ.items() if not k.startswith('TFDP_')}\n"
@@ -111,6 +112,7 @@ def test_what_runs_after_it_in_the_same_job_finds_an_agent_of_its_own(job):
         assert out.splitlines() == ["joined", "joined"]
 
 
+@pytest.mark.long(keeps=2)
 @pytest.mark.parametrize(
     ("end", "said", "status"),
     [
@@ -141,6 +143,7 @@ def test_ranks_whose_agent_is_killed_say_so_and_end(job):
         assert "what serves the ranks of this host has ended; this rank ends, too" in err
 
 
+@pytest.mark.long
 def test_one_that_hangs_is_stopped_when_another_has_failed(job):
     job.start(0, "dp.init()\ndp.barrier()\nsignal.pause()\n", PYTHONHASHSEED="0")
     job.start(1, "dp.init()\ndp.barrier()\nraise KeyError('x')\n", PYTHONHASHSEED="0")

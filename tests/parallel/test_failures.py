@@ -174,6 +174,7 @@ print("all steps")
 """
 
 
+@pytest.mark.long(keeps=1)
 @pytest.mark.parametrize(
     ("ending", "status", "cause"),
     [

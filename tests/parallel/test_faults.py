@@ -24,7 +24,10 @@ ROWS = [(fault, size) for fault in fault_table.FAULTS for size in ([3] if fault.
 IGNORED = signal.getsignal(signal.SIGINT) is signal.SIG_IGN  # as under nohup or in the background
 
 
-@pytest.mark.parametrize(("fault", "size"), ROWS, ids=[f"{fault.name}-{size}" for fault, size in ROWS])
+@pytest.mark.parametrize(
+    ("fault", "size"),
+    [pytest.param(*row, marks=[pytest.mark.long] * (row[1] != 3), id=f"{row[0].name}-{row[1]}") for row in ROWS],
+)
 def test_a_fault(fault, size):
     if fault.name == "ctrl-C" and IGNORED:
         pytest.skip("SIGINT is ignored here, and so it is by the launcher")

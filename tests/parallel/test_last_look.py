@@ -29,6 +29,7 @@ for number in range(7):
 """
 
 
+@pytest.mark.long(keeps=1)
 @pytest.mark.parametrize(
     ("change", "which"),
     [
@@ -49,6 +50,7 @@ def test_ranks_that_train_alike_end_well(launch):
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.long(keeps=1)
 @pytest.mark.parametrize("rank", [0, 1])
 def test_a_rank_whose_script_ends_early_ends_the_job_at_once(launch, rank):
     text = TRAINING.replace("range(7)", f"range(7 + (dp.rank() == {rank}))").replace("CHANGE", "pass")
@@ -59,6 +61,7 @@ def test_a_rank_whose_script_ends_early_ends_the_job_at_once(launch, rank):
     assert "StopIteration" not in done.stderr
 
 
+@pytest.mark.long
 def test_ranks_that_list_their_variables_in_another_order_end_well(launch):
     order = "variables = [*model.trainable_variables, table]"
     text = TRAINING.replace(order, f"{order}[:: 1 - 2 * dp.rank()]").replace("CHANGE", "pass")

@@ -237,6 +237,7 @@ if len(sys.argv) > 1 and dp.rank() == int(sys.argv[1]):
 """
 
 
+@pytest.mark.long(keeps=1)
 @pytest.mark.parametrize("failing", [None, 0, 1])
 def test_what_every_worker_writes_is_shown_once(tmp_path, failing):
     text = (
@@ -256,6 +257,7 @@ def test_what_every_worker_writes_is_shown_once(tmp_path, failing):
     assert done.stderr.count(b"ValueError: of one rank") == 2 * (failing is not None)  # with the last line
 
 
+@pytest.mark.long(keeps=1)
 @pytest.mark.parametrize("option", ["-v", "--traceback=full"])
 def test_all_that_every_worker_writes_is_shown_where_it_is_asked_for(tmp_path, option):
     done = run(tmp_path, ECHOES, option, np=2)

@@ -103,6 +103,7 @@ def interpreter(version):
     return None
 
 
+@pytest.mark.long(keeps=1)
 @pytest.mark.parametrize("version", ["3.10", "3.11", "3.12", "3.13"])
 def test_what_there_was_when_rank_0_came_on_each_python(version, tmp_path):
     python = interpreter(version)
@@ -140,6 +141,7 @@ with open("log", "w") as log:
     assert lines[0].startswith("['runs/0', 'runs/1', 'runs/2', '0'] 4 ")
 
 
+@pytest.mark.long
 def test_what_rank_0_has_asked_before_and_kept_others_get_when_they_come_to_it(launch, tmp_path):
     (tmp_path / "beside.py").write_text(BESIDE)
     script = """
@@ -171,6 +173,7 @@ if dp.rank() > 0:
     assert lines == ["[0] ['run0']", "[0] ['run0'] 0", "[1] 0", "[1] True", "[1] ['run0']", "[1] ['run0'] 0"]
 
 
+@pytest.mark.long
 def test_what_runs_at_the_end_rank_0_does_and_the_log_of_a_helper_is_written_once(launch, tmp_path):
     (tmp_path / "beside.py").write_text(BESIDE + HELPER)
     script = """
@@ -216,6 +219,7 @@ dp.barrier()
     assert done.stderr.count("ZeroDivisionError") >= 2
 
 
+@pytest.mark.long
 def test_streams_and_handlers_of_the_scripts_own_get_what_is_shown(launch, tmp_path):
     (tmp_path / "beside.py").write_text(BESIDE)
     script = """
@@ -278,6 +282,7 @@ print(Tee.lines, Counting.count, kept.getvalue().split("\\n")[::1000], of_logs.g
     assert done.stderr.count("to all") == 1
 
 
+@pytest.mark.long
 def test_threads_that_ask_of_what_the_job_writes_are_named(launch, tmp_path):
     (tmp_path / "beside.py").write_text(BESIDE)
     script = """

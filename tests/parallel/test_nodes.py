@@ -88,6 +88,7 @@ print(rank, dp.size(), dp.local_rank(), dp.local_size(), dp.cross_rank(), dp.cro
     assert sorted(more.splitlines()) == [f"[1] 1|3|0|2|1|2|{rest}", f"[2] 2|3|1|2|0|1|{rest}"]
 
 
+@pytest.mark.long(keeps=2)
 @pytest.mark.parametrize(
     ("end", "there", "here"),
     [
@@ -105,6 +106,7 @@ def test_the_end_of_a_rank_ends_the_other_host_with_its_name(pair, end, there, h
     assert re.search(f"the job was ended by another host: .*{here}|{here}", err), err
 
 
+@pytest.mark.long(keeps=1)
 def test_a_root_that_is_interrupted_while_it_serves_the_others_ends_them(pair):
     text = """
 if dp.rank() == 1:
@@ -123,6 +125,7 @@ if dp.rank() == 1:
     assert "the job was ended by another host: SIGTERM on" in error
 
 
+@pytest.mark.long
 def test_the_root_serves_the_others_until_they_have_ended(pair):
     pair.start("print(dp.on_root(lambda: 7))\nif dp.rank() == 1:\n    dp.shutdown()\n    sys.stdin.read()\n", (1, 1))
     assert [status for status, *_ in pair.ends()] == [0, 0]

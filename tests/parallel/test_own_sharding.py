@@ -80,6 +80,7 @@ if hvd.rank() == 0:
 """
 
 
+@pytest.mark.long(keeps=1)
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_each_example_is_read_once_a_pass(ranks: int, tmp_path: Path) -> None:
     import numpy as np

@@ -88,6 +88,7 @@ def test_fit_and_train_on_batch_are_proved(recording: Recording) -> None:
 SUM = "(lambda optimizer: dp.DistributedOptimizer(optimizer, op=dp.Sum))"
 
 
+@pytest.mark.long(keeps=1)
 @pytest.mark.parametrize(
     ("change", "kind"),
     [({"OPTIMIZER": SUM}, "loss"), ({"SHARD": ""}, "loss"), ({"RATE": "0.01"}, "update")],

@@ -80,12 +80,14 @@ def test_one_process_is_equal_bit_for_bit(tmp_path: Path) -> None:
     assert (proof.loss, proof.gradient, proof.update) == (0, 0, 0)
 
 
+@pytest.mark.long
 def test_a_rank_that_crashes_is_the_reason(recording: Recording) -> None:
     proof = recording.prove(sharded(("# STEP", "if dp.rank() == 1 and step == 2: raise OSError('the disk is gone')")))
     assert_crashed(proof, "the disk is gone")
     assert proof.table, "the steps before the crash are compared"
 
 
+@pytest.mark.long
 def test_a_rank_that_ends_early_fails(recording: Recording) -> None:
     proof = recording.prove(sharded(("# STEP", "if step == 3: break")))
     assert proof.failure is not None
@@ -114,6 +116,7 @@ HAZARDS = {
 }
 
 
+@pytest.mark.long(keeps=1)
 @pytest.mark.parametrize("name", HAZARDS)
 def test_an_order_that_differs_by_rank_fails(name: str, recording: Recording) -> None:
     proof = recording.prove(sharded(HAZARDS[name]))
@@ -127,6 +130,7 @@ WRITES = """if step == 1:
         dp.on_root(lambda: [tf.train.Checkpoint(w=w).save("ckpt/c"), None][1])"""
 
 
+@pytest.mark.long
 def test_any_shuffle_after_sharding_passes(recording: Recording) -> None:
     proof = recording.prove(sharded((SHARD, "dp.shard(data).shuffle(24)"), ("# STEP", WRITES)))
     assert proof.proved, proof.reason
@@ -158,6 +162,7 @@ FILES = {
 }
 
 
+@pytest.mark.long(keeps=1)
 @pytest.mark.parametrize("name", FILES)
 def test_files_that_another_rank_writes_fail(name: str, recording: Recording) -> None:
     statement, path = FILES[name]
@@ -198,6 +203,7 @@ for epoch in range(2):
 """
 
 
+@pytest.mark.long
 def test_what_one_loop_only_validates_on_is_for_every_rank(tmp_path: Path) -> None:
     path = tmp_path / "train.py"
     path.write_text(VALIDATES)

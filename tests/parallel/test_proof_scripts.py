@@ -103,6 +103,7 @@ def cases() -> Iterator[Case]:
     yield Case("two_models", "order drawn too early", drawn, "the records given to dp.shard", cause=Cause.ORDERS)
 
 
+@pytest.mark.long(keeps=1)
 @pytest.mark.parametrize("case", list(cases()), ids=str)
 def test_variations(case: Case, references: References) -> None:
     before = path(case.script).read_text()
@@ -115,6 +116,7 @@ def test_variations(case: Case, references: References) -> None:
     assert proof.cause == (case.cause.value if case.cause else None), proof
 
 
+@pytest.mark.long
 def test_an_uneven_tail_counts_by_examples(references: References) -> None:
     few = ("dataset = dataset.shuffle(2000).batch(96)", "dataset = dataset.shuffle(2000).batch(192)")
     before = changed(path("smddp_mnist").read_text(), [LESS_DATA, few, ("Adam(0.001)", "Adam(0.002)")])

@@ -107,6 +107,7 @@ wgan.fit(x, batch_size=16, epochs=2, verbose=0)
 """
 
 
+@pytest.mark.long
 def test_each_update_of_a_critic_in_a_train_step_is_a_step(tmp_path: Path) -> None:
     """TensorFlow's optimizer of graphs once dropped the record of the critic's, from the reference alone."""
     path = tmp_path / "train.py"

@@ -25,6 +25,7 @@ def run(path: Path, folder: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.long(keeps=1)
 @pytest.mark.parametrize("name", ["after.py", "after_global.py"])
 def test_smddp_mnist(name: str, tmp_path: Path) -> None:
     output = run(SCRIPTS / "smddp_mnist" / name, tmp_path)

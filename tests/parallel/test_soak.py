@@ -12,6 +12,7 @@ SCRIPT = pathlib.Path(__file__).with_name("soak.py")
 SPARE_KIB = 4096
 
 
+@pytest.mark.long
 def test_ten_thousand_small_collectives_leave_nothing(launch):
     done = launch(2, SCRIPT.read_text(), "10000")
     assert done.returncode == 0, done.stderr

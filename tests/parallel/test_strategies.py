@@ -20,6 +20,7 @@ tf.config.set_logical_device_configuration(
 SAVE = "\nnp.savez('{name}', *[each.numpy() for each in {model}.trainable_variables])\n"
 
 
+@pytest.mark.long(keeps=1)
 @pytest.mark.parametrize(("case", "model"), [("strategy_handed_on", "trainer.model"), ("steps_on_replicas", "model")])
 def test_it_trains_as_on_two_devices(case, model, launch, tmp_path):
     source = (CASES / f"{case}.py").read_text().partition("\n# output\n")[0]

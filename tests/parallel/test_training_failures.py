@@ -1,5 +1,7 @@
 """What a rank says when the ranks' programs part: scripts that fail, on real ranks."""
 
+import pytest
+
 HEAD = "import tensorflow as tf\nimport tfdp.runtime as dp\ndp.init()\n"
 
 
@@ -11,6 +13,7 @@ def test_a_variable_that_rank_0_never_makes(launch):
     assert "rank 0 has ended" in done.stderr
 
 
+@pytest.mark.long
 def test_a_variable_that_rank_0_makes_too_late(launch):
     body = "if dp.rank() == 1:\n    tf.Variable(1.0, name='early')\ndp.barrier()\n"
     done = launch(2, HEAD + body, TFDP_STALL_SECONDS="3")
@@ -27,11 +30,13 @@ def test_work_on_rank_0_that_fails_ends_the_job(launch):
     assert "went on" not in done.stdout
 
 
+@pytest.mark.long
 def test_work_on_rank_0_that_ends_the_process(launch):
     done = launch(2, HEAD + "import os\ndp.on_root(lambda: os._exit(7))\n")
     assert done.returncode == 7
 
 
+@pytest.mark.long
 def test_work_on_rank_0_may_take_longer_than_the_stall_limit(launch):
     body = (
         "import threading\n"
@@ -64,6 +69,7 @@ dp.barrier()  # the first that ends as failed has the others stopped
 )
 
 
+@pytest.mark.long
 def test_a_loop_that_never_takes_a_step_fails(launch):
     done = launch(2, LOOP, "12")
     assert done.returncode == 1
@@ -71,11 +77,13 @@ def test_a_loop_that_never_takes_a_step_fails(launch):
     assert "script.py:6 were read to the end, and no training step was ever taken" in done.stderr
 
 
+@pytest.mark.long
 def test_one_that_takes_some_does_not(launch):
     done = launch(2, LOOP, "8")
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.long
 def test_nor_does_one_that_fails_or_leaves_the_loop(launch):
     done = launch(2, LOOP.replace("continue", "raise ValueError('short')"), "12")
     assert "ValueError: short" in done.stderr

@@ -35,6 +35,7 @@ STEPS = {
 CHECK = "\nstep()\nstep()\nprint('weights', [f'{each:.4f}' for each in weights.numpy()])\n"
 
 
+@pytest.mark.long(keeps=1)
 @pytest.mark.parametrize("kind", STEPS)
 def test_devices_are_chosen_for_exchanges_by_themselves(launch, kind):
     done = launch(2, HEAD + STEPS[kind] + CHECK)

@@ -103,6 +103,7 @@ for one, other in zip(found, wanted):
 """
 
 
+@pytest.mark.long
 def test_training_goes_on_from_weights_and_checkpoints_where_there_is_no_tfdp(be_rank, tmp_path):
     def save(model, folder):
         folder.mkdir()

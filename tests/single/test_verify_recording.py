@@ -38,6 +38,7 @@ count = tf.Variable(0, name="count")
 """
 
 
+@pytest.mark.long
 def test_a_hand_written_optimizer_in_a_graph(tmp_path: Path) -> None:
     script = f"""{QUADRATIC}
 @tf.function
@@ -219,6 +220,7 @@ for _ in range(9):
             np.testing.assert_allclose(difference, gradient, rtol=1e-5)
 
 
+@pytest.mark.long
 def test_variables_made_after_clear_session(tmp_path: Path) -> None:
     script = """
     import tensorflow as tf
@@ -265,6 +267,7 @@ def test_the_script_sees_itself_as_started_by_hand(tmp_path: Path, monkeypatch: 
     assert (here / "numbers.txt").read_text() == "1 2"
 
 
+@pytest.mark.long
 def test_shuffles_keep_the_order_and_generators_the_seed(tmp_path: Path) -> None:
     script = """
     import random
@@ -304,6 +307,7 @@ FAILING = {
 }
 
 
+@pytest.mark.long(keeps=2)
 @pytest.mark.parametrize("name", FAILING)
 def test_what_cannot_be_compared_is_an_error(tmp_path: Path, name: str) -> None:
     script, message = FAILING[name]
@@ -311,6 +315,7 @@ def test_what_cannot_be_compared_is_an_error(tmp_path: Path, name: str) -> None:
         pass
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("own_processes")
 def test_a_script_that_never_ends_is_an_error_and_leaves_no_process(tmp_path: Path) -> None:
     script = "import threading; threading.Event().wait()"
