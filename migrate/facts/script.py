@@ -57,8 +57,8 @@ class Script(TrainingFile):
         return first_outside(self.program.entry, self)
 
     def is_written(self, call: cst.Call) -> bool:
-        """Whether rank 0 alone is to make a call, of the effects of sharded input."""
-        return call in {effect.call for effect in self.written.effects}
+        """Whether rank 0 alone is to make a call, of the effects of sharded input, or each worker has a file for it."""
+        return call in {*(effect.call for effect in self.written.effects), *self.cache_files}
 
     def is_of_all(self, call: cst.Call) -> bool:
         """Whether a call updates a known metric, or gives its result over all examples."""

@@ -243,7 +243,11 @@ def test_fits_within_the_vocabulary(parts: dict[str, str]) -> None:
         # What nothing says that rank 0 alone writes.
         (
             {"epoch": "for one in [model, model]:\n    one.save_weights('w.h5')"},
-            "`one.save_weights('w.h5')`, of something",
+            "`one.save_weights('w.h5')`, which every worker would write,",
+        ),
+        (
+            {"before": "other = tf.data.Dataset.from_tensor_slices((x, y)).cache('of all').batch(8)"},
+            "`tf.data.Dataset.from_tensor_slices((x, y)).cache('of all')`, which every worker would write,",
         ),
         # Metrics of which it is not known what they have seen.
         (

@@ -187,7 +187,8 @@ class Calls(Expressions):
             self._measured(node, names)
         if of is Kind.MODEL and name == "fit":
             self._held_out(node, names)
-        if (of, name) in WRITES and not self.guarded:
+        is_kept = of in DATASETS and name == "cache" and node.args and not self._is_migrated(node.args[0].value, names)
+        if is_kept or ((of, name) in WRITES and not self.guarded):
             self.writes.append(node)
         if of is Kind.METRIC and name in {"update_state", "result"}:
             self.measures.append(node)
@@ -222,9 +223,13 @@ class Calls(Expressions):
             self.outside(given.value, f"`{self._file.code(given.value)}`, a drawn part of the data, to validate on")
 
     def _is_optimizer(self, given: cst.BaseExpression, names: Bindings) -> bool:
-        while isinstance(given, cst.Call) and (self.named(given.func, names) or "").startswith(RUNTIME) and given.args:
+        while isinstance(given, cst.Call) and self._is_migrated(given, names) and given.args:
             given = given.args[0].value
         return isinstance(given, cst.SimpleString) or self.value(given, names) is Kind.OPTIMIZER
+
+    def _is_migrated(self, given: cst.BaseExpression, names: Bindings) -> bool:
+        """Whether a call of the runtime stands here."""
+        return isinstance(given, cst.Call) and (self.named(given.func, names) or "").startswith(RUNTIME)
 
     def _mapped(self, node: cst.Call, of: Kind, names: Bindings) -> None:
         """A dataset whose elements, which are of such a kind, a pure function changes, each from itself."""

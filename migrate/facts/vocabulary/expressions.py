@@ -32,7 +32,7 @@ class Expressions(ABC):
         self.in_graph = False
         self.guarded = False  # for rank 0 alone
         self.of_data = False  # inside a loop over a dataset: a turn is a step
-        self.writes: list[cst.Call] = []  # calls that write files, and nothing says that rank 0 alone makes them
+        self.writes: list[cst.Call] = []  # calls that write files, and nothing says which worker does
         self.measures: list[cst.Call] = []  # calls that update a metric, or give its result
         self._may_not_be = False  # inside what Python leaves out where the first part says so
 

@@ -337,7 +337,7 @@ class Known(Protocol):
     """What other facts know of a script."""
 
     def is_written(self, call: cst.Call) -> bool:
-        """Whether a migration says of a call that rank 0 alone makes it."""
+        """Whether a migration says of a call that rank 0 alone makes it, or which file is whose."""
 
     def is_of_all(self, call: cst.Call) -> bool:
         """Whether a call updates a known metric, or gives its result over all examples."""
@@ -352,7 +352,7 @@ def first_outside(file: SourceFile, known: Known) -> Problem | None:
     try:
         reader.script()
         for call in (each for each in reader.writes if not known.is_written(each)):
-            reader.outside(call, f"`{file.code(call)}`, of something that a list, a table or a lambda holds,")
+            reader.outside(call, f"`{file.code(call)}`, which every worker would write,")
         for call in (each for each in reader.measures if not known.is_of_all(each)):
             reader.outside(call, f"`{file.code(call)}`, of a metric that several loops over data or none may update,")
     except OutsideError as found:
