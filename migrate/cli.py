@@ -39,7 +39,7 @@ def main() -> None:
     type=click.Choice(["tfdp", "single"]),
     default="tfdp",
     show_default=True,
-    help="single: only take another system (tf.distribute) out of scripts, so that they train on one device.",
+    help="single: only take tfdp itself, or tf.distribute, out of scripts, so that they train on one device.",
 )
 @click.option(
     "--partial",

@@ -160,24 +160,32 @@ def _in_names(unchanged: Migration, policy: Policy) -> Migration | None:
             return None
         script = Script(Program(SourceFile(module)))
         refused = [_finding(script, p) for p in distributed(script, beside_names=True)]
-    refused += [Finding(_OTHER_SYSTEM, *one[:3], True, one.next_step) for one in moved.refused]
     if policy not in (AS_USUAL, Policy(batch="per-worker")):
         first = moved.taken[0] if moved.taken else moved.refused[0]
         refused.append(Finding(_OTHER_SYSTEM, first.line, first.column, _OWN_POLICY, True, "leave these options out"))
-    if refused:
-        return replace(found, findings=_by_place(set(refused)))
+    return _moved(found, text, moved, refused)
+
+
+def _moved(unchanged: Migration, text: files.Text, moved: dialects.Moved, refused: Iterable[Finding]) -> Migration:
+    """A script whose names are changed, as a whole or not at all."""
+    left = {*refused, *(Finding(_OTHER_SYSTEM, *one[:3], True, one.next_step) for one in moved.refused)}
+    if left:
+        return replace(unchanged, findings=_by_place(left))
     after = files.encode(text, moved.module.code)
-    check(path, after)
+    check(unchanged.path, after)
     said = tuple(Finding(_OTHER_SYSTEM, line, at, what, False) for line, at, what in moved.taken)
-    return replace(found, findings=_by_place(said), after=after)
+    return replace(unchanged, findings=_by_place(said), after=after)
 
 
 def single(path: str, source: bytes) -> Migration:
-    """The one-worker form of a script that another system distributes, refused where that is not understood; any other
-    script as it is. Raises files.UnreadableSource."""
+    """The one-worker form of a script that tfdp or another system distributes, refused where that is not understood;
+    any other script as it is. Raises files.UnreadableSource."""
     text = files.decode(path, source)
+    unchanged = Migration(path, source, source, (), trains=True)
+    if (moved := dialects.without_runtime(_tree(path, text.source))) is not None:
+        return _moved(unchanged, text, moved, ())
     script = parse(path, text.source)
-    unchanged = Migration(path, source, source, (), trains=script.trains)
+    unchanged = replace(unchanged, trains=script.trains)
     if not script.taken:
         found = tuple(_finding(script, p) for p in distributed(script) if p.code == _OTHER_SYSTEM)
         return replace(unchanged, findings=found)

@@ -1,13 +1,14 @@
 """Scripts that are distributed already, by another system.
 
 `single` gives the one-worker form, which the facts then see; `moved` the script in the runtime's names, which trains as
-it did.
+it did; `without_runtime` what one process runs of a script that was migrated.
 """
 
 from __future__ import annotations
 
 from .horovod import SYSTEMS, Moved, moved
+from .migrated import without_runtime
 from .stage import single
 from .texts import Place, Single, Taken
 
-__all__ = ["SYSTEMS", "Moved", "Place", "Single", "Taken", "moved", "single"]
+__all__ = ["SYSTEMS", "Moved", "Place", "Single", "Taken", "moved", "single", "without_runtime"]
