@@ -46,7 +46,8 @@ def _look(call: Any, loss: Any, *given: Any) -> None:
     """
     given = given if getattr(given[2], "shape", None) is not None else given[:2]  # of a number there is nothing to say
     if not all(hasattr(each, "shape") and hasattr(each, "dtype") for each in given):
-        return  # a structure of several outputs, each of which has a loss of its own
+        _refuse_several(loss)
+        return
     if any(tf.TensorShape(each.shape).rank is None for each in given):
         raise TfdpError(
             f"the loss {_name(loss)!r} at {call_site()} has labels or outputs of which the number of axes is not known "
@@ -65,6 +66,22 @@ def _look(call: Any, loss: Any, *given: Any) -> None:
             separate = len(shapes[0]) == len(shapes[1]) > 0
     if not separate:
         raise TfdpError(_message(loss, *shapes))
+
+
+def _refuse_several(loss: Any) -> None:
+    """A loss of Keras' own makes one tensor of several outputs, and broadcasts it. What `compile` makes of losses has
+    one for each output; what a class of the script's own does is not known.
+
+    Raises:
+        TfdpError: a loss of Keras' own is given several outputs.
+    """
+    module = type(loss).__module__
+    if module.startswith(("keras.", "tf_keras.")) and not module.endswith("compile_utils"):
+        raise TfdpError(
+            f"the loss {_name(loss)!r} at {call_site()} is given several labels or outputs at once, so that it is not "
+            "seen whether it puts the examples of a batch together: take the loss of each output, or migrate the "
+            "script with --shard calls"
+        )
 
 
 def _made(shape: tuple[int | None, ...], number: int) -> Any:

@@ -42,3 +42,86 @@ def test_what_goes_by_the_number_of_the_step_is_only_shown(count: str, decides: 
     assert outside(tape(before=before, each=DECIDES[decides].format(asked) + f"\n    {each}"))
     if "[" not in each:
         assert not outside(tape(before=before, each=each, epoch=f"if {asked}:\n        print({asked})"))
+
+
+MANY = {  # `losses` gets one more at each step
+    "a loop": "n = 0\nfor each in losses: n = n + 1",
+    "numbered": "n = 0\nfor i, each in enumerate(losses): n = i",
+    "a sum of ones": "n = sum(1 for each in losses)",
+    "a list": "n = len([1 for each in losses])",
+    "pairs": "n = sum(1 for each, other in zip(losses, losses))",
+    "a list of a list": "made = [0 for each in losses]\nn = 0\nfor each in made: n = n + 1",
+    "under another name": "kept = losses\nn = sum(1 for each in kept)",
+    "of two lists": "kept = [0] + losses\nn = sum(1 for each in kept)",
+}
+
+
+@pytest.mark.parametrize("many", MANY)
+def test_a_list_with_more_elements_at_each_step_counts_them(many: str) -> None:
+    shown, decides = "print(n)", "if n < 6: step(a=x[:8], b=y[:8])"
+    assert not outside(tape(epoch=f"{MANY[many]}\n{shown}"))
+    assert outside(tape(epoch=f"{MANY[many]}\n{decides}"))
+    assert outside(tape(epoch=f"{MANY[many]}\nmodel.trainable = n > 6"))
+
+
+@pytest.mark.parametrize(
+    "puts", ["losses += [float(loss)]", "losses = losses + [float(loss)]", "losses.extend([loss])"]
+)
+def test_whatever_puts_them_there(puts: str) -> None:
+    source = tape(each=puts, epoch="n = sum(1 for each in losses)\nif n < 6: step(a=x[:8], b=y[:8])")
+    assert outside(source.replace("losses.append(float(loss))", "pass"))
+
+
+TRAINS = "step(a=x[:8], b=y[:8])"
+PARTS = {
+    "beside a loss": ("state = (0.0, 0)", "state = (state[0] + float(loss), state[1] + 1)", "total, n = state"),
+    "by a function": (
+        "state, more = (0.0, 0), lambda total, n, loss: (total + loss, n + 1)",
+        "total, n = state\n    state = more(total, n, float(loss))",
+        "total, n = state",
+    ),
+    "in a list of pairs": ("n, log = 0, []", "n += 1\n    log.append((float(loss), n))", "last, n = log[-1]"),
+    "in a longer list": ("n, log = 0, []", "n += 1\n    log += [(float(loss), n)]", "last, n = log[-1]"),
+    "beside a batch": ("n, state = 0, (x, 0)", "state = (a, n + 1)\n    now, n = state", "pass"),
+}
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_part_of_a_value_counts_steps(part: str) -> None:
+    before, each, epoch = PARTS[part]
+    assert outside(tape(before=before, each=each, epoch=f"{epoch}\nif n < 6: {TRAINS}"))
+
+
+@pytest.mark.parametrize("asked", ["if l1 < 1.0: step(a=x[:8], b=y[:8])", "tf.keras.optimizers.SGD(0.1 * l1)"])
+@pytest.mark.parametrize("last", ["float(loss)", "number"])
+def test_what_is_handed_on_by_many_names_is_what_it_was(last: str, asked: str) -> None:
+    names = [f"l{n}" for n in range(1, 9)]
+    chain = "\n".join(f"{one} = {other}" for one, other in zip(names, [*names[1:], "last"], strict=True))
+    parts = {"before": f"{' = '.join(names)} = last = 0.5", "each": f"last = {last}"}
+    assert not outside(tape(**parts, epoch=f"{chain}\nprint(l1)"))
+    assert outside(tape(**parts, epoch=f"{chain}\n{asked}"))
+
+
+@pytest.mark.parametrize(
+    ("parts", "what"),
+    [
+        ({"before": "kept = [each for each in data]"}, "`[each for each in data]`"),
+        ({"before": "kept = []", "each": "kept.append(a)"}, "`kept.append(a)`"),
+        ({"before": "kept = []", "each": "kept += [(a, b)]"}, "`kept`"),
+        ({"before": "kept = (x, y)", "each": "kept = (a, b)", "epoch": "step(*kept)"}, "`step(*kept)`"),
+        (
+            {"before": "kept = (x, y)", "each": "kept = (a, b)", "epoch": "one, two = kept\nstep(one, two)"},
+            "`one`, which may be",
+        ),
+        ({"loss": "loss_of([b, b], model(a))"}, "`loss_of([b, b], model(a))`"),
+    ],
+)
+def test_the_batch_of_one_loop_is_not_trained_on_in_another(parts: dict[str, str], what: str) -> None:
+    assert outside(tape(**parts)).startswith(what)
+
+
+def test_nor_is_what_a_function_gives_back_of_its_own_loop() -> None:
+    first = "def first(d):\n    for a, b in d:\n        {}\n    return 1\none = first(data)"
+    for given in ("return a, b", "return [a]"):
+        assert outside(tape(before="HERE").replace("HERE", first.format(given))) == f"`{given}`"
+    assert not outside(tape(before="HERE").replace("HERE", first.format("print(float(loss_of(b, model(a))))")))

@@ -24,6 +24,9 @@ from .kinds import (
     Kind,
     Value,
     computed,
+    counted,
+    is_by_step,
+    is_of_batch,
     join,
     kind,
     leaves,
@@ -133,7 +136,8 @@ class Calls(Expressions):
         if several or named.keys() - {"start"}:
             self.outside(node)
         box = Box()
-        turns = Kind.COUNT if Kind.ROWS in map(kind, leaves(tuple(found))) else Kind.WHOLE
+        box.by_step = any(map(is_by_step, args))
+        turns = Kind.COUNT if box.by_step or Kind.ROWS in map(kind, leaves(tuple(found))) else Kind.WHOLE
         box.put((turns, *found[:1]) if api == "builtins.enumerate" else tuple(found))
         return box
 
@@ -174,7 +178,12 @@ class Calls(Expressions):
             given = self._args(node, names)[0][0]
             if self.of_data and kind(given) in DATA:
                 self.outside(node)  # a list counts steps then, under all its names
+            if is_of_batch(given):
+                self.outside(node)  # the batch of one loop would be trained on in another
+            value.root().by_step |= self.of_data
             value.put(given if name == "append" else self.element(node, given))
+            if self.of_data:
+                counted(value)
             return Kind.NOTHING
         of = kind(value)
         if of in DATASETS and name == "map":
@@ -258,7 +267,8 @@ class Calls(Expressions):
         if of is Kind.MODEL and len(args) == 1 and kinds[0] in OF_BATCH | DATA:
             return Kind.OWN if kinds[0] in DATA else Kind.OUTPUTS
         # Labels are the batch's: what a model makes of them, nothing looks at as it runs.
-        if of is Kind.LOSS_OBJECT and kinds in ([Kind.ROWS, Kind.ROWS], [Kind.ROWS, Kind.OUTPUTS]):
+        is_one = all(isinstance(a, Kind) for a in args)  # of a list of labels and one of outputs, each would be all's
+        if of is Kind.LOSS_OBJECT and is_one and kinds in ([Kind.ROWS, Kind.ROWS], [Kind.ROWS, Kind.OUTPUTS]):
             return Kind.LOSS
         if of is Kind.METRIC and kinds and set(kinds) <= OF_BATCH | {Kind.LOSS}:
             self.measures.append(node)

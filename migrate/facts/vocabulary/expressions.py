@@ -10,7 +10,23 @@ from typing import NoReturn
 import libcst as cst
 
 from ..program import SourceFile, fold
-from .kinds import DATA, SHOWN, STILL, Bindings, Box, Function, Kind, Named, Value, computed, join, kind
+from .kinds import (
+    DATA,
+    SHOWN,
+    STILL,
+    Bindings,
+    Box,
+    Function,
+    Kind,
+    Named,
+    Value,
+    computed,
+    counted,
+    is_by_step,
+    is_of_batch,
+    join,
+    kind,
+)
 from .words import ATTRIBUTES, CONSTANTS, LOSSES, RUNTIME, known
 
 _ONLY_COMPUTES = re.compile(r"builtins\.(abs|bool|float|int|len|max|min|round|sum)$")
@@ -183,7 +199,7 @@ class Expressions(ABC):
         if Kind.NOTHING in (one, other):
             self.outside(node)
         if isinstance(left, Box) and isinstance(right, Box):
-            return left.unite(right) if isinstance(operator, cst.Add | cst.AddAssign) else self.outside(node)
+            return self._longer(left, right) if isinstance(operator, cst.Add | cst.AddAssign) else self.outside(node)
         if {one, other} <= DATA:
             return Kind.NUMBER if one is other is Kind.NUMBER else computed({one, other})
         spelled = type(operator).__name__.removesuffix("Assign")
@@ -195,6 +211,13 @@ class Expressions(ABC):
             of = other if one is Kind.NUMBER else one
             return of if of in {Kind.ELEMENT, Kind.ELEMENTS} else self.outside(node)
         return self.outside(node)
+
+    def _longer(self, left: Box, right: Box) -> Box:
+        found = left.unite(right)
+        if self.of_data:
+            found.root().by_step = True
+            counted(found)
+        return found
 
     def _unary(self, node: cst.UnaryOperation, names: Bindings) -> Value:
         found = kind(self.value(node.expression, names))
@@ -242,12 +265,17 @@ class Expressions(ABC):
         inner, turn = Bindings(names), node.for_in
         if turn.inner_for_in is not None or turn.asynchronous is not None:
             self.outside(node)
-        self.bind(turn.target, self.element(turn.iter, self.value(turn.iter, names)), inner)
+        many = self.value(turn.iter, names)
+        element = self.element(turn.iter, many)
+        self.bind(turn.target, element, inner)
         before, self._may_not_be = self._may_not_be, self._may_not_be or bool(turn.ifs)
         for condition in turn.ifs:
             self.still(condition.test, inner)
-        box = Box()
-        box.put(self.value(node.elt, inner))
+        made = self.value(node.elt, inner)
+        if is_of_batch(made):
+            self.outside(node)  # the batches of one loop would be trained on in another
+        box = Box(by_step=is_by_step(many) or is_of_batch(element))
+        box.put(Kind.COUNT if box.by_step and kind(made) in DATA else made)
         self._may_not_be = before
         return box
 

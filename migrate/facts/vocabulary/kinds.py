@@ -84,10 +84,14 @@ class Named:
 
 @dataclass(eq=False)
 class Box:
-    """A list or table: what its elements are, whatever their places. One object under all its names."""
+    """A list or table: what its elements are, whatever their places. One object under all its names.
+
+    by_step: it has more elements at each step, so that whoever goes through it counts them.
+    """
 
     _contents: list[Value] = field(default_factory=list)
     _same: Box | None = None
+    by_step: bool = False
 
     def root(self) -> Box:
         """The one object of all that are united."""
@@ -116,6 +120,7 @@ class Box:
     def unite(self, other: Box) -> Box:
         """This one, where a name may stand for either: what is put into one of them may then be in the other."""
         one, two = self.root(), other.root()
+        one.by_step |= two.by_step
         if one is not two:
             given, two._contents, two._same = two._contents, [], one
             for value in given:
@@ -140,6 +145,12 @@ class Bindings:
     def copy(self) -> dict[str, Value]:
         """The values at this moment."""
         return dict(self.values)
+
+    def frozen(self, known: dict[Box, int] | None = None) -> tuple[object, ...]:
+        """The values at this moment, of this scope and those around it, to be compared."""
+        known = {} if known is None else known
+        own = tuple((name, frozen(value, known)) for name, value in self.values.items())
+        return own if self.around is None else (*own, *self.around.frozen(known))
 
     def merge(self, other: Mapping[str, Value]) -> None:
         """What the names may be where one of two ways was taken; a name bound on one of them is what it is there."""
@@ -177,6 +188,48 @@ def kind(value: Value) -> Kind:
     """The one kind of a value with all that it holds."""
     found = {leaf if isinstance(leaf, Kind) else Kind.MIXED for leaf in leaves(value)}
     return _together(found) if found else Kind.WHOLE
+
+
+def is_by_step(value: Value) -> bool:
+    """Whether it is a list with more elements at each step, or has to do with one."""
+    if isinstance(value, tuple):
+        return any(map(is_by_step, value))
+    return isinstance(value, Box) and value.root().by_step
+
+
+def counted(value: Value, around: tuple[Box, ...] = ()) -> Value:
+    """What a value may be that a step has given to a name which had one before: each of its parts may count steps."""
+    if isinstance(value, tuple):
+        return tuple(counted(each, around) for each in value)
+    if not isinstance(value, Box):
+        return Kind.COUNT if value in DATA else value
+    root = value.root()
+    if root not in around:
+        found = [counted(each, (*around, root)) for each in root.contents]
+        root._contents[:] = []
+        for each in found:
+            root.put(each)
+    return value
+
+
+def is_of_batch(value: Value) -> bool:
+    """Whether it has rows of a batch, or is made of what has."""
+    return not OF_BATCH.isdisjoint(leaf for leaf in leaves(value) if isinstance(leaf, Kind))
+
+
+def frozen(value: Value, known: dict[Box, int]) -> object:
+    """What a value is at this moment, to be compared; `known`: the lists that have been come to, by their number."""
+    if isinstance(value, tuple):
+        return tuple(frozen(each, known) for each in value)
+    if isinstance(value, Function):
+        return value.node, value.compiled
+    if not isinstance(value, Box):
+        return value
+    root = value.root()
+    if root in known:
+        return known[root]
+    known[root] = len(known)
+    return known[root], root.by_step, tuple(frozen(each, known) for each in root.contents)
 
 
 def computed(kinds: Collection[Kind]) -> Kind:

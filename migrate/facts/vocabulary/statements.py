@@ -10,10 +10,26 @@ import libcst as cst
 from ..program import Problem, SourceFile, dotted, fold, hanging_on, nodes, statements
 from .calls import Calls
 from .expressions import OutsideError
-from .kinds import DATA, NETS, OF_BATCH, Bindings, Box, Function, Kind, Named, Value, join, kind, leaves
+from .kinds import (
+    DATA,
+    NETS,
+    OF_BATCH,
+    Bindings,
+    Box,
+    Function,
+    Kind,
+    Named,
+    Value,
+    counted,
+    is_by_step,
+    is_of_batch,
+    join,
+    kind,
+    leaves,
+)
 from .words import MODULES, RUNTIME, SETS
 
-_TURNS = 4  # a value has become what it will be: none has more kinds than that on its way
+_TURNS = 40  # of a loop, until its names are what they will be: a chain of names takes one for each
 _DEPTH = 12  # functions that call one another; real scripts stay below five
 _CALLS = 400  # of functions of the file, by which a script may be read
 _UNPACKED = OF_BATCH | {Kind.WHOLE, Kind.OWN, Kind.ELEMENT, Kind.ELEMENTS}
@@ -30,6 +46,7 @@ class Reader(Calls):
         self._open: list[cst.CSTNode] = []
         self._calls = 0
         self._returned: list[list[Value]] = []  # what the functions being read give back
+        self._was_of_data = False  # where the function being read was called
 
     def script(self) -> None:
         """Raises OutsideError at the first thing that is not in the vocabulary."""
@@ -47,6 +64,7 @@ class Reader(Calls):
         self._open.append(node)
         self._returned.append([])
         before, self.in_graph = self.in_graph, self.in_graph or function.compiled
+        was, self._was_of_data = self._was_of_data, self.of_data
         try:
             if isinstance(node, cst.Lambda):
                 return self.value(node.body, names)
@@ -55,7 +73,7 @@ class Reader(Calls):
         finally:
             self._open.pop()
             self._returned.pop()
-            self.in_graph = before
+            self.in_graph, self._was_of_data = before, was
         found = given[0] if given else Kind.NOTHING
         for other in given[1:]:
             found = join(found, other)
@@ -184,8 +202,11 @@ class Reader(Calls):
             self.outside(target)
 
     def _return(self, node: cst.Return, names: Bindings) -> None:
+        found = self.value(node.value, names) if node.value is not None else Kind.NOTHING
+        if self.of_data and not self._was_of_data and is_of_batch(found):
+            self.outside(node)  # the batch of one loop would be trained on in another
         if self._returned:
-            self._returned[-1].append(self.value(node.value, names) if node.value is not None else Kind.NOTHING)
+            self._returned[-1].append(found)
 
     def _define(self, node: cst.FunctionDef, names: Bindings) -> None:
         if node.asynchronous is not None:
@@ -249,10 +270,12 @@ class Reader(Calls):
     def _for(self, node: cst.For, names: Bindings) -> None:
         if node.asynchronous is not None or node.orelse is not None:
             self.outside(node, "`for`")
-        first, of_data, bound = names.copy(), self.of_data, names.bound
+        of_data, bound = self.of_data, names.bound
         for _ in range(_TURNS):
-            before, names.bound = names.copy(), set()
-            element = self.element(node.iter, self.value(node.iter, names))
+            before, names.bound, state = names.copy(), set(), names.frozen()
+            many = self.value(node.iter, names)
+            element = self.element(node.iter, many)
+            self.of_data |= is_by_step(many)
             if Kind.ROWS in map(kind, leaves(element)):
                 if of_data:  # rows of two datasets would stand side by side
                     self.outside(node.iter)
@@ -263,25 +286,32 @@ class Reader(Calls):
                 _count(names, before)
             bound |= names.bound
             names.merge(before)
+            if names.frozen() == state:
+                break
+        else:
+            self.outside(node, "`for`")
         names.bound = bound
         if self.of_data and not of_data:
-            self._forget_rows(names, first)
+            self._forget_rows(names)
         self.of_data = of_data
 
-    def _forget_rows(self, names: Bindings, before: Mapping[str, Value]) -> None:
+    def _forget_rows(self, names: Bindings) -> None:
         """After a loop over a dataset its last batch is nothing to train on."""
         for name, value in names.copy().items():
-            if kind(value) in OF_BATCH and name not in before:
+            if is_of_batch(value):
                 names.values[name] = Kind.MIXED
 
     def _while(self, node: cst.While, names: Bindings) -> None:
         if node.orelse is not None:
             self.outside(node, "`while`")
         for _ in range(_TURNS):
-            before = names.copy()
+            before, state = names.copy(), names.frozen()
             self._decided(node.test, names)
             self._body(node.body.body, names)
             names.merge(before)
+            if names.frozen() == state:
+                return
+        self.outside(node, "`while`")
 
     def _with(self, node: cst.With, names: Bindings) -> None:
         if node.asynchronous is not None or len(node.items) != 1 or node.items[0].asname is None:
@@ -296,8 +326,7 @@ class Reader(Calls):
 def _count(names: Bindings, before: Mapping[str, Value]) -> None:
     """What had a value before a step, and has been given another, may count the steps."""
     for name in names.bound & before.keys():
-        if kind(names.values[name]) in DATA:
-            names.values[name] = Kind.COUNT
+        names.values[name] = counted(names.values[name])
 
 
 def _is_called(part: cst.CSTNode) -> bool:
