@@ -27,7 +27,7 @@ for cell in $CELLS; do
     if [ ! -e "$venv/.installed" ]; then
         rm -rf "$venv" && "$python" -m venv "$venv" &&
             "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "tensorflow-cpu==${tf#tf}.*" \
-                ${flavour:+"tf-keras==${tf#tf}.*"} 'pytest<9.2' pytest-timeout pytest-xdist matplotlib scipy -e . && touch "$venv/.installed"
+                ${flavour:+"tf-keras==${tf#tf}.*"} 'pytest<9.2' pytest-timeout pytest-xdist matplotlib scipy cloudpickle -e . && touch "$venv/.installed"
     fi
     [ -n "${flavour:-}" ] && export TF_USE_LEGACY_KERAS=1
     case " $FULL " in

@@ -15,6 +15,7 @@ import tensorflow as tf
 
 from ..collective import is_recording
 from ..foundation import is_users
+from ..framework import draws_on
 from . import apart, functions, guard, sight, validation
 from .compiled_inside import as_compiled, plain_of, road_of
 from .stateless import keeps_no_state
@@ -23,6 +24,7 @@ _STATELESS = "_tfdp_traced_without_state"  # of a tf.function
 _TRACES = "_tfdp_traces"  # of a tf.function: those for divided calls, by what they see; and those with none
 _VALIDATION = "of validation"
 _UNRECORDED = "_tfdp_traced_unrecorded"  # of a tf.function
+_DRAWN = "_tfdp_traces_that_draw"  # of a tf.function: of how many traces it is known, and whether one does
 
 
 def watch_functions() -> None:
@@ -78,9 +80,20 @@ def _of_whole_calls(function: Any) -> Any:
         vars(function)[_UNRECORDED] = True
     # Where it has been traced before without a tape, no call in that is divided.
     key = *places, recorded and _UNRECORDED in vars(function)
-    if not any(key):
+    if not any(key) or (not any(places) and tf.executing_eagerly() and _draws(function)):
         return function
     return _traced_again(function, key, function.input_signature)
+
+
+def _draws(function: Any) -> bool:
+    """Whether what it has been traced to draws numbers that go on from call to call, which two traces would each draw
+    by themselves. What holds the traces is private."""
+    traces = function._function_cache.values()
+    count, draws = vars(function).get(_DRAWN, (0, False))
+    if not draws and len(traces) > count:
+        draws = any(draws_on(each.graph) for each in traces)
+        vars(function)[_DRAWN] = len(traces), draws
+    return bool(draws)
 
 
 def _validating(whole: Any, arguments: Any, options: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .autograph import as_written, leave_ours, transparent
 from .datasets import around_stages, made_of
+from .lifting import lifted
 from .operations import draws_on, keeps_state, only_reads
 from .python_calls import functions_run, in_python, linked, unrecorded
 from .seeds import eager_generator, set_eager_generator
@@ -40,6 +41,7 @@ __all__ = [
     "keeps_state",
     "keyed",
     "leave_ours",
+    "lifted",
     "linked",
     "made_of",
     "name_of",

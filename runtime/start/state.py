@@ -6,7 +6,6 @@ they create theirs. No collective is involved, so a variable that rank 0 alone c
 
 import gc
 import json
-import random
 import threading
 import weakref
 from collections.abc import Callable
@@ -17,7 +16,7 @@ import tensorflow as tf
 
 from .. import collective as collectives
 from ..foundation import Min, RankFinishedError, StoreError, TfdpError, call_site
-from ..framework import Key, Keys, Variable, as_written, collect, eager_generator, is_followed, keyed, stream_element
+from ..framework import Key, Keys, Variable, as_written, collect, is_followed, keyed, lifted, stream_element
 from ..job import Job, current, is_initialized, stream_mask
 from .keras_models import made_to_be_looked_at, watch_keras
 
@@ -67,17 +66,15 @@ class _Following:
             # The initial value that a pending checkpoint restore supplies is a tensor in a wrapper.
             return tf.convert_to_tensor(getattr(value, "wrapped_value", value), dtype=arguments.get("dtype"))
 
-        known = _known_outside(converted)
-
         @as_written
         def followed() -> Any:
-            tensor = converted() if known is None else known
+            tensor = _computed(converted)
             element = stream_element(name)
             if element is not None and tensor.dtype.is_integer and tensor.shape.rank == 1:
                 states.append(True)
                 return _own_stream(tensor, element, self._job.topology.rank)
             if not is_followed(tensor.dtype):
-                return converted()
+                return tensor
             with self._lock:
                 key = self._keys.next(name, tensor.dtype, tensor.shape)
             keys.append(key)
@@ -121,34 +118,19 @@ class _Following:
             ) from error
 
 
-def _known_outside(initial: Callable[[], Any]) -> Any:
-    """An initial value, computed outside the `tf.function` being traced; None without one, or where it cannot be.
+def _computed(initial: Callable[[], Any]) -> Any:
+    """An initial value; where a `tf.function` is being traced, of what it computes, or already known.
 
     TensorFlow lifts the initialisers of a function's variables out of it, which it cannot where they come after a
-    collective, as those of slots do. It then runs the function with its initialisers in a branch, again at each step
-    until all variables have values, and Keras' masked LSTM does not compute there.
-
-    What draws by TensorFlow's global seed cannot be: in the function a draw has a seed that counts the function's.
+    collective, as those of slots do: those are lifted here. What it cannot lift in one process, such as a draw of a
+    generator, it leaves in the function, which then runs its initialisers in a branch.
     """
     if not tf.inside_function():
-        return None
-    seeds, of_python, of_numpy = _seeds(), random.getstate(), np.random.get_state()
-    try:
-        with tf.init_scope():
-            value = initial()
-    except (TypeError, ValueError, NotImplementedError, tf.errors.OpError):
-        value = None  # it depends on what the function computes; another failure comes again inside
-    if seeds is not None and _seeds() != seeds:
-        eager_generator().setstate(seeds)
-        random.setstate(of_python)  # it is computed once more
-        np.random.set_state(of_numpy)
-        return None
-    return value if hasattr(value, "numpy") else None
-
-
-def _seeds() -> Any:
-    generator = eager_generator()
-    return None if generator is None else generator.getstate()
+        return initial()
+    with tf.control_dependencies(None):
+        tensor = initial()
+    known = lifted(tensor)
+    return tensor if known is None else known
 
 
 def _delivered(value: Any, like: Any) -> Any:

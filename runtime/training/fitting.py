@@ -249,9 +249,12 @@ class _Trains(Hooks):
             )
 
     def _state(self) -> list[float]:
-        """What a step changes; nothing where Keras' own optimizer has nothing to train."""
+        """What a step changes; nothing where Keras' own optimizer has nothing to train, or the model is to be built."""
         optimizer = getattr(self.model, "optimizer", None)
-        trained = list(keyed(self.model.trainable_variables).values())
+        try:
+            trained = list(keyed(self.model.trainable_variables).values())
+        except ValueError:  # Keras 2 says so
+            return []
         if optimizer is None or not trained:
             return []
         sums = [tf.reduce_sum(tf.abs(tf.cast(tf.convert_to_tensor(each), tf.float64))) for each in trained]

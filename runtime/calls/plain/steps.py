@@ -74,7 +74,12 @@ def _own_in(value: Any, depth: int) -> Iterator[Any]:
             yield from _own_in(each, depth)
     elif is_scripts(value) or is_own(innermost(value)) or isinstance(value, functools.partial):
         yield value
-    elif is_keras(type(value)) and not hasattr(value, "apply_gradients") and not layers.is_layer(value):
+    elif is_keras(type(value)) and not hasattr(value, "apply_gradients") and _holds_more(value):
         if depth == _DEPTH:
             raise RefusedError(f"is compiled with a {type(value).__name__}, which holds too much to be followed")
         yield from _own_in(list(getattr(value, "__dict__", {}).values()), depth + 1)
+
+
+def _holds_more(value: Any) -> bool:
+    """A layer is looked at where it is called; in Keras 2 a metric is one."""
+    return not layers.is_layer(value) or hasattr(value, "update_state")

@@ -228,6 +228,57 @@ def initialisers_that_draw_where_a_step_first_comes_to_them():
         yield [net, tf.random.normal([2])], loss
 
 
+@kind(sample=True)
+def initialisers_that_draw_by_one_seed_in_a_step():
+    """Each is an operation of the function's, which begins anew; of those that run eagerly the second goes on."""
+
+    def drawn(shape, dtype=None):
+        return tf.random.normal(shape, stddev=0.3, seed=7, dtype=dtype)
+
+    x, y = examples()
+    net = keras.Sequential([L.Dense(4, "tanh", kernel_initializer=drawn), L.Dense(1, kernel_initializer=drawn)])
+    yield from trained(net, x, y, graph=True, count=9)
+
+
+@kind(sample=True)
+def variables_that_a_step_copies_and_draws_beside():
+    """TensorFlow cannot lift such an initial value, and traces the step once more: what draws in it begins anew."""
+    x, y = examples()
+    net, slow = mlp(4, 1), []
+    net.build((None, x.shape[1]))
+    optimizer = keras.optimizers.SGD(0.1)
+
+    @tf.function
+    def step(rows, wanted):
+        noise = tf.random.normal(tf.shape(rows), stddev=0.3, dtype=rows.dtype)
+        loss = descend(optimizer, [net], lambda: square(net(rows + noise), wanted))
+        if not slow:
+            slow.extend(tf.Variable(lambda v=v: v * 1.0) for v in net.trainable_weights)
+        for kept, now in zip(slow, net.trainable_weights, strict=True):
+            kept.assign(0.9 * kept + 0.1 * now)
+        return loss
+
+    for _ in range(4):
+        loss = step(*some(9, x, y))
+        yield [net, *slow], loss
+
+
+@kind(sample=True)
+def a_function_that_draws_called_with_a_tape_and_without():
+    """One process has one trace of it, whose draws go on."""
+    x, y = examples()
+    net, optimizer = mlp(4, 1), keras.optimizers.SGD(0.1)
+
+    @tf.function
+    def changed(rows):
+        return rows + 0.3 * tf.random.normal(tf.shape(rows), dtype=rows.dtype)
+
+    for _ in range(3):
+        rows, wanted = some(9, x, y)
+        loss = descend(optimizer, [net], lambda rows=rows, wanted=wanted: square(net(changed(rows)), wanted))
+        yield [net], [loss, square(net(changed(rows)), wanted)]
+
+
 @kind
 def draws_beside_optimizers_with_a_number_of_their_own():
     names = ("Nadam", "Adafactor") if KERAS == 3 else ("Nadam",)
