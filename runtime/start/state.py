@@ -125,7 +125,7 @@ def _computed(initial: Callable[[], Any]) -> Any:
     collective, as those of slots do: those are lifted here. What it cannot lift in one process, such as a draw of a
     generator, it leaves in the function, which then runs its initialisers in a branch.
     """
-    if not tf.inside_function():
+    if tf.executing_eagerly() or not tf.inside_function():
         return initial()
     with tf.control_dependencies(None):
         tensor = initial()

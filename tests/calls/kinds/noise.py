@@ -240,6 +240,22 @@ def initialisers_that_draw_by_one_seed_in_a_step():
     yield from trained(net, x, y, graph=True, count=9)
 
 
+class Grown(keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.first = L.Dense(4, "tanh", kernel_initializer=tf.random_normal_initializer(0.0, 0.3))
+        self.last = L.Dense(1, kernel_initializer=tf.random_normal_initializer(0.0, 0.3))
+
+    def call(self, x):
+        return self.last(self.first(x))
+
+
+@kind(sample=True)
+def initialisers_that_draw_of_a_model_that_fit_builds():
+    """Keras builds it outside of the step that it is tracing."""
+    yield from fitted(compiled(Grown(), "mse"), *examples(), epochs=2, batch_size=16)
+
+
 @kind(sample=True)
 def variables_that_a_step_copies_and_draws_beside():
     """TensorFlow cannot lift such an initial value, and traces the step once more: what draws in it begins anew."""
