@@ -112,6 +112,5 @@ KERAS_3 = version("keras") >= "3" and os.environ.get("TF_USE_LEGACY_KERAS") not 
 @pytest.mark.parametrize("batch", ["per-worker", "global"])
 def test_a_step_that_minimizes_is_proved(batch: str) -> None:
     script = Path(__file__).parents[2] / "fixtures" / "scripts" / "fit_custom_minimize" / "before.py"
-    proof = prove(script, np=2, steps=4, policy=Policy("input", batch))
+    proof = prove(script, np=2, steps=4, policy=Policy("calls", batch))
     assert proof.proved, proof
-    assert any("dropout" in line for line in proof.neutralised), proof.neutralised

@@ -109,5 +109,7 @@ def test_a_fit_that_never_takes_a_step_fails(launch):
     done = launch(2, FIT, "12")
     assert done.returncode == 1
     assert "end" not in done.stdout
-    assert "script.py:9 took no training step on any rank" in done.stderr, done.stderr
+    # The second is Keras 2's own.
+    said = "script.py:9 took no training step on any rank", "ValueError: Expected input data to be non-empty"
+    assert any(each in done.stderr for each in said), done.stderr
     assert launch(2, FIT, "10").stdout.count("end") == 2

@@ -100,11 +100,11 @@ def test_the_collector_is_asked_only_where_something_is_left():
             given = tf.constant([1.0])
             observer = Observer(set(), [given])
             with observed(observer.seen):
-                result = given * 2.0 + made()
-            found = observer.from_outside(), observer.left([result]), list(passes)
+                results = [given * 2.0 + made()]
+            found = observer.from_outside(), observer.left(results), list(passes)
             left = observer.left([])
         assert found == ([], [], [])
-        assert [id(each) for each in left] == [id(result)]
+        assert [id(each) for each in left] == [id(each) for each in results]
         assert passes
     finally:
         gc.callbacks.pop()

@@ -357,6 +357,11 @@ def test_loops_outside_it(parts: dict[str, str], said: str) -> None:
         ({"options": "validation_data=(x_test, y_test), validation_steps=1"}, "`model.fit("),
         ({"after": "for loss in history.history['loss']:\n        x = x + 1"}, "`history.history['loss']`"),
         ({"after": "model.fit(x, model.predict(x))"}, "`model.fit(x, model.predict(x))`"),
+        (
+            {"options": "callbacks=[keras.callbacks.EarlyStopping(monitor='val_left_loss')]"},
+            "`'val_left_loss'` to be monitored",
+        ),
+        ({"options": "callbacks=[keras.callbacks.EarlyStopping('val_' + 'left_loss')]"}, "to be monitored"),
     ],
 )
 def test_fits_outside_it(parts: dict[str, str], said: str) -> None:

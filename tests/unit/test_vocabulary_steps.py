@@ -125,3 +125,11 @@ def test_nor_is_what_a_function_gives_back_of_its_own_loop() -> None:
     for given in ("return a, b", "return [a]"):
         assert outside(tape(before="HERE").replace("HERE", first.format(given))) == f"`{given}`"
     assert not outside(tape(before="HERE").replace("HERE", first.format("print(float(loss_of(b, model(a))))")))
+
+
+@pytest.mark.parametrize("late", ["n for each in [1]", "enumerate(losses)", "zip(losses, losses)"])
+def test_what_is_gone_through_later_may_be_another_by_then(late: str) -> None:
+    """A generator reads names when it is asked for its elements."""
+    asked = "print(sum(1 for each in later))"
+    assert outside(tape(before=f"n, later = 0, ({late})", each="n += 1", epoch=asked)) == f"`{late}`"
+    assert not outside(tape(before="n = 0", each="n += 1", epoch=f"for each in ({late}): print(each)"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 
 import libcst as cst
@@ -76,14 +76,17 @@ class Calls(Expressions):
             return self._method(node, node.func, names)
         return self._object(node, self.value(node.func, names), names)
 
-    def _args(self, node: cst.Call, names: Bindings) -> tuple[list[Value], dict[str, Value]]:
-        values = [(a.keyword, self.value(a.value, names)) for a in node.args]
+    def _args(
+        self, node: cst.Call, names: Bindings, read: Callable[[cst.BaseExpression, Bindings], Value] | None = None
+    ) -> tuple[list[Value], dict[str, Value]]:
+        values = [(a.keyword, (read or self.value)(a.value, names)) for a in node.args]
         return [v for k, v in values if k is None], {k.value: v for k, v in values if k is not None}
 
     def _library(self, node: cst.Call, api: str, names: Bindings) -> Value:
         if api.startswith(RUNTIME):
             return self._migrated(node, api.removeprefix(RUNTIME), names)
-        args, named = self._args(node, names)
+        is_gone_through = self.gone_through is node
+        args, named = self._args(node, names, self.many)
         kinds = [kind(a) for a in args]
         changes = next((kinds for words, kinds in _CHANGES if words.match(api)), None)
         if changes is not None and args:
@@ -95,6 +98,8 @@ class Calls(Expressions):
         if api == "builtins.sum" and kinds == [Kind.PENALTIES] and not named:
             return Kind.LOSS
         if api in {"builtins.enumerate", "builtins.zip"}:
+            if not is_gone_through:
+                self.outside(node)  # a list may be another by the time that it is
             return self._paired(node, api, args, named)
         if self.in_graph and api.startswith(_DRAWS):
             self.outside(node)
@@ -103,6 +108,8 @@ class Calls(Expressions):
             self.outside(node)
         if word.gives in {Kind.LAYER, Kind.SYMBOLIC}:
             self._axis(node)
+        if word.gives is Kind.CALLBACK:
+            self._monitored(node, api)
         if self.of_data and api.rpartition(".")[2] in IN_PLACE:
             self.outside(node)
         if api in _SHAPED and () in {*args[:1], *(named[each] for each in _SHAPES & named.keys())}:
@@ -224,6 +231,15 @@ class Calls(Expressions):
                 self.outside(node, f"`{self._file.code(element.value)}` as a metric")
         if given is not None and not isinstance(given, cst.List | cst.Tuple):
             self.outside(given)
+
+    def _monitored(self, node: cst.Call, api: str) -> None:
+        """What a callback goes by is a mean over examples: the loss of one of several outputs is Keras' mean over
+        batches, and validation has those of one worker."""
+        place = {"EarlyStopping": 0, "ReduceLROnPlateau": 0, "ModelCheckpoint": 1}.get(api.rpartition(".")[2])
+        given = argument(node, "monitor", place) if place is not None else None
+        name = given.value.evaluated_value if given is not None and isinstance(given.value, cst.SimpleString) else None
+        if given is not None and (not isinstance(name, str) or (name.endswith("_loss") and name != "val_loss")):
+            self.outside(given.value, f"`{self._file.code(given.value)}` to be monitored")
 
     def _held_out(self, node: cst.Call, names: Bindings) -> None:
         """What a model is measured on is the same on all workers."""

@@ -50,6 +50,7 @@ class Expressions(ABC):
         self.of_data = False  # inside a loop over a dataset: a turn is a step
         self.writes: list[cst.Call] = []  # calls that write files, and nothing says which worker does
         self.measures: list[cst.Call] = []  # calls that update a metric, or give its result
+        self.gone_through: cst.CSTNode | None = None  # what is asked for its elements where it stands
         self._may_not_be = False  # inside what Python leaves out where the first part says so
 
     @abstractmethod
@@ -76,6 +77,13 @@ class Expressions(ABC):
         if read is None:
             self.outside(node)
         found: Value = getattr(self, read)(node, names)
+        return found
+
+    def many(self, node: cst.BaseExpression, names: Bindings) -> Value:
+        """What an expression is whose elements are asked for at once: a generator's are what they are by then."""
+        before, self.gone_through = self.gone_through, node
+        found = self.value(node, names)
+        self.gone_through = before
         return found
 
     # --- parts --------------------------------------------------------------------------------------------------------
@@ -262,10 +270,12 @@ class Expressions(ABC):
 
     def _listed(self, node: cst.ListComp | cst.GeneratorExp, names: Bindings) -> Value:
         """A list of what is made of each element of another."""
+        if isinstance(node, cst.GeneratorExp) and self.gone_through is not node:
+            self.outside(node)
         inner, turn = Bindings(names), node.for_in
         if turn.inner_for_in is not None or turn.asynchronous is not None:
             self.outside(node)
-        many = self.value(turn.iter, names)
+        many = self.many(turn.iter, names)
         element = self.element(turn.iter, many)
         self.bind(turn.target, element, inner)
         before, self._may_not_be = self._may_not_be, self._may_not_be or bool(turn.ifs)

@@ -273,7 +273,7 @@ class Reader(Calls):
         of_data, bound = self.of_data, names.bound
         for _ in range(_TURNS):
             before, names.bound, state = names.copy(), set(), names.frozen()
-            many = self.value(node.iter, names)
+            many = self.many(node.iter, names)
             element = self.element(node.iter, many)
             self.of_data |= is_by_step(many)
             if Kind.ROWS in map(kind, leaves(element)):
