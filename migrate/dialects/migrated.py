@@ -99,12 +99,11 @@ class _Script:
 
     def spans(self) -> Iterator[Span]:
         """All changes, none of which overlaps another."""
-        yield from (part for part in self._parts if part.start[0] not in self._lines)
+        inside = [*self._parts, *(s for call, gone in self._arguments.items() for s in self._without(call.args, gone))]
+        yield from (span for span in inside if span.start[0] not in self._lines)
         yield from (Span((line, 0), (line + 1, 0), "") for line in self._lines)
         for line in self._dedents.keys() - self._lines:
             yield from (Span((line, at), (line, at + count), "") for at, count in self._dedents[line])
-        for call, gone in self._arguments.items():
-            yield from self._without(call.args, gone)
 
     def imports(self) -> list[cst.CSTNode]:
         """The statements that import the runtime, under a name."""
@@ -112,11 +111,14 @@ class _Script:
         for node in m.findall(self._module, m.Import() | m.ImportFrom()):
             if RUNTIME not in self.file.code(node):
                 continue
-            if m.matches(node, m.Import(names=[m.ImportAlias(asname=m.AsName())])) and self._is_of_runtime(node):
-                found.append(node)
+            is_usual = m.matches(node, m.Import(names=[m.ImportAlias(asname=m.AsName())])) and self._is_of_runtime(node)
+            try:
+                if not is_usual:
+                    raise _LeftError(node, f"`{self.file.code(node)}` is not how a migration imports the runtime")
                 self._remove(node)
-            else:
-                self._refuse(node, f"`{self.file.code(node)}` is not how a migration imports the runtime")
+                found.append(node)
+            except _LeftError as left:
+                self._refuse(node, str(left))
         return found
 
     def _is_of_runtime(self, node: cst.CSTNode) -> bool:
@@ -232,12 +234,14 @@ class _Script:
 
     def _guard(self, node: cst.If) -> bool:
         """Whether the block of an `if` takes its place."""
-        block, other = node.body, node.orelse
-        if not isinstance(block, cst.IndentedBlock) or isinstance(other, cst.If) or self._is_elif(node):
+        block, other = node.body, node.orelse.body if isinstance(node.orelse, cst.Else) else None
+        if not isinstance(block, cst.IndentedBlock) or isinstance(node.orelse, cst.If) or self._is_elif(node):
+            return False
+        if other is not None and not isinstance(other, cst.IndentedBlock):
             return False
         first, begins = self.file.span(node)[0], self.file.span(block.body[0])[0]
         end = self._end(block)
-        last = self._end(other.body) if other is not None and isinstance(other.body, cst.IndentedBlock) else end
+        last = self._end(other) if other is not None else end
         header = self.file.span(node.test)[1][0]
         change = lifted(self._module.code, first, header, begins, end=end, last=last)
         if change is None:

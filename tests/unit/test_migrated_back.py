@@ -99,6 +99,11 @@ def test_what_a_rule_writes_comes_back(name: str) -> None:
     [
         ("if dp.rank() == 0:\n    save()\n    # as it was\n    show()\nend()", "save()\n# as it was\nshow()\nend()"),
         ("if dp.rank() == 0:\n    save()\nelse:\n    wait()\nend()", "save()\nend()"),
+        (
+            "if dp.rank() == 0:\n    save()\nelse:\n    fit(x, callbacks=dp.fit_callbacks(), y=dp.shard(y))\nend()",
+            "save()\nend()",
+        ),
+        ("if dp.rank() == 0:\n    save()\nelse: wait()", "if 0 == 0:\n    save()\nelse: wait()"),
         ("if dp.rank() == 0:\n    if dp.rank() == 0:\n        save()", "save()"),
         ("if a:\n    pass\nelif dp.rank() == 0:\n    save()", "if a:\n    pass\nelif 0 == 0:\n    save()"),
         ("if a and dp.rank() == 0:\n    save()", "if a and 0 == 0:\n    save()"),
@@ -140,6 +145,7 @@ def test_what_the_runtimes_names_are_for_one_process(lines: str, wanted: str) ->
         ("scale = dp.scale_lr", "`dp.scale_lr` is no call"),
         ("from tfdp.runtime import allreduce", "is not how a migration imports the runtime"),
         ("end(); dp.broadcast_state(model)", "does not stand in a line of its own"),
+        ("end(); import tfdp.runtime as other", "does not stand in a line of its own"),
         ("x = dp.init()", "what `dp.init()` is for one process is not known"),
     ],
 )
