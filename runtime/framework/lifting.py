@@ -11,8 +11,8 @@ def lifted(tensor: tf.Tensor) -> Any:
     """The value of a tensor of the traced function, computed outside of it; None where TensorFlow would leave it there.
 
     As TensorFlow does with the initialisers of a function's variables, by the same means, which have no public name:
-    a copy of its operations is run once, with the seeds that they have in the function. What depends on an argument, a
-    variable or another tensor from outside is not taken out.
+    a copy of its operations is run once, with the seeds that they have in the function. What depends on an argument or
+    a variable is not taken out.
     """
     from tensorflow.python.eager import lift_to_graph
 
@@ -21,7 +21,8 @@ def lifted(tensor: tf.Tensor) -> Any:
 
     try:
         with tf.init_scope():
-            value = tf.function(computed, autograph=False)()
+            # Not by `tf.function`, which warns of one that is traced again and again.
+            value = tf.compat.v1.wrap_function(computed, [])()
     except (lift_to_graph.UnliftableError, tf.errors.OpError):
         return None  # what fails does so again in the function
     return value if hasattr(value, "numpy") else None
