@@ -18,8 +18,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from ..framework import eager_generator, set_eager_generator
-
 
 class _Generators(NamedTuple):
     """What numbers come from: `counts` says how many seeds were asked for, by their kinds."""
@@ -89,7 +87,7 @@ def _copied(generator: Any) -> Any:
 
 
 def _common() -> _Generators:
-    of_tensorflow = eager_generator()
+    of_tensorflow = _eager_generator()
     common = of_tensorflow.common if isinstance(of_tensorflow, _ByThread) else None
     return _Generators(random._inst, np.random.mtrand._rand, common, _counts)
 
@@ -104,17 +102,17 @@ def _install() -> None:
         original = vars(module)[name]
         _replaced.append((module, name, original))
         setattr(module, name, _by_thread(original, "python" if module is random else "numpy", method))
-    generator = eager_generator()
+    generator = _eager_generator()
     if generator is not None:
-        set_eager_generator(_ByThread("tensorflow", generator))
+        _set_eager_generator(_ByThread("tensorflow", generator))
 
 
 def _uninstall() -> None:
     while _replaced:
         setattr(*_replaced.pop())
-    generator = eager_generator()
+    generator = _eager_generator()
     if isinstance(generator, _ByThread):
-        set_eager_generator(generator.common)
+        _set_eager_generator(generator.common)
 
 
 def _drawing() -> list[tuple[ModuleType, str, str]]:
@@ -134,3 +132,17 @@ def _by_thread(original: Callable[..., Any], held: str, method: str) -> Callable
 
     unconverted: Callable[..., Any] = tf.autograph.experimental.do_not_convert(drawn)
     return unconverted
+
+
+def _eager_generator() -> Any:
+    """TensorFlow's, from which eager draws and draws of graphs take their seeds. It has no public name; there is none
+    before a seed is set."""
+    from tensorflow.python.eager import context
+
+    return getattr(context.context(), "_rng", None)
+
+
+def _set_eager_generator(generator: Any) -> None:
+    from tensorflow.python.eager import context
+
+    context.context()._rng = generator

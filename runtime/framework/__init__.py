@@ -7,7 +7,6 @@ from .datasets import around_stages, made_of
 from .lifting import lifted
 from .operations import draws_on, keeps_state, only_reads
 from .python_calls import functions_run, in_python, linked, unrecorded
-from .seeds import eager_generator, set_eager_generator
 from .variables import (
     Key,
     Keys,
@@ -31,7 +30,6 @@ __all__ = [
     "as_written",
     "collect",
     "draws_on",
-    "eager_generator",
     "follow_watchers",
     "functions_run",
     "has_value",
@@ -47,7 +45,6 @@ __all__ = [
     "name_of",
     "only_reads",
     "raw",
-    "set_eager_generator",
     "stream_element",
     "transparent",
     "unrecorded",

@@ -24,7 +24,6 @@ from .kinds import (
     Kind,
     Value,
     computed,
-    counted,
     is_by_step,
     is_of_batch,
     join,
@@ -187,10 +186,8 @@ class Calls(Expressions):
                 self.outside(node)  # a list counts steps then, under all its names
             if is_of_batch(given):
                 self.outside(node)  # the batch of one loop would be trained on in another
-            value.root().by_step |= self.of_data
             value.put(given if name == "append" else self.element(node, given))
-            if self.of_data:
-                counted(value)
+            self.grown(value)
             return Kind.NOTHING
         of = kind(value)
         if of in DATASETS and name == "map":

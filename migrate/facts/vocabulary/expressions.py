@@ -207,7 +207,9 @@ class Expressions(ABC):
         if Kind.NOTHING in (one, other):
             self.outside(node)
         if isinstance(left, Box) and isinstance(right, Box):
-            return self._longer(left, right) if isinstance(operator, cst.Add | cst.AddAssign) else self.outside(node)
+            if not isinstance(operator, cst.Add | cst.AddAssign):
+                self.outside(node)
+            return self.grown(left.unite(right))
         if {one, other} <= DATA:
             return Kind.NUMBER if one is other is Kind.NUMBER else computed({one, other})
         spelled = type(operator).__name__.removesuffix("Assign")
@@ -220,12 +222,12 @@ class Expressions(ABC):
             return of if of in {Kind.ELEMENT, Kind.ELEMENTS} else self.outside(node)
         return self.outside(node)
 
-    def _longer(self, left: Box, right: Box) -> Box:
-        found = left.unite(right)
+    def grown(self, box: Box) -> Box:
+        """A list that has become longer here: in a loop over data its elements and their number may count steps."""
         if self.of_data:
-            found.root().by_step = True
-            counted(found)
-        return found
+            box.root().by_step = True
+            counted(box)
+        return box
 
     def _unary(self, node: cst.UnaryOperation, names: Bindings) -> Value:
         found = kind(self.value(node.expression, names))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 import libcst as cst
@@ -267,12 +267,24 @@ class Reader(Calls):
         api = self.named(call.func, names) or ""
         return api in {"builtins.print", f"{RUNTIME}report", f"{RUNTIME}on_root"}
 
+    def _turns(self, node: cst.For | cst.While, names: Bindings) -> Iterator[Mapping[str, Value]]:
+        """Turns of a loop, each by the values before it, until another gives no name another value."""
+        state = names.frozen()
+        for _ in range(_TURNS):
+            before = names.copy()
+            yield before
+            names.merge(before)
+            last, state = state, names.frozen()
+            if state == last:
+                return
+        self.outside(node, f"`{_first_word(node)}`")
+
     def _for(self, node: cst.For, names: Bindings) -> None:
         if node.asynchronous is not None or node.orelse is not None:
             self.outside(node, "`for`")
         of_data, bound = self.of_data, names.bound
-        for _ in range(_TURNS):
-            before, names.bound, state = names.copy(), set(), names.frozen()
+        for before in self._turns(node, names):
+            names.bound = set()
             many = self.many(node.iter, names)
             element = self.element(node.iter, many)
             self.of_data |= is_by_step(many)
@@ -285,11 +297,6 @@ class Reader(Calls):
             if self.of_data:
                 _count(names, before)
             bound |= names.bound
-            names.merge(before)
-            if names.frozen() == state:
-                break
-        else:
-            self.outside(node, "`for`")
         names.bound = bound
         if self.of_data and not of_data:
             self._forget_rows(names)
@@ -304,14 +311,9 @@ class Reader(Calls):
     def _while(self, node: cst.While, names: Bindings) -> None:
         if node.orelse is not None:
             self.outside(node, "`while`")
-        for _ in range(_TURNS):
-            before, state = names.copy(), names.frozen()
+        for _ in self._turns(node, names):
             self._decided(node.test, names)
             self._body(node.body.body, names)
-            names.merge(before)
-            if names.frozen() == state:
-                return
-        self.outside(node, "`while`")
 
     def _with(self, node: cst.With, names: Bindings) -> None:
         if node.asynchronous is not None or len(node.items) != 1 or node.items[0].asname is None:
