@@ -133,3 +133,27 @@ def test_what_is_gone_through_later_may_be_another_by_then(late: str) -> None:
     asked = "print(sum(1 for each in later))"
     assert outside(tape(before=f"n, later = 0, ({late})", each="n += 1", epoch=asked)) == f"`{late}`"
     assert not outside(tape(before="n = 0", each="n += 1", epoch=f"for each in ({late}): print(each)"))
+
+
+RATE = "tf.keras.optimizers.SGD(0.1 * scale)"
+WAYS = {  # a worker's own value may reach what makes a rate, by the order of statements
+    "what continue keeps": f"{RATE}\nscale = float(loss)\nif epoch < 3: continue\nscale = 0.5",
+    "what break keeps": f"for n in range(3):\n    {RATE}\n    scale = float(loss)\n    if n: break\n    scale = 0.5",
+    "a default": f"scale = float(loss)\ndef made(scale=scale): {RATE}\nscale = 0.5\nmade()",
+    "a lambda's default": f"scale = float(loss)\nmade = lambda scale=scale: {RATE}\nscale = 0.5\nmade()",
+    "a name of the function around": f"scale = 0.5\ndef made(): {RATE}\nscale = float(loss)\nmade()",
+    "it never does": f"scale = float(loss)\nprint(scale)\nscale = 0.5\n{RATE}",
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_has_been_a_workers_own_is_so_for_good(way: str) -> None:
+    """Whatever is read of the order in which statements run."""
+    assert "scale" in outside(tape(before="scale = 1.0", epoch=WAYS[way]))
+    other = WAYS["it never does"].replace("0.5", "0.5\nother = 0.5").replace("* scale", "* other")
+    assert not outside(tape(before="scale = 1.0", epoch=other))
+
+
+def test_the_batch_that_continue_keeps_is_not_trained_on() -> None:
+    kept = "one, two = x, y\nfor a, b in data:\n    one, two = a, b\n    if epoch: continue\n    one, two = x, y"
+    assert "`two`, which may be" in outside(tape(epoch=f"{kept}\nprint(loss_of(two, model(one)))"))

@@ -62,6 +62,10 @@ class Expressions(ABC):
         """What a loop over a value gives at each turn."""
 
     @abstractmethod
+    def made(self, node: cst.FunctionDef | cst.Lambda, names: Bindings, compiled: bool = False) -> Function:
+        """A function, with what its defaults are now."""
+
+    @abstractmethod
     def bind(self, target: cst.BaseExpression, value: Value, names: Bindings) -> None:
         """Gives the names of a target a value."""
 
@@ -292,7 +296,7 @@ class Expressions(ABC):
         return box
 
     def _function(self, node: cst.Lambda, names: Bindings) -> Value:
-        return Function(node, names)
+        return self.made(node, names)
 
     def _called(self, node: cst.Call, names: Bindings) -> Value:
         if self._may_not_be and not _ONLY_COMPUTES.match(self.named(node.func, names) or ""):

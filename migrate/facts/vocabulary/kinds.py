@@ -135,12 +135,38 @@ class Bindings:
     around: Bindings | None = None
     values: dict[str, Value] = field(default_factory=dict)
     bound: set[str] = field(default_factory=set)  # since somebody has begun to look
+    ever: dict[str, Kind] = field(default_factory=dict)  # what names have been: a worker's own, or by the step
+
+    def __post_init__(self) -> None:
+        for name, value in self.values.items():
+            self._note(name, value)
 
     def get(self, name: str) -> Value | None:
-        """What a name stands for; None where it has no value here."""
-        if name in self.values or self.around is None:
-            return self.values.get(name)
-        return self.around.get(name)
+        """What a name stands for; None where it has no value here. What has been a worker's own, or gone by the number
+        of the step, is for good, so that this does not hang on which statement runs after which."""
+        if name not in self.values:
+            return None if self.around is None else self.around.get(name)
+        was = self.ever.get(name)
+        return self.values[name] if was is None else marked(self.values[name], was)
+
+    def give(self, name: str, value: Value) -> None:
+        """Binds a name."""
+        self.values[name] = value
+        self.bound.add(name)
+        self._note(name, value)
+
+    def count(self, before: Collection[str]) -> None:
+        """What had a value before a step, and has been given another, may count the steps."""
+        for name in self.bound.intersection(before):
+            self.values[name] = counted(self.values[name])
+            self._note(name, self.values[name])
+
+    def _note(self, name: str, value: Value) -> None:
+        found = set(leaves(value))
+        if found & {Kind.OWN, Kind.LOSS}:
+            self.ever[name] = Kind.OWN
+        elif Kind.COUNT in found:
+            self.ever.setdefault(name, Kind.COUNT)
 
     def copy(self) -> dict[str, Value]:
         """The values at this moment."""
@@ -165,6 +191,7 @@ class Function:
 
     node: cst.FunctionDef | cst.Lambda
     names: Bindings
+    defaults: Mapping[str, Value]  # as they are where it is made
     compiled: bool = False
 
 
@@ -210,6 +237,13 @@ def counted(value: Value, around: tuple[Box, ...] = ()) -> Value:
         for each in found:
             root.put(each)
     return value
+
+
+def marked(value: Value, was: Kind) -> Value:
+    """What may be what it is, or of another kind: a worker's own, or by the number of the step."""
+    if isinstance(value, tuple):
+        return tuple(marked(each, was) for each in value)
+    return _together({value, was}) if isinstance(value, Kind) and value in DATA else value
 
 
 def is_of_batch(value: Value) -> bool:

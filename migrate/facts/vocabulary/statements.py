@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
@@ -20,7 +21,6 @@ from .kinds import (
     Kind,
     Named,
     Value,
-    counted,
     is_by_step,
     is_of_batch,
     join,
@@ -45,12 +45,18 @@ class Reader(Calls):
         self._is_divided = is_divided
         self._open: list[cst.CSTNode] = []
         self._calls = 0
+        self._ever: defaultdict[cst.CSTNode, dict[str, Kind]] = defaultdict(dict)  # by module or function
+        self._left: list[list[Mapping[str, Value]]] = []  # the names at each `break` and `continue`, by loop
         self._returned: list[list[Value]] = []  # what the functions being read give back
         self._was_of_data = False  # where the function being read was called
 
     def script(self) -> None:
         """Raises OutsideError at the first thing that is not in the vocabulary."""
-        self._body(self._file.module.body, Bindings())
+        module, before = self._file.module, None
+        while before != (before := {node: dict(ever) for node, ever in self._ever.items()}):
+            self._calls = 0
+            del self.writes[:], self.measures[:]
+            self._body(module.body, Bindings(ever=self._ever[module]))
 
     # --- functions ----------------------------------------------------------------------------------------------------
 
@@ -60,7 +66,7 @@ class Reader(Calls):
         node = function.node
         if node in self._open or len(self._open) > _DEPTH or self._calls > _CALLS:
             self.outside(at)
-        names = Bindings(function.names, self._bound(function, args, named, at))
+        names = Bindings(function.names, self._bound(function, args, named, at), ever=self._ever[node])
         self._open.append(node)
         self._returned.append([])
         before, self.in_graph = self.in_graph, self.in_graph or function.compiled
@@ -94,16 +100,18 @@ class Reader(Calls):
         every = [*params, *given.kwonly_params]
         if bound.keys() - {p.name.value for p in every}:
             self.outside(at)
-        for param in every:
-            if param.name.value not in bound:
-                bound[param.name.value] = self._default(param, function.names, at)
-        return bound
+        bound = {**function.defaults, **bound}
+        return bound if len(bound) == len(every) else self.outside(at)
 
-    def _default(self, param: cst.Param, names: Bindings, at: cst.CSTNode) -> Value:
-        if param.default is None:
-            self.outside(at)
-        found = self.value(param.default, names)
-        return found if kind(found) in DATA and not isinstance(found, Box) else self.outside(param.default)
+    def made(self, node: cst.FunctionDef | cst.Lambda, names: Bindings, compiled: bool = False) -> Function:
+        """A function, with what its defaults are now."""
+        params = (*node.params.params, *node.params.kwonly_params)
+        given = {p.name.value: p.default for p in params if p.default is not None}
+        return Function(node, names, {name: self._default(each, names) for name, each in given.items()}, compiled)
+
+    def _default(self, given: cst.BaseExpression, names: Bindings) -> Value:
+        found = self.value(given, names)
+        return found if kind(found) in DATA and not isinstance(found, Box) else self.outside(given)
 
     # --- statements ---------------------------------------------------------------------------------------------------
 
@@ -118,7 +126,11 @@ class Reader(Calls):
             read(self, statement, names)
 
     def _nothing(self, _: cst.CSTNode, __: Bindings) -> None:
-        """`pass`, `break` and `continue`: what decides on them is alike on all workers."""
+        """`pass`."""
+
+    def _leave(self, _: cst.CSTNode, names: Bindings) -> None:
+        """`break` and `continue`: what decides on them is alike on all workers."""
+        self._left[-1].append(names.copy())
 
     def _import(self, node: cst.Import, names: Bindings) -> None:
         for alias in node.names:
@@ -170,8 +182,7 @@ class Reader(Calls):
     def bind(self, target: cst.BaseExpression, value: Value, names: Bindings) -> None:
         """Gives the names of a target a value."""
         if isinstance(target, cst.Name):
-            names.values[target.value] = value
-            names.bound.add(target.value)
+            names.give(target.value, value)
         elif isinstance(target, cst.Tuple | cst.List):
             self._unpack(target, value, names)
         elif isinstance(target, cst.Subscript):
@@ -212,7 +223,7 @@ class Reader(Calls):
         if node.asynchronous is not None:
             self.outside(node)
         compiled = self._compiled(node, names)
-        names.values[node.name.value] = Function(node, names, compiled)
+        names.values[node.name.value] = self.made(node, names, compiled)
 
     def _compiled(self, node: cst.FunctionDef, names: Bindings) -> bool:
         """Whether a function is a `tf.function`; other decorators are not known."""
@@ -272,12 +283,19 @@ class Reader(Calls):
         state = names.frozen()
         for _ in range(_TURNS):
             before = names.copy()
+            self._left.append([])
             yield before
             names.merge(before)
             last, state = state, names.frozen()
             if state == last:
                 return
         self.outside(node, f"`{_first_word(node)}`")
+
+    def _turn(self, node: cst.For | cst.While, names: Bindings) -> None:
+        """The body of a loop, however it is left."""
+        self._body(node.body.body, names)
+        for left in self._left.pop():
+            names.merge(left)
 
     def _for(self, node: cst.For, names: Bindings) -> None:
         if node.asynchronous is not None or node.orelse is not None:
@@ -293,9 +311,9 @@ class Reader(Calls):
                     self.outside(node.iter)
                 self.of_data = True
             self.bind(node.target, element, names)
-            self._body(node.body.body, names)
+            self._turn(node, names)
             if self.of_data:
-                _count(names, before)
+                names.count(before)
             bound |= names.bound
         names.bound = bound
         if self.of_data and not of_data:
@@ -313,7 +331,7 @@ class Reader(Calls):
             self.outside(node, "`while`")
         for _ in self._turns(node, names):
             self._decided(node.test, names)
-            self._body(node.body.body, names)
+            self._turn(node, names)
 
     def _with(self, node: cst.With, names: Bindings) -> None:
         if node.asynchronous is not None or len(node.items) != 1 or node.items[0].asname is None:
@@ -323,12 +341,6 @@ class Reader(Calls):
             self.outside(node.items[0])
         self.bind(node.items[0].asname.name, value, names)
         self._body(node.body.body, names)
-
-
-def _count(names: Bindings, before: Mapping[str, Value]) -> None:
-    """What had a value before a step, and has been given another, may count the steps."""
-    for name in names.bound & before.keys():
-        names.values[name] = counted(names.values[name])
 
 
 def _is_called(part: cst.CSTNode) -> bool:
@@ -347,8 +359,8 @@ def _first_word(node: cst.CSTNode) -> str:
 
 _STATEMENTS: dict[type[cst.CSTNode], Callable[..., None]] = {
     cst.Pass: Reader._nothing,
-    cst.Break: Reader._nothing,
-    cst.Continue: Reader._nothing,
+    cst.Break: Reader._leave,
+    cst.Continue: Reader._leave,
     cst.Import: Reader._import,
     cst.ImportFrom: Reader._import_from,
     cst.Expr: Reader._expression,
