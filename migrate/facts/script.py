@@ -9,7 +9,7 @@ from functools import cached_property
 import libcst as cst
 
 from .data import Switches
-from .program import Problem, Program, SourceFile, nodes
+from .program import Problem, Program, SourceFile
 from .refusals import refusals
 from .shared_run import SharedRun
 from .steps import Steps
@@ -63,10 +63,6 @@ class Script(TrainingFile):
     def is_of_all(self, call: cst.Call) -> bool:
         """Whether a call updates a known metric, or gives its result over all examples."""
         return self.agreement.is_of_all(call)
-
-    def is_divided(self, test: cst.BaseExpression) -> bool:
-        """Whether a number of steps that ends training stands in a question, and is divided."""
-        return not {bound.node for bound in self.steps.bounds}.isdisjoint(nodes(test))
 
     @cached_property
     def unwidened(self) -> Problem | None:

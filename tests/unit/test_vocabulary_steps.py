@@ -137,8 +137,6 @@ def test_what_is_gone_through_later_may_be_another_by_then(late: str) -> None:
 
 RATE = "tf.keras.optimizers.SGD(0.1 * scale)"
 WAYS = {  # a worker's own value may reach what makes a rate, by the order of statements
-    "what continue keeps": f"{RATE}\nscale = float(loss)\nif epoch < 3: continue\nscale = 0.5",
-    "what break keeps": f"for n in range(3):\n    {RATE}\n    scale = float(loss)\n    if n: break\n    scale = 0.5",
     "a default": f"scale = float(loss)\ndef made(scale=scale): {RATE}\nscale = 0.5\nmade()",
     "a lambda's default": f"scale = float(loss)\nmade = lambda scale=scale: {RATE}\nscale = 0.5\nmade()",
     "a name of the function around": f"scale = 0.5\ndef made(): {RATE}\nscale = float(loss)\nmade()",
@@ -154,6 +152,8 @@ def test_what_has_been_a_workers_own_is_so_for_good(way: str) -> None:
     assert not outside(tape(before="scale = 1.0", epoch=other))
 
 
-def test_the_batch_that_continue_keeps_is_not_trained_on() -> None:
-    kept = "one, two = x, y\nfor a, b in data:\n    one, two = a, b\n    if epoch: continue\n    one, two = x, y"
-    assert "`two`, which may be" in outside(tape(epoch=f"{kept}\nprint(loss_of(two, model(one)))"))
+@pytest.mark.parametrize("leaves", ["if epoch: continue", "if epoch: break", "while epoch: pass"])
+def test_loops_go_to_their_end(leaves: str) -> None:
+    """`scale = float(loss)`, `continue`, `scale = 0.5`: what one turn leaves to the next is what its last line does."""
+    word = leaves.split()[0] if leaves.startswith("while") else leaves.split()[-1]
+    assert outside(tape(epoch=leaves)) == f"`{word}`"

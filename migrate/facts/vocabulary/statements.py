@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 import libcst as cst
 
-from ..program import Problem, SourceFile, dotted, fold, hanging_on, nodes, statements
+from ..program import Problem, SourceFile, dotted, fold, hanging_on, statements
 from .calls import Calls
 from .expressions import OutsideError
 from .kinds import (
@@ -40,13 +40,11 @@ _LINES = (cst.SimpleStatementLine, cst.SimpleStatementSuite)
 class Reader(Calls):
     """Reads a script from its first statement to its last, with the functions that it calls."""
 
-    def __init__(self, file: SourceFile, is_divided: Callable[[cst.BaseExpression], bool]) -> None:
+    def __init__(self, file: SourceFile) -> None:
         super().__init__(file)
-        self._is_divided = is_divided
         self._open: list[cst.CSTNode] = []
         self._calls = 0
         self._ever: defaultdict[cst.CSTNode, dict[str, Kind]] = defaultdict(dict)  # by module or function
-        self._left: list[list[Mapping[str, Value]]] = []  # the names at each `break` and `continue`, by loop
         self._returned: list[list[Value]] = []  # what the functions being read give back
         self._was_of_data = False  # where the function being read was called
 
@@ -127,10 +125,6 @@ class Reader(Calls):
 
     def _nothing(self, _: cst.CSTNode, __: Bindings) -> None:
         """`pass`."""
-
-    def _leave(self, _: cst.CSTNode, names: Bindings) -> None:
-        """`break` and `continue`: what decides on them is alike on all workers."""
-        self._left[-1].append(names.copy())
 
     def _import(self, node: cst.Import, names: Bindings) -> None:
         for alias in node.names:
@@ -237,19 +231,13 @@ class Reader(Calls):
 
     # --- ways ---------------------------------------------------------------------------------------------------------
 
-    def _decided(self, test: cst.BaseExpression, names: Bindings, *, shows: bool = False) -> None:
-        """shows: whether all that hangs on it is what is shown; of the number of the step, nothing else may, but an end
-        of training that is divided."""
+    def _decided(self, test: cst.BaseExpression, names: Bindings, *, shows: bool) -> None:
+        """shows: whether all that hangs on it is what is shown; of the number of the step, nothing else may."""
         of = kind(self.value(test, names))
         if of not in DATA:
             self.outside(test, f"a decision on `{self._file.code(test)}`")
-        if of is Kind.COUNT and not (shows or self._is_divided(test) or self._is_of_share(test, names)):
+        if of is Kind.COUNT and not shows:
             self.outside(test, f"a decision on `{self._file.code(test)}`, which goes by the number of the step,")
-
-    def _is_of_share(self, test: cst.BaseExpression, names: Bindings) -> bool:
-        """Whether a migrated script asks there for its share of a number of steps."""
-        calls = (node for node in nodes(test) if isinstance(node, cst.Call))
-        return any(self.named(call.func, names) == f"{RUNTIME}local_steps" for call in calls)
 
     def _if(self, node: cst.If, names: Bindings) -> None:
         if self.is_of_root(node.test, names) and node.orelse is None and all(map(_is_called, statements(node.body))):
@@ -278,60 +266,42 @@ class Reader(Calls):
         api = self.named(call.func, names) or ""
         return api in {"builtins.print", f"{RUNTIME}report", f"{RUNTIME}on_root"}
 
-    def _turns(self, node: cst.For | cst.While, names: Bindings) -> Iterator[Mapping[str, Value]]:
+    def _for(self, node: cst.For, names: Bindings) -> None:
         """Turns of a loop, each by the values before it, until another gives no name another value."""
+        if node.asynchronous is not None or node.orelse is not None:
+            self.outside(node, "`for`")
         state = names.frozen()
         for _ in range(_TURNS):
             before = names.copy()
-            self._left.append([])
-            yield before
+            self._turn(node, names, before)
             names.merge(before)
             last, state = state, names.frozen()
             if state == last:
                 return
-        self.outside(node, f"`{_first_word(node)}`")
+        self.outside(node, "`for`")
 
-    def _turn(self, node: cst.For | cst.While, names: Bindings) -> None:
-        """The body of a loop, however it is left."""
+    def _turn(self, node: cst.For, names: Bindings, before: Mapping[str, Value]) -> None:
+        of_data, bound, names.bound = self.of_data, names.bound, set()
+        many = self.many(node.iter, names)
+        element = self.element(node.iter, many)
+        self.of_data |= is_by_step(many)
+        if Kind.ROWS in map(kind, leaves(element)):
+            if of_data:  # rows of two datasets would stand side by side
+                self.outside(node.iter)
+            self.of_data = True
+        self.bind(node.target, element, names)
         self._body(node.body.body, names)
-        for left in self._left.pop():
-            names.merge(left)
-
-    def _for(self, node: cst.For, names: Bindings) -> None:
-        if node.asynchronous is not None or node.orelse is not None:
-            self.outside(node, "`for`")
-        of_data, bound = self.of_data, names.bound
-        for before in self._turns(node, names):
-            names.bound = set()
-            many = self.many(node.iter, names)
-            element = self.element(node.iter, many)
-            self.of_data |= is_by_step(many)
-            if Kind.ROWS in map(kind, leaves(element)):
-                if of_data:  # rows of two datasets would stand side by side
-                    self.outside(node.iter)
-                self.of_data = True
-            self.bind(node.target, element, names)
-            self._turn(node, names)
-            if self.of_data:
-                names.count(before)
-            bound |= names.bound
-        names.bound = bound
+        if self.of_data:
+            names.count(before)
         if self.of_data and not of_data:
             self._forget_rows(names)
-        self.of_data = of_data
+        self.of_data, names.bound = of_data, names.bound | bound
 
     def _forget_rows(self, names: Bindings) -> None:
         """After a loop over a dataset its last batch is nothing to train on."""
         for name, value in names.copy().items():
             if is_of_batch(value):
                 names.values[name] = Kind.MIXED
-
-    def _while(self, node: cst.While, names: Bindings) -> None:
-        if node.orelse is not None:
-            self.outside(node, "`while`")
-        for _ in self._turns(node, names):
-            self._decided(node.test, names)
-            self._turn(node, names)
 
     def _with(self, node: cst.With, names: Bindings) -> None:
         if node.asynchronous is not None or len(node.items) != 1 or node.items[0].asname is None:
@@ -359,8 +329,6 @@ def _first_word(node: cst.CSTNode) -> str:
 
 _STATEMENTS: dict[type[cst.CSTNode], Callable[..., None]] = {
     cst.Pass: Reader._nothing,
-    cst.Break: Reader._leave,
-    cst.Continue: Reader._leave,
     cst.Import: Reader._import,
     cst.ImportFrom: Reader._import_from,
     cst.Expr: Reader._expression,
@@ -371,7 +339,6 @@ _STATEMENTS: dict[type[cst.CSTNode], Callable[..., None]] = {
     cst.FunctionDef: Reader._define,
     cst.If: Reader._if,
     cst.For: Reader._for,
-    cst.While: Reader._while,
     cst.With: Reader._with,
 }
 
@@ -385,13 +352,10 @@ class Known(Protocol):
     def is_of_all(self, call: cst.Call) -> bool:
         """Whether a call updates a known metric, or gives its result over all examples."""
 
-    def is_divided(self, test: cst.BaseExpression) -> bool:
-        """Whether it ends training by a number of steps that a migration divides."""
-
 
 def first_outside(file: SourceFile, known: Known) -> Problem | None:
     """The first thing of a script that is not in the vocabulary; None where all of it is."""
-    reader = Reader(file, known.is_divided)
+    reader = Reader(file)
     try:
         reader.script()
         for call in (each for each in reader.writes if not known.is_written(each)):
