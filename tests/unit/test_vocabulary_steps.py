@@ -111,7 +111,7 @@ def test_what_is_handed_on_by_many_names_is_what_it_was(last: str, asked: str) -
         ({"before": "kept = (x, y)", "each": "kept = (a, b)", "epoch": "step(*kept)"}, "`step(*kept)`"),
         (
             {"before": "kept = (x, y)", "each": "kept = (a, b)", "epoch": "one, two = kept\nstep(one, two)"},
-            "`one`, which may be",
+            "`kept`, which may be",
         ),
         ({"loss": "loss_of([b, b], model(a))"}, "`loss_of([b, b], model(a))`"),
     ],
@@ -152,8 +152,22 @@ def test_what_has_been_a_workers_own_is_so_for_good(way: str) -> None:
     assert not outside(tape(before="scale = 1.0", epoch=other))
 
 
-@pytest.mark.parametrize("leaves", ["if epoch: continue", "if epoch: break", "while epoch: pass"])
-def test_loops_go_to_their_end(leaves: str) -> None:
+@pytest.mark.parametrize(
+    ("leaves", "word"),
+    [("if epoch: continue", "continue"), ("if epoch: break", "break"), ("while epoch: pass", "while")],
+)
+def test_loops_go_to_their_end(leaves: str, word: str) -> None:
     """`scale = float(loss)`, `continue`, `scale = 0.5`: what one turn leaves to the next is what its last line does."""
-    word = leaves.split()[0] if leaves.startswith("while") else leaves.split()[-1]
     assert outside(tape(epoch=leaves)) == f"`{word}`"
+
+
+@pytest.mark.parametrize("asked", ["SGD(float(mean(loss)))", "SGD(float(mean.update_state(loss)))"])
+def test_what_a_metric_gives_is_a_workers_own(asked: str) -> None:
+    assert outside(tape(epoch=f"tf.keras.optimizers.{asked}"))
+    assert not outside(tape(epoch="mean(loss)\nprint(float(mean(loss)))"))
+
+
+def test_what_is_not_known_to_give_nothing_is_not_asked() -> None:
+    """Keras gives the number of the step for `apply_gradients`."""
+    given = tape().replace("    optimizer.apply", "    n = optimizer.apply")
+    assert outside(given).startswith("`optimizer.apply_gradients(")

@@ -120,7 +120,9 @@ class Calls(Expressions):
         first = node.args[0].value if node.args and node.args[0].keyword is None else None
         if name in CALLED_BY and first is not None:
             before = len(self.writes)
-            given = self.call(node.with_changes(func=first, args=node.args[1:]), names)
+            called = node.with_changes(func=first, args=node.args[1:])
+            self.done = called if self.done is node else self.done
+            given = self.call(called, names)
             del self.writes[before:]
             return given
         args, named = self._args(node, names)
@@ -161,6 +163,8 @@ class Calls(Expressions):
     def _given(self, node: cst.Call, word: Word, args: Sequence[Value], named: Mapping[str, Value]) -> Value:
         if len(args) > word.positions or named.keys() - word.keywords:
             self.outside(node)
+        if word.gives is Kind.NOTHING and self.done is not node:
+            self.outside(node)  # it may give something all the same: the number of the step, a path
         kinds = {k for each in (*args, *named.values()) for k in map(kind, leaves(each))}
         if not kinds <= word.takes:
             self.outside(node)
@@ -285,7 +289,7 @@ class Calls(Expressions):
             return Kind.LOSS
         if of is Kind.METRIC and kinds and set(kinds) <= OF_BATCH | {Kind.LOSS}:
             self.measures.append(node)
-            return Kind.NOTHING
+            return Kind.OWN
         return self.outside(node)
 
 

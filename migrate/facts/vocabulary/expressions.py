@@ -51,6 +51,7 @@ class Expressions(ABC):
         self.writes: list[cst.Call] = []  # calls that write files, and nothing says which worker does
         self.measures: list[cst.Call] = []  # calls that update a metric, or give its result
         self.gone_through: cst.CSTNode | None = None  # what is asked for its elements where it stands
+        self.done: cst.CSTNode | None = None  # the statement that is only done: what it gives is not asked
         self._may_not_be = False  # inside what Python leaves out where the first part says so
 
     @abstractmethod

@@ -148,6 +148,7 @@ class Reader(Calls):
                 names.values[given.value] = Named(fold(full))
 
     def _expression(self, node: cst.Expr, names: Bindings) -> None:
+        self.done = node.value
         self.value(node.value, names)
 
     def _assign(self, node: cst.Assign, names: Bindings) -> None:
