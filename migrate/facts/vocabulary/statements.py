@@ -68,7 +68,7 @@ class Reader(Calls):
         self._open.append(node)
         self._returned.append([])
         before, self.in_graph = self.in_graph, self.in_graph or function.compiled
-        was, self._was_of_data = self._was_of_data, self.of_data
+        was, self._was_of_data, done = self._was_of_data, self.of_data, self.done
         try:
             if isinstance(node, cst.Lambda):
                 return self.value(node.body, names)
@@ -77,7 +77,7 @@ class Reader(Calls):
         finally:
             self._open.pop()
             self._returned.pop()
-            self.in_graph, self._was_of_data = before, was
+            self.in_graph, self._was_of_data, self.done = before, was, done
         found = given[0] if given else Kind.NOTHING
         for other in given[1:]:
             found = join(found, other)
