@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -78,6 +79,8 @@ class Own:
         mine = moments(tf.stop_gradient(values), real, axes)
         packed = tf.stack([tf.broadcast_to(mine.count, tf.shape(mine.mean)), mine.mean, mine.deviations])
         found = combined(*tf.unstack(stacked(packed, self._name), axis=1))
+        if weights is None:  # without a row in the batch there is no mean
+            found = found._replace(mean=tf.where(found.count > 0, found.mean, tf.constant(math.nan, values.dtype)))
         count, of = found.count, values if real is None else values * real
 
         def deviations(mean: Tensor) -> Tensor:

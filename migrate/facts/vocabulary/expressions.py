@@ -85,7 +85,7 @@ class Expressions(ABC):
         return found
 
     def many(self, node: cst.BaseExpression, names: Bindings) -> Value:
-        """What an expression is whose elements are asked for at once: a generator's are what they are by then."""
+        """What an expression is whose elements are asked for at once."""
         before, self.gone_through = self.gone_through, node
         found = self.value(node, names)
         self.gone_through = before
@@ -275,15 +275,15 @@ class Expressions(ABC):
             self.outside(node)
         return Kind.COUNT if kind(found) in DATA else Kind.OWN
 
-    def _listed(self, node: cst.ListComp | cst.GeneratorExp, names: Bindings) -> Value:
-        """A list of what is made of each element of another."""
-        if isinstance(node, cst.GeneratorExp) and self.gone_through is not node:
-            self.outside(node)
+    def _listed(self, node: cst.ListComp, names: Bindings) -> Value:
+        """A list of what is made of each element of another. No generator: it reads names when it is gone through."""
         inner, turn = Bindings(names), node.for_in
         if turn.inner_for_in is not None or turn.asynchronous is not None:
             self.outside(node)
         many = self.many(turn.iter, names)
         element = self.element(turn.iter, many)
+        if is_of_batch(element):
+            self.outside(node)  # a loop over data is a `for`
         self.bind(turn.target, element, inner)
         before, self._may_not_be = self._may_not_be, self._may_not_be or bool(turn.ifs)
         for condition in turn.ifs:
@@ -291,7 +291,7 @@ class Expressions(ABC):
         made = self.value(node.elt, inner)
         if is_of_batch(made):
             self.outside(node)  # the batches of one loop would be trained on in another
-        box = Box(by_step=is_by_step(many) or is_of_batch(element))
+        box = Box(by_step=is_by_step(many))
         box.put(Kind.COUNT if box.by_step and kind(made) in DATA else made)
         self._may_not_be = before
         return box
@@ -338,6 +338,5 @@ _READERS: dict[type[cst.CSTNode], str] = {
     cst.IfExp: "_either",
     cst.Lambda: "_function",
     cst.ListComp: "_listed",
-    cst.GeneratorExp: "_listed",
     cst.Call: "_called",
 }
