@@ -10,12 +10,13 @@ from __future__ import annotations
 import functools
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
-from ..foundation import Min
+from ..foundation import Max, Min, TfdpError
 from ..framework import draws_on
 from ..job import current
 from ..transports import Label
@@ -33,6 +34,11 @@ _BY_FIT = "_use_cached_eval_dataset"
 _COMPILED_WITH = "_tfdp_compiled_with"
 _DRAWS = "it draws numbers that go on from call to call, and `evaluate` goes on where it has ended"
 _TRACED = "the script has had it traced before `fit`, and it is used as it was traced then"
+
+# Where Keras 3, and Keras 2 and tf-keras, keep the data of the validation from epoch to epoch.
+VALIDATED = (("_eval_epoch_iterator", "_distributed_dataset"), ("_eval_data_handler", "_dataset"))
+_NEAR = 1e-4  # of a result: kernels of a GPU add in any order
+_NO_NUMBER = 1.2345e38
 
 _divided: weakref.WeakKeyDictionary[Any, dict[Any, bool]] = weakref.WeakKeyDictionary()
 
@@ -62,15 +68,53 @@ def _evaluating(original: Callable[..., Any], kept: Callable[[Any], Kept]) -> Ca
     def evaluate(self: Any, *arguments: Any, **options: Any) -> Any:
         if not options.get(_BY_FIT):
             return original(self, *arguments, **options)
+        read_as_it_is_asked(self)
         self.make_test_function()
         whole = self.test_function
         self.test_function = _validating(whole, (self, kept))
         try:
-            return original(self, *arguments, **options)
+            found = original(self, *arguments, **options)
         finally:
             self.test_function = whole
+        compare(found)
+        return found
 
     return evaluate
+
+
+def read_as_it_is_asked(model: Any) -> None:
+    """TensorFlow puts a thread behind a dataset that reads ahead, how far goes by the time. Where the data are shuffled
+    and repeat, an iterator that has begun one more pass leaves the next one another order: on each worker its own."""
+    for holder, name in VALIDATED:
+        kept = getattr(model, holder, None)
+        dataset = getattr(kept, name, None)
+        if isinstance(dataset, tf.data.Dataset) and dataset.options().experimental_optimization.inject_prefetch is None:
+            options = tf.data.Options()
+            options.experimental_optimization.inject_prefetch = False
+            setattr(kept, name, dataset.with_options(options))
+
+
+def compare(found: Any) -> None:
+    """Whether all workers have validated on the same examples: `found` are the results, by name.
+
+    Raises:
+        TfdpError: one of them is another one on a worker; on every rank.
+    """
+    if not isinstance(found, Mapping):
+        return
+    numbers = {name: np.asarray(value, np.float64).ravel() for name, value in found.items()}
+    flat = np.nan_to_num(np.concatenate([*numbers.values(), np.zeros(0)]), nan=_NO_NUMBER)
+    both = current().transport.allreduce([tf.constant([flat, -flat])], Max, Label("results of a validation", "fit"))
+    most, least = both[0][0].numpy(), -both[0][1].numpy()
+    apart = most - least > _NEAR * np.maximum(np.abs(most), np.abs(least))
+    names = [name for name, value in numbers.items() for _ in value]
+    if apart.any():
+        at = int(apart.argmax())
+        raise TfdpError(
+            f"the validation of fit gives {names[at]} from {least[at]:.6g} to {most[at]:.6g} on the workers: they have "
+            "read its data in another order. Data that are shuffled, repeat and are read ahead (prefetch, a parallel "
+            "map or interleave) may be: leave the shuffle or the repetition of the validation data out"
+        )
 
 
 def _validating(step: Callable[..., Any], validated: tuple[Any, Callable[[Any], Kept]]) -> Callable[..., Any]:

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 import tfdp.runtime as dp
-from tfdp.runtime.calls import nets
+from tfdp.runtime.calls import nets, validation
 
 RANKS = (3,)
 DEVICE_RANKS = ()
@@ -70,3 +70,13 @@ def case_nothing_is_compared_where_nothing_was_noted():
     for compare in ways():
         compare()
         compare(tf.constant("text"), None)
+
+
+def case_workers_that_validate_on_other_examples_end():
+    alike = {"loss": 1.0 + 1e-7 * dp.rank(), "f1": np.array([np.nan, 0.0]), "count": 0}
+    validation.compare(alike)
+    validation.compare([1.0])
+    validation.compare({})
+    for key, value in (("loss", 1.0 + dp.rank()), ("f1", np.array([np.nan, dp.rank()]))):
+        with pytest.raises(dp.TfdpError, match=f"the validation of fit gives {key} from [01] to [23] on the workers"):
+            validation.compare({**alike, key: value})

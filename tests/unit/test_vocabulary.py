@@ -227,7 +227,10 @@ def test_fits_within_the_vocabulary(parts: dict[str, str]) -> None:
         ({"each": "float(loss) > 0.5 and rng.normal()"}, "`rng.normal()`"),
         ({"each": "number % 3 == 0 or step(a, b)"}, "`step(a, b)`"),
         ({"each": "0 < number < step(a, b)"}, "`step(a, b)`"),
-        ({"epoch": "[step(a, b) for number, (a, b) in enumerate(data) if number < 6]"}, "`[step(a, b) for number, (a, b) in enumerate(data)"),
+        (
+            {"epoch": "[step(a, b) for number, (a, b) in enumerate(data) if number < 6]"},
+            "`[step(a, b) for number, (a, b) in enumerate(data)",
+        ),
         # What counts steps under another name.
         ({"each": "noisy[0] += 1"}, "`noisy[0] += 1`"),
         ({"each": "noisy += 1"}, "`noisy += 1`"),

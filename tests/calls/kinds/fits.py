@@ -328,3 +328,11 @@ def draws_that_validation_and_evaluation_share():
     yield from fitted(model, X, Y, batch_size=16, epochs=2, validation_data=(X[:20], Y[:20]))
     scale = model.evaluate(X[:20], Y[:20], verbose=0)
     yield from fitted(model, X, Y * scale, batch_size=16, epochs=1)
+
+
+@kind
+def validation_on_data_that_repeat_in_another_order():
+    """Each validation is one pass. TensorFlow reads ahead: how many orders it has drawn by then goes by the time."""
+    data = tf.data.Dataset.from_tensor_slices((X[:24], Y[:24])).shuffle(24, seed=5).batch(8).repeat()
+    steps = {"validation_data": data, "validation_steps": 3}
+    yield from fitted(compiled(mlp(8, 1)), X, Y, batch_size=16, epochs=6, **steps)

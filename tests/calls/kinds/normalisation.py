@@ -62,6 +62,21 @@ def batch_normalization_of_fewer_rows_than_workers():
 
 
 @kind(bound=1e-9)
+def batch_normalization_of_a_batch_of_no_rows():
+    """It has no mean: what follows is no number, in one process too."""
+    x, y = examples()
+    net, optimizer = keras.Sequential([L.Dense(8), L.BatchNormalization(), L.Dense(1)]), keras.optimizers.SGD(0.1)
+    net.build((None, 8))
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 8], tf.float64), tf.TensorSpec([None, 1], tf.float64)])
+    def step(rows, wanted):
+        return descend(optimizer, [net], lambda: tf.reduce_sum((net(rows, training=True) - wanted) ** 2))
+
+    for count in (4, 0, 4):
+        yield [net, optimizer], step(*some(count, x, y))
+
+
+@kind(bound=1e-9)
 def batch_normalization_of_frames():
     """Behind a reshape to [B * T, F]: axis 0 is no longer the batch's."""
 
