@@ -159,7 +159,7 @@ def _raise(names: Sequence[str], alike: Any, site: str) -> Any:
         f"{names[index]} differs between rank 0 and rank(s) {', '.join(ranks)}, seen with the gradients at {site}. "
         "With sharded calls every worker holds the same batch and computes the same loss: something gives a worker "
         "values of its own, such as a process number, datetime.now(), a file that the job writes and another package "
-        "reads, random numbers that several threads, or turns of tf.map_fn, draw at once, shuffled data that repeat, are "
-        "read ahead (prefetch) and begun anew before they are through, or rows that a divided call has left where "
-        "the loss reads them. Give it the same value on all workers, such as dp.broadcast_object(value)"
+        "reads, random numbers that several threads, or turns of tf.map_fn, draw at once, shuffled data that repeat, "
+        "are read ahead (prefetch) and begun anew before they are through, or rows that a divided call has left "
+        "where the loss reads them. Give it the same value on all workers, such as dp.broadcast_object(value)"
     )

@@ -29,6 +29,7 @@ from typing import Any, TypeVar
 from ..foundation import is_elsewhere, is_of_script
 from ..job import current, is_kept_apart
 from ..store import Answer, Given, Taken, apart, is_apart
+from .again import again
 from .paths import PATHS
 from .threads import warn_of
 
@@ -149,7 +150,8 @@ def answered(
                 warn_of(name, arguments, _asker())
             return function(*arguments, **options)
         words = ((), {}) if whatever_is_said else (arguments, options)
-        return answer(place, name, functools.partial(function, *arguments, **options), words)
+        ask = functools.partial(function, *arguments, **options)
+        return again(ask, lambda asks: answer(place, name, asks, words))
 
     # As which it is pickled.
     asked.__module__, asked.__qualname__ = owner, plain_name

@@ -31,7 +31,7 @@ def share_tensorflow_files(put: Callable[[Any, str, Any], None]) -> None:
     for kind, names in ((tf.train.Checkpoint, ("save", "write")), (tf.train.CheckpointManager, ("save",))):
         for name in names:
             setattr(kind, name, _saved(getattr(kind, name)))
-    put(tf.saved_model, "save", _done_once(tf.saved_model.save, "tf.saved_model.save"))
+    put(tf.saved_model, "save", _traced(tf.saved_model.save, "tf.saved_model.save"))
     put(tf.io, "write_graph", _done_once(tf.io.write_graph, "tf.io.write_graph"))
     put(tf.io, "write_file", _done_once(tf.io.write_file, "tf.io.write_file", tf.no_op))
     tf.data.Dataset.cache = _cached(tf.data.Dataset.cache)
@@ -48,9 +48,11 @@ def _write_nowhere() -> None:
     """Make what saves able to do all but write: TensorFlow has no public function below it that does."""
     from tensorflow.python.checkpoint import functional_saver
     from tensorflow.python.lib.io import file_io
+    from tensorflow.python.saved_model import fingerprinting_utils
 
     for owner, name in (
         (functional_saver.MultiDeviceSaver, "save"),
+        (fingerprinting_utils, "write_fingerprint"),
         *((file_io, name) for name in _FILE_CALLS.split()),
     ):
         setattr(owner, name, _unless_nowhere(getattr(owner, name)))
@@ -59,7 +61,8 @@ def _write_nowhere() -> None:
 def _unless_nowhere(original: Any) -> Any:
     @functools.wraps(original)
     def called(*arguments: Any, **options: Any) -> Any:
-        return None if _nowhere else original(*arguments, **options)
+        # A saved model has the operations that save it in a graph of its own.
+        return None if _nowhere and _is_eager() else original(*arguments, **options)
 
     return called
 
@@ -93,6 +96,25 @@ def _saved(original: Any) -> Any:
         return found
 
     return saved
+
+
+def _traced(original: Any, name: str) -> Any:
+    """A function that writes what it traces: others trace it, too, as the script's Python may count or draw there."""
+
+    @functools.wraps(original)
+    def traced(trackable: Any, folder: Any, *arguments: Any, **options: Any) -> Any:
+        save = functools.partial(original, trackable, folder, *arguments, **options)
+        place = place_of_question(name, only_by_script=False) if _is_eager() and not _nowhere else None
+        if place is None:
+            with _nowhere.entered() if is_echo(os.curdir) else contextlib.nullcontext():
+                return save()
+        is_here, _ = begun(place, name, save, ((folder, *arguments), options))
+        if not is_here:
+            with _nowhere.entered(), apart():
+                save()
+        return None
+
+    return traced
 
 
 def _done_once(original: Any, name: str, in_graph: Callable[[], Any] | None = None) -> Any:

@@ -94,9 +94,15 @@ def _arranged(given: Sequence[Any]) -> list[Any]:
 
 
 def writes(callback: Any) -> bool:
-    """Whether a callback leaves something behind outside the process, so that one rank must do it."""
-    root = type(callback).__module__.split(".")[0]
-    return named_in(callback, _WRITERS) or root in _LOGGERS
+    """Whether a callback leaves something behind outside the process, so that one rank must do it.
+
+    With sharded calls one of the script's own does what it does on every rank, as it may do more than to write: the
+    files that it writes are rank 0's, as all of the script's are.
+    """
+    cls = type(callback)
+    if cls.__module__.split(".")[0] in _LOGGERS:
+        return True
+    return named_in(callback, _WRITERS) and (is_keras(cls) or not shards_calls())
 
 
 def decides_in_batches(callback: Any) -> bool:
