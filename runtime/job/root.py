@@ -8,6 +8,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from ..foundation import CollectiveMismatchError, Ordinals, TfdpError, call_site
 from ..store import apart
+from .gone_through import GoneThrough
 from .membership import current, known
 from .shown import hush, shows_only
 
@@ -24,6 +25,7 @@ def on_root(fn: Callable[_P, _R], /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
 
     Args:
         fn: what to do once: download, unpack, clean a directory. Its value travels by pickle.
+        args, kwargs: generators among them are gone through on all ranks, as far as on rank 0.
 
     Raises:
         Exception: what `fn` raised on rank 0, on every rank (as a `TfdpError` where it cannot be pickled).
@@ -35,18 +37,21 @@ def on_root(fn: Callable[_P, _R], /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
         return fn(*args, **kwargs)
     site = call_site()
     key = f"on_root/{_calls.next('on_root')}"
+    through = GoneThrough((*args, *kwargs.values()))
     if job.topology.rank > 0:
         # The wait for rank 0's work has no limit; its death ends it all the same.
-        found: _R = _received(job.store.fetch(key, threading.TIMEOUT_MAX, publisher=0), site)
+        found, turns = _received(job.store.fetch(key, threading.TIMEOUT_MAX, publisher=0), site)
+        through.follow(turns)
         _count_save(fn)
-        return found
+        return found  # type: ignore[no-any-return]
     try:
-        value = fn(*args, **kwargs)
+        watched = {name: through.watched(each) for name, each in kwargs.items()}
+        value = fn(*map(through.watched, args), **watched)
     except Exception as error:
         job.store.publish(key, _packed_error(site, error))
         raise
     try:
-        payload = pickle.dumps((site, True, value), protocol=pickle.HIGHEST_PROTOCOL)
+        payload = pickle.dumps((site, True, (value, through.turns)), protocol=pickle.HIGHEST_PROTOCOL)
     except Exception as error:
         refusal = TypeError(
             f"the value that dp.on_root got at {site} is a {type(value).__name__} and cannot be sent to the other "
@@ -166,7 +171,7 @@ def _packed_error(site: str, error: Exception) -> bytes:
     return payload
 
 
-def _received(payload: bytes, site: str) -> _R:  # type: ignore[type-var]
+def _received(payload: bytes, site: str) -> tuple[Any, list[int]]:
     # What is unpickled was put there by rank 0 of this job: nobody else can write to the store.
     root_site, fine, value = pickle.loads(payload)
     if root_site != site:
@@ -175,5 +180,5 @@ def _received(payload: bytes, site: str) -> _R:  # type: ignore[type-var]
         )
     if not fine:
         raise value
-    result: _R = value
-    return result
+    found, turns = value
+    return found, turns

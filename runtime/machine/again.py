@@ -7,8 +7,11 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from ..foundation import is_of_script
+from ..foundation import Inside, is_of_script
 from ..store import apart
+
+is_again = Inside()
+"""Whether a function is called again: what it changes, it has changed."""
 
 _FUNCTIONS = (types.FunctionType, types.MethodType)
 
@@ -43,7 +46,7 @@ def again(ask: functools.partial[Any], answer: Callable[[Callable[[], Any]], Any
         return ask.func(*map(noted, ask.args), **options), calls
 
     found, made = answer(asks)
-    with apart():
+    with apart(), is_again.entered():
         for index, arguments, options in () if is_here else made:
             mine[index](*arguments, **options)
     return found

@@ -29,7 +29,7 @@ from typing import Any, TypeVar
 from ..foundation import is_elsewhere, is_of_script
 from ..job import current, is_kept_apart
 from ..store import Answer, Given, Taken, apart, is_apart
-from .again import again
+from .again import again, is_again
 from .paths import PATHS
 from .threads import warn_of
 
@@ -144,7 +144,7 @@ def answered(
     def asked(*arguments: Any, **options: Any) -> Any:
         place = place_of_question(name, only_by_script, arguments[0] if arguments else None, by_packages)
         if place is None:
-            if changes and arguments and is_echo(arguments[0]):
+            if changes and ((arguments and is_echo(arguments[0])) or is_again):
                 return None
             if _asking.pid == getpid() and is_elsewhere() and not is_apart():
                 warn_of(name, arguments, _asker())

@@ -344,6 +344,22 @@ def fail(error):
     raise error
 
 
+def case_on_root_leaves_generators_where_rank_0_does():
+    for take in (0, 2, 5):
+        made = []
+        numbers = (made.append(n) or n for n in range(5))
+        found = dp.on_root(
+            lambda some, more, take=take: [*itertools.islice(some, take), *more], numbers, more=map(abs, [-7])
+        )
+        assert found == [*range(take), 7]
+        assert made == list(range(take))
+        assert list(numbers) == list(range(take, 5))
+    done = []
+    frames = (each if each < 3 else done.append(each) or each for each in range(4))
+    assert dp.on_root(sum, frames) == 6
+    assert done == [3]
+
+
 def case_on_root_raises_on_all():
     raises(KeyError, "lost", lambda: dp.on_root(fail, KeyError("lost")))
     # Made from two arguments, remembered with one: pickle cannot make it again.
