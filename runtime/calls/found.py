@@ -18,6 +18,7 @@ from .examples import exactly
 from .kept import Kept
 from .kept_with import kept_with
 from .look import Asked, is_possible, look, way_of
+from .own_code import numbers_of
 from .plain import Verdict, verdict
 from .sight import Undivided
 from .stateless import has_generator
@@ -174,7 +175,9 @@ def _agreed(found: Found, callee: Callee) -> Found:
     """The same on all workers, each of which has seen to its own rows: what all have found, or why one of them says
     that it cannot be divided."""
     pattern = found.pattern
-    kind = mix(sorted(pattern.draws.items()), list(pattern.lookups.values()), found.factors, found.by_rows) % 2**62
+    settings = numbers_of(callee.state) if hasattr(callee.owner, "_flatten_layers") else []
+    seen = sorted(pattern.draws.items()), list(pattern.lookups.values()), found.factors, found.by_rows
+    kind = mix(*seen, settings) % 2**62
     topology, transport, label = current().topology, current().transport, Label("look at a call", callee.name)
     with tf.init_scope(), unrecorded():
         said = tf.constant([kind, -kind, topology.rank if found.reason else topology.size], tf.int64)
@@ -182,4 +185,4 @@ def _agreed(found: Found, callee: Callee) -> Found:
         if refusing < topology.size:
             reason = transport.broadcast_bytes(found.reason.encode(), refusing, label).decode()
             return found if found.reason else Found(reason)
-    return found if low == -high else Found("is divided otherwise on another worker")
+    return found if low == -high else Found("is divided otherwise, or has other settings, on another worker")

@@ -99,6 +99,15 @@ def configuration(layer: Any) -> Any:
     return tuple((id(each), type(each).__name__, *_plain(each), *tensors_of(each)) for each in layers)
 
 
+def numbers_of(configuration: Any) -> list[Any]:
+    """What of it must be equal on all workers: numbers and flags, by the class of each layer."""
+    plain = (int, float)  # a flag is one
+    return [
+        (cls, [each for each in said if isinstance(each, tuple) and isinstance(each[1], plain)])
+        for _, cls, *said in configuration
+    ]
+
+
 def tensors_of(thing: Any) -> tuple[str, ...]:
     """The attributes of an object that hold tensors, and no variables: in their place, perhaps, as weights made of
     them."""
