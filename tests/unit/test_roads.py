@@ -76,7 +76,7 @@ def test_else_the_calls_are_and_the_first_reason_is_kept() -> None:
         assert b"scale_lr" not in found.after
     why = migrated(ALONG).not_input
     assert why is not None
-    assert (why.line, why.message) == (7, "`source` is not in the vocabulary of sharded input")
+    assert (why.line, why.message) == (6, "`while` is not in the vocabulary of sharded input")
     assert {f.code for f in migrated(ALONG, shard="input").findings} == {"TFDP010"}
     twice = migrated(TWICE)  # all its words are known, but not that it trains on what it measures
     assert (twice.road, twice.refused) == ("calls", False)
@@ -280,7 +280,7 @@ def test_each_report_says_the_road_and_why_not_the_other(tmp_path: Path) -> None
     said = [click.unstyle(line) for line in text.lines(outcome)]
     assert any(f"train.py: {calls} (batch and learning rate stay the script's own)" in line for line in said)
     assert any(
-        line.startswith("train.py:7: not sharded input: `source`") and line.endswith("(TFDP010)") for line in said
+        line.startswith("train.py:6: not sharded input: `while`") and line.endswith("(TFDP010)") for line in said
     )
     path.write_text(SQUARED)
     widened = migrate_file(Input(str(path), named=True), options)
@@ -289,10 +289,10 @@ def test_each_report_says_the_road_and_why_not_the_other(tmp_path: Path) -> None
     )
     page, log = markdown.render(outcome).decode(), github.render(outcome).decode()
     assert f"\n{calls}" in page
-    assert "\nline 7: not sharded input: " in page
+    assert "\nline 6: not sharded input: " in page
     assert "\nline 6: the script's batch is kept: cannot tell" in page
     assert f"::notice file=train.py,title=tfdp::{calls}" in log
-    assert "::notice file=train.py,line=7,col=14,title=TFDP010::not sharded input: " in log
+    assert "::notice file=train.py,line=6,col=1,title=TFDP010::not sharded input: " in log
     path.write_text(UNDERSTOOD)
     shared = "sharded input: each worker trains on its share of the records; a step's loss that the script keeps"
     shown = [click.unstyle(line) for line in text.lines(migrate_file(Input(str(path), named=True), options))]
