@@ -301,7 +301,7 @@ def test_each_report_says_the_road_and_why_not_the_other(tmp_path: Path) -> None
     refused = replace(migrate_file(Input(str(path), named=True), MigrateOptions(Policy())), path="train.py")
     said = [click.unstyle(line) for line in text.lines(refused)]
     assert not any(calls in line for line in said)
-    assert any(line.startswith("train.py:7: not sharded input: ") for line in said)
+    assert any(line.startswith("train.py:6: not sharded input: ") for line in said)
 
 
 def test_options_that_contradict_one_another() -> None:
