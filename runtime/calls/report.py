@@ -23,6 +23,7 @@ class Line(NamedTuple):
 
 
 LARGE = 1024  # bytes of a row: below, a second exchange would cost more than it saves
+_NAMED = 3  # layers of one reason
 SINGLE = "one row"  # the reason where a call is given no more
 # What the end of a job begins with in which nothing is divided.
 NOTHING = "nothing in this script could be sharded: every worker would do all the work"
@@ -83,7 +84,7 @@ def said() -> list[str]:
     """The report as lines, with what would avoid the largest gathering."""
     parts = [each for each in _lines.values() if not each.reason]
     found = [f"tfdp: divided over the workers: {each.name}{_bytes(each)}" for each in parts]
-    found += [f"tfdp: computed by every worker: {each.name} ({each.reason})" for each in _lines.values() if each.reason]
+    found += [f"tfdp: computed by every worker: {names} ({reason})" for reason, names in _whole().items()]
     largest = max(parts, key=lambda each: each.row_bytes or 0, default=None)
     if largest is None:
         return [*found, "tfdp: no call was divided over the workers"]
@@ -95,6 +96,20 @@ def said() -> list[str]:
         )
         found.append(f"tfdp: most is gathered of what {largest.name} gives; to avoid it, {way}")
     return found
+
+
+def _whole() -> dict[str, str]:
+    """What is not divided, by the reason."""
+    by_reason: dict[str, list[str]] = {}
+    for line in _lines.values():
+        if line.reason:
+            by_reason.setdefault(line.reason, []).append(line.name)
+    return {reason: _some(names) for reason, names in by_reason.items()}
+
+
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
 
 
 def _bytes(line: Line) -> str:
@@ -116,7 +131,7 @@ def said_at_the_end() -> list[str]:
 
 def nothing_divided(site: str) -> str:
     """Why a job ends in which nothing is divided."""
-    reasons = "; ".join(f"{line.name} {line.reason}" for line in _lines.values())
+    reasons = "; ".join(f"{names}: {reason}" for reason, names in _whole().items())
     found = "No call of a Keras layer or model, nor of a function of dp.by_rows, was recorded by a tf.GradientTape"
     if reasons:
         found = f"Of what a tape has recorded: {reasons}"
