@@ -27,8 +27,10 @@ from .facts.training import Elsewhere
 
 # Trains, or makes a model that others train.
 _TRAINS = re.compile(rb"GradientTape|\.fit\(|train_on_batch|apply_gradients|\.minimize\(|Sequential\(|Model\(")
-# Trains what it is handed. What gradients of a script's own are for its facts know.
+# Trains what it is handed.
 _FITS = re.compile(rb"\.fit(_generator)?\(|train_on_batch")
+# Of gradients of a script's own its facts know what they are for, unless the tape, or what it gives, is handed on.
+_UPDATES = re.compile(rb"apply_gradients|\.assign(_sub|_add)?\(|set_weights|scatter_(nd_)?(sub|add|update)")
 _MAY_TRAIN = re.compile(_FITS.pattern + rb"|GradientTape|apply_gradients|\.minimize\(|\.gradients\(")
 _DISTRIBUTED = re.compile(rb"tf\.distribute|horovod|smdistributed|mpi4py")
 _COMPUTES = re.compile(rb"import_module|__import__|runpy")
@@ -56,7 +58,8 @@ def may_train(path: str, source: bytes) -> bool:
     found = source + b"\n".join(others)
     if not files.mentions_framework(found) or _DISTRIBUTED.search(found):
         return False
-    return bool(_FITS.search(source)) or any(map(_MAY_TRAIN.search, others))
+    by_tape = b"GradientTape" in source and _UPDATES.search(source)
+    return bool(_FITS.search(source) or by_tape) or any(map(_MAY_TRAIN.search, others))
 
 
 def _does(statement: ast.stmt) -> bool:

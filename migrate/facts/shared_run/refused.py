@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from ...catalogue import Kind
 from ..hazards import patched
 from ..other_training import other_training
 from ..program import Problem, last_name, receiver
@@ -53,7 +54,8 @@ def _all(script: TrainingFile, run: SharedRun) -> Iterator[Problem | None]:
         reason = "no layer, model or function is called here of which each worker could compute its own rows"
         next_step = "put what gives each row of the batch a result of its own into a function, and call it here"
         yield Problem("TFDP032", run.training.steps[0], reason, next_step)
-    yield from (_as_own(script, p) for p in (() if run.training.steps else without_tape(script)))
+    trains = run.training.steps or any(script.origins.kind(c.func) is Kind.TAPE for c in script.index.calls)
+    yield from (_as_own(script, p) for p in (() if trains else without_tape(script)))
     yield from in_threads(script.origins, run.training.steps)
     yield from run.compiled.problems()
     yield from script.devices.problems
