@@ -17,11 +17,16 @@ from .kept import Kept
 from .plain import has_own_methods
 
 
+def _none(_: Any) -> list[Any]:
+    return []
+
+
 class Callee(NamedTuple):
     """What is called: the function, by what it is known, what messages call it, and what a look may change.
 
     is_atom: whether nothing of what it calls is to be divided. state: by what it is another one, besides its owner.
     code: that of the script's own in it, if there is any. takes_arrays: whether that gets NumPy's arrays as they are.
+    settings: what of the state must be equal on all workers.
     """
 
     call: Call
@@ -32,6 +37,7 @@ class Callee(NamedTuple):
     state: Any = None
     code: Code | None = None
     takes_arrays: bool = False
+    settings: Callable[[Any], list[Any]] = _none
 
     @property
     def runs_own_code_eagerly(self) -> bool:

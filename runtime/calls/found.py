@@ -18,7 +18,6 @@ from .examples import exactly
 from .kept import Kept
 from .kept_with import kept_with
 from .look import Asked, is_possible, look, way_of
-from .own_code import numbers_of
 from .plain import Verdict, verdict
 from .sight import Undivided
 from .stateless import has_generator
@@ -175,9 +174,8 @@ def _agreed(found: Found, callee: Callee) -> Found:
     """The same on all workers, each of which has seen to its own rows: what all have found, or why one of them says
     that it cannot be divided."""
     pattern = found.pattern
-    settings = numbers_of(callee.state) if hasattr(callee.owner, "_flatten_layers") else []
     seen = sorted(pattern.draws.items()), list(pattern.lookups.values()), found.factors, found.by_rows
-    kind = mix(*seen, settings) % 2**62
+    kind = mix(*seen, callee.settings(callee.state)) % 2**62
     topology, transport, label = current().topology, current().transport, Label("look at a call", callee.name)
     with tf.init_scope(), unrecorded():
         said = tf.constant([kind, -kind, topology.rank if found.reason else topology.size], tf.int64)

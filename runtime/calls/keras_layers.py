@@ -98,7 +98,8 @@ def _hook_calls(layer: Any) -> None:
 def _callee(layer: Any, call: Callable[..., Any], *, is_atom: bool) -> Callee:
     code = own_code.code(layer)
     kept = functools.partial(_kept, layer)
-    return Callee(call, layer, _name(layer), kept, is_atom, own_code.configuration(layer), code)
+    state = own_code.configuration(layer)
+    return Callee(call, layer, _name(layer), kept, is_atom, state, code, settings=own_code.numbers_of)
 
 
 def _is_symbolic(arguments: Any, options: Any) -> bool:
