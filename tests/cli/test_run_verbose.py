@@ -27,6 +27,9 @@ def test_what_is_divided_and_what_is_not_and_what_is_gathered(tfdp, tmp_path: Pa
     assert done.code == 0, done.err
     said = [line for line in done.err.splitlines() if "[0] tfdp: " in line]
     assert any("divided over the workers: Dense 'dense' (1,200 bytes gathered" in line for line in said), said
-    assert any("computed by every worker: Centred 'centred' (does what may mix rows" in line for line in said), said
+    assert any(
+        "computed by every worker: Sequential 'sequential', Centred 'centred' (does what may mix rows" in line
+        for line in said
+    ), said
     assert "most is gathered of what Dense 'dense" in said[-1]
     assert "[1] tfdp: " not in done.err
