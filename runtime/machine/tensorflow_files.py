@@ -30,8 +30,9 @@ def share_tensorflow_files(put: Callable[[Any, str, Any], None]) -> None:
     _write_nowhere()
     for kind, names in ((tf.train.Checkpoint, ("save", "write")), (tf.train.CheckpointManager, ("save",))):
         for name in names:
-            setattr(kind, name, _saved(getattr(kind, name)))
-    put(tf.saved_model, "save", _traced(tf.saved_model.save, "tf.saved_model.save"))
+            save = getattr(kind, name)
+            setattr(kind, name, _saved(save, f"tf.train.{save.__qualname__}"))
+    put(tf.saved_model, "save", _saved(tf.saved_model.save, "tf.saved_model.save", lambda _: os.curdir))
     put(tf.io, "write_graph", _done_once(tf.io.write_graph, "tf.io.write_graph"))
     put(tf.io, "write_file", _done_once(tf.io.write_file, "tf.io.write_file", tf.no_op))
     tf.data.Dataset.cache = _cached(tf.data.Dataset.cache)
@@ -78,43 +79,24 @@ def _folder(arguments: tuple[Any, ...]) -> Any:
     return arguments[0] if arguments and isinstance(arguments[0], PATHS) else os.curdir
 
 
-def _saved(original: Any) -> Any:
-    """A method that saves: others do all of it but write, so that they count and keep what rank 0 does."""
-    name = f"tf.train.{original.__qualname__}"
+def _saved(original: Any, name: str, folder: Callable[[tuple[Any, ...]], Any] = _folder) -> Any:
+    """What saves the object that it is given first: others do all of it but write, so that they count and keep what
+    rank 0 does, and the script's Python counts and draws there where it is traced."""
 
     @functools.wraps(original)
-    def saved(self: Any, *arguments: Any, **options: Any) -> Any:
+    def saved(*arguments: Any, **options: Any) -> Any:
         place = place_of_question(name, only_by_script=False) if _is_eager() and not _nowhere else None
-        save = functools.partial(original, self, *arguments, **options)
+        save = functools.partial(original, *arguments, **options)
         if place is None:
-            with _nowhere.entered() if is_echo(_folder(arguments)) else contextlib.nullcontext():
+            with _nowhere.entered() if is_echo(folder(arguments[1:])) else contextlib.nullcontext():
                 return save()
-        is_here, found = begun(place, name, save, (arguments, options))
+        is_here, found = begun(place, name, save, (arguments[1:], options))
         if not is_here:
             with _nowhere.entered(), apart():
                 save()
         return found
 
     return saved
-
-
-def _traced(original: Any, name: str) -> Any:
-    """A function that writes what it traces: others trace it, too, as the script's Python may count or draw there."""
-
-    @functools.wraps(original)
-    def traced(trackable: Any, folder: Any, *arguments: Any, **options: Any) -> Any:
-        save = functools.partial(original, trackable, folder, *arguments, **options)
-        place = place_of_question(name, only_by_script=False) if _is_eager() and not _nowhere else None
-        if place is None:
-            with _nowhere.entered() if is_echo(os.curdir) else contextlib.nullcontext():
-                return save()
-        is_here, _ = begun(place, name, save, ((folder, *arguments), options))
-        if not is_here:
-            with _nowhere.entered(), apart():
-                save()
-        return None
-
-    return traced
 
 
 def _done_once(original: Any, name: str, in_graph: Callable[[], Any] | None = None) -> Any:

@@ -39,7 +39,7 @@ def a_saved_model_that_counts_its_traces():
             yield [net, optimizer], descend(optimizer, [net], loss)
             signature = [tf.TensorSpec([None, 6], tf.float64)]
             module.served = tf.function(module.serve, input_signature=signature)
-            tf.saved_model.save(module, os.path.join(folder, str(number)))
+            tf.saved_model.save(module, export_dir=os.path.join(folder, str(number)))
 
 
 @kind
