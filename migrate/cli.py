@@ -36,10 +36,11 @@ def main() -> None:
 @policy_options
 @click.option(
     "--target",
-    type=click.Choice(["tfdp", "single"]),
+    type=click.Choice(["tfdp", "single", "horovod"]),
     default="tfdp",
     show_default=True,
-    help="single: only take tfdp itself, or tf.distribute, out of scripts, so that they train on one device.",
+    help="single: only take tfdp itself, or tf.distribute, out of scripts, so that they train on one device. horovod: "
+    "write them for Horovod and TensorFlow up to 2.15, or refuse what it has nothing for.",
 )
 @click.option(
     "--partial",
@@ -58,7 +59,7 @@ def migrate(
     check_only: bool,
     style: Literal["text", "markdown", "github"],
     output: str | None,
-    target: Literal["tfdp", "single"],
+    target: Literal["tfdp", "single", "horovod"],
     partial: bool,
     backup: bool,
     verbose: bool,
@@ -79,8 +80,9 @@ def migrate(
     if style != "text" and not (show_diff or check_only):
         raise click.UsageError(f"--format {style} is for --diff and --check", ctx)
     chosen = policy(ctx, asked)
-    if target == "single" and (partial or chosen != type(chosen)()):
-        raise click.UsageError("--target single trains on one device: there is no batch, rate or road to choose", ctx)
+    if target != "tfdp" and (partial or chosen != type(chosen)()):
+        why = "trains on one device" if target == "single" else "shards the input, with a batch for each worker"
+        raise click.UsageError(f"--target {target} {why}: there is no batch, rate or road to choose", ctx)
     options = MigrateOptions(chosen, show_diff, check_only, output, partial, style, backup, target)
     try:
         ctx.exit(several_files.migrate_files(paths, options, verbose))

@@ -194,6 +194,26 @@ def single(path: str, source: bytes) -> Migration:
     return replace(unchanged, findings=_taken(script), after=after)
 
 
+def horovod(path: str, source: bytes) -> Migration:
+    """The script with sharded input, in Horovod's names; refused where it trains by sharded calls alone, or uses what
+    Horovod has not. Raises files.UnreadableSource."""
+    found = migrate(path, source, Policy(shard="input"))
+    if found.refused or found.road == "names":
+        return found
+    text = files.decode(path, found.after)
+    moved = dialects.to_horovod(_tree(path, text.source))
+    if moved is None:
+        return found
+    if moved.refused:
+        origins = dialects.origins(files.decode(path, source).source, text.source)
+        places = ((origins[one.line - 1], one) for one in moved.refused)
+        left = {Finding(_OTHER_SYSTEM, line, one.column, one.message, True, one.next_step) for line, one in places}
+        return replace(found, findings=_by_place(left), after=source)
+    after = files.encode(text, moved.module.code)
+    check(path, after)
+    return replace(found, after=after)
+
+
 def _by_place(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     return tuple(sorted(findings, key=lambda f: (f.line, f.column, f.code, f.message)))
 

@@ -29,7 +29,8 @@ class MigrateOptions:
     """What to do with each file.
 
     output: a file's path, `-` for stdout, or None for in place (stdin: stdout). backup: keep the original beside it.
-    target: what is written: a script for `tfdp`, or the one-worker form of one that another system distributes.
+    target: what is written: a script for `tfdp`, the one-worker form of one that another system distributes, or one for
+        Horovod.
     """
 
     policy: Policy
@@ -39,7 +40,7 @@ class MigrateOptions:
     partial: bool = False
     style: Literal["text", "markdown", "github"] = "text"
     backup: bool = False
-    target: Literal["tfdp", "single"] = "tfdp"
+    target: Literal["tfdp", "single", "horovod"] = "tfdp"
 
     @property
     def writes(self) -> bool:
@@ -116,6 +117,8 @@ def _migrate(item: Input, name: str, options: MigrateOptions) -> Outcome:
         files.decode(name, before)
     if options.target == "single":
         migration = engine.single(name, before)
+    elif options.target == "horovod":
+        migration = engine.horovod(name, before)
     else:
         is_run = item.named and not options.check_only  # pre-commit names every file
         migration = engine.migrate(name, before, options.policy, options.partial, is_run)

@@ -6,15 +6,13 @@ of it. So the script's own text comes back. Any other name is refused.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
-
 import libcst as cst
 import libcst.matchers as m
 
-from ..facts.program import Index, Names, Program, SourceFile, argument
+from ..facts.program import argument
 from ..imports import MODULE as RUNTIME
-from .horovod import Moved, Refused
+from .horovod import Moved
+from .runtime_uses import LeftError, RuntimeUses
 from .texts import Span, Taken, lifted, spliced
 
 _GONE = frozenset({"broadcast_state", "init", "pin_gpu", "seed_by_rank"})
@@ -41,17 +39,6 @@ _ADDED = {"fit_callbacks": "[]", "shuffle_seed": "None"}  # without an argument;
 _NUMBERS = {"rank": "0", "local_rank": "0", "cross_rank": "0", "size": "1", "local_size": "1", "cross_size": "1"}
 _FOR_MORE = frozenset({"down", "order_check", "remainder", "scale", "warmup_steps", "whole"})  # than one worker
 _SPLIT, _HELD_OUT = "validation_split", "validation_data"
-_ATOMS = (cst.Name, cst.Attribute, cst.Call, cst.Subscript, cst.BaseNumber, cst.SimpleString, cst.List, cst.Dict)
-_ARGUMENTS = (
-    *_ATOMS,
-    cst.BinaryOperation,
-    cst.UnaryOperation,
-    cst.BooleanOperation,
-    cst.Comparison,
-    cst.IfExp,
-    cst.Lambda,
-)
-_CLOSED = (cst.Arg, cst.Assign, cst.AnnAssign, cst.Expr, cst.Return, cst.Element, cst.DictElement, cst.Index)
 _SAID = "tfdp's runtime is taken out: one process trains by itself, with the batch, rate and steps that are written"
 _BY_HAND = "write what one process does there"
 _FOR_RANK_0 = m.Comparison(
@@ -59,19 +46,11 @@ _FOR_RANK_0 = m.Comparison(
 )
 
 
-class _LeftError(Exception):
-    """What is not taken out, and why."""
-
-    def __init__(self, node: cst.CSTNode, message: str) -> None:
-        super().__init__(message)
-        self.node = node
-
-
 def without_runtime(module: cst.Module) -> Moved | None:
     """The script without the runtime; None where it does not import it."""
     if RUNTIME not in module.code:
         return None
-    script = _Script(module)
+    script = _Script(module, _BY_HAND)
     imported = script.imports()
     if not imported and not script.refused:
         return None
@@ -81,67 +60,8 @@ def without_runtime(module: cst.Module) -> Moved | None:
     return Moved(after, taken, tuple(script.refused))
 
 
-class _Script:
+class _Script(RuntimeUses):
     """What becomes of each place of one text."""
-
-    def __init__(self, module: cst.Module) -> None:
-        self.file = SourceFile(module)
-        self.refused: list[Refused] = []
-        self._module = module
-        self._index = Index(Program(self.file))
-        self._names = Names(self._index)
-        self._parts: list[Span] = []
-        self._lines: set[int] = set()  # that go
-        self._dedents: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
-        self._arguments: defaultdict[cst.Call, set[cst.Arg]] = defaultdict(set)  # that go
-        self._gone: set[cst.CSTNode] = set()  # statements
-        self._done: set[cst.CSTNode] = set()  # uses of the runtime inside of what is replaced as a whole
-
-    def spans(self) -> Iterator[Span]:
-        """All changes, none of which overlaps another."""
-        inside = [*self._parts, *(s for call, gone in self._arguments.items() for s in self._without(call.args, gone))]
-        yield from (span for span in inside if span.start[0] not in self._lines)
-        yield from (Span((line, 0), (line + 1, 0), "") for line in self._lines)
-        for line in self._dedents.keys() - self._lines:
-            yield from (Span((line, at), (line, at + count), "") for at, count in self._dedents[line])
-
-    def imports(self) -> list[cst.CSTNode]:
-        """The statements that import the runtime, under a name."""
-        found: list[cst.CSTNode] = []
-        for node in m.findall(self._module, m.Import() | m.ImportFrom()):
-            if RUNTIME not in self.file.code(node):
-                continue
-            is_usual = m.matches(node, m.Import(names=[m.ImportAlias(asname=m.AsName())])) and self._is_of_runtime(node)
-            try:
-                if not is_usual:
-                    raise _LeftError(node, f"`{self.file.code(node)}` is not how a migration imports the runtime")
-                self._remove(node)
-                found.append(node)
-            except _LeftError as left:
-                self._refuse(node, str(left))
-        return found
-
-    def _is_of_runtime(self, node: cst.CSTNode) -> bool:
-        return isinstance(node, cst.Import) and self.file.code(node.names[0].name) == RUNTIME
-
-    def take_out(self) -> None:
-        """Change each use of the runtime, or refuse it."""
-        for name in [n for held in self._index.names.values() for n in held if self._names.api(n) == RUNTIME]:
-            around = self._index.parents[name]
-            if not isinstance(around, cst.Attribute) or around.value is not name:
-                self._refuse(name, "the runtime is handed on")
-        uses = [(self._of_runtime(n), n) for held in self._index.attributes.values() for n in held]
-        for used, node in sorted((use for use in uses if use[0]), key=lambda use: self._index.order[use[1]]):
-            try:
-                if node not in self._done:
-                    self._use(used, node)
-            except _LeftError as left:
-                self._refuse(left.node, str(left))
-
-    def _of_runtime(self, node: cst.CSTNode) -> str:
-        """A name of the runtime; empty for others."""
-        api = self._names.api(node) or ""
-        return api.removeprefix(f"{RUNTIME}.") if api.startswith(f"{RUNTIME}.") else ""
 
     def _use(self, name: str, node: cst.Attribute) -> None:
         call = self._index.parents[node]
@@ -149,7 +69,7 @@ class _Script:
             self._remove(call)
             return
         if not isinstance(call, cst.Call) or call.func is not node:
-            raise _LeftError(node, f"`{self.file.code(node)}` is no call: what becomes of it is not seen")
+            raise LeftError(node, f"`{self.file.code(node)}` is no call: what becomes of it is not seen")
         if name in _GONE and isinstance(self._index.parents[call], cst.Expr):
             self._remove(self._index.parents[call])
         elif name in _NUMBERS and not call.args:
@@ -165,7 +85,7 @@ class _Script:
         elif name in _FIRST | _CALLED | {"metric_result"} and call.args and call.args[0].keyword is None:
             self._unwrapped(name, call)
         else:
-            raise _LeftError(call, f"what `{self.file.code(call)}` is for one process is not known")
+            raise LeftError(call, f"what `{self.file.code(call)}` is for one process is not known")
 
     # --- calls --------------------------------------------------------------------------------------------------------
 
@@ -176,7 +96,7 @@ class _Script:
             keyword = other.keyword.value if other.keyword is not None else ""
             if keyword not in _FOR_MORE and not (keyword == _SPLIT and self._splits(call)):
                 option = self.file.code(other.with_changes(comma=cst.MaybeSentinel.DEFAULT))
-                raise _LeftError(call, f"`{self.file.code(call)}` goes by `{option}`")
+                raise LeftError(call, f"`{self.file.code(call)}` goes by `{option}`")
         needs_brackets = name in _CALLED or name == "metric_result" or not self._is_closed(call)
         before, after = ("(", ")") if self._is_open(first.value, needs_brackets) else ("", "")
         (start, end), (begins, stops) = self.file.span(call), self.file.span(first.value)
@@ -186,15 +106,6 @@ class _Script:
         else:
             call_of_it = "()" if name in _CALLED else ".result()" if name == "metric_result" else ""
             self._parts.append(Span(stops, end, after + call_of_it))
-
-    def _is_closed(self, call: cst.Call) -> bool:
-        """Whether any expression may stand in place of the call."""
-        return bool(call.lpar) or isinstance(self._index.parents[call], _CLOSED)
-
-    @staticmethod
-    def _is_open(value: cst.BaseExpression, may_be_cut: bool) -> bool:
-        """Whether a value stands in brackets, or needs them: it would be cut, or it stands in those of its call."""
-        return bool(value.lpar) or not isinstance(value, _ATOMS if may_be_cut else _ARGUMENTS)
 
     def _product(self, call: cst.Call) -> None:
         """`x @ w` of `dp.matmul(x, w)`."""
@@ -278,7 +189,7 @@ class _Script:
                 keras = f"{name}.keras" if apis == {"tensorflow"} else name
                 self._parts.append(Span(*self.file.span(node), f"{keras}.utils.set_random_seed"))
                 return
-        raise _LeftError(node, f"`{self.file.code(node)}` is Keras', which is not imported here")
+        raise LeftError(node, f"`{self.file.code(node)}` is Keras', which is not imported here")
 
     # --- what validation_split holds out ------------------------------------------------------------------------------
 
@@ -300,42 +211,6 @@ class _Script:
         held = self._held(given.value) if given is not None else []
         splits = {self.file.code(each.args[1].value) for each in held if len(each.args) == 2}
         if given is None or len(splits) != 1 or given.keyword is None or given.keyword.value != _HELD_OUT:
-            raise _LeftError(call, f"what `{self.file.code(call)}` holds out is not held out for `fit` alone")
+            raise LeftError(call, f"what `{self.file.code(call)}` holds out is not held out for `fit` alone")
         self._done |= {each.func for each in held}
         self._parts.append(Span(*self.file.span(given), f"{_SPLIT}={splits.pop()}"))
-
-    # --- statements and arguments -------------------------------------------------------------------------------------
-
-    def _remove(self, node: cst.CSTNode) -> None:
-        """The line of a statement, or of a decorator; blank lines go with it behind another that goes."""
-        line = node if isinstance(node, cst.Decorator) else self._index.parents[node]
-        first, last = (at for at, _ in self.file.span(line))
-        if isinstance(line, cst.SimpleStatementLine):
-            block = self._index.parents[line]
-            body: Sequence[cst.CSTNode] = block.body if isinstance(block, cst.Module | cst.IndentedBlock) else ()
-            if len(line.body) > 1 or line not in body:
-                raise _LeftError(node, f"`{self.file.code(node)}` does not stand in a line of its own")
-            self._gone.add(line)
-            if self._gone.issuperset(body):
-                self._parts.append(Span(*self.file.span(node), "pass"))
-                return
-            place = body.index(line)
-            blank = all(each.comment is None for each in line.leading_lines)
-            first -= len(line.leading_lines) if place and body[place - 1] in self._gone and blank else 0
-        self._lines |= set(range(first, last + 1))
-
-    def _without(self, args: Sequence[cst.Arg], gone: set[cst.Arg]) -> Iterator[Span]:
-        """What goes of the arguments of a call, with the commas."""
-        at = [self.file.span(arg) for arg in args]
-        kept = [n for n, arg in enumerate(args) if arg not in gone]
-        if not kept:
-            yield Span(at[0][0], at[-1][1], "")
-            return
-        if kept[0] > 0:
-            yield Span(at[0][0], at[kept[0]][0], "")
-        for before, after in zip(kept, [*kept[1:], len(args)], strict=True):
-            if after - before > 1:
-                yield Span(at[before][1], at[after - 1][1], "")
-
-    def _refuse(self, node: cst.CSTNode, message: str) -> None:
-        self.refused.append(Refused(*self.file.position(node), message, _BY_HAND))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import io
 import tokenize
 from collections.abc import Iterable, Mapping, Sequence
@@ -91,6 +92,15 @@ def spliced(text: str, spans: Iterable[Span]) -> str:
 def untouched(text: str) -> tuple[Place, ...]:
     """The places of the lines of a text that nothing has changed."""
     return tuple(Place(number) for number, _ in enumerate(lines_of(text), 1))
+
+
+def origins(before: str, after: str) -> list[int]:
+    """Of each line of a text which line of the one before it stands for, from 1; of one that is new the next."""
+    found: list[int] = []
+    matcher = difflib.SequenceMatcher(None, lines_of(before), lines_of(after), autojunk=False)
+    for _, first, last, begins, stops in matcher.get_opcodes():
+        found += [min(first + n, max(first, last - 1)) + 1 for n in range(stops - begins)]
+    return found
 
 
 def dedent(text: str, first: int, last: int, outer: str, inner: str) -> Mapping[int, tuple[int, int]]:

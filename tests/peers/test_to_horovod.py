@@ -1,0 +1,141 @@
+"""Scripts that `--target horovod` writes, under Horovod itself: the weights are those of the same script under tfdp.
+
+Those of the proof's reference, that is (tests/proofs). In float64, so that nothing but rounding differs.
+"""
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from tfdp.migrate import engine
+
+from .test_horovod import BIN, FIXTURES, PEER, run
+
+pytestmark = pytest.mark.skipif(not (PEER / ".installed").exists(), reason="Horovod is not built here: make peers")
+
+PRECISE = "tf.keras.backend.set_floatx('float64'); tf.keras.utils.set_random_seed(3)\n"
+UNSEEDED = "tf.keras.backend.set_floatx('float64')\n"
+SCALED = "tf.keras.optimizers.SGD(0.05)"
+PARTS = f"""\
+import numpy as np
+import tensorflow as tf
+{PRECISE}
+rng = np.random.default_rng(0)
+x = rng.normal(size=(96, 6))
+y = x @ rng.normal(size=(6, 1))
+model = tf.keras.Sequential([tf.keras.Input((6,)), tf.keras.layers.Dense(5, "tanh"), tf.keras.layers.Dense(1)])
+optimizer = {SCALED}
+loss_fn = tf.keras.losses.MeanSquaredError()
+data = tf.data.Dataset.from_tensor_slices((x, y)).repeat().batch(4)
+for a, b in data.take(30):
+    with tf.GradientTape() as tape:
+        loss = loss_fn(b, model(a, training=True))
+    optimizer.apply_gradients(zip(tape.gradient(loss, model.trainable_variables), model.trainable_variables))
+    print("loss", float(loss))
+model.save_weights("end.weights.h5")
+"""
+
+
+def written(script: str) -> str:
+    found = engine.horovod("train.py", script.encode())
+    assert found.changed, found.findings
+    return found.after.decode()
+
+
+def of_arrays(text: str) -> str:
+    text = text.replace("digits = np.load", f"import tensorflow as tf\n{PRECISE}digits = np.load").replace(
+        "1601", "1602"
+    )
+    return text.replace("batch_size=", "shuffle=False, batch_size=") + 'model.save_weights("end.weights.h5")\n'
+
+
+def of_a_tape(text: str) -> str:
+    """The model is built by the first batch; N divides the records."""
+    text = text.replace(".shuffle(2000)", "").replace("digits = np.load", f"{PRECISE}digits = np.load")
+    text = text.replace("((images, labels))", "((images[:1200], labels[:1200]))").replace("range(5)", "range(2)")
+    return text + 'mnist_model.save_weights("end.weights.h5")\n'
+
+
+def weights(folder: Path) -> dict[str, np.ndarray]:
+    found: dict[str, np.ndarray] = {}
+
+    def keep(name: str, value: object) -> None:
+        if isinstance(value, h5py.Dataset):
+            found[name] = np.asarray(value)
+
+    with h5py.File(folder / "end.weights.h5") as file:
+        file.visititems(keep)
+    assert found
+    return found
+
+
+def trained(text: str, start: list[str], folder: Path) -> dict[str, np.ndarray]:
+    (folder / "scripts").mkdir(parents=True)
+    shutil.copytree(FIXTURES / "scripts" / "data", folder / "data")
+    (folder / "scripts" / "train.py").write_text(text)
+    run([*start, "scripts/train.py"], folder)
+    return weights(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "np_"),
+    [
+        ("fit_split", of_arrays, 2),
+        ("fit_weighted", of_arrays, 3),
+        ("smddp_mnist", of_a_tape, 2),
+        ("parts", str, 3),
+    ],
+)
+def test_a_script_trains_under_horovod_as_under_tfdp(
+    name: str, change: Callable[[str], str], np_: int, tmp_path: Path
+) -> None:
+    text = PARTS if name == "parts" else (FIXTURES / "scripts" / name / "before.py").read_text()
+    script = change(text)
+    ours = engine.migrate("train.py", script.encode())
+    assert (ours.road, ours.batch) == ("input", "per-worker")
+    python = str(BIN / "python")
+    horovod = [str(BIN / "horovodrun"), "--gloo", "-np", str(np_), python]
+    tfdp = [python, "-m", "tfdp.runtime.launch", "-np", str(np_)]
+    found, expected = (
+        trained(written(script), horovod, tmp_path / "horovod"),
+        trained(ours.after.decode(), tfdp, tmp_path / "tfdp"),
+    )
+    assert found.keys() == expected.keys()
+    for key, value in expected.items():
+        np.testing.assert_allclose(found[key], value, rtol=1e-9, atol=1e-12, err_msg=key)
+
+
+def test_workers_start_alike_without_a_seed(tmp_path: Path) -> None:
+    """Also weights that the first batch builds."""
+    script = of_a_tape((FIXTURES / "scripts" / "smddp_mnist" / "before.py").read_text()).replace(PRECISE, UNSEEDED)
+    text = written(script)
+    text += '\nnp.savez(f"{hvd.rank()}.npz", *mnist_model.get_weights())\n'
+    (tmp_path / "scripts").mkdir()
+    shutil.copytree(FIXTURES / "scripts" / "data", tmp_path / "data")
+    (tmp_path / "scripts" / "train.py").write_text(text)
+    run([str(BIN / "horovodrun"), "--gloo", "-np", "2", str(BIN / "python"), "scripts/train.py"], tmp_path)
+    with np.load(tmp_path / "0.npz") as first, np.load(tmp_path / "1.npz") as second:
+        assert first.files
+        assert all(np.array_equal(first[name], second[name]) for name in first.files)
+
+
+def test_a_rate_that_is_not_scaled_would_be_seen(tmp_path: Path) -> None:
+    text = written(PARTS)
+    other = text.replace("SGD(0.05 * hvd.size())", "SGD(0.05)")
+    assert other != text
+    start = [str(BIN / "horovodrun"), "--gloo", "-np", "2", str(BIN / "python")]
+    found = [trained(each, start, tmp_path / str(n)) for n, each in enumerate((text, other))]
+    assert any(np.linalg.norm(found[0][key] - found[1][key]) > 1e-3 for key in found[0])
+
+
+def test_records_that_cannot_be_dealt_evenly_end_the_job(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(written(PARTS.replace(".repeat()", "")))
+    start = [str(BIN / "horovodrun"), "--gloo", "-np", "5", str(BIN / "python")]
+    with pytest.raises(AssertionError, match="96 records cannot be dealt evenly to 5 workers"):
+        run([*start, "train.py"], tmp_path)
+    assert not os.path.exists(tmp_path / "end.weights.h5")
