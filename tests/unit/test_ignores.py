@@ -7,7 +7,8 @@ from tfdp.migrate import engine
 SCRIPT = """\
 import tensorflow as tf
 
-dataset = tf.data.Dataset.from_tensor_slices(tf.keras.datasets.mnist.load_data()[0]).batch(
+(images, labels), _ = tf.keras.datasets.mnist.load_data()
+dataset = tf.data.Dataset.from_tensor_slices((images, labels)).batch(
     32
 ){data}
 model = tf.keras.Sequential([tf.keras.layers.Dense(1)])

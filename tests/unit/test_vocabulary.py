@@ -200,6 +200,23 @@ def test_fits_within_the_vocabulary(parts: dict[str, str]) -> None:
         ),
         ({"each": "both = [x, losses]\n    both[0].append(1)"}, "both"),
         ({"before": "seen = losses = []", "epoch": "if seen[-1] > 1: pass"}, "a decision on `seen[-1] > 1`"),
+        # A list that is filled under another name, or looked into later.
+        (
+            {"before": "log = losses if count else None", "epoch": "if log[-1] > 1: pass"},
+            "`log`, which may be one thing",
+        ),
+        ({"before": "log = losses or []", "epoch": "if log[-1] > 1: pass"}, "`losses or []`"),
+        ({"before": "log = max([], losses)", "epoch": "if log[-1] > 1: pass"}, "`max([], losses)`"),
+        ({"before": "log = (losses, [])[0]", "epoch": "if log[-1] > 1: pass"}, "a decision on `log[-1] > 1`"),
+        ({"before": "log = tuple([losses, []])"}, "`tuple([losses, []])`"),
+        ({"before": "log = {}; log['a'] = losses"}, "`log['a']`"),
+        ({"before": "log = {'a': losses}.values()"}, "`{'a': losses}.values()`"),
+        ({"before": "tf.keras.Sequential(losses)"}, "`losses.append(float(loss))`"),
+        ({"each": "np.array(losses).mean(0, None, noisy)"}, "`np.array(losses).mean(0, None, noisy)`"),
+        # A batch of two that is cut into its rows.
+        ({"before": "data = tf.data.Dataset.from_tensor_slices(x).batch(2)"}, "`a, b`"),
+        ({"before": "data = data.map(lambda p, q: p)"}, "`a, b`"),
+        ({"each": "p, q = b"}, "`p, q`"),
         ({"each": "try:\n        count = 1 / int(float(loss))\n    except ZeroDivisionError:\n        pass"}, "`try`"),
         ({"each": "next(iter(data))"}, "`iter(data)`"),
         # Rows of two datasets side by side, and what is no more of a batch that stays behind.

@@ -14,6 +14,7 @@ from .kinds import (
     BATCHED,
     DATA,
     DATASETS,
+    LABELS,
     NETS,
     OF_BATCH,
     ONE_BY_ONE,
@@ -24,9 +25,13 @@ from .kinds import (
     Kind,
     Value,
     computed,
+    holds_list,
     is_by_step,
+    is_kept,
+    is_nested,
     is_of_batch,
     join,
+    keep,
     kind,
     leaves,
 )
@@ -52,9 +57,12 @@ _PUTS = ("append", "extend")
 _SHAPED, _SHAPES = ("keras.layers.Reshape", "keras.Input", "keras.layers.Input"), {"target_shape", "shape"}
 _OTHER_AXES = frozenset({"-1", "1", "2", "3"})
 _RECORDS = frozenset({Kind.ELEMENT})
-_MANY = frozenset({Kind.ELEMENTS, Kind.ROWS})
+_MANY = LABELS | {Kind.ELEMENTS}
 _CHANGES = ((SAME, _RECORDS | _MANY | DATA | {Kind.OUTPUTS}), (OF_NUMBERS, _RECORDS | _MANY), (OF_IMAGES, _RECORDS))
 _BEFORE_AXIS = 4  # of the arguments of `tf.one_hot`
+_SLICES = "tensorflow.data.Dataset.from_tensor_slices"
+_GIVES_ONE, _LAZY = frozenset({"builtins.max", "builtins.min"}), frozenset({"builtins.reversed"})  # of lists
+_COPIES = ("builtins.", "numpy.", "math.")  # keep nothing that they are given
 _DRAWS = ("numpy.random", "random.", "time.", "datetime.")
 
 
@@ -100,7 +108,8 @@ class Calls(Expressions):
             if not is_gone_through:
                 self.outside(node)  # a list may be another by the time that it is
             return self._paired(node, api, args, named)
-        if self.in_graph and api.startswith(_DRAWS):
+        is_list = any(map(holds_list, args)) and (len(args) > 1 or api in _LAZY)
+        if (self.in_graph and api.startswith(_DRAWS)) or (api in _GIVES_ONE | _LAZY and is_list):
             self.outside(node)
         word = known(api)
         if word is None:
@@ -113,7 +122,8 @@ class Calls(Expressions):
             self.outside(node)
         if api in _SHAPED and () in {*args[:1], *(named[each] for each in _SHAPES & named.keys())}:
             self.outside(node)  # one number a row: what goes along the last axis would go along the batch
-        return self._given(node, word, args, named)
+        self.single |= api == _SLICES and not isinstance(next(iter([*args, *named.values()]), None), tuple)
+        return self._given(node, word, args, named, api)
 
     def _migrated(self, node: cst.Call, name: str, names: Bindings) -> Value:
         """What a function of the runtime gives, where it stands: what the original has there."""
@@ -145,7 +155,7 @@ class Calls(Expressions):
             self.outside(node)
         box = Box()
         box.by_step = any(map(is_by_step, args))
-        turns = Kind.COUNT if box.by_step or Kind.ROWS in map(kind, leaves(tuple(found))) else Kind.WHOLE
+        turns = Kind.COUNT if box.by_step or is_of_batch(tuple(found)) else Kind.WHOLE
         box.put((turns, *found[:1]) if api == "builtins.enumerate" else tuple(found))
         return box
 
@@ -157,17 +167,23 @@ class Calls(Expressions):
             return reduce(join, value)
         of = kind(value)
         if of in DATASETS:
-            return Kind.ROWS
+            return Kind.BATCH
         return of if of in {Kind.WHOLE, Kind.LAYER} else self.outside(node)
 
-    def _given(self, node: cst.Call, word: Word, args: Sequence[Value], named: Mapping[str, Value]) -> Value:
+    def _given(
+        self, node: cst.Call, word: Word, args: Sequence[Value], named: Mapping[str, Value], api: str = ""
+    ) -> Value:
         if len(args) > word.positions or named.keys() - word.keywords:
             self.outside(node)
         if word.gives is Kind.NOTHING and self.done is not node:
             self.outside(node)  # it may give something all the same: the number of the step, a path
+        if word.gives is Kind.WHOLE and any(map(is_nested, (*args, *named.values()))):
+            self.outside(node)  # the lists inside may be in what it gives, and be filled later
         kinds = {k for each in (*args, *named.values()) for k in map(kind, leaves(each))}
         if not kinds <= word.takes:
             self.outside(node)
+        if not api.startswith(_COPIES):
+            keep((*args, *named.values()))
         own = word.gives is Kind.WHOLE and not kinds <= DATA
         if own and Kind.WHOLE in map(kind, args):
             self.outside(node)  # an array of all workers may be what is filled: `np.add(x, loss, x)`
@@ -186,7 +202,7 @@ class Calls(Expressions):
         name, value = func.attr.value, self.value(func.value, names)
         if isinstance(value, Box) and name in _PUTS and len(node.args) == 1 and not self.in_graph:
             given = self._args(node, names)[0][0]
-            if self.of_data and kind(given) in DATA:
+            if is_kept(value) or (self.of_data and kind(given) in DATA):
                 self.outside(node)  # a list counts steps then, under all its names
             if is_of_batch(given):
                 self.outside(node)  # the batch of one loop would be trained on in another
@@ -198,14 +214,14 @@ class Calls(Expressions):
             self._mapped(node, Kind.ELEMENT if of in ONE_BY_ONE else Kind.ELEMENTS, names)
             return of
         word = METHODS.get((Kind.WHOLE if of in {Kind.NUMBER, Kind.COUNT} else of, name))
-        if word is None or (self.of_data and name in IN_PLACE):
+        if word is None or (self.of_data and name in IN_PLACE) or is_nested(value):
             self.outside(node)
         if of is Kind.MODEL and name == "compile":
             self._measured(node, names)
         if of is Kind.MODEL and name == "fit":
             self._held_out(node, names)
-        is_kept = of in DATASETS and name == "cache" and node.args and not self._is_migrated(node.args[0].value, names)
-        if is_kept or ((of, name) in WRITES and not self.guarded):
+        writes = of in DATASETS and name == "cache" and node.args and not self._is_migrated(node.args[0].value, names)
+        if writes or ((of, name) in WRITES and not self.guarded):
             self.writes.append(node)
         if of is Kind.METRIC and name in {"update_state", "result"}:
             self.measures.append(node)
@@ -268,6 +284,7 @@ class Calls(Expressions):
         self.in_graph = before
         if not {kind(v) for v in leaves(given)} <= {of, Kind.NUMBER}:
             self.outside(node)
+        self.single |= not isinstance(given, tuple)
 
     def _object(self, node: cst.Call, value: Value, names: Bindings) -> Value:
         """The call of what is no name of a library."""
@@ -285,7 +302,7 @@ class Calls(Expressions):
             return Kind.OWN if kinds[0] in DATA else Kind.OUTPUTS
         # Labels are the batch's: what a model makes of them, nothing looks at as it runs.
         is_one = all(isinstance(a, Kind) for a in args)  # of a list of labels and one of outputs, each would be all's
-        if of is Kind.LOSS_OBJECT and is_one and kinds in ([Kind.ROWS, Kind.ROWS], [Kind.ROWS, Kind.OUTPUTS]):
+        if of is Kind.LOSS_OBJECT and is_one and len(kinds) == 2 and kinds[0] in LABELS and kinds[1] in OF_BATCH:
             return Kind.LOSS
         if of is Kind.METRIC and kinds and set(kinds) <= OF_BATCH | {Kind.LOSS}:
             self.measures.append(node)

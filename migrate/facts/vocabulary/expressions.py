@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from functools import reduce
 from typing import NoReturn
 
 import libcst as cst
@@ -22,7 +23,9 @@ from .kinds import (
     Value,
     computed,
     counted,
+    holds_list,
     is_by_step,
+    is_nested,
     is_of_batch,
     join,
     kind,
@@ -47,6 +50,7 @@ class Expressions(ABC):
         self._file = file
         self.in_graph = False
         self.guarded = False  # for rank 0 alone
+        self.single = False  # whether some data may be one array, which has no parts but its rows
         self.of_data = False  # inside a loop over a dataset: a turn is a step
         self.writes: list[cst.Call] = []  # calls that write files, and nothing says which worker does
         self.measures: list[cst.Call] = []  # calls that update a metric, or give its result
@@ -180,6 +184,8 @@ class Expressions(ABC):
             return value.content
         if kind(value) is Kind.LAYER and not isinstance(value, tuple):
             return Kind.LAYER
+        if isinstance(value, tuple) and holds_list(value):
+            return reduce(join, value)
         if isinstance(value, tuple):
             found = set(map(kind, value))
             return next(iter(found)) if len(found) == 1 and found != {Kind.FLAG} else self.outside(node)
@@ -215,6 +221,8 @@ class Expressions(ABC):
             if not isinstance(operator, cst.Add | cst.AddAssign):
                 self.outside(node)
             return self.grown(left.unite(right))
+        if is_nested(left) or is_nested(right):
+            self.outside(node)
         if {one, other} <= DATA:
             return Kind.NUMBER if one is other is Kind.NUMBER else computed({one, other})
         spelled = type(operator).__name__.removesuffix("Assign")
@@ -243,7 +251,8 @@ class Expressions(ABC):
         return self._known(node, [node.left, first], names, others)
 
     def _both(self, node: cst.BooleanOperation, names: Bindings) -> Value:
-        return self._known(node, [node.left], names, [node.right])
+        """One of its two parts: of a list that would be another name."""
+        return self._known(node, [node.left], names, [node.right], is_part=True)
 
     def _known(
         self,
@@ -251,14 +260,16 @@ class Expressions(ABC):
         parts: Iterable[cst.BaseExpression],
         names: Bindings,
         others: Iterable[cst.BaseExpression] = (),
+        is_part: bool = False,
     ) -> Value:
         """Something alike on all workers, or a worker's own, as all its parts are the one or some the other. Python may
         leave others out."""
-        kinds = {kind(self.value(part, names)) for part in parts}
+        found = [self.value(part, names) for part in parts]
         before, self._may_not_be = self._may_not_be, True
-        kinds |= {kind(self.value(part, names)) for part in others}
+        found += [self.value(part, names) for part in others]
         self._may_not_be = before
-        if not kinds <= SHOWN:
+        kinds = set(map(kind, found))
+        if not kinds <= SHOWN or (is_part and any(map(holds_list, found))):
             self.outside(node)
         return computed(kinds) if kinds <= DATA else Kind.OWN
 
@@ -271,7 +282,7 @@ class Expressions(ABC):
         self._may_not_be = before
         if not counts:
             return found
-        if kind(found) not in SHOWN:
+        if kind(found) not in SHOWN or holds_list(found):
             self.outside(node)
         return Kind.COUNT if kind(found) in DATA else Kind.OWN
 

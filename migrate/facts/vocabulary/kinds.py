@@ -19,7 +19,8 @@ class Kind(Enum):
     COUNT = "what goes by the number of the step"  # and is alike on all workers
     WHOLE = "a value that is alike on all workers"  # also settings, texts, arrays of all examples
     OWN = "a worker's own value"  # which may be shown, put into lists and averaged, and no more
-    ROWS = "a batch"  # an example in each row
+    BATCH = "a batch"  # as data give it: one array or several, with an example in each row
+    ROWS = "an array of a batch"
     OUTPUTS = "what a model makes of a batch"  # an example in each row, too, and no labels
     SYMBOLIC = "what a functional model is made of"  # of at least two axes, the first being the batch's
     ELEMENT = "an element of a dataset"
@@ -67,7 +68,10 @@ DATASETS = frozenset({*ONE_BY_ONE, *BATCHED})
 PARTS = frozenset({Kind.PART, Kind.PART_BATCHES})
 """Other examples on each worker."""
 
-OF_BATCH = frozenset({Kind.ROWS, Kind.OUTPUTS})
+LABELS = frozenset({Kind.BATCH, Kind.ROWS})
+"""Arrays that data give, with an example in each row."""
+
+OF_BATCH = LABELS | {Kind.OUTPUTS}
 
 NETS = frozenset({Kind.MODEL, Kind.LAYER})
 
@@ -86,12 +90,14 @@ class Named:
 class Box:
     """A list or table: what its elements are, whatever their places. One object under all its names.
 
-    by_step: it has more elements at each step, so that whoever goes through it counts them.
+    by_step: it has more elements at each step, so that whoever goes through it counts them. kept: something has been
+    given it, and may keep it.
     """
 
     _contents: list[Value] = field(default_factory=list)
     _same: Box | None = None
     by_step: bool = False
+    kept: bool = False
 
     def root(self) -> Box:
         """The one object of all that are united."""
@@ -121,6 +127,7 @@ class Box:
         """This one, where a name may stand for either: what is put into one of them may then be in the other."""
         one, two = self.root(), other.root()
         one.by_step |= two.by_step
+        one.kept |= two.kept
         if one is not two:
             given, two._contents, two._same = two._contents, [], one
             for value in given:
@@ -172,9 +179,12 @@ class Bindings:
         """The values at this moment."""
         return dict(self.values)
 
-    def frozen(self, known: dict[Box, int] | None = None) -> tuple[object, ...]:
+    def frozen(self, known: Numbers | None = None) -> tuple[object, ...]:
         """The values at this moment, of this scope and those around it, to be compared."""
         known = {} if known is None else known
+        if self in known:
+            return (known[self],)
+        known[self] = len(known)
         own = tuple((name, frozen(value, known)) for name, value in self.values.items())
         return own if self.around is None else (*own, *self.around.frozen(known))
 
@@ -196,6 +206,7 @@ class Function:
 
 
 Value: TypeAlias = "Kind | Named | Box | Function | tuple[Value, ...]"
+Numbers: TypeAlias = "dict[Box | Bindings, int]"
 
 
 def leaves(value: Value, around: tuple[Box, ...] = ()) -> Iterator[Value]:
@@ -246,17 +257,44 @@ def marked(value: Value, was: Kind) -> Value:
     return _together({value, was}) if isinstance(value, Kind) and value in DATA else value
 
 
+def holds_list(value: Value) -> bool:
+    """Whether it is a list, or a tuple with one, which may be filled under another name."""
+    return isinstance(value, Box) or (isinstance(value, tuple) and any(map(holds_list, value)))
+
+
+def is_nested(value: Value) -> bool:
+    """Whether there are lists inside of it, which a copy of it has, too."""
+    parts = value.contents if isinstance(value, Box) else value if isinstance(value, tuple) else ()
+    return any(map(holds_list, parts))
+
+
+def keep(value: Value) -> None:
+    """A library is given it, and may look into its lists later: nothing is put into them any more."""
+    if isinstance(value, Box) and not value.root().kept:
+        value.root().kept = True
+        keep(value.contents)
+    elif isinstance(value, tuple):
+        for each in value:
+            keep(each)
+
+
+def is_kept(value: Value) -> bool:
+    """Whether it is a list that a library may look into."""
+    return isinstance(value, Box) and value.root().kept
+
+
 def is_of_batch(value: Value) -> bool:
     """Whether it has rows of a batch, or is made of what has."""
     return not OF_BATCH.isdisjoint(leaf for leaf in leaves(value) if isinstance(leaf, Kind))
 
 
-def frozen(value: Value, known: dict[Box, int]) -> object:
-    """What a value is at this moment, to be compared; `known`: the lists that have been come to, by their number."""
+def frozen(value: Value, known: Numbers) -> object:
+    """What a value is at this moment, to be compared; `known`: the lists and scopes come to so far, numbered."""
     if isinstance(value, tuple):
         return tuple(frozen(each, known) for each in value)
     if isinstance(value, Function):
-        return value.node, value.compiled
+        defaults = tuple(frozen(each, known) for each in value.defaults.values())
+        return value.node, value.compiled, defaults, value.names.frozen(known)
     if not isinstance(value, Box):
         return value
     root = value.root()
@@ -286,13 +324,15 @@ def _together(kinds: Iterable[Kind]) -> Kind:
 
 
 def join(one: Value, other: Value) -> Value:
-    """What is one of two values."""
+    """What is one of two values. Of a list or something else: neither, as it would be filled unseen."""
     if one is other or one == other:
         return one
     if isinstance(one, tuple) and isinstance(other, tuple) and len(one) == len(other):
         return tuple(join(a, b) for a, b in zip(one, other, strict=True))
     if isinstance(one, Box) and isinstance(other, Box):
         return one.unite(other)
+    if holds_list(one) or holds_list(other):
+        return Kind.MIXED
     if isinstance(one, Box | tuple | Kind) and isinstance(other, Box | tuple | Kind):
         return _together({kind(one), kind(other)})
     return Kind.MIXED

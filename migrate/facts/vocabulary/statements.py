@@ -14,25 +14,26 @@ from .expressions import OutsideError
 from .kinds import (
     DATA,
     NETS,
-    OF_BATCH,
+    STILL,
     Bindings,
     Box,
     Function,
     Kind,
     Named,
     Value,
+    holds_list,
     is_by_step,
+    is_kept,
     is_of_batch,
     join,
     kind,
-    leaves,
 )
 from .words import MODULES, RUNTIME, SETS
 
 _TURNS = 40  # of a loop, until its names are what they will be: a chain of names takes one for each
 _DEPTH = 12  # functions that call one another; real scripts stay below five
 _CALLS = 400  # of functions of the file, by which a script may be read
-_UNPACKED = OF_BATCH | {Kind.WHOLE, Kind.OWN, Kind.ELEMENT, Kind.ELEMENTS}
+_UNPACKED = frozenset({Kind.WHOLE, Kind.OWN, Kind.ELEMENT})
 _TRAINS = ("fit", "compile", "apply_gradients", "add", "build")
 _LINES = (cst.SimpleStatementLine, cst.SimpleStatementSuite)
 
@@ -51,7 +52,7 @@ class Reader(Calls):
     def script(self) -> None:
         """Raises OutsideError at the first thing that is not in the vocabulary."""
         module, before = self._file.module, None
-        while before != (before := {node: dict(ever) for node, ever in self._ever.items()}):
+        while before != (before := ({node: dict(ever) for node, ever in self._ever.items()}, self.single)):
             self._calls = 0
             del self.writes[:], self.measures[:]
             self._body(module.body, Bindings(ever=self._ever[module]))
@@ -168,7 +169,9 @@ class Reader(Calls):
         old, given = self.value(node.target, names), self.value(node.value, names)
         found = self.combined(node, old, node.operator, given)
         whole = kind(old) is Kind.WHOLE and not isinstance(old, Box)
-        if (isinstance(old, Box) and not isinstance(given, Box)) or (whole and kind(found) is not Kind.WHOLE):
+        if (isinstance(old, Box) and (is_kept(old) or not isinstance(given, Box))) or (
+            whole and kind(found) is not Kind.WHOLE
+        ):
             self.outside(node)  # `x += loss` changes an array in place, under all its names
         if self.of_data and (kind(found) is Kind.WHOLE or (isinstance(old, Box) and kind(given) in DATA)):
             self.outside(node)  # an array counts steps then, under all its names
@@ -183,7 +186,8 @@ class Reader(Calls):
         elif isinstance(target, cst.Subscript):
             held = self.value(target.value, names)
             self.value(target, names)
-            if self.of_data or not (kind(held) is Kind.WHOLE and kind(value) in DATA):
+            fits = kind(held) is Kind.WHOLE and kind(value) in STILL and not holds_list(value)
+            if self.of_data or is_kept(held) or not fits:
                 self.outside(target)
         else:
             self.outside(target)
@@ -195,6 +199,8 @@ class Reader(Calls):
             if len(value) != len(target.elements):
                 self.outside(target)
             parts = list(value)
+        elif value is Kind.BATCH and not self.single:  # else it may be cut into its rows
+            parts = [Kind.ROWS] * len(target.elements)
         elif isinstance(value, Box) or kind(value) in _UNPACKED:
             parts = [self.element(target, value) if isinstance(value, Box) else value] * len(target.elements)
         else:
@@ -286,7 +292,7 @@ class Reader(Calls):
         many = self.many(node.iter, names)
         element = self.element(node.iter, many)
         self.of_data |= is_by_step(many)
-        if Kind.ROWS in map(kind, leaves(element)):
+        if is_of_batch(element):
             if of_data:  # rows of two datasets would stand side by side
                 self.outside(node.iter)
             self.of_data = True

@@ -136,7 +136,10 @@ _WHOLE_METHODS = {
 }
 _DRAWS = _set("normal uniform integers randint random rand randn permutation shuffle standard_normal choice")
 _WHOLE_ATTRIBUTES = "shape ndim size dtype T parent name stem"
-_OWN_METHODS = "numpy mean item tolist total_seconds strftime"
+_OWN_METHODS = {
+    0: "numpy tolist total_seconds",
+    1: "mean item strftime",
+}  # the third of `mean` is what it is written to
 _OPTION = "type default help choices required nargs action dest metavar"
 
 
@@ -278,7 +281,11 @@ METHODS: dict[tuple[Kind, str], Word] = {
         for name in names.split()
     },
     (Kind.WHOLE, "format"): Word(SHOWN, Kind.WHOLE),
-    **{(Kind.OWN, name): Word(SHOWN, Kind.OWN) for name in _OWN_METHODS.split()},
+    **{
+        (Kind.OWN, name): Word(STILL, Kind.OWN, positions=positions)
+        for positions, names in _OWN_METHODS.items()
+        for name in names.split()
+    },
     **{(of, name): Word(STILL, of, _set(_STAGE_SETTINGS)) for of in DATASETS for name in _STAGES.split()},
     **{(of, "batch"): Word(STILL, to, _set(_STAGE_SETTINGS)) for of, to in zip(ONE_BY_ONE, BATCHED, strict=True)},
     (Kind.LOSS, "numpy"): Word(frozenset(), Kind.OWN),
