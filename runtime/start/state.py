@@ -19,6 +19,13 @@ from ..foundation import Min, RankFinishedError, StoreError, TfdpError, call_sit
 from ..framework import Key, Keys, Variable, as_written, collect, is_followed, keyed, lifted, stream_element
 from ..job import Job, current, is_initialized, stream_mask
 from .keras_models import made_to_be_looked_at, watch_keras
+from .settings import settings_of
+
+_ALIKE = (
+    "What one worker alone has seen, such as its own losses, has gone into it: compute it from what is the same on all "
+    "ranks, such as dp.average_value(loss)"
+)
+_RATE = "learning_rate"  # as Keras' optimizers call their variable
 
 
 class _Following:
@@ -97,7 +104,10 @@ class _Following:
             if self._job.topology.rank == 0:
                 self._job.store.publish(f"variable/{key}", _packed(np.asarray(array)))
                 return array
-            return _unpacked(self._fetch(key, site), dtype)
+            value = _unpacked(self._fetch(key, site), dtype)
+            if key.name == _RATE and np.ndim(array) == 0 and array != value:
+                raise TfdpError(_other_rate(array, value, self._job.topology.rank, site))
+            return value
 
         if hasattr(tensor, "numpy"):
             value = exchange(tensor.numpy())
@@ -204,8 +214,8 @@ def broadcast_state(*objects: object) -> None:
             each rank's own, and so do variables that only rank 0 has.
 
     Raises:
-        TfdpError: a rank has a variable that rank 0 has not; or no objects are given and `dp.init()` ran with
-            `same_start=False`.
+        TfdpError: a rank has a variable that rank 0 has not, or a number among the settings of a model or optimizer
+            that is another; or no objects are given and `dp.init()` ran with `same_start=False`.
         TypeError: an object that can hold no variables.
     """
     job = current()
@@ -213,7 +223,7 @@ def broadcast_state(*objects: object) -> None:
         return
     mine = keyed(collect(objects)) if objects else _live()
     if tf.executing_eagerly():
-        mine = {key: mine[key] for key in _common(mine, job)}
+        mine = {key: mine[key] for key in _common(mine, settings_of(objects), job)}
     collectives.broadcast_variables(list(mine.values()))
 
 
@@ -227,21 +237,37 @@ def _live() -> dict[Key, Variable]:
     return _following.live()
 
 
-def _common(mine: dict[Key, Variable], job: Job) -> list[Key]:
-    """The keys that all ranks have, in rank 0's order."""
-    roots: list[Key] = collectives.broadcast_object(list(mine), name="broadcast_state")
+def _common(mine: dict[Key, Variable], settings: list[Any], job: Job) -> list[Key]:
+    """The keys that all ranks have, in rank 0's order. `settings`: numbers that are to be the same on all."""
+    roots: list[Key]
+    roots, expected = collectives.broadcast_object((list(mine), settings), name="broadcast_state")
     known = set(roots)
     extra = [key for key in mine if key not in known]
-    # The first number is 0 as soon as one rank has what rank 0 has not, so that all of them raise.
-    held = tf.constant([not extra, *(key in mine for key in roots)], tf.int32)
-    fine, *everywhere = collectives.allreduce(held, Min, name="broadcast_state").numpy().tolist()
+    # The first numbers are 0 as soon as one rank has what rank 0 has not, so that all of them raise.
+    held = tf.constant([not extra, settings == expected, *(key in mine for key in roots)], tf.int32)
+    fine, alike, *everywhere = collectives.allreduce(held, Min, name="broadcast_state").numpy().tolist()
     if not fine:
         found = f"the variable {extra[0]} and {len(extra) - 1} more" if extra else "nothing more, but another rank has,"
         raise TfdpError(
             f"rank {job.topology.rank} has {found} beyond those of rank 0 at {call_site()}: build the model and the "
             "optimizer on all ranks in the same way"
         )
+    if not alike:
+        raise TfdpError(_other_settings(settings, expected, job.topology.rank))
     return [key for key, common in zip(roots, everywhere, strict=True) if common]
+
+
+def _other_settings(mine: list[Any], roots: list[Any], rank: int) -> str:
+    which = next((cls for (cls, own), root in zip(mine, roots, strict=False) if (cls, own) != root), "")
+    whose = f"those of its {which} are" if which else "those of another rank are"
+    return (
+        f"on rank {rank}, numbers among the settings of what is broadcast at {call_site()}: {whose} not rank 0's. "
+        f"{_ALIKE}"
+    )
+
+
+def _other_rate(own: Any, root: Any, rank: int, site: str) -> str:
+    return f"the learning rate of the optimizer at {site} is {own} on rank {rank} and {root} on rank 0. {_ALIKE}"
 
 
 def _own_stream(state: Any, element: int, rank: int) -> Any:

@@ -48,11 +48,36 @@ def case_keras_model_and_optimizer():
 
 def case_what_is_not_built_has_nothing_to_send():
     model = tf.keras.Sequential([tf.keras.layers.Dense(3)])
-    optimizer = tf.keras.optimizers.SGD(0.1 * (1 + dp.rank()), momentum=0.9)
+    optimizer = tf.keras.optimizers.SGD(0.1, momentum=0.9)
     dp.broadcast_state(model, optimizer)
     dp.broadcast_state(model)
     dp.broadcast_state([], None)
-    np.testing.assert_allclose(tf.convert_to_tensor(optimizer.learning_rate).numpy(), 0.1, rtol=1e-6)
+
+
+def case_a_rate_of_a_ranks_own_is_an_error():
+    """Rank 0's in its place would be one that only rank 0's examples have made."""
+    if dp.rank() == 0:
+        assert tf.keras.optimizers.SGD(0.1).learning_rate is not None
+        return
+    with pytest.raises(dp.TfdpError, match=r"the learning rate .* is 0\.\d* on rank \d and 0\.1\d* on rank 0"):
+        tf.keras.optimizers.SGD(0.1 * (1 + dp.rank()))
+
+
+def case_settings_of_a_ranks_own_are_an_error():
+    penalty = tf.keras.regularizers.L2(0.01 * (1 + dp.rank()))
+    model = tf.keras.Sequential([tf.keras.Input((4,)), tf.keras.layers.Dense(3, kernel_regularizer=penalty)])
+    with pytest.raises(
+        dp.TfdpError, match=r"numbers among the settings .* not rank 0's" if dp.rank() else "another rank"
+    ):
+        dp.broadcast_state([model])
+    decay = tf.keras.optimizers.schedules.ExponentialDecay(0.1, 10, 0.6 if dp.rank() else 0.5)
+    with pytest.raises(dp.TfdpError, match=r"of its SGD" if dp.rank() else "another rank"):
+        dp.broadcast_state(tf.keras.optimizers.SGD(decay))
+
+
+def case_seeds_are_of_each_rank():
+    model = tf.keras.Sequential([tf.keras.Input((4,)), tf.keras.layers.Dropout(0.5, seed=dp.rank())])
+    dp.broadcast_state(model, tf.keras.optimizers.SGD(0.1))
 
 
 class Adam(tf.Module):

@@ -217,6 +217,7 @@ def test_fits_within_the_vocabulary(parts: dict[str, str]) -> None:
         ({"before": "data = tf.data.Dataset.from_tensor_slices(x).batch(2)"}, "`a, b`"),
         ({"before": "data = data.map(lambda p, q: p)"}, "`a, b`"),
         ({"each": "p, q = b"}, "`p, q`"),
+        ({"epoch": "print(model.evaluate([data][0]))"}, "`[data][0]`"),
         ({"each": "try:\n        count = 1 / int(float(loss))\n    except ZeroDivisionError:\n        pass"}, "`try`"),
         ({"each": "next(iter(data))"}, "`iter(data)`"),
         # Rows of two datasets side by side, and what is no more of a batch that stays behind.

@@ -161,6 +161,8 @@ class Calls(Expressions):
 
     def element(self, node: cst.CSTNode, value: Value) -> Value:
         """What a loop over a value gives at each turn: what it does, and how often, is alike on all workers."""
+        if isinstance(value, Box | tuple) and not DATASETS.isdisjoint(map(kind, leaves(value))):
+            self.outside(node)  # whether it is trained on is followed by names
         if isinstance(value, Box):
             return value.content if value.content is not None else Kind.WHOLE
         if isinstance(value, tuple) and value:

@@ -13,6 +13,7 @@ import libcst as cst
 from ..program import SourceFile, fold
 from .kinds import (
     DATA,
+    DATASETS,
     SHOWN,
     STILL,
     Bindings,
@@ -29,6 +30,7 @@ from .kinds import (
     is_of_batch,
     join,
     kind,
+    leaves,
 )
 from .words import ATTRIBUTES, CONSTANTS, LOSSES, RUNTIME, known
 
@@ -180,6 +182,8 @@ class Expressions(ABC):
             for bound in bounds:
                 if bound is not None:
                     self.still(bound, names)
+        if not DATASETS.isdisjoint(map(kind, leaves(value))):
+            self.outside(node)  # whether it is trained on is followed by names
         if isinstance(value, Box) and value.content is not None:
             return value.content
         if kind(value) is Kind.LAYER and not isinstance(value, tuple):

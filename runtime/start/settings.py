@@ -1,0 +1,50 @@
+"""The numbers among the settings of models and optimizers: alike on all workers, unless one has made them of its own.
+
+A rate, or a penalty, that follows from a worker's own loss differs by rank. What is broadcast would hide that: all go
+on with rank 0's, which has not seen the others' examples.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+_OWN = ("seed", "name")  # of each rank: what draws by a stream of its own; Keras counts names by process
+_VARIABLE = "learning_rate"  # where it is a number it is a variable's, and takes rank 0's
+_CLASSES = ("Model", "Optimizer", "LearningRateSchedule")
+
+
+def settings_of(objects: Any) -> list[tuple[str, tuple[float, ...]]]:
+    """By class what the configurations of Keras' models and optimizers in arguments, lists and dictionaries have in
+    numbers; nothing of one that gives none."""
+    return [(type(each).__name__, tuple(_numbers(_configuration(each)))) for each in _described(objects)]
+
+
+def _described(thing: Any) -> Iterator[Any]:
+    if isinstance(thing, (list, tuple)):
+        for each in thing:
+            yield from _described(each)
+    elif isinstance(thing, dict):
+        yield from _described(list(thing.values()))
+    elif any(cls.__name__ in _CLASSES and "keras" in cls.__module__ for cls in type(thing).__mro__):
+        yield thing
+
+
+def _configuration(thing: Any) -> Any:
+    try:
+        return thing.get_config()
+    except Exception:  # of a class of the script's own it may be anything
+        return None
+
+
+def _numbers(configuration: Any) -> Iterator[float]:
+    if isinstance(configuration, dict):
+        for name, value in configuration.items():
+            is_own = isinstance(name, str) and name.endswith(_OWN)
+            if not is_own and (name != _VARIABLE or isinstance(value, dict)):
+                yield from _numbers(value)
+    elif isinstance(configuration, (list, tuple)):
+        for each in configuration:
+            yield from _numbers(each)
+    elif isinstance(configuration, (bool, int, float, np.number, np.bool_)):
+        yield float(configuration)
