@@ -9,15 +9,28 @@ from typing import Any
 
 import numpy as np
 
+from ..framework import Variable
+
 _OWN = ("seed", "name")  # of each rank: what draws by a stream of its own; Keras counts names by process
-_VARIABLE = "learning_rate"  # where it is a number it is a variable's, and takes rank 0's
+RATE = "learning_rate"  # as Keras' optimizers call their variable, and the setting
+_BEGUN = "_tfdp_begun"  # of a variable: the value that this rank itself has made it with
 _CLASSES = ("Model", "Optimizer", "LearningRateSchedule")
 
 
 def settings_of(objects: Any) -> list[tuple[str, tuple[float, ...]]]:
     """By class what the configurations of Keras' models and optimizers in arguments, lists and dictionaries have in
-    numbers; nothing of one that gives none."""
-    return [(type(each).__name__, tuple(_numbers(_configuration(each)))) for each in _described(objects)]
+    numbers; nothing of one that gives none. Of a rate that is a variable: what this rank has begun it with."""
+    return [(type(each).__name__, (*_numbers(_configuration(each)), *_begun(each))) for each in _described(objects)]
+
+
+def note_begun(variable: Variable, rate: float) -> None:
+    """The variable of a rate, which takes rank 0's value, was to begin with this one."""
+    setattr(variable, _BEGUN, rate)
+
+
+def _begun(thing: Any) -> Iterator[float]:
+    rate = getattr(thing, RATE, None)
+    yield from (getattr(each, _BEGUN) for each in (rate, getattr(rate, "value", None)) if hasattr(each, _BEGUN))
 
 
 def _described(thing: Any) -> Iterator[Any]:
@@ -41,7 +54,7 @@ def _numbers(configuration: Any) -> Iterator[float]:
     if isinstance(configuration, dict):
         for name, value in configuration.items():
             is_own = isinstance(name, str) and name.endswith(_OWN)
-            if not is_own and (name != _VARIABLE or isinstance(value, dict)):
+            if not is_own and (name != RATE or isinstance(value, dict)):
                 yield from _numbers(value)
     elif isinstance(configuration, (list, tuple)):
         for each in configuration:

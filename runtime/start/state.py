@@ -19,13 +19,12 @@ from ..foundation import Min, RankFinishedError, StoreError, TfdpError, call_sit
 from ..framework import Key, Keys, Variable, as_written, collect, is_followed, keyed, lifted, stream_element
 from ..job import Job, current, is_initialized, stream_mask
 from .keras_models import made_to_be_looked_at, watch_keras
-from .settings import settings_of
+from .settings import RATE, note_begun, settings_of
 
 _ALIKE = (
     "What one worker alone has seen, such as its own losses, has gone into it: compute it from what is the same on all "
     "ranks, such as dp.average_value(loss)"
 )
-_RATE = "learning_rate"  # as Keras' optimizers call their variable
 
 
 class _Following:
@@ -66,6 +65,7 @@ class _Following:
             return next_creator(**arguments)
         keys: list[Key] = []
         states: list[bool] = []
+        begun: list[float] = []
 
         @as_written
         def converted() -> Any:
@@ -85,9 +85,13 @@ class _Following:
             with self._lock:
                 key = self._keys.next(name, tensor.dtype, tensor.shape)
             keys.append(key)
+            if key.name == RATE and tensor.shape.rank == 0 and hasattr(tensor, "numpy"):
+                begun.append(float(tensor))
             return self._exchanged(tensor, key, call_site())
 
         variable = next_creator(**{**arguments, "initial_value": followed})
+        if begun:
+            note_begun(variable, begun[-1])
         if keys:
             with self._lock:
                 self._created[keys[-1]] = weakref.ref(variable)
@@ -104,10 +108,7 @@ class _Following:
             if self._job.topology.rank == 0:
                 self._job.store.publish(f"variable/{key}", _packed(np.asarray(array)))
                 return array
-            value = _unpacked(self._fetch(key, site), dtype)
-            if key.name == _RATE and np.ndim(array) == 0 and array != value:
-                raise TfdpError(_other_rate(array, value, self._job.topology.rank, site))
-            return value
+            return _unpacked(self._fetch(key, site), dtype)
 
         if hasattr(tensor, "numpy"):
             value = exchange(tensor.numpy())
@@ -264,10 +265,6 @@ def _other_settings(mine: list[Any], roots: list[Any], rank: int) -> str:
         f"on rank {rank}, numbers among the settings of what is broadcast at {call_site()}: {whose} not rank 0's. "
         f"{_ALIKE}"
     )
-
-
-def _other_rate(own: Any, root: Any, rank: int, site: str) -> str:
-    return f"the learning rate of the optimizer at {site} is {own} on rank {rank} and {root} on rank 0. {_ALIKE}"
 
 
 def _own_stream(state: Any, element: int, rank: int) -> Any:

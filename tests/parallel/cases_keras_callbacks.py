@@ -137,7 +137,7 @@ def case_early_stopping_on_a_value_that_differs_by_rank():
     x, y = data()
     other = np.random.default_rng(dp.rank()).normal(size=x.shape).astype("float32")
     for monitor in ("val_loss", "val_accuracy"):
-        model = model_of(0.1 * (dp.rank() + 1), ["accuracy"])
+        model = model_of(0.1, ["accuracy"])
         stop = keras.callbacks.EarlyStopping(monitor, patience=2)
         done = model.fit(dp.shard(x), dp.shard(y), epochs=30, verbose=0, validation_data=(other, y),
                          callbacks=dp.fit_callbacks([stop]))  # fmt: skip

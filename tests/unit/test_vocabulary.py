@@ -101,6 +101,13 @@ _FIT = {
 }
 
 
+def _and(more: str) -> dict[str, str]:
+    """Another model, that is trained on a dataset."""
+    compiled = "model.compile('sgd', loss=keras.losses.MeanSquaredError())"
+    data = "data = tf.data.Dataset.from_tensor_slices((x, y)).batch(8); get = lambda: data"
+    return {"before": "import tensorflow as tf", "made": f"{compiled}; {data}; {more}"}
+
+
 def tape(**parts: str) -> str:
     return TAPE.format(**{**_TAPE, **{k: v.replace("\n", "\n    ") for k, v in parts.items()}})
 
@@ -154,6 +161,7 @@ def test_loops_within_the_vocabulary(parts: dict[str, str]) -> None:
         {"layer": "hidden = keras.layers.concatenate([hidden, flat])"},
         {"layer": "hidden = keras.activations.softmax(hidden)"},
         {"before": "order = [int(i) for i in np.random.permutation(10)]"},
+        _and("model.fit(data)"),
     ],
 )
 def test_fits_within_the_vocabulary(parts: dict[str, str]) -> None:
@@ -372,6 +380,12 @@ def test_loops_outside_it(parts: dict[str, str], said: str) -> None:
         ({"layer": "hidden = hidden + flat"}, "`hidden + flat`"),
         ({"layer": "hidden = keras.layers.Dense(3, activity_regularizer='l2')(hidden)"}, "activity_regularizer"),
         ({"layer": "hidden = keras.layers.Dense(3, None, True, 'ones', 'ones', None, None, 'l2')(hidden)"}, "'ones'"),
+        (_and("model.fit(data, validation_split=0.0)"), "`model.fit(data, validation_split=0.0)`"),
+        (
+            _and("model.fit(get(), validation_data=get().take(3))"),
+            "`model.fit(get(), validation_data=get().take(3))`, on",
+        ),
+        (_and("model.fit(data); model.evaluate(get())"), "`model.evaluate(get())`, on data that are trained on, too,"),
         ({"data": "batches(), steps_per_epoch=3", "before": "def batches():\n    yield x, y\n"}, "`yield x, y`"),
         ({"options": "callbacks=[keras.callbacks.LambdaCallback(print)]"}, "`print`"),
         ({"after": "if history.history['loss'][-1] > 1:\n        model.fit(x, y)"}, "a decision on"),

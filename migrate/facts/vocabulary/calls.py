@@ -21,6 +21,7 @@ from .kinds import (
     PARTS,
     Bindings,
     Box,
+    Data,
     Function,
     Kind,
     Value,
@@ -34,6 +35,7 @@ from .kinds import (
     keep,
     kind,
     leaves,
+    sources,
 )
 from .words import (
     AROUND,
@@ -60,6 +62,7 @@ _RECORDS = frozenset({Kind.ELEMENT})
 _MANY = LABELS | {Kind.ELEMENTS}
 _CHANGES = ((SAME, _RECORDS | _MANY | DATA | {Kind.OUTPUTS}), (OF_NUMBERS, _RECORDS | _MANY), (OF_IMAGES, _RECORDS))
 _BEFORE_AXIS = 4  # of the arguments of `tf.one_hot`
+_FOR_ARRAYS = frozenset({"y", "sample_weight", "batch_size", "validation_split"})
 _SLICES = "tensorflow.data.Dataset.from_tensor_slices"
 _GIVES_ONE, _LAZY = frozenset({"builtins.max", "builtins.min"}), frozenset({"builtins.reversed"})  # of lists
 _COPIES = ("builtins.", "numpy.", "math.")  # keep nothing that they are given
@@ -123,7 +126,8 @@ class Calls(Expressions):
         if api in _SHAPED and () in {*args[:1], *(named[each] for each in _SHAPES & named.keys())}:
             self.outside(node)  # one number a row: what goes along the last axis would go along the batch
         self.single |= api == _SLICES and not isinstance(next(iter([*args, *named.values()]), None), tuple)
-        return self._given(node, word, args, named, api)
+        given = self._given(node, word, args, named, api)
+        return Data(given, frozenset({(*self.sites, node)})) if given is Kind.DATASET else given
 
     def _migrated(self, node: cst.Call, name: str, names: Bindings) -> Value:
         """What a function of the runtime gives, where it stands: what the original has there."""
@@ -169,6 +173,7 @@ class Calls(Expressions):
             return reduce(join, value)
         of = kind(value)
         if of in DATASETS:
+            self.looped = sources(value)
             return Kind.BATCH
         return of if of in {Kind.WHOLE, Kind.LAYER} else self.outside(node)
 
@@ -214,7 +219,7 @@ class Calls(Expressions):
         of = kind(value)
         if of in DATASETS and name == "map":
             self._mapped(node, Kind.ELEMENT if of in ONE_BY_ONE else Kind.ELEMENTS, names)
-            return of
+            return value
         word = METHODS.get((Kind.WHOLE if of in {Kind.NUMBER, Kind.COUNT} else of, name))
         if word is None or (self.of_data and name in IN_PLACE) or is_nested(value):
             self.outside(node)
@@ -227,10 +232,27 @@ class Calls(Expressions):
             self.writes.append(node)
         if of is Kind.METRIC and name in {"update_state", "result"}:
             self.measures.append(node)
-        given = self._given(node, word, *self._args(node, names))
+        args, named = self._args(node, names)
+        self._used(node, of, name, args, named)
+        given = self._given(node, word, args, named)
         if of is Kind.COUNT and given is Kind.WHOLE:
             return Kind.COUNT
-        return _of_stage(name, given, node) if of in DATASETS else given
+        return (
+            Data(_of_stage(name, given, node), sources(value)) if isinstance(given, Kind) and of in DATASETS else given
+        )
+
+    def _used(self, node: cst.Call, of: Kind, name: str, args: Sequence[Value], named: Mapping[str, Value]) -> None:
+        """Notes which data a model is trained on, and which it is measured on."""
+        if (of, name) == (Kind.TAPE, "gradient"):
+            self.trained |= self.looped
+        if of is Kind.MODEL and name == "fit":
+            trained = sources((*args, *(value for key, value in named.items() if key != "validation_data")))
+            if trained and (len(args) > 1 or not _FOR_ARRAYS.isdisjoint(named)):
+                self.outside(node)  # as for arrays, of which each worker takes its rows
+            self.trained |= trained
+        measured = (named.get("validation_data", ()),) if name == "fit" else (*args, *named.values())
+        if of is Kind.MODEL:
+            self.measured.update(dict.fromkeys(sources(measured), node))
 
     def _measured(self, node: cst.Call, names: Bindings) -> None:
         """What `compile` is given: losses and metrics as objects, or by names of those that are means over the rows;
@@ -312,7 +334,7 @@ class Calls(Expressions):
         return self.outside(node)
 
 
-def _of_stage(name: str, given: Value, node: cst.Call) -> Value:
+def _of_stage(name: str, given: Kind, node: cst.Call) -> Kind:
     """What a stage of a dataset gives: in another order, or a part of what stands in one that is drawn."""
     of = ONE_BY_ONE if given in ONE_BY_ONE else BATCHED
     in_order, shuffled, part = of

@@ -21,6 +21,7 @@ from .kinds import (
     Function,
     Kind,
     Named,
+    Source,
     Value,
     computed,
     counted,
@@ -55,6 +56,10 @@ class Expressions(ABC):
         self.single = False  # whether some data may be one array, which has no parts but its rows
         self.of_data = False  # inside a loop over a dataset: a turn is a step
         self.writes: list[cst.Call] = []  # calls that write files, and nothing says which worker does
+        self.trained: set[Source] = set()  # what is trained on
+        self.measured: dict[Source, cst.CSTNode] = {}  # what models are measured on, and where
+        self.looped: frozenset[Source] = frozenset()  # of the loop in which a step stands
+        self.sites: list[cst.CSTNode] = []  # calls of functions of the file, one inside of the other
         self.measures: list[cst.Call] = []  # calls that update a metric, or give its result
         self.gone_through: cst.CSTNode | None = None  # what is asked for its elements where it stands
         self.done: cst.CSTNode | None = None  # the statement that is only done: what it gives is not asked

@@ -86,6 +86,18 @@ class Named:
     api: str
 
 
+Source: TypeAlias = tuple[cst.CSTNode, ...]
+"""A call that makes a dataset, behind the calls of functions by which the script comes to it."""
+
+
+@dataclass(frozen=True)
+class Data:
+    """A dataset: of what kind, and out of which others it is made."""
+
+    of: Kind
+    sources: frozenset[Source]
+
+
 @dataclass(eq=False)
 class Box:
     """A list or table: what its elements are, whatever their places. One object under all its names.
@@ -205,7 +217,7 @@ class Function:
     compiled: bool = False
 
 
-Value: TypeAlias = "Kind | Named | Box | Function | tuple[Value, ...]"
+Value: TypeAlias = "Kind | Named | Data | Box | Function | tuple[Value, ...]"
 Numbers: TypeAlias = "dict[Box | Bindings, int]"
 
 
@@ -224,7 +236,9 @@ def leaves(value: Value, around: tuple[Box, ...] = ()) -> Iterator[Value]:
 
 def kind(value: Value) -> Kind:
     """The one kind of a value with all that it holds."""
-    found = {leaf if isinstance(leaf, Kind) else Kind.MIXED for leaf in leaves(value)}
+    found = {
+        leaf if isinstance(leaf, Kind) else leaf.of if isinstance(leaf, Data) else Kind.MIXED for leaf in leaves(value)
+    }
     return _together(found) if found else Kind.WHOLE
 
 
@@ -283,6 +297,11 @@ def is_kept(value: Value) -> bool:
     return isinstance(value, Box) and value.root().kept
 
 
+def sources(value: Value) -> frozenset[Source]:
+    """Out of which datasets it is made, with all that it holds."""
+    return frozenset(source for leaf in leaves(value) if isinstance(leaf, Data) for source in leaf.sources)
+
+
 def is_of_batch(value: Value) -> bool:
     """Whether it has rows of a batch, or is made of what has."""
     return not OF_BATCH.isdisjoint(leaf for leaf in leaves(value) if isinstance(leaf, Kind))
@@ -333,6 +352,8 @@ def join(one: Value, other: Value) -> Value:
         return one.unite(other)
     if holds_list(one) or holds_list(other):
         return Kind.MIXED
+    if isinstance(one, Data) and isinstance(other, Data):
+        return Data(_together({one.of, other.of}), one.sources | other.sources)
     if isinstance(one, Box | tuple | Kind) and isinstance(other, Box | tuple | Kind):
         return _together({kind(one), kind(other)})
     return Kind.MIXED

@@ -67,6 +67,7 @@ class Reader(Calls):
             self.outside(at)
         names = Bindings(function.names, self._bound(function, args, named, at), ever=self._ever[node])
         self._open.append(node)
+        self.sites.append(at)
         self._returned.append([])
         before, self.in_graph = self.in_graph, self.in_graph or function.compiled
         was, self._was_of_data, done = self._was_of_data, self.of_data, self.done
@@ -77,6 +78,7 @@ class Reader(Calls):
             given = self._returned[-1]
         finally:
             self._open.pop()
+            self.sites.pop()
             self._returned.pop()
             self.in_graph, self._was_of_data, self.done = before, was, done
         found = given[0] if given else Kind.NOTHING
@@ -288,7 +290,7 @@ class Reader(Calls):
         self.outside(node, "`for`")
 
     def _turn(self, node: cst.For, names: Bindings, before: Mapping[str, Value]) -> None:
-        of_data, bound, names.bound = self.of_data, names.bound, set()
+        of_data, bound, names.bound, looped = self.of_data, names.bound, set[str](), self.looped
         many = self.many(node.iter, names)
         element = self.element(node.iter, many)
         self.of_data |= is_by_step(many)
@@ -302,7 +304,7 @@ class Reader(Calls):
             names.count(before)
         if self.of_data and not of_data:
             self._forget_rows(names)
-        self.of_data, names.bound = of_data, names.bound | bound
+        self.of_data, names.bound, self.looped = of_data, names.bound | bound, looped
 
     def _forget_rows(self, names: Bindings) -> None:
         """After a loop over a dataset its last batch is nothing to train on."""
@@ -367,6 +369,9 @@ def first_outside(file: SourceFile, known: Known) -> Problem | None:
         reader.script()
         for call in (each for each in reader.writes if not known.is_written(each)):
             reader.outside(call, f"`{file.code(call)}`, which every worker would write,")
+        for source in reader.trained & reader.measured.keys():
+            measured = reader.measured[source]
+            reader.outside(measured, f"`{file.code(measured)}`, on data that are trained on, too,")
         for call in (each for each in reader.measures if not known.is_of_all(each)):
             reader.outside(call, f"`{file.code(call)}`, of a metric that several loops over data or none may update,")
     except OutsideError as found:
