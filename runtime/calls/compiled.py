@@ -6,16 +6,19 @@ is defined by a function computes again what the call has computed, after it has
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import types
+from collections.abc import Iterator
 from typing import Any
 
 import tensorflow as tf
 
 from ..collective import is_recording
-from ..foundation import is_users
+from ..foundation import call_site, is_users, say_once
 from ..framework import draws_on
+from ..job import current
 from . import apart, functions, guard, sight, validation
 from .compiled_inside import as_compiled, plain_of, road_of
 from .stateless import keeps_no_state
@@ -38,7 +41,8 @@ def watch_functions() -> None:
     def called(self: Any, *arguments: Any, **options: Any) -> Any:
         here = sight.now()
         divided = functions.compiled(self, functools.partial(as_it_is, self)) if here is None else None
-        return (divided or functools.partial(as_it_is, self))(*arguments, **options)
+        with _failing() if here is None and tf.executing_eagerly() else contextlib.nullcontext():
+            return (divided or functools.partial(as_it_is, self))(*arguments, **options)
 
     def as_it_is(self: Any, *arguments: Any, **options: Any) -> Any:
         here = sight.now()
@@ -60,6 +64,30 @@ def watch_functions() -> None:
         return original(_traced_again(self, here.key(), None), *arguments, **options)
 
     function.__call__ = called
+
+
+class _Failed:
+    """Where the last call of a compiled function was that an assertion in it has ended."""
+
+    site = ""
+
+
+@contextlib.contextmanager
+def _failing() -> Iterator[None]:
+    """A script that goes on after one is told: what the others of its operations have done goes by the time."""
+    if _Failed.site:
+        if current().topology.rank == 0:
+            say_once(
+                f"a compiled step has failed at {_Failed.site}, and the script goes on: TensorFlow does not say what "
+                "of it had been done by then, so that the update may be made here and not in one process, or the other "
+                "way round. Look at the values before the step, or leave out tf.function"
+            )
+        _Failed.site = ""
+    try:
+        yield
+    except tf.errors.InvalidArgumentError:
+        _Failed.site = call_site()
+        raise
 
 
 def _as_a_whole(function: Any, arguments: Any, options: Any) -> Any:

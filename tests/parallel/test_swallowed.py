@@ -59,3 +59,33 @@ def test_errors_that_are_the_scripts_own_are_not_meant(launch):
     assert done.returncode == 0, done.stderr
     assert "a trial failed ValueError" in done.stdout
     assert "the best is Dense" in done.stdout
+
+
+CAUGHT = """
+model, optimizer = tf.keras.Sequential([tf.keras.layers.Dense(1)]), tf.keras.optimizers.SGD(0.1)
+
+@tf.function
+def step(x):
+    with tf.GradientTape() as tape:
+        y = model(x)
+        tf.debugging.assert_less(tf.abs(y), 1e3)
+        loss = tf.reduce_mean(y ** 2)
+    optimizer.apply_gradients(zip(tape.gradient(loss, model.trainable_variables), model.trainable_variables))
+
+for scale in (1.0, 1e6, 1.0):
+    try:
+        step(np.abs(x) * scale)
+    except tf.errors.InvalidArgumentError:
+        print("left out")
+print("all is done")
+"""
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_a_compiled_step_that_fails_and_is_left_out_is_said(launch, fails):
+    limit = "1e3" if fails else "1e30"
+    done = launch(2, HEAD + CAUGHT.replace("1e3)", f"{limit})"))
+    assert done.returncode == 0, done.stderr
+    assert "all is done" in done.stdout
+    assert ("left out" in done.stdout) is fails
+    assert ("a compiled step has failed at" in done.stderr) is fails
