@@ -8,12 +8,13 @@ export TF_CPP_MIN_LOG_LEVEL ?= 2
 # Two files of tests at a time: many wait for processes to end. Cases share ranks, and the proofs of a script references.
 TWO := -n 2 --dist loadgroup
 
-.PHONY: help demo quick test long readme prove calls generated faults lint keras2 peers matrix clean
+.PHONY: help demo quick test samples long readme prove calls generated faults lint keras2 peers matrix clean
 
 help:
 	@echo "make demo    install, migrate a real script, show the diff, train on 2 processes, prove it equivalent"
 	@echo "make quick   install, run the unit tests and train on two processes, in two minutes"
-	@echo "make test    install, run the whole test suite; with TFDP_TESTS_EXEC=1 no process of it is a fork"
+	@echo "make test    install, run the test suite: fifteen minutes; with TFDP_TESTS_EXEC=1 no process of it is a fork"
+	@echo "make samples a part of make prove and make calls, in ten minutes"
 	@echo "make readme  paste the README's commands into a fresh copy of this checkout, install included"
 	@echo "make long    the tests with one process, real ranks and command lines whole, of which make test leaves a part out"
 	@echo "make prove   prove every fixture script on 2 and 3 processes in both modes, and its mutants wrong"
@@ -44,6 +45,8 @@ test: $(STAMP)
 	@$(BIN)/python -m pytest -q $(TWO) tests/unit tests/generated
 	@echo "== One process, real ranks, command line (all: make long)"
 	@$(BIN)/python -m pytest -q $(TWO) tests/single tests/parallel tests/cli --sample
+
+samples: $(STAMP)
 	@echo "== Samples: proofs of the fixture scripts (all: make prove), kinds of training on sharded calls (all: make calls)"
 	@$(BIN)/python -m pytest -q $(TWO) tests/proofs tests/calls --sample
 

@@ -12,7 +12,7 @@ TESTS = pathlib.Path(__file__).parent
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--sample", action="store_true", help="what `make test` runs: a part of what takes long")
+    parser.addoption("--sample", action="store_true", help="what CI runs: a part of what takes long")
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
@@ -31,7 +31,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def is_in_sample(item: pytest.Item, turns: Counter[tuple[pathlib.Path, str]]) -> bool:
-    """Whether `make test` runs this: of kinds and proofs what is marked `sample`, of others all but what is `long`.
+    """Whether `make test` and `make samples` run this: of kinds and proofs what is marked `sample`, of others all but what is `long`.
 
     `turns` counts the sets of parameters that a test has had before: `long(keeps=2)` leaves the first two.
     """
