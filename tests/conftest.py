@@ -31,7 +31,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def is_in_sample(item: pytest.Item, turns: Counter[tuple[pathlib.Path, str]]) -> bool:
-    """Whether `make test` and `make samples` run this: of kinds and proofs what is marked `sample`, of others all but what is `long`.
+    """Whether CI runs this: of kinds and proofs what is marked `sample`, of others all but what is `long`.
 
     `turns` counts the sets of parameters that a test has had before: `long(keeps=2)` leaves the first two.
     """
