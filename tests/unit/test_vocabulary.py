@@ -225,6 +225,25 @@ def test_fits_within_the_vocabulary(parts: dict[str, str]) -> None:
         ({"before": "data = tf.data.Dataset.from_tensor_slices(x).batch(2)"}, "`a, b`"),
         ({"before": "data = data.map(lambda p, q: p)"}, "`a, b`"),
         ({"each": "p, q = b"}, "`p, q`"),
+        ({"before": "data = data.map(lambda p, q: (p * [1, 2, 3], q))"}, "`p * [1, 2, 3]`"),
+        ({"before": "log = [0.3] * 2", "each": "log += [float(loss)]"}, "`log += [float(loss)]`"),
+        (
+            {"before": "tf.keras.optimizers.schedules.PiecewiseConstantDecay(np.array([4]), [0.1, 0.2])"},
+            "`tf.keras.optimizers.schedules.PiecewiseConstantDecay",
+        ),
+        ({"epoch": "for one in losses: model.build((3,))"}, "`model.build((3,))`"),
+        (
+            {"epoch": "for one, net in zip(losses, [model, model]): last = net\nprint(last)"},
+            "`last`, which may be one",
+        ),
+        ({"epoch": "log = 'now ' f'{losses[-1]}'\nif log > 'now 1': pass"}, "a decision on `log > 'now 1'`"),
+        (
+            {
+                "before": "log = []",
+                "epoch": "log.extend(losses)\nfor n, _ in enumerate(log): count = n\nlayers.Dense(count)",
+            },
+            "`layers.Dense(count)`",
+        ),
         ({"epoch": "print(model.evaluate([data][0]))"}, "`[data][0]`"),
         ({"each": "try:\n        count = 1 / int(float(loss))\n    except ZeroDivisionError:\n        pass"}, "`try`"),
         ({"each": "next(iter(data))"}, "`iter(data)`"),
@@ -386,6 +405,10 @@ def test_loops_outside_it(parts: dict[str, str], said: str) -> None:
             "`model.fit(get(), validation_data=get().take(3))`, on",
         ),
         (_and("model.fit(data); model.evaluate(get())"), "`model.evaluate(get())`, on data that are trained on, too,"),
+        (
+            {"options": "callbacks=[keras.callbacks.ModelCheckpoint('a', 'loss', 0, False, False, 'auto', 8)]"},
+            "`keras.callb",
+        ),
         ({"data": "batches(), steps_per_epoch=3", "before": "def batches():\n    yield x, y\n"}, "`yield x, y`"),
         ({"options": "callbacks=[keras.callbacks.LambdaCallback(print)]"}, "`print`"),
         ({"after": "if history.history['loss'][-1] > 1:\n        model.fit(x, y)"}, "a decision on"),

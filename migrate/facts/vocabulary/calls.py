@@ -62,6 +62,7 @@ _RECORDS = frozenset({Kind.ELEMENT})
 _MANY = LABELS | {Kind.ELEMENTS}
 _CHANGES = ((SAME, _RECORDS | _MANY | DATA | {Kind.OUTPUTS}), (OF_NUMBERS, _RECORDS | _MANY), (OF_IMAGES, _RECORDS))
 _BEFORE_AXIS = 4  # of the arguments of `tf.one_hot`
+_KEEPS = ".PiecewiseConstantDecay"  # the lists that it is given
 _FOR_ARRAYS = frozenset({"y", "sample_weight", "batch_size", "validation_split"})
 _SLICES = "tensorflow.data.Dataset.from_tensor_slices"
 _GIVES_ONE, _LAZY = frozenset({"builtins.max", "builtins.min"}), frozenset({"builtins.reversed"})  # of lists
@@ -123,8 +124,11 @@ class Calls(Expressions):
             self._monitored(node, api)
         if self.of_data and api.rpartition(".")[2] in IN_PLACE:
             self.outside(node)
-        if api in _SHAPED and () in {*args[:1], *(named[each] for each in _SHAPES & named.keys())}:
-            self.outside(node)  # one number a row: what goes along the last axis would go along the batch
+        # Of an array it is not seen whether it is changed later; of one number a row, what goes along the last axis
+        # would go along the batch.
+        is_array = api.endswith(_KEEPS) and not all(isinstance(v, Box | tuple) for v in (*args, *named.values())[:2])
+        if is_array or (api in _SHAPED and () in {*args[:1], *(named[each] for each in _SHAPES & named.keys())}):
+            self.outside(node)
         self.single |= api == _SLICES and not isinstance(next(iter([*args, *named.values()]), None), tuple)
         given = self._given(node, word, args, named, api)
         return Data(given, frozenset({(*self.sites, node)})) if given is Kind.DATASET else given
@@ -214,6 +218,7 @@ class Calls(Expressions):
             if is_of_batch(given):
                 self.outside(node)  # the batch of one loop would be trained on in another
             value.put(given if name == "append" else self.element(node, given))
+            value.root().by_step |= name == "extend" and is_by_step(given)
             self.grown(value)
             return Kind.NOTHING
         of = kind(value)

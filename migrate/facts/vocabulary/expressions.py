@@ -35,7 +35,7 @@ from .kinds import (
 )
 from .words import ATTRIBUTES, CONSTANTS, LOSSES, RUNTIME, known
 
-_ONLY_COMPUTES = re.compile(r"builtins\.(abs|bool|float|int|len|max|min|round|sum)$")
+_ONLY_COMPUTES = re.compile(r"builtins\.(abs|bool|float|int|len|max|min|print|round|sum)$")
 
 
 class OutsideError(Exception):
@@ -63,7 +63,7 @@ class Expressions(ABC):
         self.measures: list[cst.Call] = []  # calls that update a metric, or give its result
         self.gone_through: cst.CSTNode | None = None  # what is asked for its elements where it stands
         self.done: cst.CSTNode | None = None  # the statement that is only done: what it gives is not asked
-        self._may_not_be = False  # inside what Python leaves out where the first part says so
+        self.may_not_be = False  # inside what Python leaves out where a first part says so, or does once a step
 
     @abstractmethod
     def call(self, node: cst.Call, names: Bindings) -> Value:
@@ -112,6 +112,10 @@ class Expressions(ABC):
                 if isinstance(inner, cst.FormattedStringExpression):
                     self.whole(inner.expression, names)
         return found
+
+    def _texts(self, node: cst.ConcatenatedString, names: Bindings) -> Value:
+        """Texts one behind the other."""
+        return self._known(node, [node.left, node.right], names)
 
     def _tuple(self, node: cst.Tuple, names: Bindings) -> Value:
         return tuple(self._element(e, names) for e in node.elements)
@@ -274,9 +278,9 @@ class Expressions(ABC):
         """Something alike on all workers, or a worker's own, as all its parts are the one or some the other. Python may
         leave others out."""
         found = [self.value(part, names) for part in parts]
-        before, self._may_not_be = self._may_not_be, True
+        before, self.may_not_be = self.may_not_be, True
         found += [self.value(part, names) for part in others]
-        self._may_not_be = before
+        self.may_not_be = before
         kinds = set(map(kind, found))
         if not kinds <= SHOWN or (is_part and any(map(holds_list, found))):
             self.outside(node)
@@ -286,9 +290,9 @@ class Expressions(ABC):
         if self.is_of_root(node.test, names) and isinstance(node.orelse, cst.Integer):
             return self.value(node.body, names)  # what is shown
         counts = self.whole(node.test, names) is Kind.COUNT
-        before, self._may_not_be = self._may_not_be, self._may_not_be or counts
+        before, self.may_not_be = self.may_not_be, self.may_not_be or counts
         found = join(self.value(node.body, names), self.value(node.orelse, names))
-        self._may_not_be = before
+        self.may_not_be = before
         if not counts:
             return found
         if kind(found) not in SHOWN or holds_list(found):
@@ -305,7 +309,7 @@ class Expressions(ABC):
         if is_of_batch(element):
             self.outside(node)  # a loop over data is a `for`
         self.bind(turn.target, element, inner)
-        before, self._may_not_be = self._may_not_be, self._may_not_be or bool(turn.ifs)
+        before, self.may_not_be = self.may_not_be, self.may_not_be or bool(turn.ifs) or is_by_step(many)
         for condition in turn.ifs:
             self.still(condition.test, inner)
         made = self.value(node.elt, inner)
@@ -313,14 +317,14 @@ class Expressions(ABC):
             self.outside(node)  # the batches of one loop would be trained on in another
         box = Box(by_step=is_by_step(many))
         box.put(Kind.COUNT if box.by_step and kind(made) in DATA else made)
-        self._may_not_be = before
+        self.may_not_be = before
         return box
 
     def _function(self, node: cst.Lambda, names: Bindings) -> Value:
         return self.made(node, names)
 
     def _called(self, node: cst.Call, names: Bindings) -> Value:
-        if self._may_not_be and not _ONLY_COMPUTES.match(self.named(node.func, names) or ""):
+        if self.may_not_be and not _ONLY_COMPUTES.match(self.named(node.func, names) or ""):
             self.outside(node)  # what is done is asked by an `if`, which the number of the step must not decide
         return self.call(node, names)
 
@@ -343,7 +347,7 @@ _READERS: dict[type[cst.CSTNode], str] = {
     cst.Float: "_number",
     cst.Ellipsis: "_written",
     cst.SimpleString: "_written",
-    cst.ConcatenatedString: "_written",
+    cst.ConcatenatedString: "_texts",
     cst.FormattedString: "_text",
     cst.Tuple: "_tuple",
     cst.List: "_list",

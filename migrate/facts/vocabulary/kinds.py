@@ -75,6 +75,8 @@ OF_BATCH = LABELS | {Kind.OUTPUTS}
 
 NETS = frozenset({Kind.MODEL, Kind.LAYER})
 
+_WRITTEN = frozenset({Kind.NUMBER, Kind.FLAG})
+
 SHOWN = DATA | {Kind.OWN, Kind.LOSS}
 """What may be shown, put into lists and averaged."""
 
@@ -239,7 +241,8 @@ def kind(value: Value) -> Kind:
     found = {
         leaf if isinstance(leaf, Kind) else leaf.of if isinstance(leaf, Data) else Kind.MIXED for leaf in leaves(value)
     }
-    return _together(found) if found else Kind.WHOLE
+    one = _together(found) if found else Kind.WHOLE
+    return Kind.WHOLE if one in _WRITTEN and not isinstance(value, Kind) else one  # a list of numbers is none
 
 
 def is_by_step(value: Value) -> bool:

@@ -14,6 +14,7 @@ from .expressions import OutsideError
 from .kinds import (
     DATA,
     NETS,
+    SHOWN,
     STILL,
     Bindings,
     Box,
@@ -299,12 +300,22 @@ class Reader(Calls):
                 self.outside(node.iter)
             self.of_data = True
         self.bind(node.target, element, names)
+        may_not_be, self.may_not_be = self.may_not_be, self.may_not_be or is_by_step(many)
         self._body(node.body.body, names)
+        self.may_not_be = may_not_be
         if self.of_data:
             names.count(before)
+        if is_by_step(many):
+            self._forget_chosen(names)
         if self.of_data and not of_data:
             self._forget_rows(names)
         self.of_data, names.bound, self.looped = of_data, names.bound | bound, looped
+
+    def _forget_chosen(self, names: Bindings) -> None:
+        """After a loop with a turn a step it is the number of these that has chosen a model, or data."""
+        for name in names.bound:
+            if kind(names.values[name]) not in SHOWN:
+                names.values[name] = Kind.MIXED
 
     def _forget_rows(self, names: Bindings) -> None:
         """After a loop over a dataset its last batch is nothing to train on."""

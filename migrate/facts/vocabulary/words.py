@@ -189,7 +189,7 @@ FUNCTIONS: tuple[tuple[re.Pattern[str], Word], ...] = (
     _word(rf"keras\.metrics\.{_either(_METRICS)}", STILL, Kind.METRIC, "name dtype threshold k from_logits", 1),
     _word(rf"keras\.optimizers\.{_either(_OPTIMIZERS)}", STILL, Kind.OPTIMIZER, _OPTIMIZER_SETTINGS, positions=1),
     _word(rf"keras\.optimizers\.schedules\.{_either(_SCHEDULES)}", STILL, Kind.WHOLE, _SCHEDULE_SETTINGS, 3),
-    _word(rf"keras\.callbacks\.{_either(_CALLBACKS)}", STILL, Kind.CALLBACK, _CALLBACK_SETTINGS),
+    _word(rf"keras\.callbacks\.{_either(_CALLBACKS)}", STILL, Kind.CALLBACK, _CALLBACK_SETTINGS, 2),
     _word(r"tensorflow\.GradientTape", frozenset(), Kind.TAPE),
     _word(r"tensorflow\.add_n", frozenset({Kind.PENALTIES}), Kind.LOSS, positions=1),
     _word(
