@@ -231,6 +231,11 @@ def test_fits_within_the_vocabulary(parts: dict[str, str]) -> None:
             {"before": "tf.keras.optimizers.schedules.PiecewiseConstantDecay(np.array([4]), [0.1, 0.2])"},
             "`tf.keras.optimizers.schedules.PiecewiseConstantDecay",
         ),
+        (
+            {"before": "first = [0.3]; log = first[:]", "each": "log += [float(loss)]", "epoch": "if log[0] > 1: pass"},
+            "a deci",
+        ),
+        ({"before": "data = data.map(lambda p, q: ([p, p], q))"}, "`data.map(lambda p, q: ([p, p], q))`"),
         ({"epoch": "for one in losses: model.build((3,))"}, "`model.build((3,))`"),
         (
             {"epoch": "for one, net in zip(losses, [model, model]): last = net\nprint(last)"},

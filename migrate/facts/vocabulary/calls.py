@@ -311,7 +311,7 @@ class Calls(Expressions):
         before, self.in_graph = self.in_graph, True
         given = self.run(args[0], [of] * len(params), {}, node)
         self.in_graph = before
-        if not {kind(v) for v in leaves(given)} <= {of, Kind.NUMBER}:
+        if holds_list(given) or not {kind(v) for v in leaves(given)} <= {of, Kind.NUMBER}:  # TensorFlow stacks lists
             self.outside(node)
         self.single |= not isinstance(given, tuple)
 

@@ -193,6 +193,8 @@ class Expressions(ABC):
                     self.still(bound, names)
         if not DATASETS.isdisjoint(map(kind, leaves(value))):
             self.outside(node)  # whether it is trained on is followed by names
+        if holds_list(value) and any(isinstance(element.slice, cst.Slice) for element in node.slice):
+            return _copied(value)
         if isinstance(value, Box) and value.content is not None:
             return value.content
         if kind(value) is Kind.LAYER and not isinstance(value, tuple):
@@ -333,6 +335,14 @@ class Expressions(ABC):
 
     def _written(self, _: cst.CSTNode, __: Bindings) -> Value:
         return Kind.WHOLE
+
+
+def _copied(value: Value) -> Box:
+    """Another list, or tuple, of the same elements."""
+    copy = Box(by_step=is_by_step(value))
+    for each in value.contents if isinstance(value, Box) else value if isinstance(value, tuple) else ():
+        copy.put(each)
+    return copy
 
 
 def _scales(one: Kind, spelled: str, other: Kind) -> bool:

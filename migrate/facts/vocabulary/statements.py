@@ -172,9 +172,8 @@ class Reader(Calls):
         old, given = self.value(node.target, names), self.value(node.value, names)
         found = self.combined(node, old, node.operator, given)
         whole = kind(old) is Kind.WHOLE and not isinstance(old, Box)
-        if (isinstance(old, Box) and (is_kept(old) or not isinstance(given, Box))) or (
-            whole and kind(found) is not Kind.WHOLE
-        ):
+        is_other = isinstance(old, Box) != isinstance(given, Box) or (whole and kind(found) is not Kind.WHOLE)
+        if is_other or is_kept(old):
             self.outside(node)  # `x += loss` changes an array in place, under all its names
         if self.of_data and (kind(found) is Kind.WHOLE or (isinstance(old, Box) and kind(given) in DATA)):
             self.outside(node)  # an array counts steps then, under all its names
