@@ -235,6 +235,7 @@ def test_fits_within_the_vocabulary(parts: dict[str, str]) -> None:
             {"before": "first = [0.3]; log = first[:]", "each": "log += [float(loss)]", "epoch": "if log[0] > 1: pass"},
             "a deci",
         ),
+        ({"after": "rng.normal()"}, "`rng.normal()`"),
         ({"before": "data = data.map(lambda p, q: ([p, p], q))"}, "`data.map(lambda p, q: ([p, p], q))`"),
         ({"epoch": "for one in losses: model.build((3,))"}, "`model.build((3,))`"),
         (

@@ -41,6 +41,7 @@ from .words import (
     AROUND,
     BESIDE,
     CALLED_BY,
+    DRAWS,
     IN_PLACE,
     LOSSES,
     MEANS,
@@ -226,7 +227,8 @@ class Calls(Expressions):
             self._mapped(node, Kind.ELEMENT if of in ONE_BY_ONE else Kind.ELEMENTS, names)
             return value
         word = METHODS.get((Kind.WHOLE if of in {Kind.NUMBER, Kind.COUNT} else of, name))
-        if word is None or (self.of_data and name in IN_PLACE) or is_nested(value):
+        draws = self.in_graph and of is Kind.WHOLE and name in DRAWS  # once a trace
+        if word is None or draws or (self.of_data and name in IN_PLACE) or is_nested(value):
             self.outside(node)
         if of is Kind.MODEL and name == "compile":
             self._measured(node, names)

@@ -134,7 +134,7 @@ _WHOLE_METHODS = {
         "shuffle choice zfill repeat"
     ),
 }
-_DRAWS = _set("normal uniform integers randint random rand randn permutation shuffle standard_normal choice")
+DRAWS = _set("normal uniform integers randint random rand randn permutation shuffle standard_normal choice")
 _WHOLE_ATTRIBUTES = "shape ndim size dtype T parent name stem"
 _OWN_METHODS = {
     0: "numpy tolist total_seconds",
@@ -276,7 +276,7 @@ BESIDE = _set("init pin_gpu broadcast_state barrier common_seed seed_by_rank set
 
 METHODS: dict[tuple[Kind, str], Word] = {
     **{
-        (Kind.WHOLE, name): Word(STILL if name in _DRAWS else DATA, Kind.WHOLE, _set(_NUMPY_SETTINGS), positions)
+        (Kind.WHOLE, name): Word(STILL if name in DRAWS else DATA, Kind.WHOLE, _set(_NUMPY_SETTINGS), positions)
         for positions, names in _WHOLE_METHODS.items()
         for name in names.split()
     },
