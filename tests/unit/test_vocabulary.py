@@ -25,7 +25,7 @@ model = tf.keras.Sequential([tf.keras.Input((3,)), layers.Dense(4, activation=tf
 loss_of = tf.keras.losses.MeanSquaredError()
 optimizer = tf.keras.optimizers.SGD(0.1)
 mean = tf.keras.metrics.Mean()
-losses, count = [], 0
+losses, count = (0.0,), 0
 {before}
 
 @tf.function
@@ -41,7 +41,7 @@ def step(a, b):
 for epoch in range(3):
     for number, (a, b) in enumerate(data):
         loss = step({args})
-        losses.append(float(loss))
+        losses = (float(loss),)
         {each}
     print(f"epoch {{epoch}}: {{np.mean(losses):.3f}}")
     {epoch}
@@ -99,6 +99,11 @@ _FIT = {
     "options": "validation_split=0.1",
     "after": 'model.save("model.keras")',
 }
+
+
+def _log(given: str) -> str:
+    """A list, and a name for what may be it."""
+    return f"sizes = [4]; log = {given}"
 
 
 def _and(more: str) -> dict[str, str]:
@@ -206,50 +211,38 @@ def test_fits_within_the_vocabulary(parts: dict[str, str]) -> None:
             {"each": "rng = np.random.default_rng(int(float(loss) * 1e6))\n    x += rng.normal(size=3)"},
             "`np.random.default_rng(",
         ),
-        ({"each": "both = [x, losses]\n    both[0].append(1)"}, "both"),
-        ({"before": "seen = losses = []", "epoch": "if seen[-1] > 1: pass"}, "a decision on `seen[-1] > 1`"),
+        ({"each": "both = [x, losses]"}, "`losses`, a worker's own value in a list,"),
+        ({"before": "seen = []", "each": "seen.extend(losses)"}, "`seen.extend(losses)`"),
+        (
+            {"before": "seen = []", "epoch": "seen.append(float(loss))"},
+            "`seen.append(float(loss))`, a worker's own value",
+        ),
+        ({"epoch": "seen = {'a': float(loss)}"}, "`float(loss)`, a worker's own value in a list,"),
+        ({"epoch": "seen = [float(loss) for _ in range(2)]"}, "range(2)]`, a worker's own value in a list,"),
         # A list that is filled under another name, or looked into later.
         (
-            {"before": "log = losses if count else None", "epoch": "if log[-1] > 1: pass"},
+            {"before": _log("sizes if count else None"), "epoch": "layers.Dense(log[-1])"},
             "`log`, which may be one thing",
         ),
-        ({"before": "log = losses or []", "epoch": "if log[-1] > 1: pass"}, "`losses or []`"),
-        ({"before": "log = max([], losses)", "epoch": "if log[-1] > 1: pass"}, "`max([], losses)`"),
-        ({"before": "log = (losses, [])[0]", "epoch": "if log[-1] > 1: pass"}, "a decision on `log[-1] > 1`"),
-        ({"before": "log = tuple([losses, []])"}, "`tuple([losses, []])`"),
-        ({"before": "log = {}; log['a'] = losses"}, "`log['a']`"),
-        ({"before": "log = {'a': losses}.values()"}, "`{'a': losses}.values()`"),
-        ({"before": "tf.keras.Sequential(losses)"}, "`losses.append(float(loss))`"),
+        ({"before": _log("sizes or []")}, "`sizes or []`"),
+        ({"before": _log("max([], sizes)")}, "`max([], sizes)`"),
+        ({"before": _log("tuple([sizes, []])")}, "`tuple([sizes, []])`"),
+        ({"before": _log("{}; log['a'] = sizes")}, "`log['a']`"),
+        ({"before": _log("{'a': sizes}.values()")}, "`{'a': sizes}.values()`"),
+        ({"before": _log("tf.keras.Sequential(sizes)"), "epoch": "sizes.append(1)"}, "`sizes.append(1)`"),
         ({"each": "np.array(losses).mean(0, None, noisy)"}, "`np.array(losses).mean(0, None, noisy)`"),
         # A batch of two that is cut into its rows.
         ({"before": "data = tf.data.Dataset.from_tensor_slices(x).batch(2)"}, "`a, b`"),
         ({"before": "data = data.map(lambda p, q: p)"}, "`a, b`"),
         ({"each": "p, q = b"}, "`p, q`"),
         ({"before": "data = data.map(lambda p, q: (p * [1, 2, 3], q))"}, "`p * [1, 2, 3]`"),
-        ({"before": "log = [0.3] * 2", "each": "log += [float(loss)]"}, "`log += [float(loss)]`"),
         (
             {"before": "tf.keras.optimizers.schedules.PiecewiseConstantDecay(np.array([4]), [0.1, 0.2])"},
             "`tf.keras.optimizers.schedules.PiecewiseConstantDecay",
         ),
-        (
-            {"before": "first = [0.3]; log = first[:]", "each": "log += [float(loss)]", "epoch": "if log[0] > 1: pass"},
-            "a deci",
-        ),
         ({"after": "rng.normal()"}, "`rng.normal()`"),
         ({"before": "data = data.map(lambda p, q: ([p, p], q))"}, "`data.map(lambda p, q: ([p, p], q))`"),
-        ({"epoch": "for one in losses: model.build((3,))"}, "`model.build((3,))`"),
-        (
-            {"epoch": "for one, net in zip(losses, [model, model]): last = net\nprint(last)"},
-            "`last`, which may be one",
-        ),
         ({"epoch": "log = 'now ' f'{losses[-1]}'\nif log > 'now 1': pass"}, "a decision on `log > 'now 1'`"),
-        (
-            {
-                "before": "log = []",
-                "epoch": "log.extend(losses)\nfor n, _ in enumerate(log): count = n\nlayers.Dense(count)",
-            },
-            "`layers.Dense(count)`",
-        ),
         ({"epoch": "print(model.evaluate([data][0]))"}, "`[data][0]`"),
         ({"each": "try:\n        count = 1 / int(float(loss))\n    except ZeroDivisionError:\n        pass"}, "`try`"),
         ({"each": "next(iter(data))"}, "`iter(data)`"),
@@ -263,7 +256,7 @@ def test_fits_within_the_vocabulary(parts: dict[str, str]) -> None:
         ({"stages": ".map(lambda p, q: (p + tf.random.normal([3]), q))"}, "`tf.random.normal([3])`"),
         ({"stages": ".map(lambda p, q: (p + np.random.rand(), q))"}, "`np.random.rand()`"),
         ({"stages": ".map(lambda p, q: (p + noisy[0], q))"}, "`p + noisy[0]`"),
-        ({"stages": ".map(lambda p, q: (losses.append(1), q))"}, "`losses.append(1)`"),
+        ({"before": "log = []", "stages": ".map(lambda p, q: (log.append(1), q))"}, "`log.append(1)`"),
         ({"stages": ".filter(lambda p, q: True)"}, "filter"),
         # Of a batch of matrices the first axis is the height of one image, for TensorFlow.
         ({"before": "data = data.map(lambda p, q: (tf.image.resize(p, (8, 3)), q))"}, "`tf.image.resize(p, (8, 3))`"),

@@ -27,7 +27,6 @@ from .kinds import (
     Value,
     computed,
     holds_list,
-    is_by_step,
     is_kept,
     is_nested,
     is_of_batch,
@@ -163,8 +162,7 @@ class Calls(Expressions):
         if several or named.keys() - {"start"}:
             self.outside(node)
         box = Box()
-        box.by_step = any(map(is_by_step, args))
-        turns = Kind.COUNT if box.by_step or is_of_batch(tuple(found)) else Kind.WHOLE
+        turns = Kind.COUNT if is_of_batch(tuple(found)) else Kind.WHOLE
         box.put((turns, *found[:1]) if api == "builtins.enumerate" else tuple(found))
         return box
 
@@ -214,13 +212,9 @@ class Calls(Expressions):
         name, value = func.attr.value, self.value(func.value, names)
         if isinstance(value, Box) and name in _PUTS and len(node.args) == 1 and not self.in_graph:
             given = self._args(node, names)[0][0]
-            if is_kept(value) or (self.of_data and kind(given) in DATA):
-                self.outside(node)  # a list counts steps then, under all its names
-            if is_of_batch(given):
-                self.outside(node)  # the batch of one loop would be trained on in another
-            value.put(given if name == "append" else self.element(node, given))
-            value.root().by_step |= name == "extend" and is_by_step(given)
-            self.grown(value)
+            if is_kept(value) or self.of_data or is_of_batch(given):
+                self.outside(node)  # it counts steps, or batches of one loop are trained on in another
+            self.filled(value, given if name == "append" else self.element(node, given), node)
             return Kind.NOTHING
         of = kind(value)
         if of in DATASETS and name == "map":

@@ -24,9 +24,7 @@ from .kinds import (
     Source,
     Value,
     computed,
-    counted,
     holds_list,
-    is_by_step,
     is_nested,
     is_of_batch,
     join,
@@ -63,7 +61,7 @@ class Expressions(ABC):
         self.measures: list[cst.Call] = []  # calls that update a metric, or give its result
         self.gone_through: cst.CSTNode | None = None  # what is asked for its elements where it stands
         self.done: cst.CSTNode | None = None  # the statement that is only done: what it gives is not asked
-        self.may_not_be = False  # inside what Python leaves out where a first part says so, or does once a step
+        self._may_not_be = False  # inside what Python leaves out where the first part says so
 
     @abstractmethod
     def call(self, node: cst.Call, names: Bindings) -> Value:
@@ -123,7 +121,14 @@ class Expressions(ABC):
     def _list(self, node: cst.List, names: Bindings) -> Value:
         box = Box()
         for element in node.elements:
-            box.put(self._element(element, names))
+            self.filled(box, self._element(element, names), element)
+        return box
+
+    def filled(self, box: Box, value: Value, at: cst.CSTNode) -> Box:
+        """A list with one more element, which is no worker's own: it would have other names, and be read anywhere."""
+        if not {Kind.OWN, Kind.LOSS}.isdisjoint(leaf for leaf in leaves(value) if isinstance(leaf, Kind)):
+            self.outside(at, f"`{self._file.code(at)}`, a worker's own value in a list,")
+        box.put(value)
         return box
 
     def _element(self, element: cst.BaseElement, names: Bindings) -> Value:
@@ -135,7 +140,7 @@ class Expressions(ABC):
             if not isinstance(element, cst.DictElement):
                 self.outside(element)
             self.whole(element.key, names)
-            box.put(self.value(element.value, names))
+            self.filled(box, self.value(element.value, names), element.value)
         return box
 
     def _name(self, node: cst.Name, names: Bindings) -> Value:
@@ -233,9 +238,9 @@ class Expressions(ABC):
         if Kind.NOTHING in (one, other):
             self.outside(node)
         if isinstance(left, Box) and isinstance(right, Box):
-            if not isinstance(operator, cst.Add | cst.AddAssign):
+            if not isinstance(operator, cst.Add | cst.AddAssign) or self.of_data:  # it may grow by step
                 self.outside(node)
-            return self.grown(left.unite(right))
+            return left.unite(right)
         if is_nested(left) or is_nested(right):
             self.outside(node)
         if {one, other} <= DATA:
@@ -249,13 +254,6 @@ class Expressions(ABC):
             of = other if one is Kind.NUMBER else one
             return of if of in {Kind.ELEMENT, Kind.ELEMENTS} else self.outside(node)
         return self.outside(node)
-
-    def grown(self, box: Box) -> Box:
-        """A list that has become longer here: in a loop over data its elements and their number may count steps."""
-        if self.of_data:
-            box.root().by_step = True
-            counted(box)
-        return box
 
     def _unary(self, node: cst.UnaryOperation, names: Bindings) -> Value:
         found = kind(self.value(node.expression, names))
@@ -280,9 +278,9 @@ class Expressions(ABC):
         """Something alike on all workers, or a worker's own, as all its parts are the one or some the other. Python may
         leave others out."""
         found = [self.value(part, names) for part in parts]
-        before, self.may_not_be = self.may_not_be, True
+        before, self._may_not_be = self._may_not_be, True
         found += [self.value(part, names) for part in others]
-        self.may_not_be = before
+        self._may_not_be = before
         kinds = set(map(kind, found))
         if not kinds <= SHOWN or (is_part and any(map(holds_list, found))):
             self.outside(node)
@@ -292,9 +290,9 @@ class Expressions(ABC):
         if self.is_of_root(node.test, names) and isinstance(node.orelse, cst.Integer):
             return self.value(node.body, names)  # what is shown
         counts = self.whole(node.test, names) is Kind.COUNT
-        before, self.may_not_be = self.may_not_be, self.may_not_be or counts
+        before, self._may_not_be = self._may_not_be, self._may_not_be or counts
         found = join(self.value(node.body, names), self.value(node.orelse, names))
-        self.may_not_be = before
+        self._may_not_be = before
         if not counts:
             return found
         if kind(found) not in SHOWN or holds_list(found):
@@ -311,22 +309,21 @@ class Expressions(ABC):
         if is_of_batch(element):
             self.outside(node)  # a loop over data is a `for`
         self.bind(turn.target, element, inner)
-        before, self.may_not_be = self.may_not_be, self.may_not_be or bool(turn.ifs) or is_by_step(many)
+        before, self._may_not_be = self._may_not_be, self._may_not_be or bool(turn.ifs)
         for condition in turn.ifs:
             self.still(condition.test, inner)
         made = self.value(node.elt, inner)
         if is_of_batch(made):
             self.outside(node)  # the batches of one loop would be trained on in another
-        box = Box(by_step=is_by_step(many))
-        box.put(Kind.COUNT if box.by_step and kind(made) in DATA else made)
-        self.may_not_be = before
+        box = self.filled(Box(), made, node)
+        self._may_not_be = before
         return box
 
     def _function(self, node: cst.Lambda, names: Bindings) -> Value:
         return self.made(node, names)
 
     def _called(self, node: cst.Call, names: Bindings) -> Value:
-        if self.may_not_be and not _ONLY_COMPUTES.match(self.named(node.func, names) or ""):
+        if self._may_not_be and not _ONLY_COMPUTES.match(self.named(node.func, names) or ""):
             self.outside(node)  # what is done is asked by an `if`, which the number of the step must not decide
         return self.call(node, names)
 
@@ -339,7 +336,7 @@ class Expressions(ABC):
 
 def _copied(value: Value) -> Box:
     """Another list, or tuple, of the same elements."""
-    copy = Box(by_step=is_by_step(value))
+    copy = Box()
     for each in value.contents if isinstance(value, Box) else value if isinstance(value, tuple) else ():
         copy.put(each)
     return copy

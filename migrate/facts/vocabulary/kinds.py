@@ -18,7 +18,7 @@ class Kind(Enum):
     FLAG = "True or False"  # written in the text, and nothing that was chosen from a list by the number of the step
     COUNT = "what goes by the number of the step"  # and is alike on all workers
     WHOLE = "a value that is alike on all workers"  # also settings, texts, arrays of all examples
-    OWN = "a worker's own value"  # which may be shown, put into lists and averaged, and no more
+    OWN = "a worker's own value"  # which may be shown, and no more
     BATCH = "a batch"  # as data give it: one array or several, with an example in each row
     ROWS = "an array of a batch"
     OUTPUTS = "what a model makes of a batch"  # an example in each row, too, and no labels
@@ -78,7 +78,7 @@ NETS = frozenset({Kind.MODEL, Kind.LAYER})
 _WRITTEN = frozenset({Kind.NUMBER, Kind.FLAG})
 
 SHOWN = DATA | {Kind.OWN, Kind.LOSS}
-"""What may be shown, put into lists and averaged."""
+"""What may be shown, and computed with for that."""
 
 
 @dataclass(frozen=True)
@@ -104,13 +104,11 @@ class Data:
 class Box:
     """A list or table: what its elements are, whatever their places. One object under all its names.
 
-    by_step: it has more elements at each step, so that whoever goes through it counts them. kept: something has been
-    given it, and may keep it.
+    kept: something has been given it, and may keep it.
     """
 
     _contents: list[Value] = field(default_factory=list)
     _same: Box | None = None
-    by_step: bool = False
     kept: bool = False
 
     def root(self) -> Box:
@@ -140,7 +138,6 @@ class Box:
     def unite(self, other: Box) -> Box:
         """This one, where a name may stand for either: what is put into one of them may then be in the other."""
         one, two = self.root(), other.root()
-        one.by_step |= two.by_step
         one.kept |= two.kept
         if one is not two:
             given, two._contents, two._same = two._contents, [], one
@@ -245,13 +242,6 @@ def kind(value: Value) -> Kind:
     return Kind.WHOLE if one in _WRITTEN and not isinstance(value, Kind) else one  # a list of numbers is none
 
 
-def is_by_step(value: Value) -> bool:
-    """Whether it is a list with more elements at each step, or has to do with one."""
-    if isinstance(value, tuple):
-        return any(map(is_by_step, value))
-    return isinstance(value, Box) and value.root().by_step
-
-
 def counted(value: Value, around: tuple[Box, ...] = ()) -> Value:
     """What a value may be that a step has given to a name which had one before: each of its parts may count steps."""
     if isinstance(value, tuple):
@@ -323,7 +313,7 @@ def frozen(value: Value, known: Numbers) -> object:
     if root in known:
         return known[root]
     known[root] = len(known)
-    return known[root], root.by_step, tuple(frozen(each, known) for each in root.contents)
+    return known[root], tuple(frozen(each, known) for each in root.contents)
 
 
 def computed(kinds: Collection[Kind]) -> Kind:

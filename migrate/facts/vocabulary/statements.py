@@ -14,7 +14,6 @@ from .expressions import OutsideError
 from .kinds import (
     DATA,
     NETS,
-    SHOWN,
     STILL,
     Bindings,
     Box,
@@ -23,7 +22,6 @@ from .kinds import (
     Named,
     Value,
     holds_list,
-    is_by_step,
     is_kept,
     is_of_batch,
     join,
@@ -175,8 +173,8 @@ class Reader(Calls):
         is_other = isinstance(old, Box) != isinstance(given, Box) or (whole and kind(found) is not Kind.WHOLE)
         if is_other or is_kept(old):
             self.outside(node)  # `x += loss` changes an array in place, under all its names
-        if self.of_data and (kind(found) is Kind.WHOLE or (isinstance(old, Box) and kind(given) in DATA)):
-            self.outside(node)  # an array counts steps then, under all its names
+        if self.of_data and (kind(found) is Kind.WHOLE or isinstance(old, Box)):
+            self.outside(node)  # an array or a list counts steps then, under all its names
         self.bind(node.target, found, names)
 
     def bind(self, target: cst.BaseExpression, value: Value, names: Bindings) -> None:
@@ -293,28 +291,17 @@ class Reader(Calls):
         of_data, bound, names.bound, looped = self.of_data, names.bound, set[str](), self.looped
         many = self.many(node.iter, names)
         element = self.element(node.iter, many)
-        self.of_data |= is_by_step(many)
         if is_of_batch(element):
             if of_data:  # rows of two datasets would stand side by side
                 self.outside(node.iter)
             self.of_data = True
         self.bind(node.target, element, names)
-        may_not_be, self.may_not_be = self.may_not_be, self.may_not_be or is_by_step(many)
         self._body(node.body.body, names)
-        self.may_not_be = may_not_be
         if self.of_data:
             names.count(before)
-        if is_by_step(many):
-            self._forget_chosen(names)
         if self.of_data and not of_data:
             self._forget_rows(names)
         self.of_data, names.bound, self.looped = of_data, names.bound | bound, looped
-
-    def _forget_chosen(self, names: Bindings) -> None:
-        """After a loop with a turn a step it is the number of these that has chosen a model, or data."""
-        for name in names.bound:
-            if kind(names.values[name]) not in SHOWN:
-                names.values[name] = Kind.MIXED
 
     def _forget_rows(self, names: Bindings) -> None:
         """After a loop over a dataset its last batch is nothing to train on."""
