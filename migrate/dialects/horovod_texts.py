@@ -38,15 +38,11 @@ def {local_steps}(steps, down=False, whole=True):
 '''
 BROADCAST = '''
 def {broadcast}(*objects):
-    """Each worker starts from rank 0's variables; those of the first batch are drawn from one seed on all."""
+    """Each worker starts from rank 0's variables; those of the first batch all workers draw alike."""
     for each in objects:
         if getattr(each, "built", True):
-            {hvd}.broadcast_variables(each.variables, root_rank=0){drawn}
+            {hvd}.broadcast_variables(each.variables, root_rank=0)
 '''
-DRAWN = """
-        else:
-            seed = {hvd}.broadcast({tf}.random.uniform([], maxval=2**31 - 1, dtype={tf}.int32), root_rank=0)
-            {tf}.keras.utils.set_random_seed(int(seed))"""
 AT_START = """
 class {at_start}({tf}.keras.callbacks.Callback):
     def on_train_begin(self, logs=None):
@@ -68,4 +64,7 @@ def {report}(function, *arguments, **options):
 '''
 PIN = """{gpus} = {tf}.config.list_physical_devices("GPU")
 if {gpus}:
-    {tf}.config.set_visible_devices({gpus}[{hvd}.local_rank()], "GPU")"""
+    {tf}.config.set_visible_devices({gpus}[{hvd}.local_rank()], "GPU")  # one GPU per worker"""
+SEED = """
+{seed} = {hvd}.broadcast({tf}.random.uniform([], maxval=2**31 - 1, dtype={tf}.int32), root_rank=0)
+{tf}.keras.utils.set_random_seed(int({seed}))  # all workers draw alike"""

@@ -36,6 +36,7 @@ _NAMES = {
     "root_first": "rank_0_first",
     "shard": "shard",
     "gpus": "gpus",
+    "seed": "seed",
 }
 _OF_HELPER = {name: name for name in ("held_out", "local_steps", "root_first", "shard")}
 _WRAPPED = {"DistributedGradientTape": "hvd", "DistributedOptimizer": "hvd_keras"}
@@ -84,22 +85,21 @@ class _Script(RuntimeUses):
             lines.append(f"import horovod.tensorflow.keras as {self._called['hvd_keras']}")
         if not self._imports_tensorflow:
             lines.append(f"import tensorflow as {self._called['tf']}")
-        words = self._called | {"drawn": "" if self._is_seeded() else texts.DRAWN.format(**self._called)}
-        helpers = [_HELPERS[name].format(**words) for name in _HELPERS if name in self._helpers]
+        helpers = [_HELPERS[name].format(**self._called) for name in _HELPERS if name in self._helpers]
         whole = "\n".join([*lines, *(f"\n{each.rstrip()}\n" for each in helpers)])
         yield Span(*self.file.span(imported), whole)
-        for comment in m.findall(self._module, m.Comment(m.MatchRegex(r"# tfdp: .*"))):
+        for comment in set(m.findall(self._module, m.Comment(m.MatchRegex(r"# tfdp: .*")))) - self._done:
             (line, start), _ = self.file.span(comment)
             yield Span((line, start), (line, start + len("# tfdp: ")), "# ")
 
     def _is_seeded(self) -> bool:
-        """Whether the script itself, in a line outside of functions, seeds what draws weights."""
+        """Whether the script itself, in a line outside of functions, seeds all that draws."""
         lines = [line for line in self._module.body if isinstance(line, cst.SimpleStatementLine)]
         calls = [
             e.value for line in lines for e in line.body if isinstance(e, cst.Expr) and isinstance(e.value, cst.Call)
         ]
         apis = [self._names.api(call.func) or "" for call in calls if isinstance(call, cst.Call)]
-        return any(api.endswith((".set_random_seed", ".random.set_seed")) for api in apis)
+        return any(api.endswith(".set_random_seed") for api in apis)
 
     def _free(self, name: str) -> str:
         taken = self._index.taken
@@ -128,7 +128,7 @@ class _Script(RuntimeUses):
         elif name == "init" and not call.args:
             self._named(node, f"{self._called['hvd']}.init")
         elif name == "pin_gpu" and not call.args and isinstance(above, cst.Expr):
-            self._parts.append(Span(*self.file.span(above), self._indented(above, texts.PIN.format(**self._called))))
+            self._pinned(above)
         elif name in _WRAPPED and len(call.args) == 1:
             self._uses_keras |= name == "DistributedOptimizer"
             self._named(node, f"{self._called[_WRAPPED[name]]}.{name}")
@@ -146,6 +146,16 @@ class _Script(RuntimeUses):
             self._callbacks(call)
         else:
             raise LeftError(call, f"Horovod has nothing for `{self.file.code(call)}`, which is needed here")
+
+    def _pinned(self, statement: cst.Expr) -> None:
+        """One GPU for each worker, before anything of TensorFlow's runs; and one seed for all."""
+        line, text = self._index.parents[statement], texts.PIN if self._is_seeded() else texts.PIN + texts.SEED
+        start, end = self.file.span(statement)
+        comment = line.trailing_whitespace.comment if isinstance(line, cst.SimpleStatementLine) else None
+        if comment is not None:
+            end = self.file.span(comment)[1]
+            self._done.add(comment)
+        self._parts.append(Span(start, end, self._indented(statement, text.format(**self._called))))
 
     def _takes(self, name: str, call: cst.Call) -> bool:
         """Whether what is written for the script takes these arguments."""

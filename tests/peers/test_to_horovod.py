@@ -87,6 +87,7 @@ def trained(text: str, start: list[str], folder: Path) -> dict[str, np.ndarray]:
     [
         ("fit_split", of_arrays, 2),
         ("fit_weighted", of_arrays, 3),
+        ("fit_folds", of_arrays, 2),
         ("smddp_mnist", of_a_tape, 2),
         ("parts", str, 3),
     ],
@@ -111,7 +112,7 @@ def test_a_script_trains_under_horovod_as_under_tfdp(
 
 
 def test_workers_start_alike_without_a_seed(tmp_path: Path) -> None:
-    """Also weights that the first batch builds."""
+    """Also weights that the first batch builds: all draw by one seed."""
     script = of_a_tape((FIXTURES / "scripts" / "smddp_mnist" / "before.py").read_text()).replace(PRECISE, UNSEEDED)
     text = written(script)
     text += '\nnp.savez(f"{hvd.rank()}.npz", *mnist_model.get_weights())\n'

@@ -86,11 +86,22 @@ def test_what_writes_does_so_on_rank_0() -> None:
     assert "keras.callbacks.EarlyStopping('loss'), *([keras.callbacks.CSVLogger('a.csv')] if hvd.rank() == 0" in after
 
 
-def test_what_the_first_batch_builds_is_drawn_from_one_seed() -> None:
-    assert "set_random_seed(int(seed))" in text(TAPE)
+def test_workers_draw_alike() -> None:
+    """Folds and splits, and weights that the first batch builds."""
+    lines = text(TAPE).splitlines()
+    at = lines.index("tf.keras.utils.set_random_seed(int(seed))  # all workers draw alike")
+    assert lines[at - 2].endswith('"GPU")  # one GPU per worker')  # TensorFlow may not have run before
+    assert lines[at - 1].startswith("seed = hvd.broadcast(tf.random.uniform(")
     seeded = text(TAPE.replace("\n\nx =", "\n\ntf.keras.utils.set_random_seed(3)\nx ="))
     assert "tf.keras.utils.set_random_seed(3)\n" in seeded
-    assert "set_random_seed(int(seed))" not in seeded
+    assert "int(seed)" not in seeded
+    for own in (
+        "np.random.default_rng()",
+        "np.random.RandomState(None)",
+        "np.random.default_rng(np.random.SeedSequence())",
+    ):
+        assert [line for line, _ in refusals(TAPE.replace("\n\nx =", f"\n\nrng = {own}\nx ="))] == [4], own
+    assert text(TAPE.replace("\n\nx =", "\n\nrng = np.random.default_rng(3)\nx ="))
 
 
 def test_a_rate_that_is_a_sum_is_scaled_as_a_whole() -> None:
