@@ -41,7 +41,8 @@ def {broadcast}(*objects):
     """Each worker starts from rank 0's variables; those of the first batch all workers draw alike."""
     for each in objects:
         if getattr(each, "built", True):
-            {hvd}.broadcast_variables(each.variables, root_rank=0)
+            variables = each.variables() if callable(each.variables) else each.variables
+            {hvd}.broadcast_variables(variables, root_rank=0)
 '''
 AT_START = """
 class {at_start}({tf}.keras.callbacks.Callback):
@@ -53,7 +54,7 @@ def {root_first}(function, *arguments, **options):
     """Call it on rank 0 first, which downloads, and then on the others."""
     if {hvd}.rank() == 0:
         value = function(*arguments, **options)
-    {hvd}.barrier()
+    {hvd}.allreduce({tf}.constant(0.0), name="{root_first}")  # for which the others wait
     return value if {hvd}.rank() == 0 else function(*arguments, **options)
 '''
 REPORT = '''
@@ -64,7 +65,5 @@ def {report}(function, *arguments, **options):
 '''
 PIN = """{gpus} = {tf}.config.list_physical_devices("GPU")
 if {gpus}:
-    {tf}.config.set_visible_devices({gpus}[{hvd}.local_rank()], "GPU")  # one GPU per worker"""
-SEED = """
-{seed} = {hvd}.broadcast({tf}.random.uniform([], maxval=2**31 - 1, dtype={tf}.int32), root_rank=0)
-{tf}.keras.utils.set_random_seed(int({seed}))  # all workers draw alike"""
+    {tf}.config.set_visible_devices({gpus}[{hvd}.local_rank()], "GPU")  # one GPU per worker
+{tf}.keras.utils.set_random_seed(1)  # all workers draw alike; another number for other draws"""

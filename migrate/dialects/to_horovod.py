@@ -36,7 +36,6 @@ _NAMES = {
     "root_first": "rank_0_first",
     "shard": "shard",
     "gpus": "gpus",
-    "seed": "seed",
 }
 _OF_HELPER = {name: name for name in ("held_out", "local_steps", "root_first", "shard")}
 _WRAPPED = {"DistributedGradientTape": "hvd", "DistributedOptimizer": "hvd_keras"}
@@ -86,20 +85,11 @@ class _Script(RuntimeUses):
         if not self._imports_tensorflow:
             lines.append(f"import tensorflow as {self._called['tf']}")
         helpers = [_HELPERS[name].format(**self._called) for name in _HELPERS if name in self._helpers]
-        whole = "\n".join([*lines, *(f"\n{each.rstrip()}\n" for each in helpers)])
+        whole = "\n\n\n".join(["\n".join(lines), *(each.strip("\n") for each in helpers)]) + "\n" * bool(helpers)
         yield Span(*self.file.span(imported), whole)
         for comment in set(m.findall(self._module, m.Comment(m.MatchRegex(r"# tfdp: .*")))) - self._done:
             (line, start), _ = self.file.span(comment)
             yield Span((line, start), (line, start + len("# tfdp: ")), "# ")
-
-    def _is_seeded(self) -> bool:
-        """Whether the script itself, in a line outside of functions, seeds all that draws."""
-        lines = [line for line in self._module.body if isinstance(line, cst.SimpleStatementLine)]
-        calls = [
-            e.value for line in lines for e in line.body if isinstance(e, cst.Expr) and isinstance(e.value, cst.Call)
-        ]
-        apis = [self._names.api(call.func) or "" for call in calls if isinstance(call, cst.Call)]
-        return any(api.endswith(".set_random_seed") for api in apis)
 
     def _free(self, name: str) -> str:
         taken = self._index.taken
@@ -145,17 +135,22 @@ class _Script(RuntimeUses):
         elif name == "fit_callbacks":
             self._callbacks(call)
         else:
-            raise LeftError(call, f"Horovod has nothing for `{self.file.code(call)}`, which is needed here")
+            whose = self.file.code(call.args[0].value) if name == "scale_optimizer" and call.args else ""
+            rate = f"the rate of `{whose}` is not written here, and Horovod scales numbers"
+            raise LeftError(
+                call, rate if whose else f"Horovod has nothing for `{self.file.code(call)}`, which is needed"
+            )
 
     def _pinned(self, statement: cst.Expr) -> None:
-        """One GPU for each worker, before anything of TensorFlow's runs; and one seed for all."""
-        line, text = self._index.parents[statement], texts.PIN if self._is_seeded() else texts.PIN + texts.SEED
+        """One GPU for each worker, before anything of TensorFlow's runs; and one seed for all, which starts nothing of
+        it: folds, splits and weights are the same on all workers, whatever the script seeds, and when."""
+        line = self._index.parents[statement]
         start, end = self.file.span(statement)
         comment = line.trailing_whitespace.comment if isinstance(line, cst.SimpleStatementLine) else None
         if comment is not None:
             end = self.file.span(comment)[1]
             self._done.add(comment)
-        self._parts.append(Span(start, end, self._indented(statement, text.format(**self._called))))
+        self._parts.append(Span(start, end, self._indented(statement, texts.PIN.format(**self._called))))
 
     def _takes(self, name: str, call: cst.Call) -> bool:
         """Whether what is written for the script takes these arguments."""
@@ -175,7 +170,7 @@ class _Script(RuntimeUses):
         """`LR * hvd.size()`. What makes a schedule has its rates inside."""
         value = call.args[0].value
         for part in self._rates(value):
-            if isinstance(part, cst.Call) or not isinstance(part, (*_NUMBERS, cst.Name, cst.Attribute, cst.Subscript)):
+            if not isinstance(part, (*_NUMBERS, cst.Name, cst.Attribute, cst.Subscript)) or self._may_be_schedule(part):
                 raise LeftError(
                     call, f"Horovod scales numbers: `{self.file.code(value)}`, which may be a schedule, it cannot"
                 )
@@ -185,6 +180,14 @@ class _Script(RuntimeUses):
         (start, end), (begins, stops) = self.file.span(call), self.file.span(value)
         self._parts.append(Span(start, begins, outer[0] + inner[0]))
         self._parts.append(Span(stops, end, f"{inner[1]} * {self._called['hvd']}.size(){outer[1]}"))
+
+    def _may_be_schedule(self, rate: cst.BaseExpression) -> bool:
+        """Whether a name is given a schedule anywhere."""
+        if not isinstance(rate, cst.Name):
+            return False
+        given = m.Assign(targets=[m.AtLeastN(n=0), m.AssignTarget(m.Name(rate.value)), m.AtLeastN(n=0)], value=m.Call())
+        calls = [found.value for found in m.findall(self._module, given) if isinstance(found, cst.Assign)]
+        return any(".schedules." in (self._names.api(c.func) or "") for c in calls if isinstance(c, cst.Call))
 
     def _rates(self, value: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
         if isinstance(value, cst.BinaryOperation):
@@ -202,7 +205,8 @@ class _Script(RuntimeUses):
             self._named(cst.ensure_type(call.func, cst.Attribute), self._helper("report"))
             return
         (start, _), (begins, stops) = self.file.span(call), self.file.span(first.value)
-        guard = self._indented(statement, f"if {self._called['hvd']}.rank() == 0:\n    ")
+        step = self._module.default_indent
+        guard = self._indented(statement, f"if {self._called['hvd']}.rank() == 0:\n{step}")
         self._parts.append(Span(start, begins, guard))
         if others:
             self._parts.append(Span(stops, self.file.span(others[0])[0], "("))

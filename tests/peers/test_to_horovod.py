@@ -125,6 +125,20 @@ def test_workers_start_alike_without_a_seed(tmp_path: Path) -> None:
         assert all(np.array_equal(first[name], second[name]) for name in first.files)
 
 
+def test_rank_0_downloads_first(tmp_path: Path) -> None:
+    """With an optimizer of Keras' older kind, whose variables are a method's."""
+    start, end = PARTS.index("rng ="), PARTS.index("model =")
+    data = "(x, y), _ = tf.keras.datasets.mnist.load_data()\nx, y = x * 1.0, y * 1.0\n"
+    text = written(PARTS[:start] + data + PARTS[end:])
+    assert "rank_0_first(tf.keras.datasets.mnist.load_data)" in text
+    # In its place what the others find only when rank 0 has been there.
+    made = "def load():\n    if hvd.rank() == 0:\n        np.savez('x.npz', x=np.ones((24, 6)))\n"
+    made += "    x = np.load('x.npz')['x']\n    return (x, x[:, :1]), None\n"
+    text = text.replace("tf.keras.datasets.mnist.load_data", "load").replace("\nhvd.init()", f"\n{made}\nhvd.init()")
+    text = text.replace("tf.keras.optimizers.SGD(", "tf.keras.optimizers.legacy.SGD(")
+    assert trained(text, [str(BIN / "horovodrun"), "--gloo", "-np", "2", str(BIN / "python")], tmp_path)
+
+
 def test_a_rate_that_is_not_scaled_would_be_seen(tmp_path: Path) -> None:
     text = written(PARTS)
     other = text.replace("SGD(0.05 * hvd.size())", "SGD(0.05)")
