@@ -223,16 +223,16 @@ class _Script(RuntimeUses):
         hvd, keras = self._called["hvd"], self._called["hvd_keras"]
         self._uses_keras = True
         self._helpers |= {"at_start", "broadcast"}
-        first = f"[{self._called['at_start']}(), {keras}.callbacks.MetricAverageCallback()"
+        first = f"{self._called['at_start']}(), {keras}.callbacks.MetricAverageCallback()"
         given = call.args[0].value if call.args else None
         if len(call.args) > 1 or not (given is None or isinstance(given, cst.List)):
             raise LeftError(call, f"which callbacks of `{self.file.code(call)}` write files is not seen")
         if given is None or not given.elements:
-            self._parts.append(Span(*self.file.span(call), f"{first}]"))
+            self._parts.append(Span(*self.file.span(call), f"[{first}]"))
             return
-        start, end = self.file.span(call)
+        (start, end), ((line, column), _) = self.file.span(call), self.file.span(given)
         spans = [self.file.span(element.value) for element in given.elements]
-        self._parts.append(Span(start, spans[0][0], f"{first}, "))
+        self._parts.append(Span(start, (line, column + 1), f"[{first}, "))
         for element, (begins, stops) in zip(given.elements, spans, strict=True):
             kind = self._kind(element)
             if kind in _WRITE:

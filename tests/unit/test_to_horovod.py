@@ -82,7 +82,9 @@ def test_a_fit() -> None:
 
 def test_what_writes_does_so_on_rank_0() -> None:
     given = "callbacks=[keras.callbacks.EarlyStopping('loss'), keras.callbacks.CSVLogger('a.csv')])"
+    given = given.replace("[", "[  # two of them\n    ")
     after = text(FIT.replace("epochs=2)", f"epochs=2, {given}"))
+    assert "MetricAverageCallback(),   # two of them" in after
     assert "keras.callbacks.EarlyStopping('loss'), *([keras.callbacks.CSVLogger('a.csv')] if hvd.rank() == 0" in after
 
 
