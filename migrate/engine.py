@@ -22,6 +22,7 @@ from .facts.untaught import distributed
 _OTHER_SYSTEM = "TFDP070"
 _OWN_POLICY = "the script says by itself what each worker's batch and rate are, and what it reads: it has no other mode"
 _WITHOUT_TARGET = "leave --target out: tfdp's own runtime trains it"
+_BY_IMPORTS = "leave --target out: it moves to tfdp's runtime by its imports"
 _UNSEEN = "it is not seen what trains here; what does is divided when it runs"
 # A file without any of these trains nothing that tfdp knows, whatever it imports: its facts are not worth computing.
 _TRAINING_MARKS = (
@@ -199,7 +200,10 @@ def horovod(path: str, source: bytes) -> Migration:
     """The script with sharded input, in Horovod's names; refused where it trains by sharded calls alone, or uses what
     Horovod has not. Raises files.UnreadableSource."""
     found = migrate(path, source, Policy(shard="input"))
-    if found.refused or found.road == "names":
+    if found.road == "names":
+        said_once = Finding(_OTHER_SYSTEM, 1, 1, "this script is distributed by Horovod or SMDDP", True, _BY_IMPORTS)
+        return replace(found, findings=(said_once,), after=source)
+    if found.refused:
         said = (replace(f, next_step=_WITHOUT_TARGET) if "--shard" in f.next_step else f for f in found.findings)
         return replace(found, findings=tuple(said))
     text = files.decode(path, found.after)

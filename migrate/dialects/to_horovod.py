@@ -61,7 +61,9 @@ def to_horovod(module: cst.Module) -> Moved | None:
     script.take_out()
     if script.refused:
         return Moved(module, (), tuple(script.refused))
-    return Moved(cst.parse_module(spliced(module.code, (*script.spans(), *script.head(imported[0])))), (), ())
+    spans = (*script.spans(), *script.head(imported[0]))
+    lines = (span._replace(text=span.text.replace("\n", module.default_newline)) for span in spans)
+    return Moved(cst.parse_module(spliced(module.code, lines)), (), ())
 
 
 class _Script(RuntimeUses):
@@ -120,6 +122,7 @@ class _Script(RuntimeUses):
         elif name == "pin_gpu" and not call.args and isinstance(above, cst.Expr):
             self._pinned(above)
         elif name in _WRAPPED and len(call.args) == 1:
+            self._refuse_inside(call)
             self._uses_keras |= name == "DistributedOptimizer"
             self._named(node, f"{self._called[_WRAPPED[name]]}.{name}")
         elif name in _OF_HELPER and self._takes(name, call):
@@ -140,6 +143,18 @@ class _Script(RuntimeUses):
             raise LeftError(
                 call, rate if whose else f"Horovod has nothing for `{self.file.code(call)}`, which is needed"
             )
+
+    def _refuse_inside(self, call: cst.Call) -> None:
+        """Horovod's tape is entered anew, which TensorFlow does not let it be inside of itself."""
+        tape = self.file.code(call.args[0].value)
+        for around in self._index.ancestors(call):
+            names = (
+                [i.asname.name for i in around.items if i.asname is not None] if isinstance(around, cst.With) else []
+            )
+            if tape in map(self.file.code, names):
+                raise LeftError(
+                    call, f"Horovod takes no gradient inside of the `with` of `{tape}`: take it behind that"
+                )
 
     def _pinned(self, statement: cst.Expr) -> None:
         """One GPU for each worker, before anything of TensorFlow's runs; and one seed for all, which starts nothing of
@@ -171,9 +186,10 @@ class _Script(RuntimeUses):
         value = call.args[0].value
         for part in self._rates(value):
             if not isinstance(part, (*_NUMBERS, cst.Name, cst.Attribute, cst.Subscript)) or self._may_be_schedule(part):
-                raise LeftError(
-                    call, f"Horovod scales numbers: `{self.file.code(value)}`, which may be a schedule, it cannot"
+                message = (
+                    f"Horovod scales numbers: `{self.file.code(value)}` may be a schedule; give a number, or its name"
                 )
+                raise LeftError(call, message)
         is_cut = isinstance(value, (cst.BinaryOperation, cst.UnaryOperation)) and not m.matches(value, _PRODUCT)
         inner = ("(", ")") if is_cut and not value.lpar else ("", "")
         outer = ("", "") if self._is_closed(call) else ("(", ")")
@@ -226,7 +242,7 @@ class _Script(RuntimeUses):
         first = f"{self._called['at_start']}(), {keras}.callbacks.MetricAverageCallback()"
         given = call.args[0].value if call.args else None
         if len(call.args) > 1 or not (given is None or isinstance(given, cst.List)):
-            raise LeftError(call, f"which callbacks of `{self.file.code(call)}` write files is not seen")
+            raise LeftError(call, "which callbacks write files is not seen: make them in a list in the call of `fit`")
         if given is None or not given.elements:
             self._parts.append(Span(*self.file.span(call), f"[{first}]"))
             return

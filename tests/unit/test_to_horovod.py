@@ -141,7 +141,15 @@ def test_steps_are_divided() -> None:
                 "\n\nx =", "\n\nlr = tf.keras.optimizers.schedules.ExponentialDecay(0.1, 8, 0.9)\nx ="
             ),
             7,
-            "Horovod scales numbers: `lr`, which may be a schedule",
+            "Horovod scales numbers: `lr` may be a schedule",
+        ),
+        (
+            TAPE.replace(
+                "        optimizer.apply",
+                "            grads = tape.gradient(loss, model.trainable_variables)\n        optimizer.apply",
+            ).replace("zip(tape.gradient(loss, model.trainable_variables)", "zip(grads"),
+            13,
+            "Horovod takes no gradient inside of the `with` of `tape`",
         ),
         (FIT.replace("keras.optimizers.SGD(0.1)", "'adam'"), 6, "the rate of `'adam'` is not written here"),
         (FIT.replace("epochs=2)", "epochs=2, callbacks=[keras.callbacks.TerminateOnNaN()])"), 7, "what `keras.callb"),
@@ -161,6 +169,19 @@ def test_what_horovod_has_nothing_for_is_refused(script: str, line: int, message
 def test_what_is_refused_on_sharded_input_names_no_other_road() -> None:
     found = engine.horovod("train.py", FIT.replace("model.fit", "while model:\n    model.fit").encode())
     assert [each.next_step for each in found.findings] == ["leave --target out: tfdp's own runtime trains it"]
+
+
+def test_lines_end_as_they_did() -> None:
+    found = engine.horovod("train.py", TAPE.replace("\n", "\r\n").encode()).after
+    assert found.count(b"\n") == found.count(b"\r\n")
+    assert found.replace(b"\r\n", b"\n").decode() == text(TAPE)
+
+
+def test_a_script_for_horovod_is_one_already() -> None:
+    written = text(TAPE)
+    found = engine.horovod("train.py", written.encode())
+    assert [each.message for each in found.findings] == ["this script is distributed by Horovod or SMDDP"]
+    assert found.after == written.encode()
 
 
 def test_a_file_is_written_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
