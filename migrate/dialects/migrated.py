@@ -10,7 +10,6 @@ import libcst as cst
 import libcst.matchers as m
 
 from ..facts.program import argument
-from ..imports import MODULE as RUNTIME
 from .horovod import Moved
 from .runtime_uses import LeftError, RuntimeUses
 from .texts import Span, Taken, lifted, spliced
@@ -40,7 +39,6 @@ _NUMBERS = {"rank": "0", "local_rank": "0", "cross_rank": "0", "size": "1", "loc
 _FOR_MORE = frozenset({"down", "order_check", "remainder", "scale", "warmup_steps", "whole"})  # than one worker
 _SPLIT, _HELD_OUT = "validation_split", "validation_data"
 _SAID = "tfdp's runtime is taken out: one process trains by itself, with the batch, rate and steps that are written"
-_BY_HAND = "write what one process does there"
 _FOR_RANK_0 = m.Comparison(
     left=m.Call(args=[]), comparisons=[m.ComparisonTarget(operator=m.Equal(), comparator=m.Integer("0"))]
 )
@@ -48,20 +46,18 @@ _FOR_RANK_0 = m.Comparison(
 
 def without_runtime(module: cst.Module) -> Moved | None:
     """The script without the runtime; None where it does not import it."""
-    if RUNTIME not in module.code:
+    script = _Script.taken_out(module)
+    if script is None:
         return None
-    script = _Script(module, _BY_HAND)
-    imported = script.imports()
-    if not imported and not script.refused:
-        return None
-    script.take_out()
     after = module if script.refused else cst.parse_module(spliced(module.code, script.spans()))
-    taken = tuple(Taken(*script.file.position(node), _SAID) for node in imported[:1])
+    taken = tuple(Taken(*script.file.position(node), _SAID) for node in script.imported[:1])
     return Moved(after, taken, tuple(script.refused))
 
 
 class _Script(RuntimeUses):
     """What becomes of each place of one text."""
+
+    by_hand = "write what one process does there"
 
     def _use(self, name: str, node: cst.Attribute) -> None:
         call = self._index.parents[node]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, ClassVar
 
 import libcst as cst
 import libcst.matchers as m
@@ -13,6 +14,9 @@ from ..facts.program import Index, Names, Program, SourceFile
 from ..imports import MODULE as RUNTIME
 from .horovod import Refused
 from .texts import Span
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 _ATOMS = (cst.Name, cst.Attribute, cst.Call, cst.Subscript, cst.BaseNumber, cst.SimpleString, cst.List, cst.Dict)
 _ARGUMENTS = (
@@ -38,10 +42,13 @@ class LeftError(Exception):
 class RuntimeUses(ABC):
     """What becomes of each use of the runtime in one text. `by_hand`: what to do where one is left."""
 
-    def __init__(self, module: cst.Module, by_hand: str) -> None:
+    by_hand: ClassVar[str]
+
+    def __init__(self, module: cst.Module) -> None:
         self.file = SourceFile(module)
         self.refused: list[Refused] = []
-        self._module, self._by_hand = module, by_hand
+        self._module = module
+        self.imported: list[cst.CSTNode] = []  # the statements that import it, under a name
         self._index = Index(Program(self.file))
         self._names = Names(self._index)
         self._parts: list[Span] = []
@@ -50,6 +57,15 @@ class RuntimeUses(ABC):
         self._arguments: defaultdict[cst.Call, set[cst.Arg]] = defaultdict(set)  # that go
         self._gone: set[cst.CSTNode] = set()  # statements
         self._done: set[cst.CSTNode] = set()  # uses of the runtime inside of what is replaced as a whole
+
+    @classmethod
+    def taken_out(cls, module: cst.Module) -> Self | None:
+        """What becomes of a script's uses of the runtime; None where it does not import it."""
+        script = cls(module) if RUNTIME in module.code else None
+        if script is None or not (script.imports() or script.refused):
+            return None
+        script.take_out()
+        return script
 
     def spans(self) -> Iterator[Span]:
         """All changes, none of which overlaps another."""
@@ -60,8 +76,7 @@ class RuntimeUses(ABC):
             yield from (Span((line, at), (line, at + count), "") for at, count in self._dedents[line])
 
     def imports(self) -> list[cst.CSTNode]:
-        """The statements that import the runtime, under a name."""
-        found: list[cst.CSTNode] = []
+        """The statements that import the runtime, each changed or refused."""
         for node in m.findall(self._module, m.Import() | m.ImportFrom()):
             if RUNTIME not in self.file.code(node):
                 continue
@@ -70,10 +85,10 @@ class RuntimeUses(ABC):
                 if not is_usual:
                     raise LeftError(node, f"`{self.file.code(node)}` is not how a migration imports the runtime")
                 self._imported(node)
-                found.append(node)
+                self.imported.append(node)
             except LeftError as left:
                 self._refuse(node, str(left))
-        return found
+        return self.imported
 
     def _imported(self, node: cst.CSTNode) -> None:
         """What becomes of the import. Raises LeftError."""
@@ -146,4 +161,4 @@ class RuntimeUses(ABC):
                 yield Span(at[before][1], at[after - 1][1], "")
 
     def _refuse(self, node: cst.CSTNode, message: str) -> None:
-        self.refused.append(Refused(*self.file.position(node), message, self._by_hand))
+        self.refused.append(Refused(*self.file.position(node), message, self.by_hand))

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 import libcst as cst
 import libcst.matchers as m
 
-from ..imports import MODULE as RUNTIME
 from . import horovod_texts as texts
 from .horovod import Moved
 from .runtime_uses import LeftError, RuntimeUses
@@ -37,14 +36,13 @@ _NAMES = {
     "shard": "shard",
     "gpus": "gpus",
 }
-_OF_HELPER = {name: name for name in ("held_out", "local_steps", "root_first", "shard")}
+_OF_HELPER = frozenset({"held_out", "local_steps", "root_first", "shard"})
 _WRAPPED = {"DistributedGradientTape": "hvd", "DistributedOptimizer": "hvd_keras"}
 _OF_ALL = frozenset({"EarlyStopping", "History", "LearningRateScheduler", "ReduceLROnPlateau"})
 _WRITE = frozenset({"CSVLogger", "ModelCheckpoint", "TensorBoard"})
 _PURE = frozenset({"float", "int", "len", "round", "str"})
 _NUMBERS = (cst.Integer, cst.Float)
 _PRODUCT = m.BinaryOperation(operator=m.Multiply() | m.Divide())
-_BY_HAND = "use tfdp's runtime, which does that, or write by hand what Horovod has"
 
 
 def to_horovod(module: cst.Module) -> Moved | None:
@@ -52,16 +50,12 @@ def to_horovod(module: cst.Module) -> Moved | None:
 
     What is refused has its place in the migrated text.
     """
-    if RUNTIME not in module.code:
+    script = _Script.taken_out(module)
+    if script is None:
         return None
-    script = _Script(module, _BY_HAND)
-    imported = script.imports()
-    if not imported and not script.refused:
-        return None
-    script.take_out()
     if script.refused:
         return Moved(module, (), tuple(script.refused))
-    spans = (*script.spans(), *script.head(imported[0]))
+    spans = (*script.spans(), *script.head())
     lines = (span._replace(text=span.text.replace("\n", module.default_newline)) for span in spans)
     return Moved(cst.parse_module(spliced(module.code, lines)), (), ())
 
@@ -69,8 +63,10 @@ def to_horovod(module: cst.Module) -> Moved | None:
 class _Script(RuntimeUses):
     """What becomes of each place of one text."""
 
-    def __init__(self, module: cst.Module, by_hand: str) -> None:
-        super().__init__(module, by_hand)
+    by_hand = "use tfdp's runtime, which does that, or write by hand what Horovod has"
+
+    def __init__(self, module: cst.Module) -> None:
+        super().__init__(module)
         self._called = {"hvd": self._free("hvd"), "hvd_keras": self._free("hvd_keras")}
         self._called |= {role: self._free(name) for role, name in _NAMES.items()}
         found = self._imported_as("tensorflow")
@@ -79,7 +75,7 @@ class _Script(RuntimeUses):
         self._helpers: set[str] = set()
         self._uses_keras = False
 
-    def head(self, imported: cst.CSTNode) -> Iterator[Span]:
+    def head(self) -> Iterator[Span]:
         """The imports, and what is written for this script, in place of the runtime's import; the marks go."""
         lines = [f"import horovod.tensorflow as {self._called['hvd']}"]
         if self._uses_keras:
@@ -88,7 +84,7 @@ class _Script(RuntimeUses):
             lines.append(f"import tensorflow as {self._called['tf']}")
         helpers = [_HELPERS[name].format(**self._called) for name in _HELPERS if name in self._helpers]
         whole = "\n\n\n".join(["\n".join(lines), *(each.strip("\n") for each in helpers)]) + "\n" * bool(helpers)
-        yield Span(*self.file.span(imported), whole)
+        yield Span(*self.file.span(self.imported[0]), whole)
         for comment in set(m.findall(self._module, m.Comment(m.MatchRegex(r"# tfdp: .*")))) - self._done:
             (line, start), _ = self.file.span(comment)
             yield Span((line, start), (line, start + len("# tfdp: ")), "# ")

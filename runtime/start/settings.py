@@ -9,11 +9,16 @@ from typing import Any
 
 import numpy as np
 
+from ..foundation import call_site
 from ..framework import Variable
 
 _OWN = ("seed", "name")  # of each rank: what draws by a stream of its own; Keras counts names by process
 RATE = "learning_rate"  # as Keras' optimizers call their variable, and the setting
 _BEGUN = "_tfdp_begun"  # of a variable: the value that this rank itself has made it with
+_ALIKE = (
+    "What one worker alone has seen, such as its own losses, has gone into it: compute it from what is the same on all "
+    "ranks, such as dp.average_value(loss)"
+)
 _CLASSES = ("Model", "Optimizer", "LearningRateSchedule")
 
 
@@ -21,6 +26,16 @@ def settings_of(objects: Any) -> list[tuple[str, tuple[float, ...]]]:
     """By class what the configurations of Keras' models and optimizers in arguments, lists and dictionaries have in
     numbers; nothing of one that gives none. Of a rate that is a variable: what this rank has begun it with."""
     return [(type(each).__name__, (*_numbers(_configuration(each)), *_begun(each))) for each in _described(objects)]
+
+
+def differing(mine: list[Any], roots: list[Any], rank: int) -> str:
+    """The error of this rank where the numbers are not rank 0's on each, and of which class its own are not."""
+    which = next((cls for (cls, own), root in zip(mine, roots, strict=False) if (cls, own) != root), "")
+    whose = f"those of its {which} are" if which else "those of another rank are"
+    return (
+        f"on rank {rank}, numbers among the settings of what is broadcast at {call_site()}: {whose} not rank 0's. "
+        f"{_ALIKE}"
+    )
 
 
 def note_begun(variable: Variable, rate: float) -> None:

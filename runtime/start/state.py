@@ -19,12 +19,7 @@ from ..foundation import Min, RankFinishedError, StoreError, TfdpError, call_sit
 from ..framework import Key, Keys, Variable, as_written, collect, is_followed, keyed, lifted, stream_element
 from ..job import Job, current, is_initialized, stream_mask
 from .keras_models import made_to_be_looked_at, watch_keras
-from .settings import RATE, note_begun, settings_of
-
-_ALIKE = (
-    "What one worker alone has seen, such as its own losses, has gone into it: compute it from what is the same on all "
-    "ranks, such as dp.average_value(loss)"
-)
+from .settings import RATE, differing, note_begun, settings_of
 
 
 class _Following:
@@ -254,17 +249,8 @@ def _common(mine: dict[Key, Variable], settings: list[Any], job: Job) -> list[Ke
             "optimizer on all ranks in the same way"
         )
     if not alike:
-        raise TfdpError(_other_settings(settings, expected, job.topology.rank))
+        raise TfdpError(differing(settings, expected, job.topology.rank))
     return [key for key, common in zip(roots, everywhere, strict=True) if common]
-
-
-def _other_settings(mine: list[Any], roots: list[Any], rank: int) -> str:
-    which = next((cls for (cls, own), root in zip(mine, roots, strict=False) if (cls, own) != root), "")
-    whose = f"those of its {which} are" if which else "those of another rank are"
-    return (
-        f"on rank {rank}, numbers among the settings of what is broadcast at {call_site()}: {whose} not rank 0's. "
-        f"{_ALIKE}"
-    )
 
 
 def _own_stream(state: Any, element: int, rank: int) -> Any:
