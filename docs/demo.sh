@@ -27,10 +27,10 @@ show tfdp migrate train.py
 step "3. Train on two processes"
 show tfdp run -np 2 train.py
 
-step "4. Prove it: one process with the global batch against two with their shares, step by step, from the same variables"
+step "4. Prove it: the original in one process against two with their rows of its batches, step by step, from the same variables"
 show tfdp verify train.py --against train_on_one_gpu.py -np 2 --steps 10 --html proof.html
 echo
-echo "The same for --batch global, migrated in memory:"
-show tfdp verify train_on_one_gpu.py -np 2 --steps 10 --batch global
+echo "The same with the batches and learning rates of both, migrated in memory:"
+show tfdp verify train_on_one_gpu.py -np 2 --steps 10 --batch per-worker
 echo
 echo "The migrated script is $out/digits/train.py, the original train_on_one_gpu.py beside it; $out/digits/proof.html shows the proof."

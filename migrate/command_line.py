@@ -37,17 +37,16 @@ _POLICY: tuple[tuple[str, Any, Any, str], ...] = (
         "--shard",
         click.Choice(["auto", "input", "calls"]),
         "auto",
-        "input: each worker trains on its share of the records. calls: every worker runs the whole script, and its "
-        "own rows of each model call. auto: input of scripts that keep within its vocabulary, "
-        "where a step gets the batches of all workers; else calls.",
+        "calls: every worker runs the whole script, and its own rows of each model call: exact whatever the script "
+        "says. input: each worker reads its share of the records and trains on it; for scripts of a closed vocabulary. "
+        "auto: calls, but a script whose input was sharded before stays so.",
     ),
     (
         "--batch",
         Batches(),
         "auto",
         "per-worker: a step of N workers covers N of the script's batches, at N times its learning rate. "
-        "global: the workers share the script's batch. auto: per-worker where the input is sharded and batch, rate "
-        "and steps are understood, else global.",
+        "global: the workers share the script's batch. auto: per-worker where the input is sharded, else global.",
     ),
     (
         "--lr-scale",

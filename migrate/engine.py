@@ -64,9 +64,9 @@ class Finding:
 class Migration:
     """What became of one file; with a refusal nothing is changed, unless a part was asked for.
 
-    road: the one on which the script is migrated, or refused; None where it does not train. batch: the mode. not_input:
-    where the input was to be sharded if possible, the first reason why it is not. keeps: where no mode was asked for
-    and the script's batch is kept, why a step cannot get the batches of all workers; may_widen: whether it can.
+    road: the one on which the script is migrated, or refused; None where it does not train. batch: the mode. keeps:
+    where no mode was asked for and the script's batch is kept, why a step cannot get the batches of all workers;
+    may_widen: whether it can.
     """
 
     path: str
@@ -76,7 +76,6 @@ class Migration:
     trains: bool = False
     road: Road | None = None
     batch: Batch = "global"
-    not_input: Finding | None = None
     keeps: Finding | None = None
     may_widen: bool = False
 
@@ -98,20 +97,17 @@ class _Asked:
     policy: Policy
     partial: bool
 
-    def mode(self, script: Script, road: Road) -> Batch:
-        """The batch mode on one road: where none is asked for, a batch for each worker if its input is sharded and
-        each word of the script is known; else the script's own."""
-        policy = self.policy
-        insists = policy.batch is not None or not policy.scales_by_workers
-        if insists or (road == "input" and policy.shard == "input") or script.calls("init"):
-            return policy.batch or "per-worker"
-        return "per-worker" if road == "input" and script.unwidened is None else "global"
+    def road(self, script: Script) -> Road:
+        """The road: calls, which are exact whatever the script says, where its input is neither asked to be sharded
+        nor sharded by an earlier migration."""
+        if self.policy.shard == "auto":
+            return "input" if script.on_input else "calls"
+        return self.policy.shard
 
-    def may_shard_input(self, script: Script) -> bool:
-        """Whether each worker may read its share without being told to: not of the script's own batch. What keeps that
-        is to be what one process trains, records that N does not divide and dropout included.
-        """
-        return not script.shards_calls and (self.policy.batch != "global" or bool(script.calls("init")))
+    def mode(self, script: Script, road: Road) -> Batch:
+        """The batch mode on one road: where none is asked for, the script's own batch on sharded calls."""
+        keeps = road == "calls" and self.policy.scales_by_workers and not script.calls("init")
+        return self.policy.batch or ("global" if keeps else "per-worker")
 
     def plan(self, script: Script, road: Road) -> Plan:
         """The plan on one road."""
@@ -230,21 +226,14 @@ def _taken(script: Script) -> tuple[Finding, ...]:
 
 def _migrated(unchanged: Migration, text: files.Text, script: Script, asked: _Asked) -> Migration:
     """The migration of a script that trains."""
-    found, first, shard = replace(unchanged, trains=True), None, asked.policy.shard
-    if shard == "input" or (shard == "auto" and asked.may_shard_input(script)):
-        outside = None if script.shards_calls else script.outside_vocabulary
-        plan = asked.plan(script, "input") if outside is None else None
-        first = _finding(script, outside) if outside is not None else _first_refusal(plan)
-        keeps = plan is not None and plan.context.batch == "global" and not script.calls("init")
-        if plan is not None and ((first is None and not keeps) or shard == "input"):
-            return _carried_out(found, text, plan, asked)
-        if first is not None and (shard == "input" or script.calls("init")):
-            again = (
-                "start again from the original script" if script.calls("init") else "use --shard calls or --shard auto"
-            )
-            first = replace(first, next_step=first.next_step or again)
-            return replace(found, road="input", batch=asked.policy.batch or "per-worker", findings=(first,))
-    return _carried_out(replace(found, not_input=first), text, asked.plan(script, "calls"), asked)
+    found, road = replace(unchanged, trains=True), asked.road(script)
+    outside = script.outside_vocabulary if road == "input" and not script.shards_calls else None
+    if outside is None:
+        return _carried_out(found, text, asked.plan(script, road), asked)
+    again = "start again from the original script" if script.calls("init") else "leave --shard input out"
+    first = _finding(script, outside)
+    first = replace(first, next_step=first.next_step or again)
+    return replace(found, road=road, batch=asked.policy.batch or "per-worker", findings=(first,))
 
 
 def _unseen(unchanged: Migration, text: files.Text, script: Script, asked: _Asked) -> Migration:
@@ -256,10 +245,6 @@ def _unseen(unchanged: Migration, text: files.Text, script: Script, asked: _Aske
     kept = _Asked(replace(policy, batch="global", shard="calls"), asked.partial)
     found = replace(found, keeps=Finding("TFDP010", 1, 1, _UNSEEN, False))
     return _carried_out(found, text, kept.plan(script, "calls"), kept)
-
-
-def _first_refusal(plan: Plan | None) -> Finding | None:
-    return None if plan is None else next((f for f in plan.findings if f.refusal), None)
 
 
 def _finding(script: Script, problem: Problem) -> Finding:

@@ -33,10 +33,10 @@ Scale = Literal["linear", "sqrt", "none"]
 class Policy:
     """What is asked of a migration. Raises ValueError, in the words of the command line, for what contradicts itself.
 
-    shard: what is sharded; with `auto` the input of what keeps within the vocabulary and is not refused, else the
-    calls. batch: None for `per-worker` where the input is sharded and batch, rate and steps are understood, else
-    `global`. lr_scale: the factor of learning rates for N workers: N, its square root, or 1. warmup_steps: over how
-    many of the job's first steps that factor rises from 1.
+    shard: what is sharded; with `auto` the calls, which are exact whatever a script says, but for a script whose input
+    was sharded before. batch: None for `per-worker` where the input is sharded, else `global`. lr_scale: the factor of
+    learning rates for N workers: N, its square root, or 1. warmup_steps: over how many of the job's first steps that
+    factor rises from 1.
     """
 
     shard: Shard = "auto"

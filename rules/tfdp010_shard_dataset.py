@@ -20,9 +20,9 @@ Example
     dataset = dp.shard(tf.data.Dataset.from_tensor_slices((x, y))).shuffle(1000).batch(32)
 
 When it refuses
-    Where a word of the script is not in the vocabulary of sharded input, with `--shard input`: else it goes by sharded
-    calls. Where the records are not batched in the file, a stage counts batches that hold other examples on each
-    worker, or the dataset is used outside training as well.
+    Asked for by `--shard input` alone, where a word of the script is not in its vocabulary, the records are not batched
+    in the file, a stage counts batches that hold other examples on each worker, or the dataset is used outside training
+    as well.
 """
 
 from __future__ import annotations

@@ -49,14 +49,13 @@ def _lines(script: Script) -> Iterator[str]:
         place, names = script.state(loop)
         yield f"  state   {at(place)}: {', '.join(names) if names else 'all variables'} before this"
     outside = script.outside_vocabulary
-    on_input = outside is None and not script.shards_calls
+    on_input = script.on_input
     for effect in (script if on_input else script.on_calls).written.effects:
         yield f"effect    {at(effect.call)}: {text(effect.call)} ({effect.kind.value})"
-    if on_input:
-        yield "road      sharded input: all its words are in the vocabulary"
-    else:
-        why = "asked for" if outside is None else f"{at(outside.node)}: {outside.reason}"
-        yield f"road      sharded calls ({why})"
+    yield f"road      sharded {'input' if on_input else 'calls'}"
+    if not on_input and not script.shards_calls:
+        why = "all its words are in the vocabulary" if outside is None else f"no: {at(outside.node)}: {outside.reason}"
+        yield f"  --shard input: {why}"
     if (kept := script.unwidened) is not None:
         yield f"batch     the script's own: {at(kept.node)}: {kept.code} {kept.reason}"
     elif not on_input:

@@ -53,7 +53,7 @@ class Script(TrainingFile):
 
     @cached_property
     def outside_vocabulary(self) -> Problem | None:
-        """The first thing for which the input is not sharded unless that is asked for; None where there is none."""
+        """The first thing for which the input cannot be sharded; None where there is none."""
         return first_outside(self.program.entry, self)
 
     def is_written(self, call: cst.Call) -> bool:

@@ -240,6 +240,11 @@ class TrainingFile:
         return tuple(c for c in self.index.calls if self.names.api(c.func) == f"{DP}{name}")
 
     @property
+    def on_input(self) -> bool:
+        """Whether an earlier migration has sharded its input."""
+        return bool(self.calls("init")) and not self.shards_calls
+
+    @property
     def shards_calls(self) -> bool:
         """Whether the script is migrated to sharded calls: `dp.init(shard_calls=True)`."""
         given = (argument(call, "shard_calls") for call in self.calls("init"))

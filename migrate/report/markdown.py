@@ -48,12 +48,12 @@ def _lines(outcome: Outcome) -> Iterator[str]:
 
 
 def _road(outcome: Outcome) -> Iterator[str]:
-    """Which road the file goes, and why not another."""
+    """Which road the file goes, and why a step does not get the batches of all workers."""
     road = outcome.road
     if road.said and outcome.verdict is not Verdict.REFUSED:
         yield from (_escaped(road.said), "")
-    for finding, reason in road.reasons:
-        yield from (f"line {finding.line}: {_escaped(reason)}", "")
+    if road.keeps is not None:
+        yield from (f"line {road.keeps.line}: {_escaped(road.reason)}", "")
 
 
 def _code(path: str) -> str:

@@ -53,14 +53,12 @@ class Failure:
 class Road:
     """How a file is made data-parallel, and why not otherwise.
 
-    `taken` is empty for a file that does not train; `not_input` the first reason why its input is not sharded, and
-    `keeps` why a step cannot get the batches of all workers, where no mode was asked for; `may_widen`: it can, if that
-    is asked for; `widened`: it gets them.
+    `taken` is empty for a file that does not train; `keeps` is why a step cannot get the batches of all workers, where
+    no mode was asked for; `may_widen`: it can, if that is asked for; `widened`: it gets them.
     """
 
     taken: Literal["", "input", "calls", "names"] = ""
     widened: bool = False
-    not_input: Finding | None = None
     keeps: Finding | None = None
     may_widen: bool = False
 
@@ -72,10 +70,9 @@ class Road:
         return f"{road} ({batch})" if road else ""
 
     @property
-    def reasons(self) -> tuple[tuple[Finding, str], ...]:
-        """Why the input is not sharded, and why the batch is kept, each at its place; none where that was not tried."""
-        found = (("not sharded input", self.not_input), ("the script's batch is kept", self.keeps))
-        return tuple((why, f"{what}: {why.message} ({why.code})") for what, why in found if why is not None)
+    def reason(self) -> str:
+        """Why the batch is kept; empty where that was not asked."""
+        return "" if self.keeps is None else f"the script's batch is kept: {self.keeps.message} ({self.keeps.code})"
 
 
 _INPUT = (

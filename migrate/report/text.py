@@ -48,12 +48,12 @@ def _finding(path: str, finding: Finding) -> Iterator[str]:
 
 
 def _road(path: str, outcome: Outcome) -> Iterator[str]:
-    """Which road the file goes, and why not another."""
+    """Which road the file goes, and why a step does not get the batches of all workers."""
     road = outcome.road
     if road.said and outcome.verdict is not Verdict.REFUSED:
         yield f"{_bold(path)}: {road.said}"
-    for finding, reason in road.reasons:
-        yield f"{_bold(f'{path}:{finding.line}')}: {printable(reason)}"
+    if road.keeps is not None:
+        yield f"{_bold(f'{path}:{road.keeps.line}')}: {printable(road.reason)}"
 
 
 def _failure(path: str, failure: Failure) -> str:

@@ -72,10 +72,10 @@ def test_hooks_of_the_real_pre_commit(hooks: Path, tmp_path: Path) -> None:
 
     said = run("tfdp-check", 1)
     assert re.search(r"tfdp check\.+Failed", said)
-    assert "train.py:18:11: TFDP010 shard the records over the workers" in said
+    assert "train.py:6:1: TFDP001 initialise the runtime" in said
     assert (work / "train.py").read_bytes() == SCRIPT.read_bytes()
     assert "files were modified by this hook" in run("tfdp-migrate", 1)
-    assert b"dp.shard(" in (work / "train.py").read_bytes()
+    assert b"dp.init(" in (work / "train.py").read_bytes()
     assert re.search(r"tfdp migrate\.+Passed", run("tfdp-migrate", 0))
     assert re.search(r"tfdp check\.+Passed", run("tfdp-check", 0))
     installed = [p.name for p in (tmp_path / "home").glob("repo*/py_env*/lib/python*/site-packages/*")]
@@ -94,7 +94,7 @@ def test_the_hook_in_the_readme(tmp_path: Path) -> None:
     (work / ".pre-commit-config.yaml").write_text(yaml.safe_dump(in_readme("repos")))
     shell("git add -A", work)
     said = shell([sys.executable, "-m", "pre_commit", "run", "--all-files"], work, 1, PRE_COMMIT_HOME=str(tmp_path))
-    assert "train.py:18:11: TFDP010 shard the records over the workers" in said
+    assert "train.py:6:1: TFDP001 initialise the runtime" in said
     assert (work / "train.py").read_bytes() == SCRIPT.read_bytes()
 
 
@@ -131,8 +131,8 @@ def test_the_workflow_previews_what_a_pull_request_touches(pull_request: Path) -
     shell("git rm -q gone.py && git add -A && git commit -qm change", pull_request)
     summary, said = preview(pull_request, code=123)  # what xargs makes of a command's exit status 1
     assert summary.startswith(f"### `{name}`: would change\n")
-    assert "| 18 | TFDP010 | shard the records over the workers | Without it" in summary
-    assert f"::warning file={name},line=18,col=11,title=TFDP010::shard the records" in said
+    assert "| 6 | TFDP001 | initialise the runtime | " in summary
+    assert f"::warning file={name},line=6,col=1,title=TFDP001::initialise the runtime" in said
     assert "old.py" not in summary + said
     patch = re.search(r"```diff\n(.*?)```", summary, re.DOTALL)
     assert patch is not None

@@ -57,7 +57,8 @@ def test_a_backup_keeps_the_original_and_is_never_overwritten(here, tmp_path: Pa
 
 def test_each_message_names_its_place_in_the_original(here, tmp_path: Path, script: bytes) -> None:
     (tmp_path / "train.py").write_bytes(script)
-    said = [line.split(" ")[0] for line in here("migrate", "--check", "train.py").err.splitlines() if " TFDP" in line]
+    shown = here("migrate", "--check", "--shard", "input", "train.py").err
+    said = [line.split(" ")[0] for line in shown.splitlines() if " TFDP" in line]
     places = [[int(number) for number in place.rstrip(":").split(":")[1:]] for place in said]
     assert places == sorted(places)
     tape = next(i for i, line in enumerate(script.splitlines(), 1) if b"tape.gradient(" in line)
@@ -109,14 +110,20 @@ def test_every_way_gives_the_same_bytes(here, tmp_path: Path, original: bytes, v
 
 
 def test_batch_modes_differ(here, script: bytes) -> None:
-    per_worker = here("migrate", "-", stdin=script).out
-    split = here("migrate", "--shard", "input", "--batch", "global", "-", stdin=script).out
-    whole = here("migrate", "--batch", "global", "-", stdin=script).out
-    assert b"dp.scale_lr(" in per_worker
-    assert b"dp.local_batch_size(" not in per_worker
+    def after(*options: str) -> bytes:
+        out: bytes = here("migrate", *options, "-", stdin=script).out
+        return out
+
+    assert after() == after("--batch", "global")
+    assert b"dp.init(shard_calls=True)" in after()
+    assert b"dp.scale_lr(" not in after()
+    widened = after("--batch", "per-worker")
+    assert b"dp.scale_lr(" in widened
+    assert b"dp.global_batch_size(" in widened
+    split = after("--shard", "input", "--batch", "global")
     assert b"dp.scale_lr(" not in split
     assert b"dp.local_batch_size(" in split
-    assert b"dp.init(shard_calls=True)" in whole
+    assert b"dp.scale_lr(" in after("--shard", "input")
 
 
 def test_a_refused_file_is_left_alone(here, tmp_path: Path, refused: bytes) -> None:
@@ -162,7 +169,7 @@ def test_one_bad_file_does_not_stop_the_others(here, tmp_path: Path, script: byt
     assert "scripts/a_broken.py:2:6: error: this is not valid Python" in done.err
     assert "missing.py: error: No such file or directory\n" in done.err
     assert done.err.endswith("1 file migrated, 1 refused, 2 failed, 1 without training\n")
-    assert b"dp.init()" in (folder / "d_train.py").read_bytes()
+    assert b"dp.init(shard_calls=True)" in (folder / "d_train.py").read_bytes()
     assert (folder / "venv" / "train.py").read_bytes() == script
     (folder / "a_broken.py").unlink()
     assert here("migrate", "scripts").code == 1
@@ -187,7 +194,7 @@ def test_output_may_be_the_input_itself(here, tmp_path: Path, script: bytes) -> 
     path = tmp_path / "train.py"
     path.write_bytes(script)
     assert here("migrate", "-o", "./train.py", "train.py", "train.py").code == 0
-    assert b"dp.init()" in path.read_bytes()
+    assert b"dp.init(shard_calls=True)" in path.read_bytes()
 
 
 def test_output_of_an_unchanged_file_is_a_copy_with_its_mode(here, tmp_path: Path) -> None:
@@ -213,7 +220,7 @@ def test_a_link_stays_a_link(here, tmp_path: Path, script: bytes) -> None:
     (tmp_path / "link.py").symlink_to("real.py")
     assert here("migrate", "link.py").code == 0
     assert (tmp_path / "link.py").is_symlink()
-    assert b"dp.init()" in (tmp_path / "real.py").read_bytes()
+    assert b"dp.init(shard_calls=True)" in (tmp_path / "real.py").read_bytes()
 
 
 CLIENT = """

@@ -114,11 +114,11 @@ def test_the_defaults_are_those_of_the_order(here, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_proof(recorded: Recorded, here) -> None:
-    done = here("verify", "train.py", "--steps", "2", "--", "--epochs", "3")
+    done = here("verify", "train.py", "--shard", "input", "--steps", "2", "--", "--epochs", "3")
     assert done.code == 0
     lines = done.out.decode().splitlines()
     assert lines[0] == "train.py: PROVED: trains the same model"
-    assert lines[1] == "  processes 2, batch per-worker, steps 2, arguments --epochs 3"
+    assert lines[1] == "  processes 2, batch per-worker, shard input, steps 2, arguments --epochs 3"
     assert "  loss: reference 2 → 1, migrated 2 → 1" in lines
     assert "  w (2x1)    2.0e-07   3.0e-07" in lines
     asked = recorded.asked
@@ -248,7 +248,7 @@ def test_an_original_of_another_text_is_not_held_against_the_migration(recorded:
 
 def test_a_refusal_of_an_original_that_was_found_names_it(here, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(SCRIPT)
-    assert here("migrate", "train.py").code == 0
+    assert here("migrate", "--shard", "input", "train.py").code == 0
     (tmp_path / "train.py.orig").write_text(SCRIPT.replace("import sys", "import json"))
     done = here("verify", "train.py")
     assert (done.code, done.out) == (2, b"")
@@ -257,7 +257,7 @@ def test_a_refusal_of_an_original_that_was_found_names_it(here, tmp_path: Path) 
 
 def test_the_reference_alone(here, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(SCRIPT)
-    done = here("verify", "train.py", "-np", "3", "--show-reference")
+    done = here("verify", "train.py", "-np", "3", "--shard", "input", "--show-reference")
     assert (done.code, done.err) == (0, "")
     assert b".batch(4 * 3)" in done.out
 
@@ -287,7 +287,7 @@ def test_what_cannot_be_compared(here, tmp_path: Path, refused: bytes, name: str
     (tmp_path / "idle.py").write_text(NO_UPDATE)
     (tmp_path / "broken.py").write_text("import tensorflow as tf\nx = (\n")
     (tmp_path / "refused.py").write_bytes(refused)
-    assert here("migrate", "migrated.py").code == 0
+    assert here("migrate", "--shard", "input", "migrated.py").code == 0
     args, said = CANNOT[name]
     done = here("verify", *args)
     assert (done.code, done.out) == (2, b"")

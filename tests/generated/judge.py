@@ -12,6 +12,7 @@ from pen import Pen
 from sketch import ROADS
 
 from tfdp.migrate import engine
+from tfdp.rules._base import Policy
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Verdict:
-    """`refused`, `untouched`, or the road: `input` or `calls`; and what was said."""
+    """`refused`, `untouched`, or the road: `input` where that may be sharded, else `calls`; and what was said."""
 
     what: str
     said: tuple[tuple[str, int, str], ...]
@@ -57,7 +58,10 @@ def _exact(pen: Pen) -> Case:
 def judged(case: Case) -> Verdict:
     """The tool's answer. Raises what the tool raises, and SyntaxError for a script that is none."""
     compile(case.text, "generated.py", "exec")
-    result = engine.migrate("generated.py", case.text.encode())
+    source = case.text.encode()
+    result = engine.migrate("generated.py", source, Policy("input"))
+    if result.refused:
+        result = engine.migrate("generated.py", source)
     said = tuple((f.code, f.line, f.message) for f in result.findings if f.refusal)
     if result.refused:
         return Verdict("refused", said)

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from tfdp.migrate import engine
+from tfdp.rules._base import Policy
 
 from .test_horovod import BIN, FIXTURES, PEER, run
 
@@ -97,7 +98,7 @@ def test_a_script_trains_under_horovod_as_under_tfdp(
 ) -> None:
     text = PARTS if name == "parts" else (FIXTURES / "scripts" / name / "before.py").read_text()
     script = change(text)
-    ours = engine.migrate("train.py", script.encode())
+    ours = engine.migrate("train.py", script.encode(), Policy("input"))
     assert (ours.road, ours.batch) == ("input", "per-worker")
     python = str(BIN / "python")
     horovod = [str(BIN / "horovodrun"), "--gloo", "-np", str(np_), python]

@@ -6,9 +6,10 @@ import re
 from pathlib import Path
 
 import tfdp.runtime as dp
+from tfdp.migrate import engine
 from tfdp.migrate.cli import main
 from tfdp.rules import RULES
-from tfdp.rules._base import CALLS_ONLY, EVERY_ROAD, INPUT_ONLY
+from tfdp.rules._base import CALLS_ONLY, EVERY_ROAD, INPUT_ONLY, Policy
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -41,8 +42,9 @@ def test_the_readme_shows_the_real_diff() -> None:
     readme = (ROOT / "README.md").read_text()
     shown = re.search(r"```diff\n(.*?)```", readme, re.DOTALL)
     assert shown is not None
-    folder = ROOT / "fixtures" / "scripts" / "smddp_mnist"
-    before, after = (set((folder / name).read_text().splitlines()) for name in ("before.py", "after.py"))
+    source = (ROOT / "fixtures" / "scripts" / "smddp_mnist" / "before.py").read_bytes()
+    made = engine.migrate("train.py", source, Policy(batch="per-worker")).after
+    before, after = (set(text.decode().splitlines()) for text in (source, made))
     for line in shown[1].splitlines():
         if line[:1] == "+":
             assert line[1:] in after

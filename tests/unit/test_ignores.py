@@ -3,6 +3,7 @@
 import pytest
 
 from tfdp.migrate import engine
+from tfdp.rules._base import Policy
 
 SCRIPT = """\
 import tensorflow as tf
@@ -23,7 +24,7 @@ for x, y in dataset:
 
 
 def migrate(path: str, text: bytes) -> engine.Migration:
-    return engine.migrate(path, text)
+    return engine.migrate(path, text, Policy("input"))
 
 
 def source(**comments: str) -> bytes:
@@ -66,11 +67,11 @@ def test_another_code_is_not_ignored() -> None:
 
 def test_an_ignored_refusal_lets_the_file_be_written() -> None:
     put_anew = source() + b"tf.keras.layers.Layer.build = print\n"
-    refused = migrate("train.py", put_anew)
+    refused = engine.migrate("train.py", put_anew)
     assert [f.code for f in refused.findings] == ["TFDP080"]
     line = put_anew.splitlines()[refused.findings[0].line - 1]
     ignoring = put_anew.replace(line + b"\n", line + b"  # tfdp: ignore[TFDP080]\n")
-    assert b"dp.init(shard_calls=True)" in migrate("train.py", ignoring).after
+    assert b"dp.init(shard_calls=True)" in engine.migrate("train.py", ignoring).after
 
 
 def test_a_comment_in_a_string_is_none() -> None:

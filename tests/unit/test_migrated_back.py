@@ -41,10 +41,7 @@ OTHER_WORDS = {
         "TFDP070/strategy_alone TFDP070/strategy_handed_on TFDP070/strategy_in_a_branch TFDP070/values_of_replicas"
     ),
 }
-NOT_AGAIN = {  # what goes is in a line with others, or the batch of all replicas is one worker's now
-    *("TFDP001/before_a_line_that_goes", "TFDP001/imports_inside_the_function"),
-    *("TFDP032/products", "TFDP070/fit_in_a_scope"),
-}
+NOT_AGAIN = {"TFDP001/imports_inside_the_function", "TFDP032/products"}  # what goes is in a line with others
 REFUSED = {
     "TFDP011/steps_of_data_that_a_condition_repeats": "goes by `only_if=shard_records`",
     "TFDP015/helper_for_training_and_test": "goes by `only_if=shard_records`",

@@ -72,12 +72,13 @@ def test_case(path: Path) -> None:
     ids=[*(p.parent.name for p in SCRIPTS), f"{SCRIPTS[0].parent.name}-crlf"],
 )
 def test_whole_scripts(path: Path, batch: str | None, newline: str) -> None:
-    """A script whose batch cannot be another has no `after_global.py`; by default it is another on sharded input, of
-    which `after_global.py` is made where it can be."""
+    """A script whose batch cannot be another has no `after_global.py`. Where both were made by sharding its input, that
+    is asked for."""
     before = path.read_text().replace("\n", newline).encode()
     other = path.with_name("after_global.py")
-    by_input = batch == "global" and "dp.init()" in path.with_name("after.py").read_text()
+    by_input = "dp.init()" in path.with_name("after.py").read_text()
     result = engine.migrate("before.py", before, Policy("input" if by_input else "auto", batch))  # type: ignore[arg-type]
+    assert engine.migrate("before.py", before).road in {"calls", None}
     if batch == "per-worker" and not other.exists():
         assert result.refused or not result.trains
         return

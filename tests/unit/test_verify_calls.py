@@ -84,7 +84,7 @@ def test_an_original_that_input_can_be_sharded_of_is_found_too(tmp_path: Path) -
     path, kept = tmp_path / "train.py", tmp_path / "train.py.orig"
     path.write_bytes(migrate(str(path), plain, Policy("calls")).after)
     kept.write_bytes(plain)
-    assert texts.of_original(str(kept), 2).road == "input"
+    assert texts.of_original(str(kept), 2, Policy("input")).road == "input"
     found = texts.of_original(str(path), 2)
     assert (found.road, found.found, found.differs) == ("calls", str(kept), False)
 

@@ -8,6 +8,7 @@ import pytest
 
 from tfdp.migrate import engine
 from tfdp.migrate.facts import read
+from tfdp.rules._base import Policy
 
 ROOT = Path(__file__).parents[2]
 TAPE = """\
@@ -97,7 +98,8 @@ def outside(source: str) -> str:
 )
 def test_loops_within_the_vocabulary(parts: dict[str, str]) -> None:
     assert outside(tape(**parts)) == ""
-    assert engine.migrate("train.py", tape().encode()).road == "input"
+    found = engine.migrate("train.py", tape().encode(), Policy("input"))
+    assert (found.road, found.refused) == ("input", False)
 
 
 @pytest.mark.parametrize(
@@ -269,10 +271,9 @@ def test_loops_within_the_vocabulary(parts: dict[str, str]) -> None:
 )
 def test_loops_outside_it(parts: dict[str, str], said: str) -> None:
     assert said in outside(tape(**parts)), outside(tape(**parts))
-    found = engine.migrate("train.py", tape(**parts).encode())
-    assert found.road == "calls"
-    assert found.not_input is not None
-    assert said in found.not_input.message
+    found = engine.migrate("train.py", tape(**parts).encode(), Policy("input"))
+    assert (found.refused, found.changed) == (True, False)
+    assert said in found.findings[0].message
 
 
 def test_the_examples_are_within_it() -> None:

@@ -6,6 +6,7 @@ import pytest
 from test_vocabulary import outside
 
 from tfdp.migrate import engine
+from tfdp.rules._base import Policy
 
 FIT = """\
 import argparse
@@ -80,7 +81,8 @@ def fit(**parts: str) -> str:
 )
 def test_fits_within_the_vocabulary(parts: dict[str, str]) -> None:
     assert outside(fit(**parts)) == ""
-    assert engine.migrate("train.py", fit().encode()).road == "input"
+    found = engine.migrate("train.py", fit().encode(), Policy("input"))
+    assert (found.road, found.refused) == ("input", False)
 
 
 @pytest.mark.parametrize(
@@ -157,4 +159,5 @@ def test_fits_within_the_vocabulary(parts: dict[str, str]) -> None:
 )
 def test_fits_outside_it(parts: dict[str, str], said: str) -> None:
     assert said in outside(fit(**parts)), outside(fit(**parts))
-    assert engine.migrate("train.py", fit(**parts).encode()).road == "calls"
+    found = engine.migrate("train.py", fit(**parts).encode(), Policy("input"))
+    assert (found.refused, found.changed) == (True, False)

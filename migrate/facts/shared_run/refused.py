@@ -67,7 +67,7 @@ def _all(script: TrainingFile, run: SharedRun) -> Iterator[Problem | None]:
 
 def _started(script: TrainingFile) -> Iterator[Problem]:
     """A script that has joined a job by another way of being migrated."""
-    if script.calls("init") and not script.shards_calls:
+    if script.on_input:
         reason = "the script is migrated already, whole or in part, and not to sharded calls"
         yield Problem("TFDP001", script.calls("init")[0], reason, "start again from the original script")
 
