@@ -64,9 +64,8 @@ class Finding:
 class Migration:
     """What became of one file; with a refusal nothing is changed, unless a part was asked for.
 
-    road: the one on which the script is migrated, or refused; None where it does not train. batch: the mode. keeps:
-    where no mode was asked for and the script's batch is kept, why a step cannot get the batches of all workers;
-    may_widen: whether it can.
+    road: the one on which the script is migrated, or refused; None where it does not train. batch: the mode. unseen:
+    whether something may train in it that is not seen.
     """
 
     path: str
@@ -76,8 +75,7 @@ class Migration:
     trains: bool = False
     road: Road | None = None
     batch: Batch = "global"
-    keeps: Finding | None = None
-    may_widen: bool = False
+    unseen: bool = False
 
     @property
     def changed(self) -> bool:
@@ -229,7 +227,7 @@ def _migrated(unchanged: Migration, text: files.Text, script: Script, asked: _As
     found, road = replace(unchanged, trains=True), asked.road(script)
     outside = script.outside_vocabulary if road == "input" and not script.shards_calls else None
     if outside is None:
-        return _carried_out(found, text, asked.plan(script, road), asked)
+        return _carried_out(found, text, asked.plan(script, road))
     again = "start again from the original script" if script.calls("init") else "leave --shard input out"
     first = _finding(script, outside)
     first = replace(first, next_step=first.next_step or again)
@@ -243,22 +241,18 @@ def _unseen(unchanged: Migration, text: files.Text, script: Script, asked: _Aske
     if policy.shard == "input" or policy.batch == "per-worker" or not policy.scales_by_workers:
         return replace(found, findings=(Finding("TFDP010", 1, 1, _UNSEEN, True, "leave these options out"),))
     kept = _Asked(replace(policy, batch="global", shard="calls"), asked.partial)
-    found = replace(found, keeps=Finding("TFDP010", 1, 1, _UNSEEN, False))
-    return _carried_out(found, text, kept.plan(script, "calls"), kept)
+    return _carried_out(replace(found, unseen=True), text, kept.plan(script, "calls"))
 
 
 def _finding(script: Script, problem: Problem) -> Finding:
     return Finding(problem.code, *script.position(problem.node), problem.reason, True, problem.next_step)
 
 
-def _carried_out(found: Migration, text: files.Text, plan: Plan, asked: _Asked) -> Migration:
+def _carried_out(found: Migration, text: files.Text, plan: Plan) -> Migration:
     """What becomes of a file by a plan."""
     context, script = plan.context, plan.context.script
     taken = () if plan.refused else _taken(script)
     found = replace(found, findings=_by_place((*plan.findings, *taken)), road=context.road, batch=context.batch)
-    if context.batch == "global" and asked.policy.batch is None:
-        keeps = None if script.unwidened is None else _finding(script, script.unwidened)
-        found = replace(found, keeps=keeps, may_widen=keeps is None)
     if (plan.refused and not plan.partial) or not (plan.outcomes or plan.refusals):
         return found
     after = files.encode(text, apply(script, plan))

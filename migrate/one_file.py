@@ -135,8 +135,7 @@ def _migrate(item: Input, name: str, options: MigrateOptions) -> Outcome:
 
 def _outcome(migration: Migration, verdict: Verdict) -> Outcome:
     """What became of the file, by the road that was taken."""
-    widened = migration.batch == "per-worker"
-    road = Road(migration.road or "", widened, migration.keeps, migration.may_widen)
+    road = Road(migration.road or "", migration.batch == "per-worker", migration.unseen)
     moves = verdict in (Verdict.CHANGED, Verdict.WOULD_CHANGE) and migration.road == "names"
     launches = tuple(launch_lines(migration.path, migration.before)) if moves else ()
     return Outcome(migration.path, verdict, migration.findings, road=road, launches=launches)

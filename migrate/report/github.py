@@ -34,12 +34,10 @@ def _annotations(outcome: Outcome) -> Iterator[str]:
 
 
 def _road(outcome: Outcome, file: str) -> Iterator[str]:
-    """Which road the file goes, and why a step does not get the batches of all workers."""
+    """Which road the file goes."""
     road = outcome.road
     if road.said and outcome.verdict is not Verdict.REFUSED:
         yield _command("notice", road.said, file=file, title="tfdp")
-    if (kept := road.keeps) is not None:
-        yield _command("notice", road.reason, file=file, line=kept.line, col=kept.column, title=kept.code)
 
 
 def _log(outcome: Outcome) -> Iterator[str]:

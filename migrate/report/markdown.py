@@ -48,12 +48,10 @@ def _lines(outcome: Outcome) -> Iterator[str]:
 
 
 def _road(outcome: Outcome) -> Iterator[str]:
-    """Which road the file goes, and why a step does not get the batches of all workers."""
+    """Which road the file goes."""
     road = outcome.road
     if road.said and outcome.verdict is not Verdict.REFUSED:
         yield from (_escaped(road.said), "")
-    if road.keeps is not None:
-        yield from (f"line {road.keeps.line}: {_escaped(road.reason)}", "")
 
 
 def _code(path: str) -> str:

@@ -51,28 +51,22 @@ class Failure:
 
 @dataclass(frozen=True)
 class Road:
-    """How a file is made data-parallel, and why not otherwise.
+    """How a file is made data-parallel.
 
-    `taken` is empty for a file that does not train; `keeps` is why a step cannot get the batches of all workers, where
-    no mode was asked for; `may_widen`: it can, if that is asked for; `widened`: it gets them.
+    `taken` is empty for a file that does not train; `widened`: a step gets the batches of all workers; `unseen`: it is
+    not seen what trains in it.
     """
 
     taken: Literal["", "input", "calls", "names"] = ""
     widened: bool = False
-    keeps: Finding | None = None
-    may_widen: bool = False
+    unseen: bool = False
 
     @property
     def said(self) -> str:
         """What is said of the road; empty where it is neither of the two."""
-        batch = _WIDENED if self.widened else _KEPT + _ASK * self.may_widen
+        batch = _WIDENED if self.widened else _KEPT + _ASK * (self.taken == "calls" and not self.unseen)
         road = {"calls": _CALLS, "input": _INPUT}.get(self.taken)
-        return f"{road} ({batch})" if road else ""
-
-    @property
-    def reason(self) -> str:
-        """Why the batch is kept; empty where that was not asked."""
-        return "" if self.keeps is None else f"the script's batch is kept: {self.keeps.message} ({self.keeps.code})"
+        return f"{road} ({batch}){_UNSEEN * self.unseen}" if road else ""
 
 
 _INPUT = (
@@ -81,8 +75,9 @@ _INPUT = (
 )
 _CALLS = "sharded calls: every worker runs the whole script, and its own rows of each model call"
 _KEPT = "batch and learning rate stay the script's own"
-_ASK = "; --batch per-worker takes N times both"
+_ASK = "; --batch per-worker asks for N times both"
 _WIDENED = "batch and learning rate are N times the script's own, for N workers"
+_UNSEEN = "; it is not seen what trains here: what does is divided when it runs"
 
 
 @dataclass(frozen=True)

@@ -48,12 +48,10 @@ def _finding(path: str, finding: Finding) -> Iterator[str]:
 
 
 def _road(path: str, outcome: Outcome) -> Iterator[str]:
-    """Which road the file goes, and why a step does not get the batches of all workers."""
+    """Which road the file goes."""
     road = outcome.road
     if road.said and outcome.verdict is not Verdict.REFUSED:
         yield f"{_bold(path)}: {road.said}"
-    if road.keeps is not None:
-        yield f"{_bold(f'{path}:{road.keeps.line}')}: {printable(road.reason)}"
 
 
 def _failure(path: str, failure: Failure) -> str:

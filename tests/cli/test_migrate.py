@@ -253,7 +253,7 @@ def test_a_script_that_is_named_may_train_by_what_is_not_seen(here, tmp_path: Pa
     assert main.read_text() == MAIN
     done = here("migrate", "main.py")
     assert (done.code, "main.py: sharded calls:" in done.err) == (0, True)
-    assert "main.py:1: the script's batch is kept: it is not seen what trains here" in done.err
+    assert "; it is not seen what trains here: what does is divided when it runs" in done.err
     assert "dp.init(shard_calls=True)" in main.read_text()
     assert here("migrate", "-v", "main.py").err.endswith("unchanged: migrated already\n")
     assert here("migrate", "client.py").err == "no training found in 1 file\n"

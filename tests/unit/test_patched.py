@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tfdp.migrate import engine
+from tfdp.rules._base import Policy
 
 _SCRIPT = """
 import tensorflow as tf
@@ -79,19 +80,20 @@ _HARMLESS = {
 }
 
 
-def _migrated(patch: str, rows: str) -> engine.Migration:
-    return engine.migrate("train.py", _SCRIPT.format(patch=patch, rows=rows).encode())
+def _refusals(patch: str, rows: str) -> list[engine.Finding]:
+    source = _SCRIPT.format(patch=patch, rows=rows).encode()
+    assert not engine.migrate("train.py", source).refused
+    return [f for f in engine.migrate("train.py", source, Policy(batch="per-worker")).findings if f.refusal]
 
 
 @pytest.mark.parametrize("case", _PATCHES)
 def test_a_replaced_definition_keeps_the_scripts_batch(case: str) -> None:
     patch, rows = _PATCHES[case]
-    found = _migrated(patch, rows).keeps
+    (found,) = _refusals(patch, rows)
     first = _SCRIPT.split("{patch}", maxsplit=1)[0].count("\n") + 1
-    assert found is not None
     assert first <= found.line <= first + patch.count("\n"), found
 
 
 @pytest.mark.parametrize("case", _HARMLESS)
 def test_what_replaces_nothing_is_no_reason_to_keep_it(case: str) -> None:
-    assert _migrated(_HARMLESS[case], "kept.go(xb)").keeps is None
+    assert not _refusals(_HARMLESS[case], "kept.go(xb)")

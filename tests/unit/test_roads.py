@@ -61,7 +61,7 @@ def test_calls_are_sharded_whatever_the_script_says() -> None:
 def test_the_input_is_sharded_where_that_is_asked_for_and_can_be() -> None:
     for options in ({}, {"batch": "per-worker"}, {"batch": "global"}):
         found = migrated(UNDERSTOOD, shard="input", **options)
-        assert (found.road, found.keeps, found.refused) == ("input", None, False)
+        assert (found.road, found.refused) == ("input", False)
         assert b"dp.init()" in found.after
         assert (b"dp.scale_lr(0.1)" in found.after) == (found.batch == "per-worker")
         again = migrated(found.after.decode(), batch=options.get("batch"))
@@ -95,7 +95,7 @@ def test_sharded_calls_get_the_batches_of_all_workers_where_that_is_understood(
     asked: dict[str, object], rate: str
 ) -> None:
     found = migrated(SQUARED, **asked)
-    assert (found.road, found.batch, found.keeps, found.refused) == ("calls", "per-worker", None, False)
+    assert (found.road, found.batch, found.refused) == ("calls", "per-worker", False)
     assert ".batch(dp.global_batch_size(8))" in found.after.decode()
     assert rate in found.after.decode()
     shown = SQUARED.replace(
@@ -104,7 +104,7 @@ def test_sharded_calls_get_the_batches_of_all_workers_where_that_is_understood(
     assert migrated(shown, **asked).batch == "per-worker"
     for options in ({}, {"batch": "global"}):
         kept = migrated(SQUARED, **options)
-        assert (kept.road, kept.batch, kept.keeps, kept.may_widen) == ("calls", "global", None, not options)
+        assert (kept.road, kept.batch, kept.refused) == ("calls", "global", False)
         assert b".batch(8)" in kept.after
     assert b"SGD(0.1)" in kept.after
 
@@ -155,18 +155,18 @@ UNKNOWN = {
 
 
 @pytest.mark.parametrize("unknown", UNKNOWN)
-def test_else_they_keep_the_scripts_batch_and_say_so_or_refuse_what_is_asked(unknown: str) -> None:
+def test_else_it_is_refused(unknown: str) -> None:
     source, code, line = UNKNOWN[unknown]
     found = migrated(source)
     assert (found.road, found.batch, found.refused) == ("calls", "global", False)
-    assert found.keeps is not None
-    assert (found.keeps.code, found.keeps.line) == (code, line)
     assert b"global_batch_size" not in found.after
     assert b"scale_lr" not in found.after
-    assert migrated(source, batch="global").keeps is None
+    script = read(source)
+    assert (kept := script.unwidened) is not None
+    assert (kept.code, script.position(kept.node)[0]) == (code, line)
     for asked in ({"batch": "per-worker"}, {"lr_scale": "sqrt"}):
         insisted = migrated(source, shard="calls", **asked)
-        assert [f.code for f in insisted.findings if f.refusal] == ["TFDP015"]
+        assert [(f.code, f.line) for f in insisted.findings if f.refusal] == [("TFDP015", line)]
         assert not insisted.changed
 
 
@@ -257,25 +257,18 @@ def test_every_rule_says_its_roads() -> None:
     assert sum(map(len, by_roads.values())) == len(RULES)
 
 
-def test_each_report_says_the_road_and_why_the_batch_is_kept(tmp_path: Path) -> None:
+def test_each_report_says_the_road_and_the_batch(tmp_path: Path) -> None:
     path = tmp_path / "train.py"
     path.write_text(ALONG)
     options = MigrateOptions(Policy(), check_only=True)
     outcome = replace(migrate_file(Input(str(path), named=True), options), path="train.py")
     calls = "sharded calls: every worker runs the whole script, and its own rows of each model call"
     said = [click.unstyle(line) for line in text.lines(outcome)]
-    assert any(f"train.py: {calls} (batch and learning rate stay the script's own)" in line for line in said)
-    assert any(line.startswith("train.py:6: the script's batch is kept: cannot tell") for line in said)
-    path.write_text(SQUARED)
-    widened = migrate_file(Input(str(path), named=True), options)
-    assert f"{calls} (batch and learning rate stay the script's own; --batch per-worker takes N times both)" in str(
-        [click.unstyle(line) for line in text.lines(widened)]
-    )
+    kept = f"{calls} (batch and learning rate stay the script's own; --batch per-worker asks for N times both)"
+    assert f"train.py: {kept}" in said
     page, log = markdown.render(outcome).decode(), github.render(outcome).decode()
     assert f"\n{calls}" in page
-    assert "\nline 6: the script's batch is kept: cannot tell" in page
     assert f"::notice file=train.py,title=tfdp::{calls}" in log
-    assert "::notice file=train.py,line=6,col=1,title=TFDP010::the script's batch is kept: cannot tell" in log
     path.write_text(UNDERSTOOD)
     by_input = replace(options, policy=Policy("input"))
     shared = "sharded input: each worker trains on its share of the records; a step's loss that the script keeps"
@@ -296,7 +289,7 @@ def test_options_that_contradict_one_another() -> None:
 
 def test_sharded_calls_keep_the_scripts_batch_unless_another_is_asked_for() -> None:
     found = migrated(UNDERSTOOD, shard="calls")
-    assert (found.road, found.batch, found.may_widen) == ("calls", "global", True)
+    assert (found.road, found.batch) == ("calls", "global")
     assert b"scale_lr" not in found.after
     assert migrated(UNDERSTOOD, shard="calls", batch="per-worker").batch == "per-worker"
 
@@ -320,8 +313,7 @@ def test_what_trains_in_a_file_beside_it_goes_by_calls(tmp_path: Path) -> None:
     trains = found(run.format("trainer.train(batches)"))
     assert (trains.road, b"dp.init(shard_calls=True)" in trains.after) == ("calls", True)
     assert not engine.migrate(str(path), run.format("").encode(), is_run=False).trains
-    assert (unseen := found(run.format(""))).keeps is not None
-    assert (unseen.road, unseen.keeps.message) == ("calls", engine._UNSEEN)
+    assert ((unseen := found(run.format(""))).road, unseen.unseen) == ("calls", True)
     library = engine.migrate(str(helper), helper.read_bytes())
     assert [f.code for f in library.findings] == ["TFDP001"]
     helper.write_text(helper.read_text() + "        tf.io.write_file('done', 'yes')\n")
@@ -333,7 +325,7 @@ def test_what_trains_in_a_file_beside_it_goes_by_calls(tmp_path: Path) -> None:
         "from package.steps import Trainer\nways = {'own': Trainer.train}\nways['own'](Trainer(), batches)\n",
     ):
         assert found(other).road == "calls", other
-    assert found("from package import Trainer\nprint(Trainer().size())\n").keeps is not None
+    assert found("from package import Trainer\nprint(Trainer().size())\n").unseen
     assert not found(run.format("trainer.train(batches)")).refused, "rank 0 writes, wherever that stands"
     helper.write_text(helper.read_text() + "        tf.distribute.MirroredStrategy()\n")
     assert [f.code for f in found(run.format("trainer.train(batches)")).findings] == ["TFDP070"]

@@ -1,6 +1,6 @@
 """Every rule's cases: fixtures/rules/TFDPnnn/<reason>.py holds an input and, after `# output`, what it must become.
 
-`# refuse: CODE:LINE …` instead says where it must be refused, `# keeps: CODE:LINE` why the script's batch is kept;
+`# refuse: CODE:LINE …` instead says where it must be refused, `# keeps: CODE:LINE` why `--batch per-worker` is;
 without a marker the file must not change. A first line `# batch: global` selects that mode, `# shard: calls` a road.
 """
 
@@ -49,8 +49,10 @@ def test_case(path: Path) -> None:
     result = migrated(path, before.encode())
     if refusals and refusals[0].startswith("keeps "):
         assert not result.refused, result.findings
-        assert result.keeps is not None
-        assert f"keeps {result.keeps.code}:{result.keeps.line}" == refusals[0]
+        script = read(before)
+        assert (kept := script.unwidened) is not None
+        assert f"keeps {kept.code}:{script.position(kept.node)[0]}" == refusals[0]
+        assert engine.migrate(path.name, before.encode(), Policy(batch="per-worker")).refused
         return
     if refusals:
         assert [f"{f.code}:{f.line}" for f in result.findings] == refusals
