@@ -1,9 +1,12 @@
 """Whether code of the script's own only computes: it is called whole if it may do more."""
 
+import collections
+import copy
 import functools
 import inspect
 import sys
 
+import numpy as np
 import pytest
 import tensorflow as tf
 from single import code_of_a_script as code
@@ -51,6 +54,41 @@ def test_what_was_read_is_what_it_holds_for():
         if before is not None:
             setattr(holder, name, before)
             assert found.holds
+
+
+@pytest.mark.parametrize("holder", ["name", "attribute", "list", "attribute of a layer"])
+def test_numbers_of_arrays_are_read(holder):
+    table, module, layer = np.ones([2, 3]), code.Module(), tf.keras.layers.Dense(3)
+    module.table, layer.table, tables = table, table, [table]
+    layer(ROWS)
+    called = {
+        "name": lambda x: x * table[0],
+        "attribute": lambda x: x * module.table[0],
+        "list": lambda x: x * tables[0][0],
+        "attribute of a layer": lambda x: layer(x) * layer.table[0],
+    }[holder]
+    found = verdict(called, (), (ROWS,), {})
+    assert not found.reason
+    assert found.holds
+    table[0] *= 0.5
+    assert not found.holds
+
+
+@pytest.mark.parametrize("holder", [[1.0], {1.0}, {1.0: 1.0}, collections.deque([1.0]), bytearray(b"a")], ids=repr)
+@pytest.mark.parametrize(
+    "ask", [lambda held: not held, lambda held: len(held) > 1, lambda held: 3 in held], ids=["empty", "length", "in"]
+)
+def test_what_a_container_holds_is_read(holder, ask):
+    held, more = copy.copy(holder), copy.copy(holder)
+    change = {list: "append", set: "add", dict: "setdefault", collections.deque: "append", bytearray: "append"}
+    found = verdict(lambda x: x if ask(held) else -x, (), (ROWS,), {})
+    if found.reason:
+        assert "it may do more than to compute" in found.reason
+        return
+    assert found.holds
+    getattr(held, change[type(held)])(3)
+    assert held != more
+    assert not found.holds
 
 
 def test_settings_of_layers_are_read():

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import array
+import collections
 import functools
 import types
+import zlib
 from collections.abc import Mapping
 from types import CodeType
 from typing import Any
+
+import numpy as np
 
 from ...foundation import is_users
 from ...keras import PACKAGES
@@ -26,6 +31,7 @@ _PROPERTIES = frozenset(
     weights
     """.split()  # noqa: SIM905 - a list of words
 )
+_HOLDERS = (list, tuple, dict, set, frozenset, collections.deque, bytearray, array.array)
 _SLOTS = (types.GetSetDescriptorType, types.MemberDescriptorType)
 
 
@@ -121,19 +127,37 @@ def elements(container: Any) -> list[Any]:
     return list(container)
 
 
+class _Same:
+    """An object by itself, which is kept so that no other one can have its place."""
+
+    def __init__(self, thing: Any) -> None:
+        self._thing = thing
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self._thing is other._thing
+
+    __hash__ = None  # type: ignore[assignment]
+
+
 def _key(kind: str, value: Any) -> Any:
-    """By what it is seen to be the same; the object is kept, so that no other one can have its place."""
+    """By what it is seen to be the same."""
     if kind == "configuration":
         return value
-    if kind in ("class of", "elements") or (kind == "attribute" and type(value) in (list, tuple, dict)):
-        return tuple(_identity(each) for each in elements(value))
-    return _identity(value)
+    made_anew = kind in ("class of", "elements") or (kind == "attribute" and type(value) in (list, tuple, dict))
+    return _identity(value, set(), within=made_anew)
 
 
-def _identity(value: Any) -> Any:
-    if type(value) not in SCALARS:
-        return id(value)
-    return type(value), repr(value) if isinstance(value, float | complex) else value
+def _identity(value: Any, seen: set[int], *, within: bool = False) -> Any:
+    """The object, with what is in it where that may be changed in place; `within`: that alone."""
+    if type(value) in SCALARS:
+        return type(value), repr(value) if isinstance(value, float | complex) else value
+    if isinstance(value, np.ndarray):
+        return _Same(value), value.shape, zlib.crc32(value.tobytes())
+    if isinstance(value, _HOLDERS) and not is_scripts(value) and id(value) not in seen:
+        seen.add(id(value))
+        inside = [_identity(each, seen) for each in elements(value)]
+        return inside if within else (_Same(value), inside)
+    return _Same(value)
 
 
 def is_scripts(thing: Any) -> bool:
