@@ -15,7 +15,7 @@ from ..framework import in_python, is_variable, name_of, raw, transparent
 from ..gradients import Compression, Exchange
 from ..job import current
 from ..start import creation_ordinals, list_number, note_slices, watched
-from . import apart, nets, own_sources, report, sight
+from . import apart, nets, own_sources, report, sight, widened
 from .local_moments import MovingStatistics
 from .look import is_looking
 from .rows import mean
@@ -139,6 +139,7 @@ def _of_tensor(source: Any, gradient: Any) -> Any:
 
 def _exchanged(variables: Sequence[Any], given: Sequence[Any], names: Sequence[str], site: str) -> list[Any]:
     job = current()
+    widened.look()
     with tf.name_scope("averaged_gradient"):
         watch = watched(variables, [], job)
         passengers = _Passengers([each for each in (watch, nets.Notes(), MovingStatistics()) if each is not None])

@@ -20,7 +20,7 @@ from ..foundation import call_site, is_users, say_once
 from ..framework import draws_on
 from ..job import current
 from . import apart, functions, guard, sight, validation
-from .compiled_inside import as_compiled, plain_of, road_of
+from .compiled_inside import as_compiled, compiled_first, plain_of, road_of
 from .stateless import keeps_no_state
 
 _STATELESS = "_tfdp_traced_without_state"  # of a tf.function
@@ -52,7 +52,8 @@ def watch_functions() -> None:
             if tf.config.functions_run_eagerly():
                 return original(self, *arguments, **options)
             whole = _as_a_whole(self, arguments, options)
-            return validation.traced(whole, lambda: original(whole, *arguments, **options))
+            call = functools.partial(validation.traced, whole, lambda: original(whole, *arguments, **options))
+            return compiled_first(self, call, arguments, options)
         watching = guard.now()
         if watching is not None and not tf.config.functions_run_eagerly():
             with watching.compiled():

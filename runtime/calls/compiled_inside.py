@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, NoReturn
 
 from ..foundation import TfdpError, is_users
+from ..start import creation_ordinals
 from . import guard, sight
 from .kinds import kind_of_call
 from .muted import muted
@@ -34,6 +35,7 @@ class _Compiled(NamedTuple):
     has_exchanges: bool
 
 
+_FIRST = "_tfdp_first_call"  # of a `tf.function`: the kind of the call that is about to be the first of it
 # Of a `tf.function`, by kinds of arguments: what it was first compiled as, and its operations in a divided call.
 _COMPILED, _OPERATIONS = "_tfdp_compiled", "_tfdp_operations"
 
@@ -53,13 +55,21 @@ def as_compiled(function: Any, python: Callable[..., Any]) -> Callable[..., Any]
         kind = kind_of_call(function, here.whole(), (arguments, options))
         known = vars(function).setdefault(_OPERATIONS, {})
         is_known = kind in known
+        compiled = vars(function).setdefault(_COMPILED, {})
+        is_first = not is_known and kind not in compiled
+        if is_first:
+            compiled[kind] = _Compiled({}, 0, _verdict(function, arguments, options), True)
         if not is_known:
-            compiled = vars(function).setdefault(_COMPILED, {})
-            if kind not in compiled:
-                compiled[kind] = _Compiled({}, 0, _verdict(function, arguments, options), True)
             _require_same(function, compiled[kind])
-        with watching.recorded() as operations, here.for_good(strictly=is_known), _again(is_known):
-            found = python(*arguments, **options)
+        try:
+            with watching.recorded() as operations, here.for_good(strictly=is_known), _again(is_known):
+                found = python(*arguments, **options)
+        except (
+            BaseException
+        ):  # so that it is not compiled yet: variables that it makes first are made, and it runs anew
+            if is_first:
+                del compiled[kind]
+            raise
         if known.setdefault(kind, operations) != operations:
             _refuse(function, vars(function).get(_COMPILED, {}).get(kind))
         return found
@@ -83,6 +93,7 @@ def road_of(function: Any, road: Any, arguments: Any, options: Any, *, divides: 
     if kind not in compiled:
         found = _verdict(function, arguments, options)
         compiled[kind] = _Compiled({id(road): road}, id(road), found, divides)
+        vars(function)[_FIRST] = kind
         return road
     known = compiled[kind]
     if id(road) in known.roads:
@@ -94,6 +105,20 @@ def road_of(function: Any, road: Any, arguments: Any, options: Any, *, divides: 
         road.get_concrete_function(*arguments, **options)
     known.roads[id(road)] = road
     return road
+
+
+def compiled_first(function: Any, call: Callable[[], Any], arguments: Any, options: Any) -> Any:
+    """`call()`, after `road_of`. A function that makes variables where it is called first is compiled again then, by
+    what is so after they are made: a layer of the script's that asks whether it has been built, say."""
+    kind = vars(function).pop(_FIRST, None)
+    if kind is None:
+        return call()
+    count = len(creation_ordinals())
+    result = call()
+    if len(creation_ordinals()) > count:
+        compiled = vars(function)[_COMPILED]
+        compiled[kind] = compiled[kind]._replace(verdict=_verdict(function, arguments, options))
+    return result
 
 
 def _first_road(function: Any, known: _Compiled, *, is_apart: bool) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from ..collective import is_recording
-from . import apart, carried, gathering, nets, own_sources, replaced, report, sight
+from . import apart, carried, gathering, nets, own_sources, replaced, report, sight, widened
 from .batch_look import Found
 from .callee import Callee, Given, given_to
 from .containers import holds_more
@@ -95,6 +95,8 @@ def _followed(callee: Callee, given: Given, found: Found, arguments: tuple[Any, 
 def undivided(callee: Callee, reason: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """The whole call, for this reason; what it calls may be divided, unless that is a part of Keras' own layers."""
     report.undivided(callee.name, reason)
+    if reason == report.SINGLE:
+        widened.note(callee.name, 1)
     if not callee.is_atom:
         return callee.call(*arguments, **options)
     with sight.undivided():
@@ -103,7 +105,9 @@ def undivided(callee: Callee, reason: str, arguments: tuple[Any, ...], options: 
 
 def _divided(callee: Callee, given: Given, found: Found) -> Any:
     given = given._replace(by_rows=found.by_rows)
-    split, name = divided(_rows(given, callee.name)), callee.name
+    name, rows_given = callee.name, _rows(given, callee.name)
+    widened.note(name, rows_given)
+    split = divided(rows_given)
     leaves = []
     inside: dict[Any, Any] = {}  # what is given twice is one tensor
     for index, (each, by_rows) in enumerate(zip(given.leaves, given.by_rows, strict=True)):

@@ -14,6 +14,7 @@ from .rows import digest, leaves, length, mapped, sliced
 
 _EVERY = 64
 _logs: dict[str, "_BatchLog"] = {}
+_batches_of_all: set[int] = set()
 
 
 class _BatchLog(Log):
@@ -111,7 +112,15 @@ def global_batch_size(batch_size: Any, *, only_if: bool = True) -> Any:
     size = widened_by()
     if size == 1 or not only_if:
         return batch_size
-    return batch_size * size if tf.is_tensor(batch_size) else whole_number("the batch size", batch_size) * size
+    if tf.is_tensor(batch_size):
+        return batch_size * size
+    _batches_of_all.add(whole_number("the batch size", batch_size) * size)
+    return whole_number("the batch size", batch_size) * size
+
+
+def batches_of_all() -> frozenset[int]:
+    """The batches of all ranks that `global_batch_size` has given, where it was asked for a number."""
+    return frozenset(_batches_of_all)
 
 
 @as_written

@@ -8,6 +8,7 @@ pytest.importorskip("tensorflow")
 
 from tfdp.migrate.verify import prove
 from tfdp.migrate.verify.record import DRAWN, SHUFFLED
+from tfdp.rules._base import Policy
 
 pytestmark = pytest.mark.usefixtures("forking")
 
@@ -47,12 +48,12 @@ for x, y in dataset.repeat(2):
 def test_shuffles_and_dropout(tmp_path: Path) -> None:
     path = tmp_path / "train.py"
     path.write_text(SCRIPT)
-    proof = prove(path, np=2, steps=3)
+    proof = prove(path, np=2, steps=3, policy=Policy("input"))
     assert proof.proved, proof
     assert proof.neutralised == (f"{SHUFFLED}: line 6", f"{DRAWN}: dropout (line 13)")
     assert proof.data is not None
     assert (proof.data.outcome, proof.data.examples) == ("shared", ((24, 24),))
-    proof = prove(path, np=2, steps=3, keep_randomness=True)
+    proof = prove(path, np=2, steps=3, policy=Policy("input"), keep_randomness=True)
     assert not proof.proved
     assert proof.randomness_kept
     assert proof.neutralised == ()
