@@ -55,6 +55,9 @@ class Schedules:
 
     def _of_keras(self, call: cst.Call) -> Iterator[StepCount | Problem]:
         name = self._origins.called(call).rpartition(".")[2]
+        if name not in SCHEDULES:
+            yield _uncertain(call, "cannot tell which schedule is taken out of a table here, and so how long it is")
+            return
         for keyword, position in SCHEDULES[name]:
             if (found := self._steps.count(call, keyword, position, name)) is not None:
                 yield found

@@ -24,6 +24,7 @@ from ..program import (
     number,
     parses_arguments,
 )
+from ..rates import makes_schedule
 from ..steps import Steps
 from ..training_file import TrainingFile
 from .counted import Counted
@@ -37,6 +38,8 @@ from .stepwise import Stepwise, is_first
 
 _KEEP = "use --batch global, which keeps the script's batch"
 _CODES = frozenset({"TFDP010", "TFDP011", "TFDP020", "TFDP030", "TFDP031"})
+_NUMBERS = ("builtins.", "math.", "numpy.", "os.", "tensorflow.math.", "tensorflow.cast", "tfdp.")
+_ASKED = frozenset({"get", "item", "numpy", "pop"})  # of a table, an array or a tensor
 _CONFIGURES = frozenset({"get_config", "from_config", "serialize", "deserialize"})
 
 
@@ -103,11 +106,33 @@ def _listed(script: TrainingFile, steps: Steps) -> Iterator[Problem]:
     for node in rates:
         reason = "the learning rate has a part in this, too, which would not follow another one"
         yield Problem("TFDP020", node, reason, _KEEP)
+    for node in _made_unseen(script):
+        reason = "cannot tell whether this is a number or a schedule, of which the length in steps would stay"
+        yield Problem("TFDP020", node, reason, _KEEP)
     for node in unknown_settings(script.origins):
         reason = "this setting may count steps, of which there are fewer with larger batches"
         yield Problem("TFDP011", node, reason, _KEEP)
     for node in other_uses(script.origins):
         yield Problem("TFDP020", node, "cannot tell what is done to the optimizer here, or read of it", _KEEP)
+
+
+def _made_unseen(script: TrainingFile) -> Iterator[cst.Call]:
+    """Calls that give a learning rate, and that may give more than a number."""
+    origins = script.origins
+    for rate in script.rates:
+        for origin in origins.of(rate.value) if rate.value is not None else ():
+            if isinstance(origin.node, cst.Call) and not _gives_a_number(script, origin.node):
+                yield origin.node
+
+
+def _gives_a_number(script: TrainingFile, call: cst.Call) -> bool:
+    """Whether a call gives no schedule, or one that is seen: functions of the file's own are looked into."""
+    origins = script.origins
+    if method(call) in _ASKED or origins.called(call).startswith(_NUMBERS):
+        return True
+    if origins.function(call.func) is not None or origins.lambda_of(call.func) is not None:
+        return True
+    return parses_arguments(call, origins) or makes_schedule(origins, call)
 
 
 def _stepwise(script: TrainingFile) -> Iterable[Problem]:
