@@ -140,9 +140,11 @@ def _parts(thing: Any) -> Iterator[Any]:
 
 
 def _as_written(function: Any, *arguments: Any, **options: Any) -> Any:
-    """By AutoGraph, where it compiles what calls the function."""
+    """By AutoGraph, where it compiles what calls the function: it takes `float(x)` for a tensor, with a gradient."""
     internal = tf.__internal__.autograph
-    return internal.tf_convert(function, internal.control_status_ctx())(*arguments, **options)
+    status = internal.control_status_ctx()
+    called = internal.tf_convert(function, status) if status.status.name == "ENABLED" else function
+    return called(*arguments, **options)
 
 
 def _owner(function: Any) -> Any:

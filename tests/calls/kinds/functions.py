@@ -281,3 +281,19 @@ def batches_of_which_the_first_have_one_row():
     for count in (1, 1, 1, 5, 1, 2):
         rows, wanted = some(count, X, Y)
         yield [net], descend_by_hand(0.1, net.trainable_variables, lambda r=rows, w=wanted: square(net(r), w))
+
+
+@kind(divided="beside", sample=True)
+def function_that_keeps_a_number_of_its_results():
+    """A number in Python has no gradient: AutoGraph, which would take it for a tensor, compiles nothing of this."""
+    first, second = weights = variables()
+    mean, beside = [0.0], mlp(8, 1)
+    beside(X[:1])
+
+    @by_rows
+    def net(rows):
+        hidden = tf.tanh(rows @ first)
+        mean[0] = 0.9 * mean[0] + float(tf.reduce_mean(hidden))
+        return (hidden - mean[0]) @ second
+
+    yield from trained_by_hand(lambda rows: net(rows) + beside(rows), [*weights, *beside.trainable_variables])
