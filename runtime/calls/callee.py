@@ -103,7 +103,8 @@ def given_to(callee: Callee, structure: Any) -> Given | str:
         return "takes a tensor of unknown rank"
     first = next((each for each in tensors if each.shape.rank), None)
     if first is None:
-        return "takes no tensors"
+        held = [each for each in leaves if isinstance(each, tf.Variable) and each.shape.rank]
+        return report.SINGLE if held and all(each.shape[0] == 1 for each in held) else "takes no tensors"
     if first.shape[0] in (0, 1):
         return report.SINGLE if first.shape[0] else "no rows"
     by_rows = tuple(is_tensor(x) and bool(x.shape.rank) and x.shape[0] == first.shape[0] for x in leaves)

@@ -23,12 +23,17 @@ class KerasStepping:
     def functions(self) -> frozenset[cst.CSTNode]:
         """What Keras calls at each step."""
         steps = [f.step for f in self._fits if f.step is not None]
-        return frozenset([*steps, *self._computing(), *self._hooks.at_each_step(), *self._of_losses()])
+        return frozenset([*steps, *self._computing(), *self.hooks, *self._of_losses()])
+
+    @cached_property
+    def hooks(self) -> list[cst.FunctionDef | cst.Lambda]:
+        """What the file's own callbacks do before or after each step."""
+        return self._hooks.at_each_step()
 
     @cached_property
     def numbers(self) -> frozenset[cst.Param]:
         """Parameters that number the batches of a pass."""
-        return frozenset(p for f in self._hooks.at_each_step() for p in self._hooks.given(f)[:1])
+        return frozenset(p for f in self.hooks for p in self._hooks.given(f)[:1])
 
     @cached_property
     def computed(self) -> frozenset[cst.CSTNode]:

@@ -158,6 +158,9 @@ def _others(script: TrainingFile, steps: Steps) -> Iterator[Problem]:
     for fit in _single_fits(script):
         reason = "this fits one epoch at a time in a loop, and what it is given there may be one batch"
         yield Problem("TFDP010", fit, reason, _KEEP)
+    for hook in _hooked(script):
+        reason = "this is done at each step, of which there are fewer with larger batches"
+        yield Problem("TFDP011", hook, reason, _KEEP)
     for asked in _by_step(script, steps):
         reason = "what is done here depends on the number of the step, of which there are fewer with larger batches"
         yield Problem("TFDP011", asked, reason, _KEEP)
@@ -182,12 +185,33 @@ def _single_fits(script: TrainingFile) -> Iterator[cst.Call]:
             yield fit.call
 
 
+def _hooked(script: TrainingFile) -> Iterator[cst.FunctionDef | cst.Lambda]:
+    """What callbacks of the file's own do at each step, but to show something."""
+    shown = _shown(script)
+    for hook in script.keras_stepping.hooks:
+        if isinstance(hook, cst.Lambda):
+            only_says = hook.body in shown
+        else:
+            lines = [line for line in hook.body.body if not isinstance(line, cst.SimpleStatementLine)]
+            lines += [
+                part for line in hook.body.body if isinstance(line, cst.SimpleStatementLine) for part in line.body
+            ]
+            only_says = all(_is_shown(script, part, shown) for part in lines)
+        if not only_says:
+            yield hook
+
+
+def _shown(script: TrainingFile) -> frozenset[cst.CSTNode]:
+    """The calls that show what was computed from what there is."""
+    return frozenset(effect.call for effect in script.written.effects if only_shows(script.origins, effect.call))
+
+
 def _by_step(script: TrainingFile, steps: Steps) -> Iterator[cst.CSTNode]:
     """Questions in a step whose answer may be another one at a later step, but those after which something is shown,
     and those by a number of steps that is divided; and other uses of such a number."""
     loops = [loop.loop for loop in script.loops]
     pace = StepNumbers(script.origins, loops, unnumbered=_counted(script))
-    shown = frozenset(effect.call for effect in script.written.effects if only_shows(script.origins, effect.call))
+    shown = _shown(script)
     written = {effect.call for effect in script.written.effects if effect.kind is not EffectKind.PRINT}
     divided = {bound.node for bound in steps.bounds}
     asked = [node for node in script.index.order if isinstance(node, cst.If | cst.IfExp | cst.While)]
