@@ -64,10 +64,8 @@ def as_compiled(function: Any, python: Callable[..., Any]) -> Callable[..., Any]
         try:
             with watching.recorded() as operations, here.for_good(strictly=is_known), _again(is_known):
                 found = python(*arguments, **options)
-        except (
-            BaseException
-        ):  # so that it is not compiled yet: variables that it makes first are made, and it runs anew
-            if is_first:
+        except BaseException:
+            if is_first:  # it is not compiled yet, and runs anew: after the variables that it makes first are made, say
                 del compiled[kind]
             raise
         if known.setdefault(kind, operations) != operations:

@@ -192,13 +192,15 @@ def _hooked(script: TrainingFile) -> Iterator[cst.FunctionDef | cst.Lambda]:
         if isinstance(hook, cst.Lambda):
             only_says = hook.body in shown
         else:
-            lines = [line for line in hook.body.body if not isinstance(line, cst.SimpleStatementLine)]
-            lines += [
-                part for line in hook.body.body if isinstance(line, cst.SimpleStatementLine) for part in line.body
-            ]
-            only_says = all(_is_shown(script, part, shown) for part in lines)
+            lines = [line.body if isinstance(line, cst.SimpleStatementLine) else [line] for line in hook.body.body]
+            parts = [part for line in lines for part in line if not _is_text(part)]
+            only_says = all(_is_shown(script, part, shown) for part in parts)
         if not only_says:
             yield hook
+
+
+def _is_text(part: cst.CSTNode) -> bool:
+    return isinstance(part, cst.Expr) and isinstance(part.value, cst.SimpleString | cst.ConcatenatedString)
 
 
 def _shown(script: TrainingFile) -> frozenset[cst.CSTNode]:
