@@ -149,11 +149,21 @@ class Watch:
         if child.status == 0:
             self._finished(child.rank)
         elif self.first is None:
-            assert child.status is not None
-            self.first = child
-            self._failed(f"rank {child.rank} ended with {processes.name_of_status(child.status)}")
+            self.first = child = self._before(child)
+            how = "an exception" if child.status is None else processes.name_of_status(child.status)
+            self._failed(f"rank {child.rank} ended with {how}")
             self.stopped = [each for each in self._ranks if each.status is None and processes.is_stopped(each)]
             self._set_times()
+
+    def _before(self, child: Child) -> Child:
+        """The rank that has failed first. One that a signal has ended may have followed others that had come to their
+        end by an exception, and that the kernel is still clearing away."""
+        assert child.status is not None
+        if child.status > 0:
+            return child
+        self._ending()
+        over = [each for each in self._ranks if each.rank in self._through and each.status != 0]
+        return min(over, key=lambda each: self._through[each.rank], default=child)
 
     def _set_times(self) -> None:
         """The others may say in their own words what they were waiting for, and clean up; but not for ever."""
