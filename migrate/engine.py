@@ -229,8 +229,7 @@ def _migrated(unchanged: Migration, text: files.Text, script: Script, asked: _As
     if outside is None:
         return _carried_out(found, text, asked.plan(script, road))
     again = "start again from the original script" if script.calls("init") else "leave --shard input out"
-    first = _finding(script, outside)
-    first = replace(first, next_step=first.next_step or again)
+    first = replace(_finding(script, outside), next_step=outside.next_step or again)
     return replace(found, road=road, batch=asked.policy.batch or "per-worker", findings=(first,))
 
 

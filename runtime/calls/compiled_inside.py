@@ -69,7 +69,7 @@ def as_compiled(function: Any, python: Callable[..., Any]) -> Callable[..., Any]
                 del compiled[kind]
             raise
         if known.setdefault(kind, operations) != operations:
-            _refuse(function, vars(function).get(_COMPILED, {}).get(kind))
+            _refuse(function, compiled.get(kind))
         return found
 
     return called

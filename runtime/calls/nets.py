@@ -25,23 +25,18 @@ _NEAR = 1e-5  # of the sum of absolute values: GPU kernels that add in any order
 _MOST = 2000  # notes between two exchanges
 
 
-class _Eager(threading.local):
-    """What has been noted outside graphs."""
-
-    def __init__(self) -> None:
-        self.notes: list[tuple[str, Any]] = []
+_eager = threading.local()
 
 
-_eager = _Eager()
+def noted(kind: str = _NOTES) -> list[tuple[str, Any]]:
+    """What has been noted since the last exchange of gradients of this graph, or of this thread outside of graphs.
 
-
-def _notes() -> list[tuple[str, Any]]:
-    if tf.executing_eagerly():
-        return _eager.notes
-    graph = tf.compat.v1.get_default_graph()
-    if not hasattr(graph, _NOTES):
-        setattr(graph, _NOTES, [])
-    found: list[tuple[str, Any]] = getattr(graph, _NOTES)
+    kind: the attribute under which it is kept.
+    """
+    holder = _eager if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
+    if not hasattr(holder, kind):
+        setattr(holder, kind, [])
+    found: list[tuple[str, Any]] = getattr(holder, kind)
     return found
 
 
@@ -56,7 +51,7 @@ def note(what: str, tensor: Any) -> None:
     if not _is_number(tensor.dtype):
         return
     with unrecorded(), tf.name_scope("compared"):
-        notes = _notes()
+        notes = noted()
         notes.append((what, _in_one(_numbers, tensor)))
         del notes[:-_MOST]
 
@@ -101,9 +96,9 @@ class Notes:
     """What has been noted since the last exchange, as a passenger of this one (`gradients.Passenger`)."""
 
     def __init__(self) -> None:
-        noted = _notes()
-        self._names, self._values = [name for name, _ in noted], [numbers for _, numbers in noted]
-        noted.clear()
+        notes = noted()
+        self._names, self._values = [name for name, _ in notes], [numbers for _, numbers in notes]
+        notes.clear()
         self._site = call_site()
 
     def sent(self, dtype: tf.DType) -> Any:

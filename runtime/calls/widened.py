@@ -6,7 +6,6 @@ over four rows at a time, over one. With N times the learning rate that is anoth
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -16,6 +15,7 @@ from ..collective import is_recording
 from ..data import batches_of_all
 from ..foundation import TfdpError, call_site
 from ..framework import as_written, in_python
+from .nets import noted
 
 _ROWS = "_tfdp_rows"  # of a graph: how many its calls were given since its last exchange of gradients
 
@@ -26,28 +26,10 @@ class _Step:
     is_over = False
 
 
-class _Eager(threading.local):
-    def __init__(self) -> None:
-        self.rows: list[tuple[str, Any]] = []
-
-
-_eager = _Eager()
-
-
-def _given() -> list[tuple[str, Any]]:
-    if tf.executing_eagerly():
-        return _eager.rows
-    graph = tf.compat.v1.get_default_graph()
-    if not hasattr(graph, _ROWS):
-        setattr(graph, _ROWS, [])
-    found: list[tuple[str, Any]] = getattr(graph, _ROWS)
-    return found
-
-
 def note(name: str, rows: Any) -> None:
     """How many rows a call is given: a number, or a tensor of shape `[]`."""
     if batches_of_all() and not _Step.is_over and is_recording():
-        _given().append((name, rows))
+        noted(_ROWS).append((name, rows))
 
 
 @as_written
@@ -57,12 +39,12 @@ def look() -> None:
     Raises:
         TfdpError: none has.
     """
-    noted = list(_given())
-    _given().clear()
-    if _Step.is_over or not noted:
+    calls = list(noted(_ROWS))
+    noted(_ROWS).clear()
+    if _Step.is_over or not calls:
         return
-    names, site = [name for name, _ in noted], call_site()
-    numbers = [tf.cast(rows, tf.int64) for _, rows in noted]
+    names, site = [name for name, _ in calls], call_site()
+    numbers = [tf.cast(rows, tf.int64) for _, rows in calls]
     in_python(lambda *found: _looked(names, [int(each) for each in found], site), numbers, tf.bool, [])
 
 

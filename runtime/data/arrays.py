@@ -114,8 +114,9 @@ def global_batch_size(batch_size: Any, *, only_if: bool = True) -> Any:
         return batch_size
     if tf.is_tensor(batch_size):
         return batch_size * size
-    _batches_of_all.add(whole_number("the batch size", batch_size) * size)
-    return whole_number("the batch size", batch_size) * size
+    found = whole_number("the batch size", batch_size) * size
+    _batches_of_all.add(found)
+    return found
 
 
 def batches_of_all() -> frozenset[int]:

@@ -23,6 +23,7 @@ from ..program import (
     nodes,
     number,
     parses_arguments,
+    statements,
 )
 from ..rates import makes_schedule
 from ..steps import Steps
@@ -192,9 +193,7 @@ def _hooked(script: TrainingFile) -> Iterator[cst.FunctionDef | cst.Lambda]:
         if isinstance(hook, cst.Lambda):
             only_says = hook.body in shown
         else:
-            lines = [line.body if isinstance(line, cst.SimpleStatementLine) else [line] for line in hook.body.body]
-            parts = [part for line in lines for part in line if not _is_text(part)]
-            only_says = all(_is_shown(script, part, shown) for part in parts)
+            only_says = all(_is_text(part) or _is_shown(script, part, shown) for part in statements(hook.body))
         if not only_says:
             yield hook
 
