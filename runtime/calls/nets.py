@@ -19,7 +19,7 @@ from ..framework import as_written, in_python, unrecorded
 from ..job import current
 
 _NOTES = "_tfdp_notes"  # of a graph: what has been noted in it since its last exchange of gradients
-_HALF_BYTES = 8  # of a float32
+_EXACT = (tf.float32, tf.float64)  # hold the numbers as they are
 _NUMBERS = 2  # of a tensor
 _NEAR = 1e-5  # of the sum of absolute values: GPU kernels that add in any order differ by less
 _MOST = 2000  # notes between two exchanges
@@ -102,7 +102,8 @@ class Notes:
         self._site = call_site()
 
     def sent(self, dtype: tf.DType) -> Any:
-        """This rank's numbers, as half bytes, at its place in a vector of zeros; `[]` where nothing was noted."""
+        """This rank's numbers at its place in a vector of zeros, as half bytes where `dtype` does not hold a float32;
+        `[]` where nothing was noted."""
         rank, size = current().topology.rank, current().topology.size
         with tf.device("CPU:0"):
             noted = tf.stack(self._values) if self._values else tf.zeros([0, _NUMBERS])
@@ -117,39 +118,48 @@ class Notes:
         if not self._names:
             return
         with tf.device("CPU:0"):
-            alike = _in_one(_alike, total, ranks, current().topology.size)
+            different = _in_one(_different, total, ranks, current().topology.size)
             if tf.executing_eagerly():
-                if not bool(tf.reduce_all(alike)):
-                    self._refuse(alike)
+                if bool(tf.reduce_any(different)):
+                    self._refuse(different)
                 return
-            tf.cond(tf.reduce_all(alike), lambda: tf.constant(True), lambda: self._refuse(alike))
+            tf.cond(tf.reduce_any(different), lambda: self._refuse(different), lambda: tf.constant(True))
 
-    def _refuse(self, alike: Any) -> Any:
-        return in_python(lambda found: _raise(self._names, found, self._site), [alike], tf.bool, [])
+    def _refuse(self, different: Any) -> Any:
+        return in_python(lambda found: _raise(self._names, found, self._site), [different], tf.bool, [])
 
 
 def _sent(noted: Any, dtype: tf.DType, rank: int, size: int) -> Any:
-    """Half bytes of what is noted, shape `[notes, 2]`, at this rank's place."""
-    found = tf.reshape(tf.bitcast(tf.reshape(noted, [-1]), tf.uint8), [-1])
-    half_bytes = tf.reshape(tf.stack([found // 16, found % 16], 1), [-1])
-    width = tf.size(half_bytes)
-    return tf.pad(tf.cast(half_bytes, dtype), [[rank * width, (size - 1 - rank) * width]])
+    """What is noted, shape `[notes, 2]`, at this rank's place."""
+    numbers = tf.reshape(noted, [-1])
+    if dtype not in _EXACT:
+        found = tf.reshape(tf.bitcast(numbers, tf.uint8), [-1])
+        numbers = tf.reshape(tf.stack([found // 16, found % 16], 1), [-1])
+    width = numbers.shape[0] if numbers.shape[0] is not None else tf.size(numbers)
+    return tf.pad(tf.cast(numbers, dtype), [[rank * width, (size - 1 - rank) * width]])
 
 
-def _alike(total: Any, ranks: int, size: int) -> Any:
-    """For each rank and note whether it is rank 0's, shape `[size, notes]`, of the sum of what all have sent, or of its
-    average over `ranks`."""
-    whole = tf.cast(tf.round(tf.cast(total, tf.float32) * ranks), tf.int32)
-    pairs = tf.reshape(whole, [size, -1, _NUMBERS, 4, 2])
-    numbers = tf.bitcast(tf.cast(pairs[..., 0] * 16 + pairs[..., 1], tf.uint8), tf.float32)
-    sums, limits = numbers[..., 0], _NEAR * numbers[:1, :, 1]
-    same = (tf.abs(sums - sums[:1]) <= limits) | (sums == sums[:1])
-    return same | (tf.math.is_nan(sums) & tf.math.is_nan(sums[:1]))
+def _received(total: Any, ranks: int, size: int) -> Any:
+    """What all have sent, shape `[size, notes, 2]`, float32, of its sum, or of its average over `ranks`."""
+    whole = tf.cast(total, tf.float32) * ranks if ranks > 1 else tf.cast(total, tf.float32)
+    if total.dtype in _EXACT:
+        return tf.reshape(whole, [size, -1, _NUMBERS])
+    pairs = tf.reshape(tf.cast(tf.round(whole), tf.int32), [size, -1, _NUMBERS, 4, 2])
+    return tf.bitcast(tf.cast(pairs[..., 0] * 16 + pairs[..., 1], tf.uint8), tf.float32)
 
 
-def _raise(names: Sequence[str], alike: Any, site: str) -> Any:
-    index = int((~alike).any(0).argmax())
-    ranks = [str(rank) for rank in range(len(alike)) if not alike[rank, index]]
+def _different(total: Any, ranks: int, size: int) -> Any:
+    """For each rank and note whether it is not rank 0's, shape `[size, notes]`."""
+    sums, absolute = tf.unstack(_received(total, ranks, size), axis=2)
+    # Infinite sums leave no difference that could be compared: NaN, or less than an infinite limit.
+    far = tf.abs(sums - sums[:1]) > _NEAR * absolute[:1]
+    nan = tf.math.is_nan(sums)
+    return far | (nan != nan[:1])
+
+
+def _raise(names: Sequence[str], different: Any, site: str) -> Any:
+    index = int(different.any(0).argmax())
+    ranks = [str(rank) for rank in range(len(different)) if different[rank, index]]
     raise TfdpError(
         f"{names[index]} differs between rank 0 and rank(s) {', '.join(ranks)}, seen with the gradients at {site}. "
         "With sharded calls every worker holds the same batch and computes the same loss: something gives a worker "
