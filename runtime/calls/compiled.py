@@ -16,12 +16,12 @@ from typing import Any
 import tensorflow as tf
 
 from ..collective import is_recording
-from ..foundation import call_site, is_users, say_once
-from ..framework import draws_on
-from ..job import current
+from ..foundation import call_site, is_users
+from ..framework import draws_on, keeps_state
 from . import apart, functions, guard, sight, validation
 from .compiled_inside import as_compiled, compiled_first, plain_of, road_of
 from .stateless import keeps_no_state
+from .swallowed import not_to_be_passed_over, refuse_swallowed
 
 _STATELESS = "_tfdp_traced_without_state"  # of a tf.function
 _TRACES = "_tfdp_traces"  # of a tf.function: those for divided calls, by what they see; and those with none
@@ -41,7 +41,7 @@ def watch_functions() -> None:
     def called(self: Any, *arguments: Any, **options: Any) -> Any:
         here = sight.now()
         divided = functions.compiled(self, functools.partial(as_it_is, self)) if here is None else None
-        with _failing() if here is None and tf.executing_eagerly() else contextlib.nullcontext():
+        with _failing(self) if here is None and tf.executing_eagerly() else contextlib.nullcontext():
             return (divided or functools.partial(as_it_is, self))(*arguments, **options)
 
     def as_it_is(self: Any, *arguments: Any, **options: Any) -> Any:
@@ -67,28 +67,29 @@ def watch_functions() -> None:
     function.__call__ = called
 
 
-class _Failed:
-    """Where the last call of a compiled function was that an assertion in it has ended."""
-
-    site = ""
-
-
 @contextlib.contextmanager
-def _failing() -> Iterator[None]:
-    """A script that goes on after one is told: what the others of its operations have done goes by the time."""
-    if _Failed.site:
-        if current().topology.rank == 0:
-            say_once(
-                f"a compiled step has failed at {_Failed.site}, and the script goes on: TensorFlow does not say what "
-                "of it had been done by then, so that the update may be made here and not in one process, or the other "
-                "way round. Look at the values before the step, or leave out tf.function"
-            )
-        _Failed.site = ""
+def _failing(function: Any) -> Iterator[None]:
+    """No script goes on after a compiled step has failed: what the others of its operations have done goes by the
+    time."""
+    refuse_swallowed()
     try:
         yield
-    except tf.errors.InvalidArgumentError:
-        _Failed.site = call_site()
+    except tf.errors.OutOfRangeError:  # the end of data, without which no update can be made
         raise
+    except tf.errors.OpError:
+        if _keeps_state(function):
+            not_to_be_passed_over(
+                f"a compiled step has failed at {call_site()}, and the script has gone on: TensorFlow does not say "
+                "what of it had been done by then, so that the update may be made here and not in one process, or the "
+                "other way round. Look at the values before the step, or leave out tf.function"
+            )
+        raise
+
+
+def _keeps_state(function: Any) -> bool:
+    """Whether anything that it has been traced to changes something. What holds the traces is private."""
+    functions_of_it = (function, *vars(function).get(_TRACES, {}).values())
+    return any(keeps_state(each.graph) for one in functions_of_it for each in one._function_cache.values())
 
 
 def _as_a_whole(function: Any, arguments: Any, options: Any) -> Any:

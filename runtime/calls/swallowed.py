@@ -15,7 +15,7 @@ from ..job import end_badly
 
 
 class _State:
-    """The last error that was made, and for whom."""
+    """Why the script must not go on."""
 
     said: str | None = None
 
@@ -32,10 +32,13 @@ def watch_errors() -> None:
 def refuse_swallowed() -> None:
     """End the job if the script goes on although it was told of an error."""
     if _state.said is not None:
-        end_badly(
-            "the script has caught an error of tfdp and gone on, which would train something else: "
-            f"{gist(_state.said)}. Let dp.TfdpError pass through where it catches errors"
-        )
+        end_badly(_state.said)
+
+
+def not_to_be_passed_over(reason: str) -> None:
+    """The error that is on its way to the script ends the job, wherever it is caught."""
+    if _state.said is None:
+        _state.said = reason
 
 
 @contextlib.contextmanager
@@ -56,7 +59,10 @@ def forget() -> None:
 
 def _heard(error: TfdpError) -> None:
     if not isinstance(error, JobAborted | StoreError):  # of which the launcher, or the caller, knows
-        _state.said = f"{type(error).__name__}: {error}"
+        _state.said = (
+            "the script has caught an error of tfdp and gone on, which would train something else: "
+            f"{gist(f'{type(error).__name__}: {error}')}. Let dp.TfdpError pass through where it catches errors"
+        )
 
 
 def _last_look() -> None:
