@@ -46,10 +46,19 @@ def case_a_number_of_one_worker_alone_is_named():
 
 
 def case_rows_in_another_order_are_seen():
-    rows = ROWS[::-1] if dp.rank() else ROWS
+    one_hot = np.eye(4, dtype="float32")[[[0, 1], [2, 3], [1, 3], [0, 0]]]  # whose sums are equal
+    for rows in (ROWS, one_hot, one_hot[:, 0]):
+        given = rows[::-1] if dp.rank() else rows
+        for compare in ways():
+            with pytest.raises(ERRORS, match="tensor 0 differs"):
+                compare(tf.constant(given))
+
+
+def case_columns_in_another_order_are_seen():
+    given = ROWS[:, ::-1] if dp.rank() else ROWS
     for compare in ways():
         with pytest.raises(ERRORS, match="tensor 0 differs"):
-            compare(tf.constant(rows))
+            compare(tf.constant(given))
 
 
 def case_what_is_equal_is_no_alarm_nor_what_is_no_number_on_any_worker():
