@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -71,14 +72,14 @@ def average_gradients() -> None:
         take = functools.partial(original, self, target, output_gradients=output_gradients)
         flat = tf.nest.flatten(sources)
         found = own_sources.taken(take, flat, unconnected_gradients)
-        return tf.nest.pack_sequence_as(sources, _averaged(target, flat, found))
+        return tf.nest.pack_sequence_as(sources, _averaged(self, target, flat, found))
 
     tf.GradientTape.gradient = transparent(gradient)
     _loop_over_jacobians()
     _refuse_other_gradients()
 
 
-def _averaged(target: Any, sources: Sequence[Any], gradients: Sequence[Any]) -> list[Any]:
+def _averaged(tape: Any, target: Any, sources: Sequence[Any], gradients: Sequence[Any]) -> list[Any]:
     refuse_swallowed()
     site = call_site()
     report.gradient(site)
@@ -104,7 +105,7 @@ def _averaged(target: Any, sources: Sequence[Any], gradients: Sequence[Any]) -> 
     dense.sort(key=lambda index: by_creation(sources[index]))
     if not dense:
         return found
-    _refuse_idle([sources[index] for index in dense], site)
+    _refuse_idle([sources[index] for index in dense], tape, site)
     names = [_name(sources[index], index) for index in dense]
     given = [found[index] for index in dense]
     averaged = [mean(each, name) for each, name in zip(given, names, strict=True)] if is_recording() else None
@@ -193,29 +194,27 @@ def _looped(original: Callable[..., Any]) -> Callable[..., Any]:
     return jacobian
 
 
-class _Counts:
-    """How often gradients of a list of variables were exchanged while nothing was divided."""
-
-    def __init__(self) -> None:
-        self.seen: set[int] = set()
+_idle: dict[int, int] = {}  # of each list of variables whose gradients came while nothing was divided, the last step
+_steps = itertools.count(1)
 
 
-_counts = _Counts()
+def _refuse_idle(variables: Sequence[Any], tape: Any, site: str) -> None:
+    """End a job in which the second step begins, and nothing has been divided, though there were rows to divide.
 
-
-def _refuse_idle(variables: Sequence[Any], site: str) -> None:
-    """End a job in which the second step begins, and nothing has been divided, though there were rows to divide."""
+    A step may take several gradients by one tape. What is compiled is traced once, and has one tape for all its steps.
+    """
     if report.is_anything_divided():
         return
     number = list_number(variables)
+    steps = vars(tape).setdefault("_tfdp_step", itertools.repeat(next(_steps)) if tf.executing_eagerly() else _steps)
 
     def come() -> bool:
-        if number in _counts.seen and not report.is_anything_divided():
+        step = next(steps)
+        if _idle.setdefault(number, step) != step and not report.is_anything_divided():
             if not report.are_single_rows():
                 raise TfdpError(report.nothing_divided(site))
             if current().topology.rank == 0:
                 say_once(_SINGLE)
-        _counts.seen.add(number)
         return True
 
     in_python(come, [], tf.bool, [])

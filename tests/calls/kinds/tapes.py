@@ -116,6 +116,22 @@ def persistent_tape():
 
 
 @kind
+def two_gradients_of_a_first_step_that_builds():
+    """The same weights twice, by one tape, in the step that makes them."""
+    x, y = examples()
+    net, optimizer = mlp(8, 1), keras.optimizers.SGD(0.1)
+    for _ in range(3):
+        rows, wanted = some(9, x, y)
+        with tf.GradientTape(persistent=True) as tape:
+            found = net(rows)
+            first, second = square(found, wanted), tf.reduce_mean(tf.abs(found))
+        weights = net.trainable_variables
+        pairs = zip(tape.gradient(first, weights), tape.gradient(second, weights), strict=True)
+        apply(optimizer, [one + 0.1 * other for one, other in pairs], weights)
+        yield [net, optimizer], [first, second]
+
+
+@kind
 def gradient_inside_of_the_tape():
     """The tape goes on recording while its gradient is taken."""
     x, y = examples()
