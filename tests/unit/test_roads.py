@@ -230,6 +230,13 @@ for x in tf.data.Dataset.from_tensor_slices(tf.ones([64, 3])).batch(8):
     optimizer.apply_gradients([(tape.gradient(loss, w), w)])
 """
 
+CLASS = """\
+class Features({base}):
+    def __call__(self, x):
+        return x
+features = Features()
+"""
+
 
 @pytest.mark.parametrize(
     ("imported", "made", "shared"),
@@ -240,6 +247,9 @@ for x in tf.data.Dataset.from_tensor_slices(tf.ones([64, 3])).batch(8):
         ("from .models import features", "features(x)", True),
         ("from models import *", "features(x)", True),
         ("features = tf.keras.layers.Dense(3)", "features(x)", True),
+        ("layers, api = tf.keras.layers, tf.keras\n" + CLASS.format(base="api.Model"), "features(x)", True),
+        ("from tensorflow.keras.models import *\n" + CLASS.format(base="Model"), "features(x)", True),
+        (CLASS.format(base="object"), "features(x)", False),
         ("features = tf.keras.Sequential([tf.keras.layers.Dense(3)])", "features.stateless_call(*held, x)[0]", True),
     ],
 )

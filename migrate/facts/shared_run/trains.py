@@ -67,8 +67,9 @@ class TrainingCalls:
         return bool(held) and all(not o.path and self._is_made_here(o.node) for o in held)  # in a list may be models
 
     def _is_made_here(self, made: cst.CSTNode) -> bool:
-        called = self._origins.called(made)
-        return self._origins.constructed(made) is not None or bool(called and not _may_hold_models(called))
+        owner = self._origins.constructed(made)
+        apis = [self._origins.called(made)] if owner is None else self._origins.bases(owner)
+        return all(api and not _may_hold_models(api) for api in apis)
 
     def _may_train(self, call: cst.Call) -> bool:
         if self._origins.called(call) or self._origins.function(call.func) is not None:
