@@ -32,7 +32,7 @@ _INSTALLED = re.compile(r"/(?:site|dist)-packages/([\w.-]+)")
 _PYTHON = re.compile(r"/lib(?:64)?/python3\.\d+/|^<frozen ")
 _NEVER_USERS = ("tensorflow", "keras", "tf_keras", "absl", "tfdp", "python")
 _SHORTEST = 12  # of a line that is surely of one error
-_TEXT = 300
+_TEXT = 600  # of a line that says why; those of the runtime end with the next step
 
 
 @dataclass(frozen=True)

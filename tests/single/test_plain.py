@@ -11,6 +11,7 @@ import pytest
 import tensorflow as tf
 from single import code_of_a_script as code
 
+import tfdp.runtime as dp
 from tfdp.runtime.calls.plain import verdict
 
 ROWS = tf.ones([4, 3])
@@ -54,6 +55,13 @@ def test_what_was_read_is_what_it_holds_for():
         if before is not None:
             setattr(holder, name, before)
             assert found.holds
+
+
+def test_functions_that_are_divided_by_rows_are_seen_as_they_are():
+    module = code.Module()
+    assert not reason(lambda x: dp.by_rows(module.helper)(x) + 1, ROWS)
+    assert "may do more" in reason(lambda x: dp.by_rows(UNKNOWN[0])(x) + 1, ROWS)
+    assert "uses the module tfdp.runtime" in reason(lambda x: x * dp.size(), ROWS)
 
 
 @pytest.mark.parametrize("holder", ["name", "attribute", "list", "attribute of a layer"])

@@ -163,6 +163,8 @@ class Calls:
             return self._partial(thing, arguments, node, scope)
         if isinstance(thing, types.MethodType):
             return self._method(thing.__func__, Known(thing.__self__), arguments)
+        if vocabulary.is_by_rows(thing) and len(arguments.positional) == 1:  # what is in a divided call is not again
+            return arguments.positional[0]
         handler = BUILTINS.get(thing.__name__) if isinstance(thing, type | types.BuiltinFunctionType) else None
         if handler is not None and thing is vocabulary.BUILTINS[thing.__name__]:
             return handler(self, arguments, node, scope)

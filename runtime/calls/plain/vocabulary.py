@@ -14,6 +14,7 @@ import inspect
 import math
 import operator
 import re
+import sys
 import types
 from collections.abc import Iterator
 from typing import Any
@@ -25,6 +26,7 @@ from ..reach import code_of, root
 from .reads import holds_own, innermost, is_framework, is_own, is_scripts
 from .values import RefusedError
 
+OURS, BY_ROWS = "tfdp.runtime", "by_rows"
 # Modules, by how their names begin, all of whose functions are operations, or put some together.
 _OPERATIONS = re.compile(
     r"tensorflow\.python\.ops\.(?:gen_|ragged\.|linalg\.|signal\.|numpy_ops\.)?(?:array_ops|bincount|candidate_sampling|"
@@ -151,6 +153,11 @@ def python_of(function: Any) -> Any:
     if getattr(function, "_reduce_retracing", False):
         raise RefusedError("calls a tf.function that is traced for shapes that it has not met")
     return inner
+
+
+def is_by_rows(thing: Any) -> bool:
+    """Whether it is the runtime's `by_rows`, which `migrate` writes around functions of the script's."""
+    return thing is getattr(sys.modules.get(OURS), BY_ROWS, None)
 
 
 def only_computes(function: Any) -> bool:
