@@ -78,13 +78,14 @@ WRITES = frozenset(
         "scipy.io.wavfile.write",
         "soundfile.write",
         "joblib.dump",
+        "pyarrow.parquet.write_table",
         "yaml.dump_all",
         "matplotlib.pyplot.imsave",
         "matplotlib.image.imsave",
     }
 )
 SHOWS = frozenset({"matplotlib.pyplot.savefig", "matplotlib.pyplot.show", "matplotlib.pyplot.pause"})
-BY_THEMSELVES = ("cv2.", "imageio.", "soundfile.", "matplotlib.pyplot.show", "matplotlib.pyplot.pause")
+BY_THEMSELVES = ("cv2.", "imageio.", "soundfile.", "pyarrow.", "matplotlib.pyplot.show", "matplotlib.pyplot.pause")
 """What writes, or shows, by code of its own, which the runtime does not see."""
 NATIVE_TABLES = frozenset({"to_hdf", "to_parquet", "to_feather"})
 """Methods of tables that do."""
@@ -174,7 +175,7 @@ ONCE = frozenset(
 # Of a path.
 FOLDERS = frozenset({EffectKind.FOLDER, EffectKind.FOLDER_OF_PATH})
 READS = frozenset({"restore", "read", "load_weights", "restore_or_initialize"})
-BUFFERS = frozenset({"io.BytesIO", "io.StringIO"})
+BUFFERS = frozenset({"io.BytesIO", "io.StringIO", "pyarrow.BufferOutputStream"})
 
 ALL_OPENS = {**OPENS, **OPENS_FORMAT}
 FUNCTIONS: dict[str, EffectKind] = {

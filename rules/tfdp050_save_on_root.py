@@ -7,10 +7,10 @@ What it does
     (`exist_ok=True`).
 
     Where every worker runs the whole script, what it writes is rank 0's at run time, and all its lines stay, but for
-    what packages write or show by code of their own: OpenCV, imageio, soundfile, Parquet and HDF5 tables, the windows
-    of matplotlib. `dp.on_root(cv2.imwrite, …)` runs them on rank 0, and gives their value, or exception, to all workers
-    when they are done; what stays open becomes `dp.report(cv2.VideoWriter, …)`, which gives the others something that
-    does nothing.
+    what packages write or show by code of their own: OpenCV, imageio, soundfile, pyarrow, Parquet and HDF5 tables, the
+    windows of matplotlib. `dp.on_root(cv2.imwrite, …)` runs them on rank 0, and gives their value, or exception, to all
+    workers when they are done; what stays open becomes `dp.report(cv2.VideoWriter, …)`, which gives the others
+    something that does nothing.
 
     On both, functions that download a file unless it is there (`mnist.load_data()`, `tfds.load`, `get_file`) run on
     rank 0 first: `dp.root_first(…)`.

@@ -33,7 +33,7 @@ _FIRST = frozenset(
         "shuffle_seed",
     }
 )
-_CALLED = frozenset({"report", "root_first"})
+_CALLED = frozenset({"on_root", "report", "root_first"})
 _ADDED = {"fit_callbacks": "[]", "shuffle_seed": "None"}  # without an argument; what is said where that must be one
 _NUMBERS = {"rank": "0", "local_rank": "0", "cross_rank": "0", "size": "1", "local_size": "1", "cross_size": "1"}
 _FOR_MORE = frozenset({"down", "order_check", "remainder", "scale", "warmup_steps", "whole"})  # than one worker

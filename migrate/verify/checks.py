@@ -66,9 +66,11 @@ def going_on(ranks: Sequence[Trace], steps: int) -> Failure | None:
 
 
 def idle(division: Division | None, ended_well: bool) -> str:
-    """Why nothing can be concluded of a job of sharded calls: nothing was divided. Empty where something was, or where
-    the job has failed for another reason."""
+    """Why nothing can be concluded of a job of sharded calls: nothing was divided. Empty where something was, where
+    there was never more than one row to divide, or where the job has failed for another reason."""
     if division is None or division.divided or not (division.nothing or ended_well):
+        return ""
+    if division.single_rows and not division.nothing:
         return ""
     if division.nothing or not division.whole:
         return division.nothing or "no call of a Keras layer or model was recorded by a tf.GradientTape"

@@ -7,6 +7,17 @@ from .functions import by_rows, matmul
 from .installation import install
 from .keras_layers import hook_layers
 from .look import is_looking
-from .report import NOTHING, Line, report
+from .report import NOTHING, Line, are_single_rows, report
 
-__all__ = ["NOTHING", "Line", "by_rows", "draw_by", "hook_layers", "install", "is_looking", "matmul", "report"]
+__all__ = [
+    "NOTHING",
+    "Line",
+    "are_single_rows",
+    "by_rows",
+    "draw_by",
+    "hook_layers",
+    "install",
+    "is_looking",
+    "matmul",
+    "report",
+]

@@ -12,7 +12,7 @@ from tfdp.migrate.outputs import EffectKind
 
 _IMPORTS = """\
 import io, logging, os, pathlib, tarfile
-import h5py, matplotlib.pyplot as plt, numpy as np, tensorflow as tf
+import h5py, matplotlib.pyplot as plt, numpy as np, pyarrow.parquet, tensorflow as tf
 from os import mkdir
 log, path = logging.getLogger("a"), pathlib.Path("a") / "b"
 model, mode = tf.keras.Sequential([]), open("m").read()
@@ -39,6 +39,8 @@ def last_call(source: str) -> tuple[cst.Call, Writers]:
         ("figure.savefig(io.BytesIO())", None),
         ("np.save('a', [1])", EffectKind.SAVE),
         ("np.save(io.BytesIO(), [1])", None),
+        ("pyarrow.parquet.write_table(1, 'a.parquet')", EffectKind.SAVE),
+        ("pyarrow.parquet.write_table(1, io.BytesIO())", None),
         ("model.save('a')", EffectKind.SAVE),
         ("path.write_text('a')", EffectKind.SAVE),
         ("open('a')", None),

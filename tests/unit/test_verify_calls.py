@@ -163,6 +163,14 @@ def test_a_job_in_which_nothing_was_divided_shows_nothing() -> None:
     assert checks.idle(replace(nothing, nothing="nothing could"), False) == "nothing could"
 
 
+def test_one_row_cannot_be_divided_and_is_no_reason_to_prove_nothing(tmp_path: Path) -> None:
+    single = Division((Part("Dense 'dense'", "one row", None),), single_rows=True)
+    write_division(tmp_path, single)
+    assert read_division(tmp_path) == single
+    assert checks.idle(single, True) == ""
+    assert "nothing: each call was given one row" in single.text
+
+
 def test_the_report_says_the_road_what_was_divided_and_that_nothing_was_neutralised() -> None:
     kept = ("draws, each worker its rows of the whole: dropout (line 7)",)
     of = account(proof(batch="global", calls=True, division=DIVISION, kept=kept, neutralised=()))

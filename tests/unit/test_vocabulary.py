@@ -89,17 +89,22 @@ def outside(source: str) -> str:
         {"stages": ".map(lambda p, q: (tf.image.resize(p, (8, 3)), q))"},
         {"before": "data = data.map(lambda p, q: (tf.image.convert_image_dtype(p, tf.float32), tf.one_hot(q, 3)))"},
         {"each": "count += 1\n    if count % 10 == 0:\n        print(count, float(loss))"},
-        {
-            "before": "seen = tf.keras.metrics.Mean()",
-            "epoch": "for a, b in data:\n    seen(loss_of(b, model(a)))\nprint(seen.result().numpy())",
-        },
         {"before": "weight = 0.5 if os.environ.get('HALF') else 1.0", "loss": "weight * loss_of(b, model(a))"},
     ],
 )
 def test_loops_within_the_vocabulary(parts: dict[str, str]) -> None:
     assert outside(tape(**parts)) == ""
-    found = engine.migrate("train.py", tape().encode(), Policy("input"))
+    found = engine.migrate("train.py", tape(**parts).encode(), Policy("input"))
     assert (found.road, found.refused) == ("input", False)
+
+
+def test_data_that_are_trained_on_and_measured_on_are_no_matter_of_words() -> None:
+    script = tape(
+        before="seen = tf.keras.metrics.Mean()",
+        epoch="for a, b in data:\n    seen(loss_of(b, model(a)))\nprint(seen.result().numpy())",
+    )
+    assert outside(script) == ""
+    assert engine.migrate("train.py", script.encode(), Policy("input")).refused
 
 
 @pytest.mark.parametrize(

@@ -102,6 +102,7 @@ def test_fits_within_the_vocabulary(parts: dict[str, str]) -> None:
             {"after": "model.compile({'class_name': 'SGD', 'config': {'use_ema': True}}, loss='mse')"},
             "` as an optimizer",
         ),
+        ({"after": "model.compile('lamb', loss='mse')"}, "`'lamb'` as an optimizer"),
         # 65 / (13 / 3) is 14.999999 in float32: a step of the staircase comes one step late.
         ({"made": "keras.optimizers.schedules.ExponentialDecay(0.1, 13, 0.5, staircase=True)"}, "ExponentialDecay(0.1"),
         ({"made": "keras.optimizers.schedules.ExponentialDecay(0.1, 13, 0.5, True)"}, "ExponentialDecay(0.1"),

@@ -99,7 +99,7 @@ class Writers:
     def _in_memory(self, call: cst.Call) -> bool:
         """Whether the call writes into a buffer, which the same rank reads again."""
         return any(
-            self._origins.called(o.node) in outputs.BUFFERS for a in call.args[:1] for o in self._origins.of(a.value)
+            self._origins.called(o.node) in outputs.BUFFERS for a in call.args for o in self._origins.of(a.value)
         )
 
     def _saves(self, call: cst.Call) -> bool:

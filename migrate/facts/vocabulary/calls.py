@@ -47,6 +47,7 @@ from .words import (
     METHODS,
     OF_IMAGES,
     OF_NUMBERS,
+    OPTIMIZERS,
     RUNTIME,
     SAME,
     WRITES,
@@ -292,7 +293,9 @@ class Calls(Expressions):
     def _is_optimizer(self, given: cst.BaseExpression, names: Bindings) -> bool:
         while isinstance(given, cst.Call) and self._is_migrated(given, names) and given.args:
             given = given.args[0].value
-        return isinstance(given, cst.SimpleString) or self.value(given, names) is Kind.OPTIMIZER
+        if isinstance(given, cst.SimpleString):
+            return str(given.evaluated_value).lower() in OPTIMIZERS
+        return self.value(given, names) is Kind.OPTIMIZER
 
     def _is_migrated(self, given: cst.BaseExpression, names: Bindings) -> bool:
         """Whether a call of the runtime stands here."""

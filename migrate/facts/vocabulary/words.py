@@ -107,6 +107,8 @@ _METRICS = (
     "SparseCategoricalCrossentropy"
 )
 _OPTIMIZERS = "SGD Adam AdamW RMSprop Adagrad Adadelta Adamax Nadam Ftrl"
+OPTIMIZERS = frozenset(_OPTIMIZERS.lower().split())
+"""By the names that `compile` knows them by, in small letters."""
 _OPTIMIZER_SETTINGS = (
     "learning_rate momentum nesterov beta_1 beta_2 epsilon rho amsgrad weight_decay centered initial_accumulator_value"
 )

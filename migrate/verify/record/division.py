@@ -7,6 +7,10 @@ from pathlib import Path
 
 DIVISION_FILE = "division.json"
 _MOST = 6  # that a text names
+_SINGLE_ROWS = (
+    "nothing: each call was given one row, so that more workers are no faster. `tfdp migrate --batch per-worker` gives "
+    "each worker rows of its own"
+)
 
 
 @dataclass(frozen=True)
@@ -24,10 +28,13 @@ class Part:
 
 @dataclass(frozen=True)
 class Division:
-    """parts: in the order of their first calls. nothing: why the job ended, where nothing could be divided."""
+    """parts: in the order of their first calls. nothing: why the job ended, where nothing could be divided.
+    single_rows: whether all were given one row, which is no reason to end it.
+    """
 
     parts: tuple[Part, ...] = ()
     nothing: str = ""
+    single_rows: bool = False
 
     @property
     def divided(self) -> tuple[Part, ...]:
@@ -42,6 +49,8 @@ class Division:
     @property
     def text(self) -> str:
         """What was divided, in words."""
+        if self.single_rows:
+            return _SINGLE_ROWS
         return _listed(f"{part.name}{_gathered(part)}" for part in self.divided)
 
     @property
@@ -52,7 +61,8 @@ class Division:
 
 def write_division(folder: Path, division: Division) -> None:
     """Write that of the process with this trace folder."""
-    facts = {"parts": [vars(part) for part in division.parts], "nothing": division.nothing}
+    parts = [vars(part) for part in division.parts]
+    facts = {"parts": parts, "nothing": division.nothing, "single_rows": division.single_rows}
     (folder / DIVISION_FILE).write_text(json.dumps(facts), "utf-8")
 
 
@@ -62,7 +72,7 @@ def read_division(folder: Path) -> Division | None:
     if not path.exists():
         return None
     facts = json.loads(path.read_text("utf-8"))
-    return Division(tuple(Part(**part) for part in facts["parts"]), facts["nothing"])
+    return Division(tuple(Part(**part) for part in facts["parts"]), facts["nothing"], facts["single_rows"])
 
 
 def _gathered(part: Part) -> str:

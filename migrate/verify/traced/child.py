@@ -294,7 +294,7 @@ class Session:
         from ....runtime import calls
 
         parts = tuple(Part(line.name, line.reason, line.row_bytes) for line in calls.report())
-        write_division(self.trace.folder, Division(parts, self._idle))
+        write_division(self.trace.folder, Division(parts, self._idle, calls.are_single_rows()))
 
     def _watch_tape(self) -> None:
         tape = _runtime("DistributedGradientTape")
