@@ -24,7 +24,7 @@ from .swallowed import refuse_swallowed
 
 _SINGLE = (
     "each call of a model so far was given one row: every worker does all the work, and trains what one process does. "
-    "Calls that are given several rows will be divided; `tfdp migrate --batch per-worker` gives each worker its own rows"
+    "Calls that are given several rows will be divided; `tfdp migrate --batch per-worker` gives each worker its own"
 )
 _PUSHED = (
     "the gradient at {} is taken inside a tf.autodiff.ForwardAccumulator, of what a tape has recorded before: the "
