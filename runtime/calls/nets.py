@@ -191,7 +191,7 @@ def _alike(numbers: Any) -> Any:
 
 def _different(numbers: Any) -> Any:
     """For each rank and note whether it is not rank 0's, shape `[size, notes]`."""
-    sums, absolute = tf.unstack(numbers, axis=2)
+    sums, absolute = tf.unstack(numbers, _NUMBERS, axis=2)
     # Infinite sums leave no difference that could be compared: NaN, or less than an infinite limit.
     far = tf.abs(sums - sums[:1]) > _NEAR * absolute[:1]
     nan = tf.math.is_nan(sums)
