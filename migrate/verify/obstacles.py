@@ -40,7 +40,9 @@ def hint(output: str, scratch: str = "") -> str:
     if found := _MISSING_FILE.search(output):
         name = (found["python"] or found["tensorflow"]).removeprefix(f"{scratch}/")
         where = "" if name.startswith("/") else f" in {Path.cwd()}, from where its paths are taken"
-        return f"the script needs {name}, which is not there{where}: put it in place, or start tfdp verify elsewhere"
+        folder = Path(name).parent
+        missing = "which is" if folder.is_dir() else f"whose folder {folder} is"
+        return f"the script needs {name}, {missing} not there{where}: put it in place, or start tfdp verify elsewhere"
     if _NO_GPU.search(output):
         return "the script asks for a GPU, and TensorFlow sees none here: verify it where there is one"
     return ""

@@ -42,7 +42,8 @@ train.py: error: the following arguments are required: --data
     [
         (PYTHON_FILE, "the script needs digits.npz, which is not there in "),
         (PYTHON_FILE.replace("'digits", "'/scratch/run/digits"), "the script needs digits.npz, which is not there in "),
-        (TENSORFLOW_FILE, "the script needs /data/train.tfrecord, which is not there: put it"),
+        (TENSORFLOW_FILE, "the script needs /data/train.tfrecord, whose folder /data is not there: put it"),
+        (PYTHON_FILE.replace("'digits", "'made/digits"), "needs made/digits.npz, whose folder made is not there in "),
         (KERAS_DOWNLOAD, "the script downloads https://example.org/mnist.npz, which does not come through here"),
         ("Downloading data from https://example.org/a.gz\n 8192/99999 [....", "downloads https://example.org/a.gz"),
         ("requests.exceptions.ConnectionError: refused", "the script fetches something over the network"),
