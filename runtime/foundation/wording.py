@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 _STYLE = re.compile(r"\x1b\[[0-9;]*m")
@@ -10,6 +11,8 @@ _NAMED = re.compile(r"\w+(?:Error|Aborted|Exception|Interrupt|Timeout): ")
 _AUTOGRAPH = "in user code:"
 _WITHIN = "    "  # before what AutoGraph tells of the exception
 _KERAS = "Exception encountered when calling"
+_GRAPH = "Graph execution error:"
+_NODE = "[[{{node"  # what stands behind the message of an operation
 
 
 def gist(said: str) -> str:
@@ -23,4 +26,7 @@ def gist(said: str) -> str:
     if text.startswith(_KERAS):
         own = next((line.strip() for line in more if line), "")
         return f"{kind}: {own}" if own else first
-    return next((line for line in more if _NAMED.match(line)), first)
+    if named := next((line for line in more if _NAMED.match(line)), ""):
+        return named
+    of_node = next((before for before, line in itertools.pairwise(more) if line.lstrip().startswith(_NODE)), "")
+    return f"{kind}: {of_node}" if text == _GRAPH and of_node else first

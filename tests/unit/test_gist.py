@@ -47,3 +47,16 @@ def test_of_a_graph_the_error_that_python_has_raised() -> None:
 def test_what_nobody_has_wrapped_is_its_first_line(said: str) -> None:
     assert gist(said) == said
     assert gist(f"{said}\nmore") == said or "Exception encountered" in said
+
+
+def test_of_an_operation_that_fails_it_is_what_the_operation_says() -> None:
+    said = """InvalidArgumentError: Graph execution error:
+
+Detected at node check/Assert defined at (most recent call last):
+  File "train.py", line 3, in <module>
+
+assertion failed: [the loss is given different lengths] [1] [5]
+\t [[{{node check/Assert}}]] [Op:__inference_step_18]"""
+    found = "InvalidArgumentError: assertion failed: [the loss is given different lengths] [1] [5]"
+    assert gist(said) == found
+    assert gist(said.partition("assertion")[0]) == "InvalidArgumentError: Graph execution error:"
