@@ -4,7 +4,8 @@ What it does
     For sharded calls: where a loss is computed by a function of the script's own that reads variables, and no layer,
     model or `tf.Module` is called in it, the function is put into `dp.by_rows(…)`. When it is first called it is looked
     at: where all its operations keep rows apart, each worker computes its own rows, and all are gathered; else it is
-    called whole. A script that has no such function shares the products by its variables: `x @ w`, `tf.matmul(x, w)`.
+    called whole. A script that has no such function shares the products by its variables (`x @ w`, `tf.matmul(x, w)`),
+    and one that has none of these either the functions that are given more than one argument: one may be the weights.
 
 Why
     The calls of layers, models and modules are seen as they are made; a plain function looks like any other.

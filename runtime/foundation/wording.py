@@ -26,7 +26,7 @@ def gist(said: str) -> str:
     if text.startswith(_KERAS):
         own = next((line.strip() for line in more if line), "")
         return f"{kind}: {own}" if own else first
-    if named := next((line for line in more if _NAMED.match(line)), ""):
-        return named
+    if own := next((line for line in more if _NAMED.match(line)), ""):
+        return own
     of_node = next((before for before, line in itertools.pairwise(more) if line.lstrip().startswith(_NODE)), "")
     return f"{kind}: {of_node}" if text == _GRAPH and of_node else first

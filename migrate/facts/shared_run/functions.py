@@ -32,8 +32,13 @@ class RowFunctions:
 
     @cached_property
     def calls(self) -> tuple[cst.Call, ...]:
-        """The calls, in the order of the text."""
-        return tuple(c for c in self._index.calls if c in self._read and self._is_one(c))
+        """The calls, in the order of the text: where neither they, nor models, nor products are seen, those that may be
+        some."""
+        called = [c for c in self._index.calls if c in self._read]
+        found = [c for c in called if self._is_one(c)]
+        if not (found or self._training.of_models or self.products):
+            found = [c for c in called if self._may_be_one(c)]
+        return tuple(found)
 
     @cached_property
     def products(self) -> tuple[cst.BinaryOperation | cst.Call, ...]:
@@ -49,14 +54,23 @@ class RowFunctions:
     def _is_one(self, call: cst.Call) -> bool:
         """Whether a call runs a function of the file that reads variables, or is given some, and comes to no Keras
         layer."""
-        if not call.args or any(a.star for a in call.args) or self._origins.called(call):
-            return False
-        function = self._origins.function(call.func) or self._origins.lambda_of(call.func) or self._of_object(call)
-        if function is None or function in self._index.generators or self._is_loss(function):
+        function = self._function(call)
+        if function is None:
             return False
         inside = [n for part in entered(self._origins, [function]) for n in nodes(part)]
         given = (n for a in call.args for n in nodes(a.value))
         return self._training.of_models.isdisjoint(inside) and (self._reads(inside) or self._reads(given))
+
+    def _may_be_one(self, call: cst.Call) -> bool:
+        """Whether a call gives a function of the file rows, and what may be variables, or be computed of them."""
+        return len(call.args) > 1 and self._function(call) is not None
+
+    def _function(self, call: cst.Call) -> Body | None:
+        """The function of the file that a call runs, if that may have rows to give."""
+        if not call.args or any(a.star for a in call.args) or self._origins.called(call):
+            return None
+        function = self._origins.function(call.func) or self._origins.lambda_of(call.func) or self._of_object(call)
+        return None if function is None or function in self._index.generators or self._is_loss(function) else function
 
     def _of_object(self, call: cst.Call) -> cst.FunctionDef | None:
         """What runs at `network(x)`, of a class of the file's own that is no module or layer."""
