@@ -183,10 +183,8 @@ def _looped(original: Callable[..., Any]) -> Callable[..., Any]:
         if not report.is_anything_divided():
             return original(*arguments, **options)
         if tf.executing_eagerly() and not arguments[0]._persistent:
-            raise TfdpError(
-                f"tape.{original.__name__} at {call_site()}: with sharded calls it is taken row by row, for which the "
-                "tape is needed several times. Make it with tf.GradientTape(persistent=True)"
-            )
+            # In a graph a loop takes the gradient once, as a tape allows that is not persistent.
+            return tf.function(functools.partial(jacobian, *arguments, **options), autograph=False)()
         if len(arguments) > place:
             return original(*arguments[:place], False, *arguments[place + 1 :], **options)
         return original(*arguments, **{**options, parameter: False})

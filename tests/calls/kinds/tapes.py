@@ -214,7 +214,7 @@ def style_optimized_as_a_variable():
         yield [image, optimizer], loss
 
 
-@kind(divided=False, may_refuse=("jacobian", "vectorized_map"))
+@kind
 def jacobian_of_each_row():
     x, _ = examples()
     net, optimizer = mlp(8, 3), keras.optimizers.SGD(0.1)
@@ -229,7 +229,7 @@ def jacobian_of_each_row():
         yield [net, optimizer], loss
 
 
-@kind(divided=False, may_refuse=("jacobian", "vectorized_map"))
+@kind
 def jacobian_by_the_weights():
     """Gauss-Newton: the derivative of each row's residual by the weights."""
     x, y = examples()
@@ -246,7 +246,7 @@ def jacobian_by_the_weights():
         yield [net], tf.reduce_sum(residual**2)
 
 
-@kind(divided=False, may_refuse=("jacobian", "vectorized_map"))
+@kind
 def jacobian_in_a_loop():
     x, _ = examples()
     net, optimizer = mlp(8, 3), keras.optimizers.SGD(0.1)
