@@ -133,12 +133,10 @@ def nothing_divided(site: str) -> str:
     """Why a job ends in which nothing is divided."""
     reasons = "; ".join(f"{names}: {reason}" for reason, names in _whole().items())
     found = "No call of a Keras layer or model, nor of a function of dp.by_rows, was recorded by a tf.GradientTape"
+    way = "Put what gives each row of the batch a result of its own into a layer, or into a function for dp.by_rows"
     if reasons:
         found = f"Of what a tape has recorded: {reasons}"
     elif _building:
-        found = f"{', '.join(_building)} was called to be built alone: build it, or call it, before the step is traced"
-    return (
-        f"{NOTHING}. {found}. This was seen with the "
-        f"gradients at {site}. Put what gives each row of the batch a result of its own into a layer, or into a "
-        "function that dp.by_rows wraps"
-    )
+        found = f"{_some(list(_building))} was called while it made its variables, and not again"
+        way = "Build it, or call it once, before the step"
+    return f"{NOTHING}. {found}. This was seen with the gradients at {site}. {way}"
