@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from .judge import FLOAT32, LIMIT, Failure, Limits, Point, Rounding, Row
 from .record import Coverage, Data, Division, Effects, Settings
 
+COMPARED = "loss", "gradient", "update"
+
 
 @dataclass(frozen=True)
 class FailedRun:
@@ -112,11 +114,16 @@ class Proof:
             return "nothing can be concluded"
         return "trains the same model" if self.proved else "DOES NOT train the same model"
 
+    def held_to(self, name: str) -> str:
+        """The limit of the loss', the gradients' or the updates' differences, in words, and what decided beside it."""
+        decided = self.rounding is not None and self.rounding.passed and name in self.rounding.limits
+        by = f": decided by {self.rounding.by}" if decided and self.rounding else ""
+        return f"limit {getattr(self.limits, name):.0e}{by}"
+
     def _figures(self) -> list[str]:
         lines = []
-        measured = [(name, getattr(self, name), getattr(self.limits, name)) for name in ("loss", "gradient", "update")]
         if self.table:
-            parts = [f"{name} {value:.1e} (limit {limit:.0e})" for name, value, limit in measured]
+            parts = [f"{name} {getattr(self, name):.1e} ({self.held_to(name)})" for name in COMPARED]
             lines.append(f"  largest relative difference: {', '.join(parts)}")
             lines.extend(_table(self.table))
         if self.coverage:

@@ -182,8 +182,12 @@ def test_the_terminal_shows_the_worst_variables_first() -> None:
 
 
 def test_the_terminal_is_told_the_limits_of_the_scripts_dtypes() -> None:
-    lines = "\n".join(text.lines(account(proof(limits=Limits(0.008, 0.05, 0.1)))))
+    limits = Limits(0.008, 0.05, 0.1)
+    lines = "\n".join(text.lines(account(proof(limits=limits))))
     assert "loss 1.1e-07 (limit 8e-03), gradient 1.0e-07 (limit 5e-02), update 2.0e-07 (limit 1e-01)" in lines
+    rounding = Rounding("float64", True, {"gradient": 0.05}, "it is rounding")
+    lines = "\n".join(text.lines(account(proof(limits=limits, rounding=rounding))))
+    assert "loss 1.1e-07 (limit 8e-03), gradient 1.0e-07 (limit 5e-02: decided by float64), update" in lines
 
 
 # --- axes and curves --------------------------------------------------------------------------------------------------

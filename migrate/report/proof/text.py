@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import click
 
 from ...verify.judge import LIMIT, Row
-from ...verify.proof import Proof
+from ...verify.proof import COMPARED, Proof
 from ..streams import printable
 from .account import Account, Verdict
 
@@ -72,9 +72,9 @@ def _losses(proof: Proof) -> Iterator[str]:
 
 def _differences(proof: Proof) -> Iterator[str]:
     parts = []
-    for name in ("loss", "gradient", "update"):
+    for name in COMPARED:
         value, limit = getattr(proof, name), getattr(proof.limits, name)
-        text = f"{name} {value:.1e} (limit {limit:.0e})"
+        text = f"{name} {value:.1e} ({proof.held_to(name)})"
         parts.append(text if value <= limit else click.style(text, fg="red"))
     yield f"  largest relative difference in {len(proof.points)} steps: {', '.join(parts)}"
 
