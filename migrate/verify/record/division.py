@@ -8,8 +8,8 @@ from pathlib import Path
 DIVISION_FILE = "division.json"
 _MOST = 6  # that a text names
 _SINGLE_ROWS = (
-    "nothing: each call was given one row, so that more workers are no faster. `tfdp migrate --batch per-worker` gives "
-    "each worker rows of its own"
+    "nothing: each call was given one row, so that more workers are no faster. Where the data have more, `tfdp migrate "
+    "--batch per-worker` gives each worker rows of its own"
 )
 
 
