@@ -116,8 +116,8 @@ class Proof:
 
     def held_to(self, name: str) -> str:
         """The limit of the loss', the gradients' or the updates' differences, in words, and what decided beside it."""
-        decided = self.rounding is not None and self.rounding.passed and name in self.rounding.limits
-        by = f": decided by {self.rounding.by}" if decided and self.rounding else ""
+        found = self.rounding
+        by = f": decided by {found.by}" if found and found.passed and name in found.limits else ""
         return f"limit {getattr(self.limits, name):.0e}{by}"
 
     def _figures(self) -> list[str]:
