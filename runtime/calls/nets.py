@@ -15,7 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from ..foundation import TfdpError, call_site
-from ..framework import as_written, in_python, unrecorded
+from ..framework import as_written, floats_of, half_bytes, in_python, unrecorded
 from ..job import current
 
 _NOTES = "_tfdp_notes"  # of a graph: what has been noted in it since its last exchange of gradients
@@ -169,8 +169,7 @@ def _sent(noted: Any, dtype: tf.DType, rank: int, size: int) -> Any:
     """What is noted, shape `[notes, 2]`, at this rank's place."""
     numbers = tf.reshape(noted, [-1])
     if dtype not in _EXACT:
-        found = tf.reshape(tf.bitcast(numbers, tf.uint8), [-1])
-        numbers = tf.reshape(tf.stack([found // 16, found % 16], 1), [-1])
+        numbers = half_bytes(tf.bitcast(numbers, tf.uint8))
     width = numbers.shape[0] if numbers.shape[0] is not None else tf.size(numbers)
     return tf.pad(tf.cast(numbers, dtype), [[rank * width, (size - 1 - rank) * width]])
 
@@ -180,8 +179,7 @@ def _received(total: Any, ranks: int, size: int) -> Any:
     whole = tf.cast(total, tf.float32) * ranks if ranks > 1 else tf.cast(total, tf.float32)
     if total.dtype in _EXACT:
         return tf.reshape(whole, [size, -1, _NUMBERS])
-    pairs = tf.reshape(tf.cast(tf.round(whole), tf.int32), [size, -1, _NUMBERS, 4, 2])
-    return tf.bitcast(tf.cast(pairs[..., 0] * 16 + pairs[..., 1], tf.uint8), tf.float32)
+    return floats_of(tf.reshape(tf.cast(tf.round(whole), tf.int32), [size, -1, _NUMBERS, 4, 2]))
 
 
 def _alike(numbers: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .autograph import as_written, leave_ours, transparent
 from .datasets import around_stages, made_of
+from .halves import floats_of, half_bytes
 from .lifting import lifted
 from .operations import draws_on, keeps_state, only_reads
 from .python_calls import functions_run, in_python, linked, unrecorded
@@ -30,8 +31,10 @@ __all__ = [
     "as_written",
     "collect",
     "draws_on",
+    "floats_of",
     "follow_watchers",
     "functions_run",
+    "half_bytes",
     "has_value",
     "in_python",
     "is_followed",

@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from ..data import Taken, last_taken
 from ..foundation import TfdpError, call_site
-from ..framework import Variable, in_python, name_of
+from ..framework import Variable, floats_of, half_bytes, in_python, name_of
 from ..gradients import values_of
 from ..job import Job, runs_as_written
 from .last_look import NEAR, note_slices
@@ -130,8 +130,7 @@ class Watch:
         whole = [_fingerprint(tf.concat(prints, 1))] if prints else [tf.zeros([1, 8], tf.uint8)]
         norms = [tf.bitcast(_norm(each), tf.uint8) for each in self._near]
         batch = tf.bitcast(in_python(_batch_number, [], tf.int32, []), tf.uint8)
-        found = tf.concat([tf.reshape(each, [-1]) for each in (*whole, batch, *norms)], 0)
-        return tf.reshape(tf.stack([found // 16, found % 16], 1), [-1])
+        return half_bytes(tf.concat([tf.reshape(each, [-1]) for each in (*whole, batch, *norms)], 0))
 
     def _refuse(self) -> Any:
         """All ranks come here together: they have received the same.
@@ -247,7 +246,6 @@ def _norm(value: Any) -> Any:
     return tf.norm(tf.cast(tf.convert_to_tensor(value), tf.float32))
 
 
-def _norms(half_bytes: Any) -> Any:
+def _norms(found: Any) -> Any:
     """The float32 numbers of rows of half bytes."""
-    pairs = tf.reshape(half_bytes, [tf.shape(half_bytes)[0], -1, 4, 2])
-    return tf.bitcast(tf.cast(pairs[..., 0] * 16 + pairs[..., 1], tf.uint8), tf.float32)
+    return floats_of(tf.reshape(found, [tf.shape(found)[0], -1, 4, 2]))

@@ -18,7 +18,7 @@ def compared(*tensors):
     for index, each in enumerate(tensors):
         nets.note(f"tensor {index}", each)
     notes = nets.Notes()
-    for dtype, op, ranks in ((tf.float32, dp.Sum, 1), (tf.float64, dp.Average, dp.size())):
+    for dtype, op, ranks in ((tf.float16, dp.Sum, 1), (tf.float32, dp.Sum, 1), (tf.float64, dp.Average, dp.size())):
         notes.received(dp.allreduce(notes.sent(dtype), op=op), ranks)
 
 
