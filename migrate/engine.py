@@ -293,9 +293,7 @@ def _tree(path: str, source: str) -> cst.Module:
     try:
         module = cst.parse_module(source)
     except cst.ParserSyntaxError as error:
-        raise files.UnreadableSource(
-            path, error.raw_line, error.raw_column + 1, "this is not valid Python: " + error.message
-        ) from error
+        raise files.read_by_python_alone(path, source, error.message, error.raw_line) from error
     nesting.refuse_deep(path, source, module)
     with nesting.room():
         if module.code != source:

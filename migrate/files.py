@@ -21,6 +21,7 @@ _FRAMEWORKS = (b"tensorflow", b"keras", b"horovod", b"smdistributed", b"Gradient
 _COOKIE = re.compile(rb"[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
 _COMMENT_OR_BLANK = re.compile(rb"[ \t\f]*(?:#.*)?\r?\Z")
 _LONE_CR = re.compile(r"\r(?!\n)")
+_INDENTED_BY_TAB = re.compile(r" *\t")
 _SAVE_AS_UTF8 = "save the file as UTF-8"
 
 
@@ -248,6 +249,18 @@ def _parse(path: str, source: str) -> None:
     except (RecursionError, MemoryError) as error:
         reason = "nested too deeply for Python's own parser; split this expression, or this if/elif chain"
         raise UnreadableSource(path, _deepest(source), 1, reason) from error
+
+
+def read_by_python_alone(path: str, source: str, message: str, line: int) -> UnreadableSource:
+    """What is said of a text that `decode` has let pass and the parser of syntax trees with all their blanks does not.
+
+    It measures a tab in an indentation as another width than Python does, and gives no line for it.
+    """
+    tabs = [number for number, text in enumerate(source.splitlines(), 1) if _INDENTED_BY_TAB.match(text)]
+    if not tabs:
+        return UnreadableSource(path, line, 1, f"libCST cannot read this text, which Python can: {message}")
+    reason = "libCST cannot read this indentation of tabs and blanks, which Python can; make it blanks: expand -t 8"
+    return UnreadableSource(path, tabs[0], 1, reason)
 
 
 def _deepest(source: str) -> int:

@@ -133,6 +133,13 @@ def test_a_text_that_would_not_come_back_is_refused() -> None:
         engine.migrate("train.py", source.encode())
 
 
+def test_an_indentation_that_only_python_reads_is_named_with_its_line_and_remedy() -> None:
+    source = "import keras\nif 1:\n\tif 2:\n            x = 1\n\ty = 2\n"
+    compile(source, "train.py", "exec")
+    with pytest.raises(files.UnreadableSource, match=r"train\.py:3:1: libCST cannot read .* expand -t 8"):
+        engine.parse("train.py", source)
+
+
 def test_a_text_that_python_does_not_compile_is_refused_with_its_place() -> None:
     fit = 'model = tf.keras.Sequential()\nmodel.compile("sgd", "mse")\nmodel.fit(x, y)\n'
     source = f"import tensorflow as tf\nfrom __future__ import division\n{fit}"
