@@ -33,6 +33,11 @@ _OF_ONE = "{} becomes TensorFlow's strategy of one replica, with the whole batch
 SUMMED = "; a loss that is not divided by the global batch was added up over the replicas, and is no longer"
 RUNS = frozenset({"experimental_run_v2", "run"})
 _RESOLVER = "cluster_resolver"
+_OF_MODULE = f"{STRATEGIES}.{_RESOLVER}"
+_RESOLVERS = frozenset(f"{_OF_MODULE}.{name}ClusterResolver" for name in ("Slurm", "TFConfig"))
+_NO_HOSTS = "{} is left out: `tfdp run` starts the workers"
+# Of a script that has looked for a TPU first, and has found none: where one is needed, `left_out` has left that.
+_ON_TPU = frozenset((f"{STRATEGIES}.TPUStrategy", f"{STRATEGIES}.experimental.TPUStrategy"))
 _DO_NOTHING = (
     STRATEGIES,
     "builtins.range",
@@ -62,10 +67,14 @@ class OneReplica:
         makers = [c for c in self._index.calls if self._origins.called(c) in MAKERS]
         for gone in left_out(self.file, self._index, self._origins, has_strategy=bool(makers)):
             return gone
-        made = {maker.func for maker in makers}
+        tpus = [c for c in self._index.calls if self._origins.called(c) in _ON_TPU]
+        resolvers = [c for c in self._index.calls if self._origins.called(c) in _RESOLVERS]
+        made = {call.func for call in (*makers, *tpus, *resolvers)}
         if (makers and asks_for_cluster(self.file)) or any(self._is_unknown(*each) for each in self._named(made)):
             raise NotReadError
-        return next((self._replaced(maker) for maker in makers), None)
+        for maker in (*makers, *tpus):
+            return self._replaced(maker)
+        return next((self._unread(resolver) for resolver in resolvers), None)
 
     def _named(self, made: set[cst.BaseExpression]) -> Iterator[tuple[str, cst.CSTNode]]:
         """All names and attributes but those of what makes strategies here."""
@@ -80,8 +89,11 @@ class OneReplica:
             return False
         if api == STRATEGIES:  # as a value, it may be asked for anything
             return not isinstance(around, cst.Attribute) or around.value is not node
-        makes = name == _RESOLVER or _STRATEGY.match(name) is not None  # also where it is not known whose name it is
-        return makes or (api.startswith(f"{STRATEGIES}.") and not is_of_one_replica(api))
+        makes = (name == _RESOLVER and not api.startswith(_OF_MODULE)) or _STRATEGY.match(
+            name
+        ) is not None  # also where it is not known whose name it is
+        is_known = is_of_one_replica(api) or api == _OF_MODULE
+        return makes or (api.startswith(f"{STRATEGIES}.") and not is_known)
 
     def _replaced(self, maker: cst.Call) -> tuple[Change, Taken]:
         """`tf.distribute.get_strategy()` in place of the call."""
@@ -94,6 +106,21 @@ class OneReplica:
         said += SUMMED if self._index.methods(*RUNS) else ""
         span = Span(*self.file.span(maker), f"{self.file.code(held)}.get_strategy()")
         return Change(span=span), Taken(*self.file.position(maker), said)
+
+    def _unread(self, resolver: cst.Call) -> tuple[Change, Taken]:
+        """The statement that asks a batch system for its hosts, which no strategy is given any more."""
+        assigned = self._index.parents[resolver]
+        line = self._index.parents[assigned]
+        block = self._index.parents[line]
+        target = assigned.targets[0].target if isinstance(assigned, cst.Assign) and len(assigned.targets) == 1 else None
+        several = isinstance(block, cst.Module | cst.IndentedBlock) and len(block.body) > 1
+        if not isinstance(line, cst.SimpleStatementLine) or len(line.body) > 1 or not several:
+            raise NotReadError
+        if not isinstance(target, cst.Name) or self._index.names[target.value] or may_do(self._origins, resolver):
+            raise NotReadError  # what it says of the hosts is read
+        first, last = self.file.span(line)
+        said = _NO_HOSTS.format(self._origins.called(resolver).replace("tensorflow.", "tf.", 1))
+        return Change(frozenset(range(first[0], last[0] + 1))), Taken(*self.file.position(line), said)
 
 
 def may_do(origins: Origins, node: cst.CSTNode) -> bool:

@@ -25,6 +25,8 @@ model.fit(tf.ones([8, 2]), tf.ones([8, 1]))
 MIRRORED = "tf.distribute.MirroredStrategy()"
 
 
+SLURM = "hosts = tf.distribute.cluster_resolver.SlurmClusterResolver(port_base=15000)\n"
+SEVERAL = "tf.distribute.MultiWorkerMirroredStrategy(cluster_resolver=hosts)"
 TPU = """\
 import tensorflow as tf
 
@@ -152,7 +154,9 @@ def test_a_strategy_whose_uses_are_not_followed_has_one_replica(source: str) -> 
         script("kind = tf.distribute.MirroredStrategy\nprint(strategy)"),
         script("from tensorflow.experimental import dtensor\ndtensor.DTensorDataset(dataset)"),
         script(maker="tf.distribute.MirroredStrategy(devices())"),
-        script(maker="tf.distribute.TPUStrategy(resolver)"),
+        script("tpu = tf.distribute.cluster_resolver.TPUClusterResolver()\nother = tf.distribute.TPUStrategy(tpu)"),
+        script(SLURM + "print(hosts.cluster_spec())", SEVERAL),
+        script(f"{SLURM}def ask(): return hosts", SEVERAL),
         "from tensorflow.distribute import MirroredStrategy\n" + script(maker="MirroredStrategy()"),
     ],
 )
@@ -173,6 +177,25 @@ def test_without_a_tpu_the_other_branch_is_taken() -> None:
     )
     assert [place.line for place in found.places] == [1, 2, 8, 9, 11, 13, 14, 15]
     assert sorted(taken.line for taken in found.taken) == [3, 10, 11, 12]
+
+
+def test_a_strategy_of_a_tpu_that_is_not_found_has_one_replica() -> None:
+    found = TPU.split("    strategy = tf.distribute.TPUStrategy(tpu)\n")[0] + "except ValueError:\n    tpu = None\n"
+    choice = (
+        "if tpu:\n    tf.config.experimental_connect_to_cluster(tpu)\n    strategy = {}\nelse:\n    strategy = {}\n"
+    )
+    rest = TPU.partition("get_strategy()\n")[2]
+    none = "tf.distribute.get_strategy()"
+    source = f"{found}{choice.format('tf.distribute.TPUStrategy(tpu)', none)}{rest}"
+    wanted = f"import tensorflow as tf\n\ntpu = None\n{choice.format(none, none)}{rest}"
+    assert single(source) == wanted
+    migrated = engine.migrate("train.py", source.encode())
+    assert (migrated.road, migrated.batch, migrated.refused) == ("calls", "global", False)
+
+
+def test_hosts_that_a_batch_system_is_asked_for_are_left_out() -> None:
+    source = script("print(strategy)", SEVERAL).replace("strategy = ", f"{SLURM}strategy = ", 1)
+    assert single(source) == script("print(strategy)", "tf.distribute.get_strategy()")
 
 
 def test_the_hosts_that_a_script_names_are_left_out() -> None:
