@@ -180,7 +180,10 @@ def test_without_a_tpu_the_other_branch_is_taken() -> None:
 
 
 def test_a_strategy_of_a_tpu_that_is_not_found_has_one_replica() -> None:
-    found = TPU.split("    strategy = tf.distribute.TPUStrategy(tpu)\n")[0] + "except ValueError:\n    tpu = None\n"
+    found = (
+        TPU.split("    strategy = tf.distribute.TPUStrategy(tpu)\n", maxsplit=1)[0]
+        + "except ValueError:\n    tpu = None\n"
+    )
     choice = (
         "if tpu:\n    tf.config.experimental_connect_to_cluster(tpu)\n    strategy = {}\nelse:\n    strategy = {}\n"
     )
