@@ -128,6 +128,13 @@ def migrate(
 @click.option(
     "--link-timeout", metavar="SECONDS", type=float, help="A host that says nothing is lost then.  [default: 30]"
 )
+@click.option(
+    "--max-restarts",
+    metavar="K",
+    type=click.IntRange(0),
+    default=0,
+    help="Start a job that fails again up to K times: a Keras fit goes on after its last epoch.  [default: 0]",
+)
 @click.option("--independent", is_flag=True, help="Let a script that is not migrated train N models, one a process.")
 @click.argument(
     "command", metavar="SCRIPT|-m MODULE|COMMAND [ARGS]...", nargs=-1, required=True, type=click.UNPROCESSED
@@ -143,7 +150,10 @@ def run(ctx: click.Context, /, np: int | None, independent: bool, command: tuple
 
     hosts = {name: given.pop(name) for name in ("hosts", "hostfile", "forwarded")}
     place = {name: given.pop(name) for name in ("nnodes", "node_rank", "root", "start_timeout", "link_timeout")}
+    restarts = given.pop("max_restarts")
     if hosts["hosts"] is not None or hosts["hostfile"] is not None:
+        if restarts:
+            raise click.UsageError("--max-restarts is for the jobs of one host: leave it or -H out", ctx)
         if place["nnodes"] is not None or place["node_rank"] is not None:
             raise click.UsageError("-H starts all hosts, --nnodes and --node-rank are for one of them", ctx)
         ctx.exit(running.run_on_hosts(np, list(command), independent, given, {**hosts, **place}))
@@ -151,7 +161,7 @@ def run(ctx: click.Context, /, np: int | None, independent: bool, command: tuple
         raise click.UsageError("-x is for the hosts of -H: processes of this one have all variables", ctx)
     if np is None:
         raise click.UsageError("Missing option '-np': how many processes, as in `tfdp run -np 2 train.py`", ctx)
-    ctx.exit(running.run(np, list(command), independent, given, place))
+    ctx.exit(running.run(np, list(command), independent, given, place, restarts=restarts))
 
 
 @main.command(short_help="Prove that a migrated script trains the same model.")

@@ -16,11 +16,17 @@ _PLACE = ("nnodes", "node_rank", "root", "start_timeout", "link_timeout")
 
 
 def run(
-    size: int, command: Sequence[str], independent: bool, shown: Mapping[str, Any], place: Mapping[str, Any]
+    size: int,
+    command: Sequence[str],
+    independent: bool,
+    shown: Mapping[str, Any],
+    place: Mapping[str, Any],
+    *,
+    restarts: int = 0,
 ) -> int:
     """Start a script or command on `size` processes and return the exit code.
 
-    shown: as `launch.Screen` takes it. place: the options about the other hosts.
+    shown: as `launch.Screen` takes it. place: the options about the other hosts. restarts: how many at most.
     """
     from ..runtime import launch
 
@@ -28,7 +34,8 @@ def run(
         return status
     count, node, root, start, link = (place[name] for name in _PLACE)
     others = functools.partial(launch.of_options, count, node, root, start, link)
-    return launch.main(size, command, launch.Screen(**shown), independent=independent, nodes=others)
+    screen = launch.Screen(**shown)
+    return launch.main(size, command, screen, independent=independent, nodes=others, max_restarts=restarts)
 
 
 def run_on_hosts(

@@ -56,9 +56,16 @@ def init(
                 follow_root(row_check)
             return
         from .calls import hook_layers, install
+        from .restarts import keep_fits
 
         install()
-        follow_root(False, hook_layers)
+        hook_fits = keep_fits()
+
+        def hook_keras() -> None:
+            hook_layers()
+            hook_fits()
+
+        follow_root(False, hook_keras)
         share_gfile()
 
     if shard_calls and not same_start:

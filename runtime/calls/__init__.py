@@ -8,6 +8,7 @@ from .installation import install
 from .keras_layers import hook_layers
 from .look import is_looking
 from .report import NOTHING, Line, are_single_rows, report
+from .unspent import spend_from, spent
 
 __all__ = [
     "NOTHING",
@@ -20,4 +21,6 @@ __all__ = [
     "is_looking",
     "matmul",
     "report",
+    "spend_from",
+    "spent",
 ]

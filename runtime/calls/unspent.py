@@ -78,6 +78,25 @@ def unspent() -> Iterator[None]:
                 _uninstall()
 
 
+def spent() -> tuple[Any, ...]:
+    """What the next numbers follow from that are drawn outside of looks, as `spend_from` takes it."""
+    found = _common()
+    of_tensorflow = found.tensorflow.getstate() if found.tensorflow is not None else None
+    return found.python.getstate(), found.numpy.get_state(), of_tensorflow, dict(found.counts)
+
+
+def spend_from(state: tuple[Any, ...]) -> None:
+    """The next numbers are those that followed when `spent` was asked."""
+    found = _common()
+    of_python, of_numpy, of_tensorflow, counted = state
+    found.python.setstate(of_python)
+    found.numpy.set_state(of_numpy)
+    if found.tensorflow is not None and of_tensorflow is not None:
+        found.tensorflow.setstate(of_tensorflow)
+    found.counts.clear()
+    found.counts.update(counted)
+
+
 def _copied(generator: Any) -> Any:
     if generator is None:
         return None
@@ -88,7 +107,7 @@ def _copied(generator: Any) -> Any:
 
 def _common() -> _Generators:
     of_tensorflow = _eager_generator()
-    common = of_tensorflow.common if isinstance(of_tensorflow, _ByThread) else None
+    common = of_tensorflow.common if isinstance(of_tensorflow, _ByThread) else of_tensorflow
     return _Generators(random._inst, np.random.mtrand._rand, common, _counts)
 
 

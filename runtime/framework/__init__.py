@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .autograph import as_written, leave_ours, transparent
 from .datasets import around_stages, made_of
+from .graphs import hidden_states, python_in, when_compiled
 from .halves import floats_of, half_bytes
 from .lifting import lifted
 from .operations import draws_on, keeps_state, only_reads
@@ -36,6 +37,7 @@ __all__ = [
     "functions_run",
     "half_bytes",
     "has_value",
+    "hidden_states",
     "in_python",
     "is_followed",
     "is_variable",
@@ -47,9 +49,11 @@ __all__ = [
     "made_of",
     "name_of",
     "only_reads",
+    "python_in",
     "raw",
     "stream_element",
     "transparent",
     "unrecorded",
     "unwatched",
+    "when_compiled",
 ]

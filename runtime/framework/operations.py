@@ -31,16 +31,17 @@ def only_reads(operation: str) -> bool:
 
 def keeps_state(graph: Any) -> bool:
     """Whether running a graph changes anything, random numbers that are drawn included; not what makes datasets."""
-    return not all(only_reads(name) or _DATASET.search(name) for name in _names(graph))
+    return not all(only_reads(name) or _DATASET.search(name) for name in names_in(graph))
 
 
 def draws_on(graph: Any) -> bool:
     """Whether a graph draws numbers that go on from run to run, by a state that no other graph shares."""
-    return any(not only_reads(name) and _is_seeded(name) for name in _names(graph))
+    return any(not only_reads(name) and is_seeded(name) for name in names_in(graph))
 
 
 @functools.cache
-def _is_seeded(operation: str) -> bool:
+def is_seeded(operation: str) -> bool:
+    """Whether the operation draws, by a state of its own."""
     definition = _definition(operation)
     return definition is not None and any(each.name == _SEED for each in definition.attr)
 
@@ -52,8 +53,8 @@ def _definition(operation: str) -> Any:
     return op_def_registry.get(operation)
 
 
-def _names(graph: Any) -> set[str]:
-    """Those of a graph's operations, and of the functions in it."""
+def names_in(graph: Any) -> set[str]:
+    """The names of a graph's operations, and of those in its functions."""
     definition = graph.as_graph_def()
     return {
         node.op

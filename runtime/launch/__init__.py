@@ -11,18 +11,20 @@ they have started in their process groups.
 
 import math
 import os
+import secrets
 import signal
 import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from ..agent import Hosts, Link, Plan, StoreServer
 from ..clusters import local
 from ..foundation import TransportError
 from ..job import DEFAULT_STALL_SECONDS, REPORT, STALL
 from ..transports import DEFAULT_BYTES, FINISHED, Arena
-from . import children, unjoined, watch
+from . import children, restarts, unjoined, watch
 from .at_start import draws_hook
 from .children import Child, Guardian
 from .command import CommandError, command, environment, unfinished
@@ -66,6 +68,7 @@ def main(
     *,
     independent: bool = False,
     nodes: Callable[[], Nodes | None] = lambda: None,
+    max_restarts: int = 0,
 ) -> int:
     """Run a script or command on `np` processes and return the exit status for this process.
 
@@ -79,6 +82,7 @@ def main(
         screen: what of the ranks' output is shown and kept.
         nodes: gives what is known where this host is one of several, each with a launcher of its own and `np` ranks.
         independent: let ranks train though they have not joined the job, each a model of its own.
+        max_restarts: how often all ranks are started again where one has failed, and the job has come further.
     """
     if threading.current_thread() is not threading.main_thread():
         raise RuntimeError("tfdp.runtime.launch.main handles signals and needs the main thread")
@@ -87,8 +91,16 @@ def main(
             raise CommandError(f"-np is {np}: at least one process is needed")
         line = command(argv)
         others = nodes()
+        restarts.refuse(max_restarts, np, several_hosts=others is not None)
         plan, links = meet(others, np, argv, os.environ)
-        return _Launch(plan, links, line, os.environ, screen or Screen(), independent, others).run()
+
+        def launch(environ: Mapping[str, str]) -> tuple[int, bool]:
+            # Another job each time, of which only what follows from the seed is the same.
+            again = replace(plan, job=secrets.token_hex(16)) if max_restarts else plan
+            job = _Launch(again, links, line, environ, screen or Screen(), independent, others)
+            return job.run(), job.has_failed
+
+        return restarts.started_again(max_restarts, os.environ, launch) if max_restarts else launch(os.environ)[0]
     except (CommandError, TransportError) as error:
         watch.say(str(error))
         return _USAGE_ERROR
@@ -141,6 +153,7 @@ class _Launch:
         self._hint = ""
         self._wake: Callable[[], None] = lambda: None
         self._ranks: list[Child] = []
+        self.has_failed = False  # by a rank, and neither by a signal to the job nor before it has begun
 
     def run(self) -> int:
         """Start, watch, report."""
@@ -285,6 +298,7 @@ class _Launch:
             if self._unjoined is not None and (suspicion := self._unjoined.suspicion()) is not None:
                 watch.say(suspicion)
             return 0
+        self.has_failed = True
         status = self._own_status(cause)
         told = self._told_reason.removeprefix(f"rank {cause.rank} ended with ") if self._told_by == cause.rank else ""
         # One that has told its end may have taken long to come to it.

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from . import TF_LOG, TRACEBACKS, Nodes, Screen, main, of_options
 
 
-def _parse() -> tuple[int, list[str], Screen, bool, Callable[[], Nodes | None]]:
+def _parse() -> tuple[int, list[str], Screen, bool, Callable[[], Nodes | None], int]:
     parser = argparse.ArgumentParser(prog="python -m tfdp.runtime.launch", description="Run a script on N processes.")
     parser.add_argument("-np", type=int, required=True, metavar="N", help="how many processes")
     parser.add_argument("--tf-log", choices=TF_LOG)
@@ -16,6 +16,7 @@ def _parse() -> tuple[int, list[str], Screen, bool, Callable[[], Nodes | None]]:
     parser.add_argument("--log-dir", metavar="DIR")
     parser.add_argument("-v", "--verbose", action="store_true", help="say at the end what sharded calls have divided")
     parser.add_argument("--independent", action="store_true", help="let each process train a model of its own")
+    parser.add_argument("--max-restarts", type=int, default=0, metavar="K", help="start a job that fails again")
     parser.add_argument("--nnodes", type=int, metavar="K")
     parser.add_argument("--node-rank", type=int, metavar="R")
     parser.add_argument("--root", metavar="HOST[:PORT]")
@@ -28,9 +29,10 @@ def _parse() -> tuple[int, list[str], Screen, bool, Callable[[], Nodes | None]]:
     nodes = functools.partial(
         of_options, found.nnodes, found.node_rank, found.root, found.start_timeout, found.link_timeout
     )
-    return found.np, argv[1:] if argv[:1] == ["--"] else argv, screen, found.independent, nodes
+    argv = argv[1:] if argv[:1] == ["--"] else argv
+    return found.np, argv, screen, found.independent, nodes, found.max_restarts
 
 
 if __name__ == "__main__":
-    number, command, shown, apart, hosts = _parse()
-    sys.exit(main(number, command, shown, independent=apart, nodes=hosts))
+    number, command, shown, apart, hosts, restarts = _parse()
+    sys.exit(main(number, command, shown, independent=apart, nodes=hosts, max_restarts=restarts))

@@ -7,11 +7,22 @@ from .last_look import look_at_the_end, note_slices
 from .row_independence import reads
 from .same_start import list_number
 from .same_variables import watched
-from .state import broadcast_state, creation_ordinals, follow_root, live_generators, live_variables, variables_created
+from .state import (
+    broadcast_state,
+    count_variables,
+    creation_ordinals,
+    every_variable,
+    follow_root,
+    live_generators,
+    live_variables,
+    variables_created,
+)
 
 __all__ = [
     "broadcast_state",
+    "count_variables",
     "creation_ordinals",
+    "every_variable",
     "follow_root",
     "list_number",
     "live_generators",

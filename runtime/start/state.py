@@ -21,6 +21,8 @@ from ..job import Job, current, is_initialized, stream_mask
 from .keras_models import made_to_be_looked_at, watch_keras
 from .settings import RATE, differing, note_begun, settings_of
 
+_GONE: weakref.ref[Any] = weakref.ref(set())
+
 
 class _Following:
     """What is installed in a process whose variables start with rank 0's values."""
@@ -31,6 +33,7 @@ class _Following:
         self._lock = threading.Lock()
         self._created: dict[Key, weakref.ref[Variable]] = {}
         self._generators: list[weakref.ref[Variable]] = []
+        self._every: list[weakref.ref[Variable]] = []
         self._scope: Any = None
 
     def enter(self) -> None:
@@ -49,6 +52,16 @@ class _Following:
         """How many variables were seen at their creation."""
         with self._lock:
             return len(self._created)
+
+    def every(self) -> list[Variable | None]:
+        """All variables that were seen at their creation, of whatever dtype; None for each that is gone."""
+        with self._lock:
+            return [each() for each in self._every]
+
+    def miss(self, count: int) -> None:
+        """So many are counted as if they had been made, and were gone."""
+        with self._lock:
+            self._every += [_GONE] * max(0, count - len(self._every))
 
     def generators(self) -> list[Variable]:
         """The states of random generators that were seen at their creation and still exist."""
@@ -92,11 +105,11 @@ class _Following:
         variable = next_creator(**{**arguments, "initial_value": followed})
         if begun:
             note_begun(variable, begun[-1])
-        if keys:
-            with self._lock:
+        with self._lock:
+            self._every.append(weakref.ref(variable))
+            if keys:
                 self._created[keys[-1]] = weakref.ref(variable)
-        if states:
-            with self._lock:
+            if states:
                 self._generators.append(weakref.ref(variable))
         return variable
 
@@ -180,6 +193,17 @@ def follow_root(row_check: bool, at_creation: Callable[[], None] = lambda: None)
 def live_variables() -> list[Variable]:
     """The variables that were created since `dp.init` and still exist, in the order of their creation."""
     return list(_following.live().values()) if _following else []
+
+
+def every_variable() -> list[Variable | None]:
+    """In the order of their creation all variables since `dp.init`, random generators' states too; None: it is gone."""
+    return _following.every() if _following else []
+
+
+def count_variables(count: int) -> None:
+    """Where fewer were made than so many, as by a process that has left something out, the others are gone."""
+    if _following is not None:
+        _following.miss(count)
 
 
 def variables_created() -> int:

@@ -1,0 +1,59 @@
+"""`--max-restarts`: a job that has failed is started again, with the same seed, while it comes further each time."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+
+from ..restarts import FOLDER, furthest
+from . import watch
+from .command import CommandError
+
+
+def refuse(most: int, np: int, *, several_hosts: bool) -> None:
+    """Raises CommandError where this job cannot be started again as it was."""
+    if most and several_hosts:
+        raise CommandError("--max-restarts is for the jobs of one host: leave it out, or -H, --nnodes and the like")
+    if most and np == 1:
+        raise CommandError(
+            "--max-restarts needs -np 2 or more: one process is left as it is, and draws other numbers each time"
+        )
+
+
+def started_again(
+    most: int, environ: Mapping[str, str], launch: Callable[[Mapping[str, str]], tuple[int, bool]]
+) -> int:
+    """Start a job, and up to `most` times again; the exit status of the last time.
+
+    launch: given its environment, starts it and waits for its end: the exit status, and whether a rank has failed.
+    """
+    here = pathlib.Path(tempfile.mkdtemp(prefix=".tfdp-restarts-", dir=os.getcwd()))
+    try:
+        before = None
+        for number in range(most + 1):
+            status, failed = launch({**environ, FOLDER: str(here)})
+            reached = furthest(here)
+            if not failed:
+                break
+            if number == most:
+                watch.say(f"it has been started again {most} time(s), which is all that --max-restarts allows")
+            elif reached is None:
+                watch.say("it is not started again: no epoch of a fit was kept from which it could go on")
+                break
+            elif reached == before:
+                watch.say("it is not started again: it has come no further than the last time")
+                break
+            else:
+                watch.say(f"all ranks are started again ({number + 1} of {most}), and go on after {_words(*reached)}")
+                before = reached
+    finally:
+        shutil.rmtree(here, ignore_errors=True)
+    return status
+
+
+def _words(fit: int, epoch: int, over: bool) -> str:
+    which = f"fit {fit + 1}"
+    return which if over else f"epoch {epoch + 1} of {which}"

@@ -1,0 +1,75 @@
+"""Keras' own callbacks: which of them can go on where others have ended, and with what."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..keras import is_keras
+
+# What they know is in attributes that are numbers, strings, arrays, and lists and dicts of such.
+_RESUMED = (
+    *("CSVLogger", "EarlyStopping", "History", "ModelCheckpoint", "ProgbarLogger", "ReduceLROnPlateau"),
+    *("TensorBoard", "TerminateOnNaN", "BackupAndRestore"),
+)
+_SCHEDULE = "LearningRateScheduler"
+_PLAIN = (bool, int, float, str, type(None), np.number, np.ndarray)
+
+States = list[tuple[str, dict[str, Any]]]
+
+
+def unknown(callbacks: Sequence[Any]) -> str:
+    """Why a `fit` with these cannot go on later, empty where it can."""
+    for each in callbacks:
+        name = type(each).__name__
+        if not (is_keras(type(each)) and (name in _RESUMED or name == _SCHEDULE)):
+            return f"the callback {name} may remember something, or change it, and there is no knowing what"
+    return ""
+
+
+def states(callbacks: Sequence[Any]) -> States:
+    """What they know now, in their order."""
+    return [(type(each).__name__, _known(each)) for each in callbacks]
+
+
+def _known(callback: Any) -> dict[str, Any]:
+    found = {name: value for name, value in vars(callback).items() if _is_plain(value) and name != "params"}
+    if type(callback).__name__ == "CSVLogger" and os.path.isfile(callback.filename):
+        found["_tfdp_length"] = os.path.getsize(callback.filename)
+    return found
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return all(map(_is_plain, value))
+    if isinstance(value, dict):
+        return all(_is_plain(key) and _is_plain(each) for key, each in value.items())
+    return isinstance(value, _PLAIN)
+
+
+def put_back(callbacks: Sequence[Any], known: States) -> None:
+    """Let callbacks that have just begun know what those of the same kinds knew."""
+    for each, (_, values) in zip(callbacks, known, strict=True):
+        vars(each).update(
+            {name: value for name, value in values.items() if name not in ("append", "append_header", "_tfdp_length")}
+        )
+
+
+@contextlib.contextmanager
+def going_on(callbacks: Sequence[Any], known: States) -> Iterator[None]:
+    """What they write when they begin in the block goes on where the last epoch that was kept has ended."""
+    tables = [(each, values) for each, (name, values) in zip(callbacks, known, strict=True) if name == "CSVLogger"]
+    asked = [(each, each.append) for each, _ in tables]
+    for each, values in tables:
+        if os.path.isfile(each.filename) and os.path.getsize(each.filename) > values.get("_tfdp_length", 0):
+            os.truncate(each.filename, values.get("_tfdp_length", 0))
+        each.append = True
+    try:
+        yield
+    finally:
+        for each, append in asked:
+            each.append = append

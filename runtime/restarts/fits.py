@@ -1,0 +1,309 @@
+"""Each `fit` of the script, in order: its state is kept after each epoch, and put back in workers that start again.
+
+The hooks are Keras' public classes `Model` and `CallbackList`. Between the first and the last of a `fit`'s callbacks
+nothing of the script runs where all that is known holds: compiled steps, data of arrays or datasets, Keras' own
+callbacks. So all that an epoch changes is in variables, generators, iterators and those callbacks.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import pathlib
+import sys
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from ..foundation import Inside, TfdpError, call_site, is_elsewhere, say_once
+from ..framework import around_stages, hidden_states, name_of, python_in, when_compiled
+from ..job import current
+from ..keras import PACKAGES, begin_as_asked, begin_in, is_keras
+from ..start import count_variables, every_variable
+from . import callbacks as known_callbacks
+from . import folder, schedules, state
+from .folder import FOLDER, Backup
+from .iterators import Watch, make_unread, watch_iterators
+
+_ARGUMENTS = ("x", "y", "batch_size", "epochs", "verbose", "callbacks", "validation_split", "validation_data")
+_DATA = (tf.data.Dataset, np.ndarray, np.number, tf.Tensor, int, float)
+_MOST = 32  # fits that are kept
+_hooked: set[str] = set()
+_fits: list[None] = []  # one for each that has begun
+_inside: list[_Fit] = []
+_in_stage = Inside()
+# What compiled functions keep that were made in a `fit` of a model: its next one may run them again.
+_unknown_steps: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+
+
+def watch() -> None:
+    """From now on it is known what datasets and compiled functions there are."""
+    watch_iterators()
+    around_stages(_of_a_stage)
+    when_compiled(_compiled)
+
+
+def hook_fits() -> None:
+    """Hook into every Keras that has been imported. One may be at any time: call it now and then."""
+    for package in PACKAGES:
+        keras: Any = sys.modules.get(package)
+        model = getattr(keras, "Model", None)
+        if model is None or package in _hooked:
+            continue
+        _hooked.add(package)
+        owner = next(cls for cls in model.__mro__ if "fit" in vars(cls))
+        owner.fit = _fitting(owner.fit)
+        called = keras.callbacks.CallbackList
+        for name, around in (("on_train_begin", _begun), ("on_epoch_begin", _in_epoch), ("on_epoch_end", _ended)):
+            setattr(called, name, around(vars(called)[name]))
+
+
+def _of_a_stage(trace: Callable[[], Any], _: str) -> None:
+    with _in_stage.entered():
+        trace()
+
+
+def _compiled(graph: Any) -> None:
+    """Functions that `fit` has compiled are its steps, or stages of datasets, which are looked at by themselves."""
+    if not _inside or _in_stage:
+        return
+    if names := python_in(graph):
+        _unknown_steps.setdefault(_inside[-1].model, f"a step runs Python ({', '.join(names)})")
+    elif names := hidden_states(graph):
+        _unknown_steps.setdefault(_inside[-1].model, f"a step uses {', '.join(names)}, which keeps a state")
+
+
+def _fitting(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def fit(self: Any, *arguments: Any, **options: Any) -> Any:
+        if _inside:
+            _inside[-1].refuse("another `fit` runs inside it")
+        if _inside or is_elsewhere() or not tf.executing_eagerly():
+            return original(self, *arguments, **options)
+        own = _Fit(self, {**dict(zip(_ARGUMENTS, arguments, strict=False)), **options})
+        _inside.append(own)
+        try:
+            found = original(self, *arguments, **options)
+            own.over()
+            return found
+        finally:
+            _inside.remove(own)
+            own.close()
+
+    return fit
+
+
+def _begun(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def on_train_begin(self: Any, *arguments: Any, **options: Any) -> Any:
+        fit = _inside[-1] if _inside else None
+        if fit is None or fit.has_begun:
+            return original(self, *arguments, **options)
+        return fit.begin(self.callbacks, lambda: original(self, *arguments, **options))
+
+    return on_train_begin
+
+
+def _in_epoch(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def on_epoch_begin(self: Any, epoch: int, *arguments: Any, **options: Any) -> Any:
+        rate = schedules.rate(self.model)
+        found = original(self, epoch, *arguments, **options)
+        if _inside and not is_elsewhere():
+            _inside[-1].epoch_begins(epoch, rate)
+        return found
+
+    return on_epoch_begin
+
+
+def _ended(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def on_epoch_end(self: Any, epoch: int, *arguments: Any, **options: Any) -> Any:
+        found = original(self, epoch, *arguments, **options)
+        if _inside and not is_elsewhere():
+            _inside[-1].epoch_ended(epoch)
+        return found
+
+    return on_epoch_end
+
+
+class _Fit:
+    """One `fit`, which is the first of its callbacks to begin and the last to end."""
+
+    def __init__(self, model: Any, asked: dict[str, Any]) -> None:
+        self.has_begun = False
+        self._number, self.model, self._asked = len(_fits), model, asked
+        _fits.append(None)
+        self._folder = pathlib.Path(os.environ[FOLDER])
+        self._site = call_site()
+        self._reason = ""
+        self._callbacks: Sequence[Any] = ()
+        self._variables = 0
+        self._rates: schedules.Rates = []
+        self._begun: state.Fingerprint = {}
+        self._resumed: Backup | None = None
+        self._at = 0
+        self._iterators = 0  # of its data, until the last epoch has ended
+        self._epochs = 0
+        self._watch = Watch()
+
+    def refuse(self, reason: str) -> None:
+        """From now on nothing of this is kept, which is said."""
+        if self._reason:
+            return
+        self._reason = reason
+        if current().topology.rank == 0:
+            say_once(f"the fit at {self._site} begins anew after a restart: {reason}")
+
+    def begin(self, callbacks: Sequence[Any], original: Callable[[], Any]) -> Any:
+        """What `on_train_begin` does, before and after all others."""
+        self.has_begun = True
+        self._callbacks = callbacks
+        self._build_optimizer()
+        self._variables = len(every_variable())
+        self._watch.begins()
+        if reason := self._unknown():
+            self.refuse(reason)
+            return original()
+        self._begun = state.fingerprint(self._data())
+        found = self._resumed = folder.read(self._folder, self._number)
+        if found is None:
+            return original()
+        self._compare(found.about["begun"])
+        with known_callbacks.going_on(callbacks, found.about["callbacks"]):
+            result = original()
+        self._go_on(found)
+        return result
+
+    def _build_optimizer(self) -> None:
+        """Let what an optimizer remembers be older than the first step, where that would make it of all weights."""
+        optimizer = self.model.optimizer
+        steps_as_usual = is_keras(type(self.model).train_step) and self._is_built()
+        if steps_as_usual and hasattr(optimizer, "build") and not getattr(optimizer, "built", True):
+            optimizer.build(self.model.trainable_variables)
+
+    def _unknown(self) -> str:
+        """Why this cannot go on later, as far as its beginning shows."""
+        if self._number >= _MOST:
+            return f"{_MOST} others are kept already, each in a file of its own"
+        if self.model.run_eagerly:
+            return "its steps run as Python (run_eagerly)"
+        if not self._is_built():
+            return "its model is built by the first batch: build it before, or begin with an Input"
+        if self._asked.get("steps_per_epoch") is not None:
+            return "with steps_per_epoch an iterator may go on from epoch to epoch"
+        if self._asked.get("validation_steps") is not None:
+            return "with validation_steps an iterator may go on from epoch to epoch"
+        for each in self._data():
+            if not (isinstance(each, _DATA) or _is_table(each)):
+                return f"its data are a {type(each).__name__}: arrays and tf.data.Datasets can be begun again"
+        return known_callbacks.unknown(self._callbacks) or schedules.unknown(self._callbacks)
+
+    def _is_built(self) -> bool:
+        """With all its layers: a model of the script's own may say so of itself alone."""
+        return all(layer.built for layer in self.model._flatten_layers())
+
+    def _data(self) -> tuple[Any, ...]:
+        """What it is trained and validated on, one by one."""
+        names = ("x", "y", "sample_weight", "validation_data")
+        return tuple(each for name in names for each in _flat(self._asked.get(name)))
+
+    def _compare(self, before: state.Fingerprint) -> None:
+        """Raise where this process has come here in another way than the one that it goes on from."""
+        if differs := state.difference(before, self._begun):
+            raise TfdpError(
+                f"the fit at {self._site} cannot go on after the restart: {differs} is not what it was when it began "
+                "the first time. What a script does before must be the same each time: does it go by the time, by "
+                "files that it writes itself (a checkpoint that it loads), or by numbers of the operating system? Then "
+                "start it without --max-restarts, by hand"
+            )
+
+    def _go_on(self, found: Backup) -> None:
+        schedules.repeat(self._callbacks, found.about["rates"], self._site)
+        make_unread(found.about["iterators"])
+        self._watch.forget()
+        state.put_back(found.values, found.about)
+        known_callbacks.put_back(self._callbacks, found.about["callbacks"])
+        self._rates = list(found.about["rates"])
+        self._at = found.epoch + 1
+        self.model.stop_training = found.about["stopped"]
+        begin_in(self.model, max(self._asked.get("epochs", 1), 1) if found.over else found.epoch + 1)
+        if current().topology.rank == 0:
+            where = "is over" if found.over else f"goes on with epoch {found.epoch + 2}"
+            print(f"tfdp: the fit at {self._site} {where}, as before the restart", file=sys.stderr, flush=True)
+
+    def epoch_begins(self, epoch: int, rate: float) -> None:
+        """After all callbacks' `on_epoch_begin`; `rate` was the learning rate before."""
+        self._rates.append((epoch, rate, schedules.rate(self.model)))
+
+    def epoch_ended(self, epoch: int) -> None:
+        """After all callbacks' `on_epoch_end`."""
+        self._at = epoch
+        self._epochs += 1
+        if self._watch.of_first == self._iterators:
+            self.refuse("an iterator goes on from epoch to epoch")
+        self._iterators = self._watch.of_first
+        # The first epoch does not tell whether the second has an iterator of its own.
+        is_known = self._epochs > 1 or self._resumed is not None
+        if is_known and not self.model.stop_training and epoch + 1 < self._asked.get("epochs", 1):
+            self._keep(epoch, over=False)
+
+    def over(self) -> None:
+        """After all: the state is that of its end."""
+        if self._resumed is not None and self._resumed.over:
+            count_variables(self._resumed.about["variables"])
+            state.put_back(self._resumed.values, self._resumed.about)
+        elif self.has_begun:
+            self._keep(self._at, over=True)
+
+    def close(self) -> None:
+        """Whether it is over or has failed."""
+        self._watch.close()
+        if self._resumed is not None:
+            begin_as_asked(self.model)
+
+    def _keep(self, epoch: int, *, over: bool) -> None:
+        if reason := self._late():
+            self.refuse(reason)
+        if self._reason or current().topology.rank > 0:
+            return
+        earlier = self._resumed.about["iterators"] if self._resumed is not None else []
+        about = {
+            **state.drawn(),
+            "begun": self._begun,
+            "callbacks": known_callbacks.states(self._callbacks),
+            "iterators": [*earlier, *self._watch.made],
+            "rates": self._rates,
+            "stopped": bool(self.model.stop_training),
+            "variables": len(every_variable()),
+        }
+        values = state.values_of(state.variables(None if over else self._variables))
+        folder.write(self._folder, Backup(self._number, epoch, over, values, about))
+
+    def _late(self) -> str:
+        """What has come to be since it began that its beginning could not put back."""
+        if self.model in _unknown_steps:
+            return _unknown_steps[self.model]
+        if self._watch.unknown:
+            return self._watch.unknown
+        of_metrics = {id(each.handle) for metric in self.model.metrics for each in metric.variables}
+        younger = (each for ordinal, each in state.variables().items() if ordinal >= self._variables)
+        for each in younger:
+            if id(each.handle) not in of_metrics:
+                return f"the variable {name_of(each)} was made after its beginning"
+        return ""
+
+
+def _flat(data: Any) -> list[Any]:
+    if data is None:
+        return []
+    if isinstance(data, tf.data.Dataset) or _is_table(data):
+        return [data]
+    return [each for each in tf.nest.flatten(data) if each is not None]
+
+
+def _is_table(data: Any) -> bool:
+    return type(data).__module__.split(".")[0] == "pandas"

@@ -1,0 +1,84 @@
+"""What a `fit` goes on from: all variables, and what numbers are drawn from."""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from ..calls import spend_from, spent
+from ..framework import has_value, name_of
+from ..start import every_variable
+
+
+def variables(most: int | None = None) -> dict[int, Any]:
+    """Those that exist and have a value, of the first `most` that were made, by how many had been made before."""
+    found = enumerate(every_variable()[:most])
+    return {ordinal: each for ordinal, each in found if each is not None and _is_kept(each)}
+
+
+def _is_kept(variable: Any) -> bool:
+    return isinstance(variable.handle, tf.__internal__.EagerTensor) and has_value(variable)
+
+
+def values_of(held: Mapping[int, Any]) -> dict[int, Any]:
+    """Their numbers, arrays of their shapes and dtypes."""
+    return {ordinal: np.asarray(tf.convert_to_tensor(each).numpy()) for ordinal, each in held.items()}
+
+
+def drawn() -> dict[str, Any]:
+    """Where Python's, NumPy's and TensorFlow's generators are, and how many seeds were asked for."""
+    return {"draws": spent()}
+
+
+def put_back(values: Mapping[int, Any], about: Mapping[str, Any]) -> None:
+    """Give variables and generators what they had."""
+    held = variables()
+    for ordinal, value in values.items():
+        if ordinal in held:  # else it is waiting to be dropped there, and is gone here
+            held[ordinal].assign(tf.convert_to_tensor(value, tf.as_dtype(held[ordinal].dtype)))
+    spend_from(about["draws"])
+
+
+Fingerprint = dict[tuple[int, str], str]
+
+
+def fingerprint(data: tuple[Any, ...]) -> Fingerprint:
+    """What the state of this process is: a digest of each variable, of the generators and of each of `data`, by a
+    number and a name."""
+    held = variables()
+    found = {
+        (ordinal, name_of(held[ordinal]).removesuffix(":0")): _digest(value)
+        for ordinal, value in values_of(held).items()
+    }
+    found[len(every_variable()), "the number of variables"] = ""
+    found[-1, "what random numbers are drawn from"] = _digest(drawn())
+    return found | {(-2 - number, "the data"): _digest(_plain(each)) for number, each in enumerate(data)}
+
+
+def difference(before: Fingerprint, now: Fingerprint) -> str:
+    """What is not alike, in words; empty for nothing. Variables that one process has dropped already do not count."""
+    differ = [name for key, digest in before.items() if now.get(key, digest) != digest for _, name in [key]]
+    (counted,) = (key for key in before if key[1] == "the number of variables")
+    return counted[1] if counted not in now else next(iter(differ), "")
+
+
+def _plain(data: Any) -> Any:
+    """Arrays as they are; of a dataset what is known of it."""
+    if isinstance(data, tf.data.Dataset):
+        return str(data.element_spec), int(data.cardinality())
+    return np.asarray(data)
+
+
+def _digest(thing: Any) -> str:
+    found = hashlib.blake2b(digest_size=8)
+    if isinstance(thing, np.ndarray) and thing.dtype != object:
+        found.update(f"{thing.dtype.name} {thing.shape}".encode())
+        found.update(np.ascontiguousarray(thing).tobytes())
+    else:
+        found.update(pickle.dumps(thing))
+    return found.hexdigest()

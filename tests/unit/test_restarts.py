@@ -1,0 +1,118 @@
+"""What is kept for workers that are started again, and how often they are; no process is started here."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tfdp.runtime.launch import CommandError, restarts
+from tfdp.runtime.restarts import FOLDER, folder, furthest
+from tfdp.runtime.restarts.folder import Backup
+
+
+def backup(fit: int, epoch: int, *, over: bool = False) -> Backup:
+    values = {0: np.arange(6, dtype=np.float32).reshape(2, 3), 4: np.int64(epoch)}
+    return Backup(fit, epoch, over, values, {"stopped": False})
+
+
+def test_what_is_kept_comes_back(tmp_path: Path) -> None:
+    folder.write(tmp_path, backup(0, 3))
+    found = folder.read(tmp_path, 0)
+    assert found is not None
+    assert (found.fit, found.epoch, found.over, found.about) == (0, 3, False, {"stopped": False})
+    for ordinal, value in backup(0, 3).values.items():
+        assert found.values[ordinal].dtype == value.dtype
+        np.testing.assert_array_equal(found.values[ordinal], value)
+
+
+def test_of_each_fit_the_last_is_kept(tmp_path: Path) -> None:
+    for each in (backup(0, 9), backup(0, 10), backup(0, 10, over=True), backup(1, 0)):
+        folder.write(tmp_path, each)
+        assert furthest(tmp_path) == (each.fit, each.epoch, each.over)
+    assert len(list(tmp_path.iterdir())) == 2
+    assert folder.read(tmp_path, 2) is None
+
+
+def test_one_that_was_not_finished_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder.write(tmp_path, backup(0, 1))
+
+    def killed(_: int) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", killed)
+    with pytest.raises(KeyboardInterrupt):
+        folder.write(tmp_path, backup(0, 2))
+    assert furthest(tmp_path) == (0, 1, False)
+
+
+def test_a_damaged_one_is_an_error_or_harmless(tmp_path: Path) -> None:
+    wanted = backup(0, 1)
+    folder.write(tmp_path, wanted)
+    (path,) = tmp_path.iterdir()
+    data, errors = path.read_bytes(), 0
+    for place in range(0, len(data), 5):
+        path.write_bytes(data[:place] + bytes([data[place] ^ 0xFF]) + data[place + 1 :])
+        try:
+            found = folder.read(tmp_path, 0)
+        except Exception:
+            errors += 1
+            continue
+        assert found is not None
+        assert found.about == wanted.about
+        assert all((found.values[ordinal] == value).all() for ordinal, value in wanted.values.items())
+    assert errors > 50
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.chdir(tmp_path)
+    yield tmp_path
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("attempts", "starts", "said"),
+    [
+        ([(0, False, None)], 1, ""),
+        ([(9, True, None)], 1, "no epoch of a fit was kept"),
+        ([(9, True, 1), (9, True, None)], 2, "come no further"),
+        ([(9, True, 1), (9, True, 2), (9, True, 3)], 3, "started again 2 time(s)"),
+        ([(9, True, 1), (0, False, 4)], 2, "go on after epoch 2 of fit 1"),
+        ([(130, False, 1)], 1, ""),
+    ],
+)
+def test_a_job_is_started_again_as_long_as_it_comes_further(
+    attempts: list[tuple[int, bool, int | None]],
+    starts: int,
+    said: str,
+    here: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    seen = []
+
+    def launch(environ: Mapping[str, str]) -> tuple[int, bool]:
+        status, failed, epoch = attempts[len(seen)]
+        seen.append(environ[FOLDER])
+        assert environ["OTHER"] == "kept"
+        assert Path(environ[FOLDER]).parent == here
+        if epoch is not None:
+            folder.write(Path(environ[FOLDER]), backup(0, epoch))
+        return status, failed
+
+    assert restarts.started_again(2, {"OTHER": "kept"}, launch) == attempts[starts - 1][0]
+    assert len(seen) == starts
+    assert len(set(seen)) == 1
+    assert said in capsys.readouterr().err
+
+
+def test_one_process_and_several_hosts_are_refused() -> None:
+    restarts.refuse(0, 1, several_hosts=True)
+    restarts.refuse(3, 2, several_hosts=False)
+    with pytest.raises(CommandError, match="one host"):
+        restarts.refuse(1, 2, several_hosts=True)
+    with pytest.raises(CommandError, match="-np 2 or more"):
+        restarts.refuse(1, 1, several_hosts=False)
