@@ -43,8 +43,12 @@ _OURS = "TFDP_"
 _LAUNCHER = (
     "import sys; sys.path[:] = filter(None, sys.path); from tfdp.runtime.launch.remote import run; sys.exit(run())"
 )
-# What begins with a dash would be an option of ssh.
-_HOST = re.compile(r"(?P<host>\[[^\]\s]+\]|[^\s:\[\]-][^\s:\[\]]*)(?::|\s+slots\s*=\s*)(?P<count>\d+)")
+# What begins with a dash would be an option of ssh. A host alone has one slot, as mpirun's has; at most so many as there
+# are slots are used, whatever may be.
+_HOST = re.compile(
+    r"(?P<host>\[[^\]\s]+\]|[^\s:\[\]-][^\s:\[\]]*)"
+    r"(?:(?::|\s+slots\s*=\s*)(?P<count>\d+))?(?:\s+max[_-]slots\s*=\s*\d+)?"
+)
 
 
 @dataclass(frozen=True)
@@ -67,7 +71,7 @@ class Cluster:
 
 
 def cluster_of(text: str | None, file: str | None, np: int | None) -> tuple[Slots, ...]:
-    """The hosts of `-H a:4,b:4`, or of a file with `a slots=4` or `a:4` a line; of their slots as many as `np` says.
+    """The hosts of `-H a:4,b:4`, or of a file with `a slots=4` or `a:4` a line, one rank where none are named; of their slots as many as `np` says.
 
     Raises:
         CommandError: both are given, a host has no slots, is named twice, or there are fewer slots than `np`.
@@ -98,9 +102,10 @@ def cluster_of(text: str | None, file: str | None, np: int | None) -> tuple[Slot
 
 def _slots(text: str) -> Slots:
     found = _HOST.fullmatch(text)
-    if found is None or int(found["count"]) < 1:
+    count = int(found["count"] or 1) if found is not None else 0
+    if found is None or count < 1:
         raise CommandError(f"{text!r} is no host with its number of ranks: host:4, or `host slots=4` in a file")
-    return Slots(found["host"].strip("[]"), int(found["count"]))
+    return Slots(found["host"].strip("[]"), count)
 
 
 def _shown(slots: Slots) -> str:

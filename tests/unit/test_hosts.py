@@ -363,6 +363,7 @@ def test_what_is_no_address(text):
         ("a:4,b:2", 3, [("a", 3)]),
         ("user@a.example:1", None, [("user@a.example", 1)]),
         ("[fe80::1]:3", None, [("fe80::1", 3)]),
+        ("a,b:2,[fe80::1]", None, [("a", 1), ("b", 2), ("fe80::1", 1)]),
     ],
 )
 def test_the_hosts_of_a_command_line(text, np, found):
@@ -370,18 +371,24 @@ def test_the_hosts_of_a_command_line(text, np, found):
 
 
 def test_the_hosts_of_a_file(tmp_path):
-    (tmp_path / "hosts").write_text("# ours\na slots=4  # the big one\n\nb:2\nc  slots = 1\n")
+    (tmp_path / "hosts").write_text(
+        "# ours\na slots=4  # the big one\n\nb:2\nc  slots = 1\nd\ne slots=2 max_slots=8\nf max-slots=3\n"
+    )
     assert [(each.host, each.count) for each in cluster_of(None, str(tmp_path / "hosts"), None)] == [
         ("a", 4),
         ("b", 2),
         ("c", 1),
+        ("d", 1),
+        ("e", 2),
+        ("f", 1),
     ]
 
 
 @pytest.mark.parametrize(
     ("text", "np", "said"),
     [
-        ("a", None, "'a' is no host with its number of ranks"),
+        ("a:", None, "'a:' is no host with its number of ranks"),
+        ("a b", None, "'a b' is no host"),
         ("a:0", None, "'a:0' is no host"),
         ("-oProxyCommand=x:1", None, "is no host"),
         ("", None, "-H names no host"),
