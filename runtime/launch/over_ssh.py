@@ -43,8 +43,7 @@ _OURS = "TFDP_"
 _LAUNCHER = (
     "import sys; sys.path[:] = filter(None, sys.path); from tfdp.runtime.launch.remote import run; sys.exit(run())"
 )
-# What begins with a dash would be an option of ssh. A host alone has one slot, as mpirun's has; at most so many as there
-# are slots are used, whatever may be.
+# What begins with a dash would be an option of ssh. A host alone has one slot, as mpirun's has.
 _HOST = re.compile(
     r"(?P<host>\[[^\]\s]+\]|[^\s:\[\]-][^\s:\[\]]*)"
     r"(?:(?::|\s+slots\s*=\s*)(?P<count>\d+))?(?:\s+max[_-]slots\s*=\s*\d+)?"
@@ -71,7 +70,7 @@ class Cluster:
 
 
 def cluster_of(text: str | None, file: str | None, np: int | None) -> tuple[Slots, ...]:
-    """The hosts of `-H a:4,b:4`, or of a file with `a slots=4` or `a:4` a line, one rank where none are named; of their slots as many as `np` says.
+    """The hosts of `-H a:4,b:4`, or of a file with `a slots=4`, `a:4` or `a` a line; of their slots as many as `np` says.
 
     Raises:
         CommandError: both are given, a host has no slots, is named twice, or there are fewer slots than `np`.
