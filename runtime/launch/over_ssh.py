@@ -70,7 +70,7 @@ class Cluster:
 
 
 def cluster_of(text: str | None, file: str | None, np: int | None) -> tuple[Slots, ...]:
-    """The hosts of `-H a:4,b:4`, or of a file with `a slots=4`, `a:4` or `a` a line; of their slots as many as `np` says.
+    """The hosts of `-H a:4,b:4`, or of a file with `a slots=4`, `a:4` or `a` a line: the first `np` slots.
 
     Raises:
         CommandError: both are given, a host has no slots, is named twice, or there are fewer slots than `np`.
