@@ -118,7 +118,7 @@ class _Move:
             dotted = self._file.code(alias.name)
             if not _is_theirs(dotted):
                 continue
-            if dotted not in _MODULES:
+            if dotted not in _MODULES and dotted not in _PACKAGES:
                 self._refuse_module(alias, dotted)
             elif alias.asname is not None:
                 yield Span(*self._file.span(alias.name), f"{RUNTIME}.{dotted}")

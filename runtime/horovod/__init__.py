@@ -16,6 +16,7 @@ from typing import Any
 from .names import LEFT_OUT, MODULES
 
 __all__ = ["LEFT_OUT", "MODULES", "run"]
+__version__ = "0.28.1"  # of the Horovod whose names these are: scripts print it, and compare it
 _ELSEWHERE = ("hostfile", "host_discovery_script", "min_num_proc", "max_num_proc", "min_np", "max_np", "slots")
 
 

@@ -73,7 +73,7 @@ OF_CALLBACKS = (
 )
 OF_FUNCTIONS = ("allgather_object", "broadcast_object", "broadcast_variables")
 MODULES = {
-    "horovod": ("keras", "run", "tensorflow"),
+    "horovod": ("__version__", "keras", "run", "tensorflow"),
     "horovod.tensorflow": OF_TENSORFLOW,
     "horovod.tensorflow.compression": ("Compression",),
     "horovod.tensorflow.functions": OF_FUNCTIONS,

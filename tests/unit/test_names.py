@@ -57,6 +57,14 @@ def test_only_the_imports_change_and_what_keras_3_does_not_take(path: Path) -> N
             "from horovod.tensorflow.keras.callbacks import (\n    MetricAverageCallback,  # the mean\n)",
             "from tfdp.runtime.horovod.tensorflow.keras.callbacks import (\n    MetricAverageCallback,  # the mean\n)",
         ),
+        (
+            "import horovod\nprint(horovod.__version__)\nimport horovod.keras as hvd",
+            "from tfdp.runtime import horovod\nprint(horovod.__version__)\nimport tfdp.runtime.horovod.keras as hvd",
+        ),
+        (
+            f"import smdistributed.dataparallel\nimport {SMDDP} as sdp",
+            f"from tfdp.runtime import smdistributed\nimport tfdp.runtime.{SMDDP} as sdp",
+        ),
         (f"import {SMDDP} as sdp", f"import tfdp.runtime.{SMDDP} as sdp"),
     ],
 )
