@@ -21,7 +21,7 @@ import tensorflow as tf
 from ..foundation import Inside, TfdpError, call_site, is_elsewhere, say_once
 from ..framework import around_stages, hidden_states, name_of, python_in, when_compiled
 from ..job import current
-from ..keras import PACKAGES, begin_as_asked, begin_in, is_keras
+from ..keras import PACKAGES, begin_as_asked, begin_in, can_begin_later, is_keras
 from ..start import count_variables, every_variable
 from . import callbacks as known_callbacks
 from . import folder, schedules, state
@@ -187,6 +187,8 @@ class _Fit:
 
     def _unknown(self) -> str:
         """Why this cannot go on later, as far as its beginning shows."""
+        if not can_begin_later(self.model):
+            return "Keras 2 has no way for that"
         if self._number >= _MOST:
             return f"{_MOST} others are kept already, each in a file of its own"
         if self.model.run_eagerly:

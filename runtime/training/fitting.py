@@ -14,7 +14,7 @@ from .. import collective as collectives
 from ..foundation import Max, TfdpError, call_site, say_once
 from ..framework import as_written, keyed, name_of
 from ..job import current, shards_calls
-from ..keras import Hooks, Resumed, is_keras, named_in, variables_of
+from ..keras import Hooks, is_keras, named_in, variables_of
 from ..start import reads
 from .callbacks import BroadcastGlobalVariablesCallback, MetricAverageCallback
 from .epoch_logs import metric_variables
@@ -197,7 +197,7 @@ class _InStep(Hooks):
         if self._written:
             self._take_over()
             collectives.barrier("end of fit")
-        if isinstance(getattr(self.model, "_training_state", None), Resumed):
+        if isinstance(getattr(self.model, "_training_state", None), _Resumed):
             self.model._training_state = None
 
     def _agree(self, epoch: int, where: str) -> None:
@@ -276,6 +276,16 @@ class _StopAtBatch(Hooks):
             self.model.stop_training = True
 
 
+class _Resumed:
+    """On the other ranks in place of what Keras 2 reads after `on_train_begin`: where rank 0's backup goes on."""
+
+    def __init__(self, epoch: int, step: int) -> None:
+        self._begin = epoch, step
+
+    def maybe_load_initial_counters_from_ckpt(self, *_: Any, **__: Any) -> tuple[int, int]:
+        return self._begin
+
+
 def _resume_alike(model: Any, params: dict[str, Any]) -> None:
     """A backup that rank 0 has restored says in which epoch all ranks go on."""
     root = current().topology.rank == 0
@@ -297,4 +307,4 @@ def _resume_alike(model: Any, params: dict[str, Any]) -> None:
     if hasattr(model, "_initial_epoch"):
         model._initial_epoch = epoch
     if resumes:
-        model._training_state = Resumed(*counters)
+        model._training_state = _Resumed(*counters)

@@ -1,8 +1,13 @@
 """`--max-restarts`: a job whose ranks are killed in the middle ends with the model of one that was left alone."""
 
+import importlib.metadata
+import os
+
 import pytest
 
 pytest.importorskip("tensorflow")
+IS_KERAS_2 = os.environ.get("TF_USE_LEGACY_KERAS") == "1" or importlib.metadata.version("keras").startswith("2.")
+WITH_KERAS_3 = pytest.mark.skipif(IS_KERAS_2, reason="Keras 2 cannot begin a fit in the middle")
 
 TRAINS = """
 import hashlib, os, signal, sys
@@ -130,20 +135,9 @@ model.fit(x, y, epochs=4, verbose=0, callbacks=callbacks)
 """
 
 
-def keras_3():
-    import importlib.metadata
-
-    return importlib.metadata.version("keras").startswith("3")
-
-
+@WITH_KERAS_3
 @pytest.mark.long(keeps=1)
-@pytest.mark.parametrize(
-    ("data", "killed"),
-    [
-        ("dataset", ["0.2", "0.4", "1.1"]),
-        pytest.param("arrays", ["0.2", "1.0", "1.3"], marks=pytest.mark.skipif(not keras_3(), reason="needs Keras 3")),
-    ],
-)
+@pytest.mark.parametrize(("data", "killed"), [("dataset", ["0.2", "0.4", "1.1"]), ("arrays", ["0.2", "1.0", "1.3"])])
 def test_a_job_whose_ranks_are_killed_ends_as_one_that_is_left_alone(data, killed, launch, tmp_path):
     ends = []
     for kills in ([], killed):
@@ -158,6 +152,8 @@ def test_a_job_whose_ranks_are_killed_ends_as_one_that_is_left_alone(data, kille
     assert ends[0]
 
 
+@WITH_KERAS_3
+@pytest.mark.long
 def test_what_could_not_go_on_to_the_last_bit_is_said(launch):
     done = launch(2, REFUSED, options=("--max-restarts", "1"))
     assert done.returncode == 0, done.stderr
@@ -167,6 +163,7 @@ def test_what_could_not_go_on_to_the_last_bit_is_said(launch):
         assert reason in line
 
 
+@WITH_KERAS_3
 def test_a_script_that_goes_by_what_it_has_written_is_no_continuation(launch, tmp_path):
     done = launch(2, GOES_BY_A_FILE, str(tmp_path), options=("--max-restarts", "3"))
     assert done.returncode == 1, done.stderr
@@ -174,3 +171,11 @@ def test_a_script_that_goes_by_what_it_has_written_is_no_continuation(launch, tm
     assert "kernel is not what it was when it began the first time" in done.stderr
     assert done.stderr.count("all ranks are started again") == 1
     assert "come no further than the last time" in done.stderr
+
+
+@pytest.mark.skipif(not IS_KERAS_2, reason="Keras 3 can")
+def test_a_fit_of_keras_2_begins_anew(launch, tmp_path):
+    done = launch(2, GOES_BY_A_FILE, str(tmp_path), options=("--max-restarts", "3"))
+    assert "begins anew after a restart: Keras 2 has no way for that" in done.stderr
+    assert "no epoch of a fit was kept" in done.stderr
+    assert done.returncode == 128 + 9
