@@ -36,7 +36,7 @@ _RESOLVER = "cluster_resolver"
 _OF_MODULE = f"{STRATEGIES}.{_RESOLVER}"
 _RESOLVERS = frozenset(f"{_OF_MODULE}.{name}ClusterResolver" for name in ("Slurm", "TFConfig"))
 _NO_HOSTS = "{} is left out: `tfdp run` starts the workers"
-# Of a script that has looked for a TPU first, and has found none: where one is needed, `left_out` has left that.
+# Of a TPU that a script has looked for, and has not found: what looks for one that is needed is left to be refused.
 _ON_TPU = frozenset((f"{STRATEGIES}.TPUStrategy", f"{STRATEGIES}.experimental.TPUStrategy"))
 _DO_NOTHING = (
     STRATEGIES,
@@ -67,7 +67,7 @@ class OneReplica:
         makers = [c for c in self._index.calls if self._origins.called(c) in MAKERS]
         for gone in left_out(self.file, self._index, self._origins, has_strategy=bool(makers)):
             return gone
-        tpus = [c for c in self._index.calls if self._origins.called(c) in _ON_TPU]
+        tpus = [c for c in self._index.calls if self._origins.called(c) in _ON_TPU and c.args]
         resolvers = [c for c in self._index.calls if self._origins.called(c) in _RESOLVERS]
         made = {call.func for call in (*makers, *tpus, *resolvers)}
         if (makers and asks_for_cluster(self.file)) or any(self._is_unknown(*each) for each in self._named(made)):

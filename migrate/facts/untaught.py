@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import libcst as cst
+import libcst.matchers as m
 
 from ..catalogue import (
     NAMED_SYSTEMS,
     OTHER_SYSTEMS,
+    STRATEGIES,
     STRATEGY_PREFIXES,
     TF1_PREFIXES,
     UPDATES,
@@ -20,6 +22,11 @@ from .program import Problem, Unknown, last_name, method, receiver, unfollowed
 from .training import Gradient, Untaped, changes_its_sources
 from .training_file import TrainingFile
 
+_TPU = (
+    f"{STRATEGIES}.cluster_resolver.TPUClusterResolver",
+    f"{STRATEGIES}.TPUStrategy",
+    f"{STRATEGIES}.experimental.TPUStrategy",
+)
 _BY_HAND = "migrate this part by hand with tfdp.runtime; the automatic rule for it does not exist yet"
 
 
@@ -220,13 +227,29 @@ def distributed(script: TrainingFile, *, beside_names: bool = False) -> list[Pro
         api = script.origins.called(call)
         named = beside_names and api.startswith(NAMED_SYSTEMS)
         if api.startswith(STRATEGY_PREFIXES) and not named and not is_of_one_replica(api):
-            reason = f"the script is distributed already, by {api}"
-            found.append(Problem("TFDP070", call, reason, "remove that system's calls first"))
+            found.append(_distributed(script, call, api))
         elif api.startswith(TF1_PREFIXES) and call not in script.devices.carried:
             if beside_names and _is_kerass_session(script, call):
                 continue
             found.append(Problem("TFDP075", call, f"{api} is TensorFlow 1 style, which is not migrated yet", _BY_HAND))
     return found
+
+
+def _distributed(script: TrainingFile, call: cst.Call, api: str) -> Problem:
+    """What a call of another system asks for that `tfdp run` has not."""
+    reason, next_step = f"the script is distributed already, by {api}", "remove that system's calls first"
+    if api.startswith(_TPU):
+        reason = f"this asks for a TPU, by {api}, and `tfdp run` is for GPUs and CPUs"
+        next_step = "look for it in a `try:` of its own, with `except ValueError:` for where there is none"
+    elif api.startswith(STRATEGIES) and _reads_cluster(script.program.entry.module):
+        reason = f"what {api} is for goes by TF_CONFIG, which this file reads, and `tfdp run` does not set"
+        next_step = "write what the script reads from it, such as the number of workers, as a constant or an option"
+    return Problem("TFDP070", call, reason, next_step)
+
+
+def _reads_cluster(module: cst.Module) -> bool:
+    texts = (node for node in m.findall(module, m.SimpleString()) if isinstance(node, cst.SimpleString))
+    return any(text.evaluated_value == "TF_CONFIG" for text in texts)
 
 
 def _other_systems(script: TrainingFile) -> list[Problem]:

@@ -167,6 +167,20 @@ def test_what_is_not_understood_is_refused(source: str) -> None:
     assert found.after == found.before
 
 
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        (script("import json, os\nworkers = json.loads(os.environ['TF_CONFIG'])['cluster']"), "goes by TF_CONFIG"),
+        (script("tpu = tf.distribute.cluster_resolver.TPUClusterResolver()"), "this asks for a TPU"),
+        (script(maker="tf.distribute.TPUStrategy()"), "this asks for a TPU"),
+        (script("print(tf.distribute.has_strategy())"), "distributed already, by tensorflow.distribute.has_strategy"),
+    ],
+)
+def test_what_another_system_asks_for_is_named(source: str, said: str) -> None:
+    found = engine.migrate("train.py", source.encode())
+    assert any(f.code == "TFDP070" and f.refusal and said in f.message for f in found.findings)
+
+
 def test_without_a_tpu_the_other_branch_is_taken() -> None:
     found = dialects.single(cst.parse_module(TPU))
     assert found is not None
