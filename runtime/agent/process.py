@@ -54,7 +54,8 @@ class Agent:
         """`listener` is where the ranks come; it is closed when all have come. `root`: the host of rank 0, or empty."""
         self._listener, self._engine, self._root = listener, engine, root
         self._size, self._local_size = size, local_size
-        self._memory_fd = Arena.create(size, int(_number("TFDP_SHM_BYTES", DEFAULT_BYTES)))
+        memory_bytes = int(_number("TFDP_SHM_BYTES", DEFAULT_BYTES))
+        self._memory_fd = Arena.create(size, memory_bytes, local_size if local_size < size else None)
         self._arena = Arena(self._memory_fd, size)
         self._events: queue.SimpleQueue[tuple[int, str | None]] = queue.SimpleQueue()
         self._plan: Plan | None = None

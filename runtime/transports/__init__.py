@@ -2,9 +2,10 @@
 
 import functools
 import glob
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from ..foundation import Topology, TransportError
 from ..store import Store
@@ -13,6 +14,9 @@ from ._mirror import Mirror
 from ._protocol import Label, Tensor, Transport
 from .later import Later
 from .solo import Solo
+
+if TYPE_CHECKING:
+    from ._tiers import Tiers
 
 __all__ = [
     "DEFAULT_BYTES",
@@ -73,11 +77,21 @@ def _collectives(place: Place, name: str) -> Transport | None:
     """TensorFlow's collectives; None for "automatic" where memory reaches all ranks, and not each has a GPU."""
     arena = Arena(place.memory_fd, place.topology.size)
 
-    from . import _cluster
+    from . import _cluster, _tiers
     from ._lane import Lane
     from .device import Device
 
-    gpus = [said["gpu"] for said in _cluster.agree(place, "gpu", {"gpu": _cluster.has_gpu(place.topology)})]
+    topology = place.topology
+    said = _cluster.agree(
+        place,
+        "place",
+        {
+            "gpu": _cluster.has_gpu(topology),
+            "local_size": topology.local_size,
+            "place": [topology.local_rank, topology.cross_rank],
+        },
+    )
+    gpus = [bool(each["gpu"]) for each in said]
     if name == "automatic" and not all(gpus) and place.on_one_host:
         return None
     if name == "nccl" and not all(gpus):
@@ -85,11 +99,29 @@ def _collectives(place: Place, name: str) -> Transport | None:
             f"{VARIABLE}=nccl needs a GPU for each rank; TensorFlow finds none for rank(s) "
             f"{', '.join(str(rank) for rank, gpu in enumerate(gpus) if not gpu)}. Use ring or shared_memory"
         )
-    hint = "nccl" if all(gpus) and name != "ring" else "ring"
+    no_tiers = _tiers.possible(said)
+    if name == "two_tier" and no_tiers:
+        raise TransportError(f"{VARIABLE}=two_tier is for several hosts with several ranks each: {no_tiers}. Use ring")
+    hint = "nccl" if all(gpus) and name not in ("ring", "two_tier") else "ring"
     _cluster.start(place, gpu=hint == "nccl")
     spread = None if place.on_one_host else place.store.spread
-    lane = Lane(arena, place.topology.rank, place.stall_seconds, _cluster.break_off, spread)
-    return Device(lane, place.topology, hint)
+    lane = Lane(arena, topology.rank, place.stall_seconds, _cluster.break_off, spread)
+    by_host = hint == "ring" and name not in ("ring", "device") and not no_tiers
+    return Device(lane, topology, hint, _of_host(arena, place, said) if by_host else None)
+
+
+def _of_host(arena: Arena, place: Place, said: Sequence[Mapping[str, object]]) -> "Tiers":
+    """The ways of this rank inside its host and out of it."""
+    from ._tiers import Tiers
+    from .shared_memory import SharedMemory
+
+    here, topology = arena.beside(place.topology.rank), place.topology
+    assert here is not None
+    # The lane sees to stalls: a rank that has come to a collective comes through it, or the job ends.
+    alone = Topology(topology.local_rank, topology.local_size, topology.local_rank, topology.local_size, 0, 1)
+    memory = SharedMemory(here, alone, math.inf)
+    places = [tuple(cast("list[int]", each["place"])) for each in said]
+    return Tiers(memory, topology, [(local, host) for local, host in places])
 
 
 def _automatic(place: Place) -> Transport:
@@ -100,7 +132,7 @@ def _automatic(place: Place) -> Transport:
 _CONNECT: Mapping[str, Callable[[Place], Transport | None]] = {
     "solo": _solo,
     "shared_memory": _shared_memory,
-    **{name: functools.partial(_collectives, name=name) for name in ("device", "nccl", "ring")},
+    **{name: functools.partial(_collectives, name=name) for name in ("device", "nccl", "ring", "two_tier")},
 }
 
 

@@ -7,6 +7,9 @@ It is a memfd made by the launcher and inherited: nothing appears in /dev/shm, i
     reasons   per writer (each rank, then the launcher): the text behind an abort
     headers   per rank two (by parity of the sequence number): what the rank calls
     slots     per rank two (by the same parity): the data
+
+In a job on several hosts no data is in it, and behind it stands a second one, in which the ranks of this host meet by
+themselves, numbered by their local rank.
 """
 
 import ctypes
@@ -25,7 +28,7 @@ HEADER_BYTES = 8192
 DEFAULT_BYTES = 64 * 2**20
 _SLOT_MINIMUM = 1024  # room for a cache line of each of the six dtypes that can be reduced, and their results
 _MAGIC = 0x7466_6470_0001
-_PREAMBLE = struct.Struct("<QQQ")
+_PREAMBLE = struct.Struct("<QQQQ")  # the last is where the one of this host begins, 0 for none
 _ABORT_AT, _WORDS_AT, _LINE = 64, 128, 64  # one cache line each, so that writers do not disturb one another
 _REASON_BYTES = 2048
 _LENGTH = struct.Struct("<I")
@@ -74,16 +77,19 @@ class Arena:
                 "started by a rank and not by `tfdp run`: file descriptors are not passed on to grandchildren. Start "
                 "it with `tfdp run`, or remove the TFDP_* variables from its environment to run it as one worker"
             ) from None
-        magic, found, self.slot_bytes = _PREAMBLE.unpack_from(self._map, 0)
+        magic, found, self.slot_bytes, self._beside_at = _PREAMBLE.unpack_from(self._map, 0)
         if magic != _MAGIC or found != size:
             raise LaunchEnvironmentError(
                 f"file descriptor {fd} is not the shared memory of a job of {size} ranks. Start the script with "
                 "`tfdp run`, or remove the TFDP_* variables from its environment to run it as one worker"
             )
+        self._lay_out(size, 0)
+
+    def _lay_out(self, size: int, at: int) -> None:
         self.size = size
-        self.view = memoryview(self._map)
+        self.view = memoryview(self._map)[at:]
         self._words: memoryview[int] = self.view[: _control_bytes(size)].cast("I")
-        self._address = ctypes.addressof(ctypes.c_char.from_buffer(self._map))
+        self._address = ctypes.addressof(ctypes.c_char.from_buffer(self._map)) + at
         self._reasons_at, self._headers_at, self._slots_at, _ = _layout(size, self.slot_bytes)
 
     @staticmethod
@@ -92,25 +98,36 @@ class Arena:
         if not stat.S_ISREG(status.st_mode) or status.st_size < 4096:
             raise ValueError("it is something else")
 
+    def beside(self, rank: int) -> "Arena | None":
+        """That of this host's ranks in a job on several; what `rank` aborts there, and what is aborted, is the job."""
+        return _Beside(self, rank) if self._beside_at else None
+
     @staticmethod
-    def create(size: int, data_bytes: int) -> int:
+    def create(size: int, data_bytes: int, local_size: int | None = None) -> int:
         """A new arena with `data_bytes` for the data of all ranks together; returns its file descriptor.
 
+        local_size: how many ranks this host has of a job on several.
+
         Raises:
-            TransportError: too little for `size` ranks, or the system has no room.
+            TransportError: too little for so many ranks, or the system has no room.
         """
-        slot_bytes = data_bytes // (2 * size) // 64 * 64
+        sharing = local_size or size
+        slot_bytes = data_bytes // (2 * sharing) // 64 * 64
         if slot_bytes < _SLOT_MINIMUM:
             raise TransportError(
-                f"TFDP_SHM_BYTES is {data_bytes}: {size} ranks need at least {2 * size * _SLOT_MINIMUM} bytes"
+                f"TFDP_SHM_BYTES is {data_bytes}: {sharing} ranks need at least {2 * sharing * _SLOT_MINIMUM} bytes"
             )
         if not hasattr(os, "memfd_create"):
             raise TransportError(f"several ranks on one host need Linux; this is {sys.platform}")
-        total = _layout(size, slot_bytes)[-1]
+        first_bytes = slot_bytes if local_size is None else 0
+        end = _pages(_layout(size, first_bytes)[-1])
+        total = end if local_size is None else end + _layout(local_size, slot_bytes)[-1]
         fd = os.memfd_create("tfdp")
         try:
             os.ftruncate(fd, total)
-            os.pwrite(fd, _PREAMBLE.pack(_MAGIC, size, slot_bytes), 0)
+            os.pwrite(fd, _PREAMBLE.pack(_MAGIC, size, first_bytes, 0 if local_size is None else end), 0)
+            if local_size is not None:
+                os.pwrite(fd, _PREAMBLE.pack(_MAGIC, local_size, slot_bytes, 0), end)
         except OSError as error:
             os.close(fd)
             raise TransportError(f"no {total} bytes of shared memory: {error}. Set TFDP_SHM_BYTES lower") from None
@@ -182,6 +199,28 @@ class Arena:
     def slot_at(self, rank: int, parity: int) -> int:
         """Where in `view` the `slot_bytes` of data begin."""
         return int(self._slots_at + (2 * rank + parity) * self.slot_bytes)
+
+
+class _Beside(Arena):
+    """The part of an arena in which this host's ranks meet. The job ends in the other part."""
+
+    def __init__(self, whole: Arena, rank: int) -> None:
+        self._map, self._whole, self._job_rank = whole._map, whole, rank
+        _, size, self.slot_bytes, self._beside_at = _PREAMBLE.unpack_from(self._map, whole._beside_at)
+        self._lay_out(size, whole._beside_at)
+
+    def abort(self, writer: int, reason: str) -> None:
+        """As of the job: the writer is this process's rank."""
+        assert writer < self.size
+        self._whole.abort(self._job_rank, reason)
+
+    def aborted(self) -> str | None:
+        """As of the job."""
+        return self._whole.aborted()
+
+    def aborted_by(self) -> int | None:
+        """As of the job."""
+        return self._whole.aborted_by()
 
 
 def _word(rank: int, which: int) -> int:

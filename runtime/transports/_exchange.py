@@ -18,6 +18,7 @@ from ._call import Call
 from ._keys import GROUP, Keys
 from ._lane import Lane
 from ._protocol import Label, Tensor
+from ._tiers import Tiers
 
 # A ring over TCP is fastest in pieces that stay in a core's cache; NCCL cuts what it gets into pieces itself.
 _BUCKET_BYTES = {"ring": 2**22, "nccl": 2**26}
@@ -42,9 +43,10 @@ class Request:
 class Exchange:
     """What is common to all collectives of one process."""
 
-    def __init__(self, lane: Lane, size: int, hint: str) -> None:
-        """`hint` is `nccl` or `ring`."""
+    def __init__(self, lane: Lane, size: int, hint: str, tiers: Tiers | None = None) -> None:
+        """`hint` is `nccl` or `ring`. With `tiers` all goes by way of them."""
         self.lane = lane
+        self._tiers = tiers
         self.keys = Keys()
         self._size = size
         self._hint = hint
@@ -119,6 +121,8 @@ class Exchange:
 
     def reduced(self, vector: Tensor, key: Tensor, merge: str) -> Tensor:
         """The collective itself; only between `enter` and `leave`."""
+        if self._tiers is not None:
+            return self._tiers.reduced(vector, key, merge)
         return tf.raw_ops.CollectiveReduceV2(
             input=vector,
             group_size=self._size,
@@ -132,6 +136,8 @@ class Exchange:
 
     def gathered(self, vector: Tensor, key: Tensor) -> Tensor:
         """The collective itself; only between `enter` and `leave`."""
+        if self._tiers is not None:
+            return self._tiers.gathered(vector, key)
         return tf.raw_ops.CollectiveGatherV2(
             input=vector,
             group_size=self._size,

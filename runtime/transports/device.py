@@ -18,6 +18,7 @@ from ._call import Call
 from ._exchange import Exchange, Request, Shape, elements
 from ._lane import Lane
 from ._protocol import Label, Tensor
+from ._tiers import Tiers
 
 _MERGE = {
     ReduceOp.AVERAGE: "Add",
@@ -35,10 +36,10 @@ class Device:
     bits, in every run.
     """
 
-    def __init__(self, lane: Lane, topology: Topology, hint: str) -> None:
-        """`hint` is `nccl`, with the exchange on this process's GPU, or `ring`, with it on the CPU."""
-        self.name = hint
-        self._exchange = Exchange(lane, topology.size, hint)
+    def __init__(self, lane: Lane, topology: Topology, hint: str, tiers: Tiers | None = None) -> None:
+        """`hint` is `nccl`, with the exchange on this process's GPU, or `ring`, with it on the CPU, and by `tiers`."""
+        self.name = "two_tier" if tiers is not None else hint
+        self._exchange = Exchange(lane, topology.size, hint, tiers)
         self._rank, self._size = topology.rank, topology.size
         self._device = "GPU:0" if hint == "nccl" else "CPU:0"
 

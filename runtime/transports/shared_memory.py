@@ -127,6 +127,29 @@ class SharedMemory:
                     for piece, start, stop in run.pieces(segment.low + low, segment.low + high):
                         piece[...] = values[start:stop]
 
+    def reduce_scatter(self, array: Array, op: ReduceOp, label: Label) -> Array:
+        """This rank's share, `[n / size]`, of a vector `[n]` combined over the ranks; n is a multiple of their number.
+
+        In pieces of which each rank puts what the others combine into its slot.
+        """
+        size, dtype = self._size, array.dtype
+        shares, out = array.reshape(size, -1), _new((array.size // size,), dtype)
+        most = max(1, min(self._room, _CHUNK_BYTES) // (size * dtype.itemsize))
+        with self._meeting.turn(Call(f"reduce_scatter {op}", _signature([array]), label)):
+            for low in range(0, max(out.size, 1), most):
+                high = min(low + most, out.size)
+                count = high - low
+                room = self._my_next_slot()[: size * count * dtype.itemsize].view(dtype).reshape(size, count)
+                for rank in range(size):
+                    if rank != self._rank:
+                        room[rank] = shares[rank, low:high]
+                slots = self._exchange()
+                begin = self._rank * count * dtype.itemsize
+                parts = [slot[begin : begin + count * dtype.itemsize].view(dtype) for slot in slots]
+                parts[self._rank] = shares[self._rank, low:high]
+                combine(op, parts, out[low:high])
+        return out
+
     def allgather(self, array: Array, label: Label) -> tuple[Array, Array]:
         """All ranks' rows, and how many each has (int64, `[size]`). At least one dimension; dtypes of fixed width."""
         row = array.shape[1:]

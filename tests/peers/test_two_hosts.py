@@ -3,6 +3,7 @@
 Needs root and `ip`; skipped where there is neither.
 """
 
+import json
 import os
 import re
 import shutil
@@ -81,11 +82,11 @@ def begin(host: str, line: list[str], folder: Path, **environ: str) -> "subproce
     )
 
 
-def launchers(hosts: tuple[str, str], counts: tuple[int, int], folder: Path, *rest: str) -> Processes:
+def launchers(hosts: tuple[str, str], counts: tuple[int, int], folder: Path, *rest: str, **environ: str) -> Processes:
     found = []
     for node, (host, count) in enumerate(zip(hosts, counts, strict=True)):
         place = ["-np", str(count), "--nnodes", "2", "--node-rank", str(node), "--root", FIRST]
-        found.append(begin(host, [sys.executable, "-m", "tfdp.runtime.launch", *place, *rest], folder))
+        found.append(begin(host, [sys.executable, "-m", "tfdp.runtime.launch", *place, *rest], folder, **environ))
     return found
 
 
@@ -102,7 +103,7 @@ def weights(folder: Path) -> list[np.ndarray]:
         return [file[name] for name in file.files]
 
 
-@pytest.mark.parametrize("counts", [(1, 1), (2, 1)])
+@pytest.mark.parametrize("counts", [(1, 1), (2, 1), (2, 2)])
 def test_two_hosts_train_what_one_process_does(hosts: tuple[str, str], counts: tuple[int, int], tmp_path: Path) -> None:
     migrated = engine.migrate("train.py", SCRIPT.encode())
     folders = tmp_path / "one", tmp_path / "two"
@@ -136,6 +137,77 @@ def test_ranks_that_an_engine_has_dealt_round(hosts: tuple[str, str], tmp_path: 
     for rank, (status, out, err) in enumerate(ends(processes)):
         assert status == 0, err
         assert out == f"{rank} {rank // 2} {rank % 2} 2 [0, 1, 2, 3]\n"
+
+
+COUNTS = """
+import json, sys, time
+import numpy as np, tensorflow as tf
+import tfdp.runtime as dp
+from tfdp.runtime.job import current
+dp.init()
+rank, size = dp.rank(), dp.size()
+
+@tf.function
+def reduced(each, op):
+    return dp.allreduce(each, op=op)
+
+for shape in ([5], [1001, 3], [2_000_003]):
+    parts = [np.random.default_rng([each, len(shape)]).normal(size=shape).astype("float32") for each in range(size)]
+    for op, wanted in ((dp.Sum, np.sum), (dp.Max, np.max), (dp.Min, np.min), (dp.Average, np.mean)):
+        for function in (reduced, reduced.python_function):
+            found = function(tf.constant(parts[rank]), op).numpy()
+            np.testing.assert_allclose(found, wanted(parts, 0), rtol=1e-5, atol=1e-5)
+assert dp.broadcast(tf.constant([rank, -rank]), 2).numpy().tolist() == [2, -2]
+rows = dp.allgather(tf.constant([[rank, 1]] * (rank + 1))).numpy()
+assert rows[:, 0].tolist() == [each for each in range(size) for _ in range(each + 1)]
+assert dp.broadcast_object({"of": rank}, 3) == {"of": 3}
+vector = tf.ones([2_000_000])
+reduced(vector, dp.Sum)
+
+def sent():
+    with open("/sys/class/net/veth0/statistics/tx_bytes") as file:
+        return int(file.read())
+
+dp.barrier()
+before = sent()
+for _ in range(5):
+    total = reduced(vector, dp.Sum)
+assert set(total.numpy().tolist()) == {4.0}
+dp.barrier()
+time.sleep(0.3)  # what is counted is sent by then
+if dp.local_rank() == 0:
+    print(json.dumps([current().transport.name, (sent() - before) / 5 / 8e6]), flush=True)
+"""
+
+
+def test_over_the_link_goes_less_by_two_tiers(hosts: tuple[str, str], tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(COUNTS)
+    shares = {}
+    for transport in ("ring", "two_tier"):
+        environ = {"TFDP_TRANSPORT": "ring"} if transport == "ring" else {}  # by itself
+        for status, out, err in ends(launchers(hosts, (2, 2), tmp_path, "train.py", **environ)):
+            assert status == 0, err
+            name, share = json.loads(out.partition("] ")[2])
+            assert name == transport
+            shares.setdefault(transport, []).append(share)
+    assert all(1.5 <= share < 1.6 for share in shares["ring"]), shares
+    assert all(1.0 <= share < 1.07 for share in shares["two_tier"]), shares
+
+
+def test_hosts_with_unequally_many_ranks_have_no_tiers(hosts: tuple[str, str], tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(LOOP)
+    for status, _, err in ends(launchers(hosts, (2, 1), tmp_path, "train.py", "1", TFDP_TRANSPORT="two_tier")):
+        assert status != 0
+        assert "the hosts have 1 and 2 ranks, and it needs equally many on each" in err
+
+
+def test_a_rank_that_is_killed_between_the_tiers_ends_the_job(hosts: tuple[str, str], tmp_path: Path) -> None:
+    kills = LOOP.replace("time.sleep(0.05)", "if step == 30 and dp.rank() == 3: os.kill(os.getpid(), 9)")
+    (tmp_path / "train.py").write_text(f"import os{kills}")
+    (first, _, err), (second, _, error) = ends(launchers(hosts, (2, 2), tmp_path, "train.py", "100"))
+    assert (first, second) == (1, 128 + 9)
+    assert "rank 3 ended with signal SIGKILL" in err
+    assert "rank 3 failed first, with signal SIGKILL" in error
 
 
 def goes_on(processes: Processes) -> None:

@@ -136,6 +136,47 @@ def test_many_small_arrays_beyond_one_chunk():
             same_bits(out, one + two)
 
 
+@pytest.mark.parametrize("data", [TINY, 2**22], ids=["tiny", "large"])
+@pytest.mark.parametrize("op", [ReduceOp.SUM, ReduceOp.MIN, ReduceOp.MAX, ReduceOp.PRODUCT], ids=str)
+@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize("share", [0, 1, 37, 5000])
+def test_shares_of_a_sum_are_those_of_the_whole(size, op, data, share):
+    parts = [values(rank, (size * share,), np.dtype("float32")) for rank in range(size)]
+    job = Job(size, size * data)
+    whole = job.each(lambda wire, rank: wire.allreduce([parts[rank]], op, HERE))[0][0]
+    found = job.each(lambda wire, rank: wire.reduce_scatter(parts[rank], op, HERE))
+    same_bits(np.concatenate(found), whole)
+    for out in job.each(lambda wire, rank: wire.allgather(found[rank], HERE)):
+        same_bits(out[0], whole)
+
+
+def test_the_ranks_of_a_host_meet_by_themselves_and_end_with_the_job():
+    fd = Arena.create(4, 2**16, 2)
+    whole = Arena(fd, 4)
+    ranks = [SharedMemory(Arena(fd, 4).beside(2 + rank), alone(2).topology(rank), PATIENCE) for rank in range(2)]
+    assert Arena(Arena.create(4, 2**16), 4).beside(0) is None
+    os.close(fd)
+    job = Job(2)
+    job.ranks = ranks
+    for out in job.each(lambda wire, rank: wire.allreduce([np.full(5000, 1.0 + rank)], ReduceOp.SUM, HERE)[0]):
+        assert set(out.tolist()) == {3.0}
+    assert [whole.sequence(rank) for rank in range(4)] == [0, 0, 0, 0]
+    whole.abort(0, "rank 0 ended with signal SIGKILL")
+    (error,) = job.each(lambda wire, _: wire.barrier(HERE), 1)
+    assert isinstance(error, JobAborted)
+    assert "rank 0 ended with signal SIGKILL" in str(error)
+
+
+def test_a_rank_of_a_host_that_fails_in_the_middle_ends_the_job():
+    fd = Arena.create(4, 2**16, 2)
+    whole = Arena(fd, 4)
+    wire = SharedMemory(Arena(fd, 4).beside(3), alone(2).topology(1), 0.2)
+    os.close(fd)
+    with pytest.raises(StallError):
+        wire.barrier(HERE)
+    assert whole.aborted_by() == 3
+
+
 def test_the_inputs_are_left_as_they_are():
     given = [np.full(5000, rank, np.float32) for rank in range(2)]
     Job(2).each(lambda wire, rank: wire.allreduce([given[rank]], ReduceOp.SUM, HERE))
