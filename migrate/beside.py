@@ -32,7 +32,8 @@ _FITS = re.compile(rb"\.fit(_generator)?\(|train_on_batch")
 # Of gradients of a script's own its facts know what they are for, unless the tape, or what it gives, is handed on.
 _UPDATES = re.compile(rb"apply_gradients|\.assign(_sub|_add)?\(|set_weights|scatter_(nd_)?(sub|add|update)")
 _MAY_TRAIN = re.compile(_FITS.pattern + rb"|GradientTape|apply_gradients|\.minimize\(|\.gradients\(")
-_DISTRIBUTED = re.compile(rb"tf\.distribute|horovod|smdistributed|mpi4py")
+_STRATEGIES = re.compile(rb"tf\.distribute")
+_DISTRIBUTED = re.compile(_STRATEGIES.pattern + rb"|horovod|smdistributed|mpi4py")
 _COMPUTES = re.compile(rb"import_module|__import__|runpy")
 _UNBOUND = "builtins"  # of which names are that nothing in a file binds: those of a star import
 _UP = 3  # folders above the script's own from which packages may be imported
@@ -48,15 +49,18 @@ def trained_by(path: str, source: bytes) -> Mapping[str, Elsewhere]:
     return _Beside().imported(path, source, 0)
 
 
-def may_train(path: str, source: bytes) -> bool:
+def may_train(path: str, source: bytes, *, taken: bool = False) -> bool:
     """Whether the script at `path` does something when it is run, and it, or a file that it leads to, has what trains:
     who trains what by it is not known. Not where one of them says how to go about several workers.
+
+    taken: whether the strategies of the script itself have become those of one.
     """
     if not any(map(_does, _parsed(source).body)):
         return False
     others = _texts(path, source)
     found = source + b"\n".join(others)
-    if not files.mentions_framework(found) or _DISTRIBUTED.search(found):
+    distributed = _STRATEGIES.sub(b"", source) if taken else source
+    if not files.mentions_framework(found) or any(map(_DISTRIBUTED.search, (distributed, *others))):
         return False
     by_tape = b"GradientTape" in source and _UPDATES.search(source)
     return bool(_FITS.search(source) or by_tape) or any(map(_MAY_TRAIN.search, others))

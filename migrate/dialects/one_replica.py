@@ -30,6 +30,7 @@ MAKERS = frozenset(
 )
 """What makes a strategy whose replicas train together, step by step."""
 _OF_ONE = "{} becomes TensorFlow's strategy of one replica, with the whole batch"
+_COUNTED = "; its num_replicas_in_sync is 1, so that what is multiplied by it (batch, learning rate) is one replica's"
 SUMMED = "; a loss that is not divided by the global batch was added up over the replicas, and is no longer"
 RUNS = frozenset({"experimental_run_v2", "run"})
 _RESOLVER = "cluster_resolver"
@@ -103,6 +104,7 @@ class OneReplica:
         if self._names.api(held) != STRATEGIES or may_do(self._origins, maker):
             raise NotReadError
         said = _OF_ONE.format(self._origins.called(maker).replace("tensorflow.", "tf.", 1))
+        said += _COUNTED if self._index.attributes.get("num_replicas_in_sync") else ""
         said += SUMMED if self._index.methods(*RUNS) else ""
         span = Span(*self.file.span(maker), f"{self.file.code(held)}.get_strategy()")
         return Change(span=span), Taken(*self.file.position(maker), said)

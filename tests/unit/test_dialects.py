@@ -210,6 +210,26 @@ def test_a_strategy_of_a_tpu_that_is_not_found_has_one_replica() -> None:
     assert (migrated.road, migrated.batch, migrated.refused) == ("calls", "global", False)
 
 
+def test_what_is_multiplied_by_the_number_of_replicas_is_said() -> None:
+    source = script("def batch(strategy): return 8 * strategy.num_replicas_in_sync\nprint(batch(strategy))")
+    found = engine.migrate("train.py", source.encode())
+    assert not found.refused
+    assert any("num_replicas_in_sync is 1" in f.message for f in found.findings)
+    without = engine.migrate("train.py", script("print(strategy)").encode())
+    assert not any("num_replicas" in f.message for f in without.findings)
+
+
+def test_a_model_that_another_file_makes_is_trained_under_a_strategy(tmp_path: Path) -> None:
+    (tmp_path / "build.py").write_text("import tensorflow as tf\ndef make():\n    return tf.keras.Sequential()\n")
+    source = "import build\nimport tensorflow as tf\nstrategy = tf.distribute.MirroredStrategy()\n"
+    source += "with strategy.scope():\n    model = build.make()\nmodel.fit(tf.ones([8, 2]), tf.ones([8, 1]))\n"
+    found = engine.migrate(str(tmp_path / "train.py"), source.encode())
+    assert (found.trains, found.road, found.refused) == (True, "calls", False)
+    assert "strategy" not in found.after.decode()
+    (tmp_path / "build.py").write_text("import tensorflow as tf\nmake = tf.distribute.MirroredStrategy\n")
+    assert not engine.migrate(str(tmp_path / "train.py"), source.encode()).changed
+
+
 def test_hosts_that_a_batch_system_is_asked_for_are_left_out() -> None:
     source = script("print(strategy)", SEVERAL).replace("strategy = ", f"{SLURM}strategy = ", 1)
     assert single(source) == script("print(strategy)", "tf.distribute.get_strategy()")
