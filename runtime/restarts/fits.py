@@ -12,17 +12,17 @@ import os
 import pathlib
 import sys
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from ..foundation import Inside, TfdpError, call_site, is_elsewhere, say_once
-from ..framework import around_stages, hidden_states, name_of, python_in, when_compiled
+from ..framework import around_stages, hidden_states, python_in, when_compiled
 from ..job import current
-from ..keras import PACKAGES, begin_as_asked, begin_in, can_begin_later, is_keras
-from ..start import count_variables, every_variable
+from ..keras import PACKAGES, begin_as_asked, begin_in, can_begin_later
+from ..start import count_variables, every_variable, tell_of_variables
 from . import callbacks as known_callbacks
 from . import folder, schedules, state
 from .folder import FOLDER, Backup
@@ -48,6 +48,7 @@ def watch() -> None:
 
 def hook_fits() -> None:
     """Hook into every Keras that has been imported. One may be at any time: call it now and then."""
+    tell_of_variables(_made)
     for package in PACKAGES:
         keras: Any = sys.modules.get(package)
         model = getattr(keras, "Model", None)
@@ -59,6 +60,11 @@ def hook_fits() -> None:
         called = keras.callbacks.CallbackList
         for name, around in (("on_train_begin", _begun), ("on_epoch_begin", _in_epoch), ("on_epoch_end", _ended)):
             setattr(called, name, around(vars(called)[name]))
+
+
+def _made(ordinal: int, variable: Any) -> None:
+    if _inside:
+        _inside[-1].made(ordinal, variable)
 
 
 def _of_a_stage(trace: Callable[[], Any], _: str) -> None:
@@ -145,6 +151,7 @@ class _Fit:
         self._rates: schedules.Rates = []
         self._begun: state.Fingerprint = {}
         self._resumed: Backup | None = None
+        self._awaited: dict[int, Any] = {}  # what variables had that are yet to be made
         self._at = 0
         self._iterators = 0  # of its data, until the last epoch has ended
         self._epochs = 0
@@ -162,7 +169,6 @@ class _Fit:
         """What `on_train_begin` does, before and after all others."""
         self.has_begun = True
         self._callbacks = callbacks
-        self._build_optimizer()
         self._variables = len(every_variable())
         self._watch.begins()
         if reason := self._unknown():
@@ -178,13 +184,6 @@ class _Fit:
         self._go_on(found)
         return result
 
-    def _build_optimizer(self) -> None:
-        """Let what an optimizer remembers be older than the first step, where that would make it of all weights."""
-        optimizer = self.model.optimizer
-        steps_as_usual = is_keras(type(self.model).train_step) and self._is_built()
-        if steps_as_usual and hasattr(optimizer, "build") and not getattr(optimizer, "built", True):
-            optimizer.build(self.model.trainable_variables)
-
     def _unknown(self) -> str:
         """Why this cannot go on later, as far as its beginning shows."""
         if not can_begin_later(self.model):
@@ -193,8 +192,6 @@ class _Fit:
             return f"{_MOST} others are kept already, each in a file of its own"
         if self.model.run_eagerly:
             return "its steps run as Python (run_eagerly)"
-        if not self._is_built():
-            return "its model is built by the first batch: build it before, or begin with an Input"
         if self._asked.get("steps_per_epoch") is not None:
             return "with steps_per_epoch an iterator may go on from epoch to epoch"
         if self._asked.get("validation_steps") is not None:
@@ -203,10 +200,6 @@ class _Fit:
             if not (isinstance(each, _DATA) or _is_table(each)):
                 return f"its data are a {type(each).__name__}: arrays and tf.data.Datasets can be begun again"
         return known_callbacks.unknown(self._callbacks) or schedules.unknown(self._callbacks)
-
-    def _is_built(self) -> bool:
-        """With all its layers: a model of the script's own may say so of itself alone."""
-        return all(layer.built for layer in self.model._flatten_layers())
 
     def _data(self) -> tuple[Any, ...]:
         """What it is trained and validated on, one by one."""
@@ -228,6 +221,7 @@ class _Fit:
         make_unread(found.about["iterators"])
         self._watch.forget()
         state.put_back(found.values, found.about)
+        self._awaited = {} if found.over else self._younger(found.values)
         known_callbacks.put_back(self._callbacks, found.about["callbacks"])
         self._rates = list(found.about["rates"])
         self._at = found.epoch + 1
@@ -245,6 +239,7 @@ class _Fit:
         """After all callbacks' `on_epoch_end`."""
         self._at = epoch
         self._epochs += 1
+        self._refuse_unmade()
         if self._watch.of_first == self._iterators:
             self.refuse("an iterator goes on from epoch to epoch")
         self._iterators = self._watch.of_first
@@ -253,12 +248,35 @@ class _Fit:
         if is_known and not self.model.stop_training and epoch + 1 < self._asked.get("epochs", 1):
             self._keep(epoch, over=False)
 
+    def made(self, ordinal: int, variable: Any) -> None:
+        """A variable is made: with what it had when this was kept, if it was there then."""
+        if ordinal not in self._awaited or self._resumed is None:
+            return
+        kind = self._resumed.about["kinds"][ordinal]
+        if state.kind_of(variable) != kind:
+            raise TfdpError(
+                f"the fit at {self._site} cannot go on after the restart: it makes {state.kind_of(variable)} where it "
+                f"made {kind} the first time. Start it without --max-restarts, by hand"
+            )
+        state.give(variable, self._awaited.pop(ordinal))
+
+    def _younger(self, values: Mapping[int, Any]) -> dict[int, Any]:
+        return {ordinal: value for ordinal, value in values.items() if ordinal >= self._variables}
+
+    def _refuse_unmade(self) -> None:
+        if self._awaited and self._resumed is not None:
+            name = self._resumed.about["kinds"][min(self._awaited)].name
+            raise TfdpError(
+                f"the fit at {self._site} cannot go on after the restart: {name} was made in its first epochs, and was "
+                "not made again. Start it without --max-restarts, by hand"
+            )
+
     def over(self) -> None:
         """After all: the state is that of its end."""
         if self._resumed is not None and self._resumed.over:
             count_variables(self._resumed.about["variables"])
             state.put_back(self._resumed.values, self._resumed.about)
-        elif self.has_begun:
+        elif self.has_begun and not self._has_made():
             self._keep(self._at, over=True)
 
     def close(self) -> None:
@@ -282,7 +300,9 @@ class _Fit:
             "stopped": bool(self.model.stop_training),
             "variables": len(every_variable()),
         }
-        values = state.values_of(state.variables(None if over else self._variables))
+        held = state.variables()
+        about["kinds"] = {ordinal: state.kind_of(each) for ordinal, each in held.items()}
+        values = state.values_of(held)
         folder.write(self._folder, Backup(self._number, epoch, over, values, about))
 
     def _late(self) -> str:
@@ -291,12 +311,13 @@ class _Fit:
             return _unknown_steps[self.model]
         if self._watch.unknown:
             return self._watch.unknown
-        of_metrics = {id(each.handle) for metric in self.model.metrics for each in metric.variables}
-        younger = (each for ordinal, each in state.variables().items() if ordinal >= self._variables)
-        for each in younger:
-            if id(each.handle) not in of_metrics:
-                return f"the variable {name_of(each)} was made after its beginning"
         return ""
+
+    def _has_made(self) -> bool:
+        """Whether it has made variables, other than those of metrics: who goes on after it could not make them."""
+        of_metrics = {id(each.handle) for metric in self.model.metrics for each in metric.variables}
+        younger = self._younger(state.variables()).values()
+        return any(id(each.handle) not in of_metrics for each in younger)
 
 
 def _flat(data: Any) -> list[Any]:

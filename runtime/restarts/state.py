@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import pickle
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -15,9 +15,22 @@ from ..framework import has_value, name_of
 from ..start import every_variable
 
 
-def variables(most: int | None = None) -> dict[int, Any]:
-    """Those that exist and have a value, of the first `most` that were made, by how many had been made before."""
-    found = enumerate(every_variable()[:most])
+class Kind(NamedTuple):
+    """By which a variable that is made later is known to be the one that was made before."""
+
+    name: str
+    dtype: str
+    shape: str
+
+
+def kind_of(variable: Any) -> Kind:
+    """Of a variable with a value."""
+    return Kind(name_of(variable).removesuffix(":0"), variable.dtype.name, str(variable.shape))
+
+
+def variables() -> dict[int, Any]:
+    """Those that exist and have a value, by how many had been made before."""
+    found = enumerate(every_variable())
     return {ordinal: each for ordinal, each in found if each is not None and _is_kept(each)}
 
 
@@ -39,9 +52,15 @@ def put_back(values: Mapping[int, Any], about: Mapping[str, Any]) -> None:
     """Give variables and generators what they had."""
     held = variables()
     for ordinal, value in values.items():
-        if ordinal in held:  # else it is waiting to be dropped there, and is gone here
-            held[ordinal].assign(tf.convert_to_tensor(value, tf.as_dtype(held[ordinal].dtype)))
+        if ordinal in held:  # else it is waiting to be dropped there, and is gone here, or is yet to be made
+            give(held[ordinal], value)
     spend_from(about["draws"])
+
+
+def give(variable: Any, value: Any) -> None:
+    """Its value, an array of its shape."""
+    with tf.init_scope():
+        variable.assign(tf.convert_to_tensor(value, tf.as_dtype(variable.dtype)))
 
 
 Fingerprint = dict[tuple[int, str], str]
@@ -51,10 +70,7 @@ def fingerprint(data: tuple[Any, ...]) -> Fingerprint:
     """What the state of this process is: a digest of each variable, of the generators and of each of `data`, by a
     number and a name."""
     held = variables()
-    found = {
-        (ordinal, name_of(held[ordinal]).removesuffix(":0")): _digest(value)
-        for ordinal, value in values_of(held).items()
-    }
+    found = {(ordinal, kind_of(held[ordinal]).name): _digest(value) for ordinal, value in values_of(held).items()}
     found[len(every_variable()), "the number of variables"] = ""
     found[-1, "what random numbers are drawn from"] = _digest(drawn())
     return found | {(-2 - number, "the data"): _digest(_plain(each)) for number, each in enumerate(data)}

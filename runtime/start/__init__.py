@@ -15,6 +15,7 @@ from .state import (
     follow_root,
     live_generators,
     live_variables,
+    tell_of_variables,
     variables_created,
 )
 
@@ -30,6 +31,7 @@ __all__ = [
     "look_at_the_end",
     "note_slices",
     "reads",
+    "tell_of_variables",
     "variables_created",
     "watch_keras",
     "watched",

@@ -34,6 +34,7 @@ class _Following:
         self._created: dict[Key, weakref.ref[Variable]] = {}
         self._generators: list[weakref.ref[Variable]] = []
         self._every: list[weakref.ref[Variable]] = []
+        self.made: Callable[[int, Variable], None] = lambda _, __: None
         self._scope: Any = None
 
     def enter(self) -> None:
@@ -106,11 +107,13 @@ class _Following:
         if begun:
             note_begun(variable, begun[-1])
         with self._lock:
+            ordinal = len(self._every)
             self._every.append(weakref.ref(variable))
             if keys:
                 self._created[keys[-1]] = weakref.ref(variable)
             if states:
                 self._generators.append(weakref.ref(variable))
+        self.made(ordinal, variable)
         return variable
 
     def _exchanged(self, tensor: Any, key: Key, site: str) -> Any:
@@ -198,6 +201,12 @@ def live_variables() -> list[Variable]:
 def every_variable() -> list[Variable | None]:
     """In the order of their creation all variables since `dp.init`, random generators' states too; None: it is gone."""
     return _following.every() if _following else []
+
+
+def tell_of_variables(made: Callable[[int, Variable], None]) -> None:
+    """From now on `made` is called with each variable that is made, and how many had been before."""
+    if _following is not None:
+        _following.made = made
 
 
 def count_variables(count: int) -> None:

@@ -57,7 +57,7 @@ def launch_environment(**change):
 def launch(tmp_path):
     """Run a script's text on `np` ranks, with `options` of the launcher; gives the finished process."""
 
-    def run(np, script, *args, options=(), **environ):
+    def run(np, script, *args, options=(), limit_seconds=LIMIT_SECONDS, **environ):
         path = tmp_path / "script.py"
         path.write_text(script)
         return subprocess.run(
@@ -65,7 +65,7 @@ def launch(tmp_path):
             env=launch_environment(**environ),
             capture_output=True,
             text=True,
-            timeout=LIMIT_SECONDS,
+            timeout=limit_seconds,
             check=False,
         )
 
