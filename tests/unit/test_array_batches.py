@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tfdp.migrate import engine
 from tfdp.migrate.facts import read
+from tfdp.rules._base import Policy
 
 SCRIPT = """
 import numpy as np
@@ -68,8 +70,31 @@ def test_sizes_and_steps(header, take, divisors, steps):
         ("i in range(1, 1876)", "xb, yb = x[(i - 1) * size:i * size], y[(i - 1) * size:i * size]"),
         ("i in [0, 32, 64]", SLICES),
         ("i in range(500)", "k = np.random.randint(0, 100); xb, yb = x[k:k + size], y[k:k + size]"),
+        ("k in np.random.permutation(100)[:96].reshape(-1, size)", "xb, yb = x[k], y[k]"),
+        ("i in range(500)", "k = np.random.permutation(100)[:96]; xb, yb = x[k.reshape(-1)], y[k.reshape(-1)]"),
+        ("i in range(500)", "k = np.split(np.random.randint(0, 100, size), 2)[0]; xb, yb = x[k], y[k]"),
     ],
 )
 def test_what_is_not_understood_is_refused(header, take):
     script = read(SCRIPT.format(header=header, take=take))
     assert "TFDP010" in {p.code for p in script.problems("per-worker")}
+
+
+@pytest.mark.parametrize(
+    ("drawn", "refused"),
+    [
+        ("x[np.random.randint(0, 100, size)]", False),
+        ("x[np.random.randint(0, 100, 5)]", True),
+        ("x[np.random.choice(100, other)]", True),
+        ("x[np.random.randint(0, 100, 4)].mean(axis=0)", True),
+        ("x[np.random.permutation(100)[:other]]", True),
+    ],
+)
+@pytest.mark.parametrize(
+    ("header", "take"), [("i in range(0, len(x), size)", SLICES), ("i in range(500)", DRAWN.format("size"))]
+)
+def test_rows_that_are_drawn_beside_the_batch_are_no_batch(header, take, drawn, refused):
+    source = SCRIPT.format(header=header, take=f"{take}; drawn = {drawn}; xb = xb - tf.reduce_mean(model(drawn))")
+    source = source.replace("\nmodel =", "\nother = 32\nmodel =", 1)
+    found = engine.migrate("train.py", source.encode(), Policy(batch="per-worker"))
+    assert any("in a number of their own" in f.message for f in found.findings if f.refusal) == refused

@@ -23,6 +23,7 @@ from ..program import (
     reaching,
     uses,
     within,
+    within_itself,
 )
 from .drawing import drawn
 from .take import Loop, Take, Way
@@ -30,6 +31,15 @@ from .take import Loop, Take, Way
 _BY_OTHER = "takes rows that no loop's counter chooses"
 _NOT_PLAIN = "takes rows by a counter, but not as `x[i:i + size]` or `x[k * size:(k + 1) * size]`"
 _UNSIZED = "takes rows by a loop's counter, but how many is not one number or name"
+_SAME_INDICES = (
+    "builtins.list",
+    "builtins.sorted",
+    "numpy.array",
+    "numpy.asarray",
+    "numpy.sort",
+    "tensorflow.constant",
+)
+_CHOOSE = ("builtins.len", "builtins.print", "numpy.take", "tensorflow.gather")
 _STEP = "is the step of the counter"
 _USED_OTHERWISE = "is where the loop ends, and uses the batch size other than to divide or subtract by it"
 
@@ -182,6 +192,8 @@ class Rows:
         size = self._drawn_size(node)
         if size is None or isinstance(size, Unknown):
             return size
+        if not self._only_chooses(node):
+            return Unknown(node, "draws indices that are used for something else than to choose rows")
         if isinstance(size, cst.Tuple | cst.List):
             if len(size.elements) != 1:
                 return Unknown(node, "draws indices in more than one dimension")
@@ -204,6 +216,24 @@ class Rows:
         keyword, position = ("k", 1) if name == "sample" else ("size", DRAW_SIZES[name])
         given = argument(node, keyword, position)
         return given.value if given is not None else Unknown(node, "draws one index, and no batch of them")
+
+    @within_itself(True)
+    def _only_chooses(self, node: cst.CSTNode) -> bool:
+        """Whether all that is done with indices is to choose rows by them: not to cut them into several batches."""
+        parent = self._origins.index.parents[node]
+        if isinstance(parent, cst.Index):
+            return True
+        if isinstance(parent, cst.Arg):
+            call = cst.ensure_type(self._origins.index.parents[parent], cst.Call)
+            if self._origins.called(call) in _SAME_INDICES:
+                return self._only_chooses(call)
+            return self._origins.called(call) in _CHOOSE or self._origins.function(call.func) is not None
+        if isinstance(parent, cst.Assign) and len(parent.targets) == 1:
+            target = parent.targets[0].target
+            bound = [d for d in self._origins.index.bound[parent] if d.kind == "assign"]
+            reads = [name for each in bound for name in uses(self._origins.index, each)]
+            return isinstance(target, cst.Name) and all(map(self._only_chooses, reads))
+        return False
 
     def draws(self, call: cst.Call) -> bool:
         """Whether a call draws at random from what it is given, or indices."""

@@ -156,6 +156,9 @@ def _others(script: TrainingFile, steps: Steps) -> Iterator[Problem]:
     trained = [*(g.call for g in script.trained), *(f.call for f in script.fitted.calls)]
     if not sized and trained:
         yield Problem("TFDP010", trained[0], "nothing here says how large a batch is", _KEEP)
+    for take in _drawn_apart(script):
+        reason = "rows are drawn here in a number of their own, and cannot tell whether they are a batch, too"
+        yield Problem("TFDP010", take, reason, _KEEP)
     for fit in _single_fits(script):
         reason = "this fits one epoch at a time in a loop, and what it is given there may be one batch"
         yield Problem("TFDP010", fit, reason, _KEEP)
@@ -175,6 +178,17 @@ def _others(script: TrainingFile, steps: Steps) -> Iterator[Problem]:
     for node in (*script.rate_changes, *_read_back(script)):
         reason = "a learning rate is read, or changed while the script trains: the script's own, or that of all workers"
         yield Problem("TFDP020", node, reason, _KEEP)
+
+
+def _drawn_apart(script: TrainingFile) -> Iterator[cst.CSTNode]:
+    """Rows that are drawn at random where other rows are taken by another size: negatives, shots, a background."""
+    takes = script.array_batches.takes
+    chained = (argument(call, "batch_size", 0) for call in script.batches)
+    sizes = [each.value for each in chained if each is not None]
+    sizes += [*script.fitted.sizes, *(size for take in takes for size in take.sizes)]
+    written = {size.value if isinstance(size, cst.Integer) else script.batch_sizes.keys(size) for size in sizes}
+    if len(written) > 1:
+        yield from (take.node for take in takes if not take.counted)
 
 
 def _single_fits(script: TrainingFile) -> Iterator[cst.Call]:
