@@ -57,7 +57,7 @@ def may_train(path: str, source: bytes, *, taken: bool = False) -> bool:
     """
     if not any(map(_does, _parsed(source).body)):
         return False
-    others = _texts(path, source)
+    others = list(_texts(path, source).values())
     found = source + b"\n".join(others)
     distributed = _STRATEGIES.sub(b"", source) if taken else source
     if not files.mentions_framework(found) or any(map(_DISTRIBUTED.search, (distributed, *others))):
@@ -76,8 +76,20 @@ def _does(statement: ast.stmt) -> bool:
     return not isinstance(statement, defines)
 
 
-def _texts(path: str, source: bytes) -> list[bytes]:
-    """Those of the project's files that a script leads to: also those that it finds by a path that it computes, and all
+def imports(path: str, source: bytes, packages: Iterable[str]) -> list[str]:
+    """The files of the project that the script at `path` leads to and that import one of these packages, as seen from
+    its folder."""
+    wanted, here = frozenset(packages), os.path.dirname(os.path.abspath(path))
+    found = []
+    for file, text in _texts(path, source).items():
+        modules = (module.partition(".")[0] for module, *_ in _imports(file, _parsed(text)))
+        if not wanted.isdisjoint(modules):
+            found.append(os.path.relpath(file, here))
+    return found
+
+
+def _texts(path: str, source: bytes) -> dict[str, bytes]:
+    """The files of the project that a script leads to, with their texts: also those by a path that it computes, and all
     beside and below it where it imports by names that it computes."""
     texts: dict[str, bytes] = {os.path.abspath(path): source}
     waiting = [path]
@@ -90,7 +102,8 @@ def _texts(path: str, source: bytes) -> list[bytes]:
                 with contextlib.suppress(OSError), open(file, "rb") as stream:
                     texts[file] = stream.read()
                     waiting.append(file)
-    return list(texts.values())[1:]
+    del texts[os.path.abspath(path)]
+    return texts
 
 
 def _below(folder: str) -> list[str]:

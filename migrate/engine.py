@@ -23,6 +23,7 @@ _OTHER_SYSTEM = "TFDP070"
 _OWN_POLICY = "the script says by itself what each worker's batch and rate are, and what it reads: it has no other mode"
 _WITHOUT_TARGET = "leave --target out: tfdp's own runtime trains it"
 _BY_IMPORTS = "leave --target out: it moves to tfdp's runtime by its imports"
+_BESIDE = "{}, which it leads to, imports that system, too: migrate it as well"
 _UNSEEN = "it is not seen what trains here; what does is divided when it runs"
 # A file without any of these trains nothing that tfdp knows, whatever it imports: its facts are not worth computing.
 _TRAINING_MARKS = (
@@ -169,7 +170,10 @@ def _moved(unchanged: Migration, text: files.Text, moved: dialects.Moved, refuse
         return replace(unchanged, findings=_by_place(left))
     after = files.encode(text, moved.module.code)
     check(unchanged.path, after)
-    said = tuple(Finding(_OTHER_SYSTEM, line, at, what, False) for line, at, what in moved.taken)
+    said = [Finding(_OTHER_SYSTEM, line, at, what, False) for line, at, what in moved.taken]
+    if unchanged.road == "names" and said:
+        others = beside.imports(unchanged.path, unchanged.before, dialects.SYSTEMS)
+        said += (replace(said[0], message=_BESIDE.format(file)) for file in others)
     return replace(unchanged, findings=_by_place(said), after=after)
 
 

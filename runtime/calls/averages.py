@@ -50,6 +50,12 @@ class _Passengers:
             each.received(part, ranks)
 
 
+_OUT_OF_STRATEGY = (
+    "A strategy of tf.distribute has made the thread, for workers of its own: where the strategy is made, perhaps in "
+    "another file than the one that was migrated, write tf.distribute.get_strategy() in its place"
+)
+
+
 def average_gradients() -> None:
     """From now on `tf.GradientTape.gradient` gives for variables the mean over the workers."""
     original = tf.GradientTape.gradient
@@ -88,7 +94,7 @@ def _averaged(tape: Any, target: Any, sources: Sequence[Any], gradients: Sequenc
     if exchanged and is_elsewhere():
         raise TfdpError(
             f"the gradient at {site} is taken in a thread of its own: workers could not know which of them belong "
-            "together. Train in the main thread"
+            f"together. {_OUT_OF_STRATEGY if tf.distribute.has_strategy() else 'Train in the main thread'}"
         )
     for index, each in enumerate(tf.nest.flatten(target)):
         nets.note(f"target {index + 1} of the gradient", each)

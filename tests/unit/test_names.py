@@ -201,3 +201,18 @@ def test_the_command_says_how_to_start_it(tmp_path: Path) -> None:
 def test_no_name_is_both_here_and_left_out() -> None:
     here = {name for names in MODULES.values() for name in names} | set(NAMES)
     assert not here & set(LEFT_OUT)
+
+
+def test_files_that_a_script_leads_to_are_named(tmp_path: Path) -> None:
+    main, source = tmp_path / "main.py", "import horovod.tensorflow as hvd\nfrom lib.fit import train\nhvd.init()\n"
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "fit.py").write_text("def train():\n    import horovod.keras as hvd\n    return hvd.rank()\n")
+    (tmp_path / "other.py").write_text("import horovod.tensorflow as hvd\n")
+    found = engine.migrate(str(main), source.encode())
+    said = [finding.message for finding in found.findings if "migrate it as well" in finding.message]
+    assert said == [f"{Path('lib', 'fit.py')}, which it leads to, imports that system, too: migrate it as well"]
+    (tmp_path / "lib" / "fit.py").write_bytes(
+        engine.migrate("fit.py", (tmp_path / "lib" / "fit.py").read_bytes()).after
+    )
+    again = engine.migrate(str(main), source.encode())
+    assert not any("migrate it as well" in finding.message for finding in again.findings)

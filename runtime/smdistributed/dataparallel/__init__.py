@@ -3,6 +3,8 @@
 import importlib
 from typing import Any
 
+__version__ = "1.8.0"  # of the library whose names these are: scripts print it
+
 
 def __getattr__(name: str) -> Any:
     if name != "tensorflow":
