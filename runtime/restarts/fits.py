@@ -222,6 +222,9 @@ class _Fit:
         self._watch.forget()
         state.put_back(found.values, found.about)
         self._awaited = {} if found.over else self._younger(found.values)
+        # What the callbacks have made by now: BackupAndRestore makes what the optimizer remembers.
+        for ordinal, each in self._younger(state.variables()).items():
+            self.made(ordinal, each)
         known_callbacks.put_back(self._callbacks, found.about["callbacks"])
         self._rates = list(found.about["rates"])
         self._at = found.epoch + 1
