@@ -303,7 +303,9 @@ class _Fit:
             "stopped": bool(self.model.stop_training),
             "variables": len(every_variable()),
         }
-        held = state.variables()
+        # A metric that its first batch makes begins with nothing: each epoch does.
+        fresh = self._younger_of_metrics()
+        held = {ordinal: each for ordinal, each in state.variables().items() if ordinal not in fresh}
         about["kinds"] = {ordinal: state.kind_of(each) for ordinal, each in held.items()}
         values = state.values_of(held)
         folder.write(self._folder, Backup(self._number, epoch, over, values, about))
@@ -316,11 +318,14 @@ class _Fit:
             return self._watch.unknown
         return ""
 
+    def _younger_of_metrics(self) -> set[int]:
+        of_metrics = {id(each.handle) for metric in self.model.metrics for each in metric.variables}
+        younger = self._younger(state.variables())
+        return {ordinal for ordinal, each in younger.items() if id(each.handle) in of_metrics}
+
     def _has_made(self) -> bool:
         """Whether it has made variables, other than those of metrics: who goes on after it could not make them."""
-        of_metrics = {id(each.handle) for metric in self.model.metrics for each in metric.variables}
-        younger = self._younger(state.variables()).values()
-        return any(id(each.handle) not in of_metrics for each in younger)
+        return len(self._younger(state.variables())) > len(self._younger_of_metrics())
 
 
 def _flat(data: Any) -> list[Any]:

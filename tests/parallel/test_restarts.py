@@ -50,7 +50,7 @@ class Own(keras.Model):  # its weights, counter and what its optimizer remembers
             loss = tf.reduce_mean((self(batch[0]) - batch[1]) ** 2) / self.counter
         weights = self.layer.trainable_variables
         self.second.apply_gradients(zip(tape.gradient(loss, weights), weights))
-        return {"loss": loss}
+        return {"mine": loss}
 
 if data == "own":
     model = Own()
@@ -58,7 +58,7 @@ if data == "own":
 dataset = tf.data.Dataset.from_tensor_slices((x, y)).shuffle(48).map(lambda a, b: (a + tf.random.normal([4]), b))
 given = {"x": dataset.batch(16)} if data == "dataset" else {"x": x, "y": y, "batch_size": 16}
 validation = {} if data == "own" else {"validation_data": (x, y)}
-watched = "loss" if data == "own" else "val_loss"
+watched = "mine" if data == "own" else "val_loss"
 fits, said = 0, []
 for fits in range(2):
     path = f"{folder}/{fits}.csv"
