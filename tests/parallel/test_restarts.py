@@ -64,8 +64,8 @@ for fits in range(2):
     path = f"{folder}/{fits}.csv"
     callbacks = [
         keras.callbacks.LearningRateScheduler(rate), keras.callbacks.CSVLogger(path),
-        keras.callbacks.EarlyStopping(watched, patience=3, restore_best_weights=True),
-        keras.callbacks.ModelCheckpoint(f"{folder}/a.weights.h5", watched, save_best_only=True, save_weights_only=True),
+        keras.callbacks.EarlyStopping(watched, patience=3, mode="min", restore_best_weights=True),
+        keras.callbacks.ModelCheckpoint(f"{folder}/a.weights.h5", watched, 0, True, True, "min"),
         *([keras.callbacks.BackupAndRestore(folder + "/backup")] if data == "arrays" else []),
     ]
     fitted = model.fit(epochs=5, verbose=0, callbacks=callbacks, **validation, **given)
