@@ -105,6 +105,7 @@ SOURCES = {
     "other_training._named": Ground.OTHER_SYSTEM,
     "other_training._graph_gradients": Ground.OTHER_SYSTEM,
     "untaught.distributed": Ground.OTHER_SYSTEM,
+    "untaught._distributed": Ground.OTHER_SYSTEM,
     "untaught._other_systems": Ground.OTHER_SYSTEM,
     "untaught._written_out": Ground.NO_TAPE,
     "untaught._untaped": Ground.NO_TAPE,
