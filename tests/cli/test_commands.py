@@ -93,11 +93,20 @@ class Launched:
     def __init__(self) -> None:
         self.calls: list[tuple[int, list[str], Screen]] = []
         self.nodes: list[Nodes | None] = []
+        self.restarts: list[int] = []
 
     def main(
-        self, np: int, argv: list[str], screen: Screen, *, independent: bool, nodes: Callable[[], Nodes | None]
+        self,
+        np: int,
+        argv: list[str],
+        screen: Screen,
+        *,
+        independent: bool,
+        nodes: Callable[[], Nodes | None],
+        max_restarts: int,
     ) -> int:
         assert not independent
+        self.restarts.append(max_restarts)
         self.calls.append((np, argv, screen))
         self.nodes.append(nodes())
         return 37
@@ -135,6 +144,19 @@ def test_run_gives_the_launcher_its_arguments_and_takes_its_status(
     monkeypatch.setattr("tfdp.runtime.launch", launched, raising=False)
     result = CliRunner().invoke(main, ["run", *args])
     assert (result.exit_code, launched.calls, launched.nodes) == (37, [expected], [None])
+    assert launched.restarts == [0]
+    again = CliRunner().invoke(main, ["run", "--max-restarts", "3", *args])
+    assert (again.exit_code, launched.calls, launched.restarts) == (37, [expected] * 2, [0, 3])
+
+
+def test_restarts_are_for_one_host() -> None:
+    from click.testing import CliRunner
+
+    from tfdp.migrate.cli import main
+
+    result = CliRunner().invoke(main, ["run", "-H", "a:1,b:1", "--max-restarts", "3", "a.py"])
+    assert result.exit_code == 2
+    assert "--max-restarts is for the jobs of one host" in result.output
 
 
 def test_run_gives_the_launcher_its_place_among_several_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
