@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .autograph import as_written, leave_ours, transparent
 from .datasets import around_stages, made_of
-from .graphs import hidden_states, python_in, when_compiled
+from .graphs import held_besides, hidden_states, python_in, when_compiled
 from .halves import floats_of, half_bytes
 from .lifting import lifted
 from .operations import draws_on, keeps_state, only_reads
@@ -37,6 +37,7 @@ __all__ = [
     "functions_run",
     "half_bytes",
     "has_value",
+    "held_besides",
     "hidden_states",
     "in_python",
     "is_followed",

@@ -5,8 +5,10 @@ from __future__ import annotations
 import functools
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
+
+import tensorflow as tf
 
 from .operations import is_seeded, names_in, only_reads
 
@@ -41,6 +43,17 @@ def hidden_states(graph: Any, *, draws: bool = True) -> list[str]:
     """
     found = (name for name in names_in(graph) if not (only_reads(name) or _OF_VARIABLES.fullmatch(name)))
     return sorted(name for name in found if draws or not is_seeded(name))
+
+
+def held_besides(graph: Any, variables: Collection[int]) -> bool:
+    """Whether a graph captures a resource that is no variable's, or what datasets and iterators are.
+
+    variables: the `id` of each variable's handle.
+    """
+    return any(
+        outside.dtype == tf.variant or (outside.dtype == tf.resource and id(outside) not in variables)
+        for outside, _ in graph.captures
+    )
 
 
 def python_in(graph: Any) -> list[str]:

@@ -15,6 +15,6 @@ def begin_in(model: Any, epoch: int) -> None:
     model._initial_epoch = epoch
 
 
-def begin_as_asked(model: Any) -> None:
-    """The next `fit` begins where it is asked to."""
-    model._initial_epoch = None
+def begin_as_asked(model: Any, epoch: int | None) -> None:
+    """The next `fit` begins where it would have begun before."""
+    model._initial_epoch = epoch

@@ -91,7 +91,8 @@ def main(
             raise CommandError(f"-np is {np}: at least one process is needed")
         line = command(argv)
         others = nodes()
-        restarts.refuse(max_restarts, np, several_hosts=others is not None)
+        keeps_logs = screen is not None and screen.log_dir is not None
+        restarts.refuse(max_restarts, np, several_hosts=others is not None, keeps_logs=keeps_logs)
         plan, links = meet(others, np, argv, os.environ)
 
         def launch(environ: Mapping[str, str]) -> tuple[int, bool]:

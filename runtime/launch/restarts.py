@@ -13,10 +13,12 @@ from . import watch
 from .command import CommandError
 
 
-def refuse(most: int, np: int, *, several_hosts: bool) -> None:
+def refuse(most: int, np: int, *, several_hosts: bool, keeps_logs: bool = False) -> None:
     """Raises CommandError where this job cannot be started again as it was."""
     if most and several_hosts:
         raise CommandError("--max-restarts is for the jobs of one host: leave it out, or -H, --nnodes and the like")
+    if most and keeps_logs:
+        raise CommandError("--log-dir keeps the logs of one start: leave it or --max-restarts out")
     if most and np == 1:
         raise CommandError(
             "--max-restarts needs -np 2 or more: one process is left as it is, and draws other numbers each time"
@@ -30,7 +32,10 @@ def started_again(
 
     launch: given its environment, starts it and waits for its end: the exit status, and whether a rank has failed.
     """
-    here = pathlib.Path(tempfile.mkdtemp(prefix=".tfdp-restarts-", dir=os.getcwd()))
+    try:
+        here = pathlib.Path(tempfile.mkdtemp(prefix=".tfdp-restarts-", dir=os.getcwd()))
+    except OSError as error:
+        raise CommandError(f"--max-restarts keeps what a fit goes on from in {os.getcwd()}: {error}") from None
     try:
         before = None
         for number in range(most + 1):

@@ -9,15 +9,19 @@ from typing import Any
 
 import numpy as np
 
+from ..job import current
 from ..keras import is_keras
 
 # What they know is in attributes that are numbers, strings, arrays, and lists and dicts of such.
 _RESUMED = (
     *("CSVLogger", "EarlyStopping", "History", "ModelCheckpoint", "ProgbarLogger", "ReduceLROnPlateau"),
-    *("TensorBoard", "TerminateOnNaN", "BackupAndRestore"),
+    *("TensorBoard", "TerminateOnNaN"),
 )
 _SCHEDULE = "LearningRateScheduler"
+_TABLE, _TABLE_BYTES = "CSVLogger", "_tfdp_bytes"
 _PLAIN = (bool, int, float, str, type(None), np.number, np.ndarray)
+# What Keras works out of others when they begin, or once: it turns `min_delta` round when it is first compared by.
+_WORKED_OUT = frozenset(("append", "append_header", "min_delta", "params", _TABLE_BYTES))
 
 States = list[tuple[str, dict[str, Any]]]
 
@@ -26,8 +30,14 @@ def unknown(callbacks: Sequence[Any]) -> str:
     """Why a `fit` with these cannot go on later, empty where it can."""
     for each in callbacks:
         name = type(each).__name__
+        if name == "BackupAndRestore" and is_keras(type(each)):
+            return "BackupAndRestore goes on by itself, and not to the last bit: leave it out"
         if not (is_keras(type(each)) and (name in _RESUMED or name == _SCHEDULE)):
             return f"the callback {name} may remember something, or change it, and there is no knowing what"
+        if name == _TABLE and each.append:
+            return "CSVLogger(append=True) goes on after what is there, whatever that is"
+        if name == "ModelCheckpoint" and each.save_freq != "epoch":
+            return "ModelCheckpoint saves by the number of batches"
     return ""
 
 
@@ -37,9 +47,10 @@ def states(callbacks: Sequence[Any]) -> States:
 
 
 def _known(callback: Any) -> dict[str, Any]:
-    found = {name: value for name, value in vars(callback).items() if _is_plain(value) and name != "params"}
-    if type(callback).__name__ == "CSVLogger" and os.path.isfile(callback.filename):
-        found["_tfdp_length"] = os.path.getsize(callback.filename)
+    found = {name: value for name, value in vars(callback).items() if _is_plain(value) and name not in _WORKED_OUT}
+    if type(callback).__name__ == _TABLE and os.path.isfile(callback.filename):
+        with open(callback.filename, "rb") as file:
+            found[_TABLE_BYTES] = file.read()
     return found
 
 
@@ -54,19 +65,18 @@ def _is_plain(value: Any) -> bool:
 def put_back(callbacks: Sequence[Any], known: States) -> None:
     """Let callbacks that have just begun know what those of the same kinds knew."""
     for each, (_, values) in zip(callbacks, known, strict=True):
-        vars(each).update(
-            {name: value for name, value in values.items() if name not in ("append", "append_header", "_tfdp_length")}
-        )
+        vars(each).update({name: value for name, value in values.items() if name not in _WORKED_OUT})
 
 
 @contextlib.contextmanager
 def going_on(callbacks: Sequence[Any], known: States) -> Iterator[None]:
     """What they write when they begin in the block goes on where the last epoch that was kept has ended."""
-    tables = [(each, values) for each, (name, values) in zip(callbacks, known, strict=True) if name == "CSVLogger"]
+    tables = [(each, values) for each, (name, values) in zip(callbacks, known, strict=True) if name == _TABLE]
     asked = [(each, each.append) for each, _ in tables]
     for each, values in tables:
-        if os.path.isfile(each.filename) and os.path.getsize(each.filename) > values.get("_tfdp_length", 0):
-            os.truncate(each.filename, values.get("_tfdp_length", 0))
+        if current().topology.rank == 0:  # whose files those of the script are
+            with open(each.filename, "wb") as file:
+                file.write(values.get(_TABLE_BYTES, b""))
         each.append = True
     try:
         yield

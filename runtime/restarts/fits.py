@@ -19,17 +19,21 @@ import numpy as np
 import tensorflow as tf
 
 from ..foundation import Inside, TfdpError, call_site, is_elsewhere, say_once
-from ..framework import around_stages, hidden_states, python_in, when_compiled
+from ..framework import around_stages, held_besides, hidden_states, python_in, when_compiled
 from ..job import current
-from ..keras import PACKAGES, begin_as_asked, begin_in, can_begin_later
+from ..keras import PACKAGES, begin_as_asked, begin_in, can_begin_later, is_keras
 from ..start import count_variables, every_variable, tell_of_variables
 from . import callbacks as known_callbacks
 from . import folder, schedules, state
 from .folder import FOLDER, Backup
-from .iterators import Watch, make_unread, watch_iterators
+from .iterators import Watch, count_datasets, datasets_made, make_unread, watch_iterators
 
 _ARGUMENTS = ("x", "y", "batch_size", "epochs", "verbose", "callbacks", "validation_split", "validation_data")
 _DATA = (tf.data.Dataset, np.ndarray, np.number, tf.Tensor, int, float)
+# What runs as Python in each epoch, or was compiled before: all of it is to be Keras'.
+_KERAS_ALONE = (
+    *("evaluate", "get_metrics_result", "make_test_function", "make_train_function", "reset_metrics", "test_step"),
+)
 _MOST = 32  # fits that are kept
 _hooked: set[str] = set()
 _fits: list[None] = []  # one for each that has begun
@@ -80,6 +84,15 @@ def _compiled(graph: Any) -> None:
         _unknown_steps.setdefault(_inside[-1].model, f"a step runs Python ({', '.join(names)})")
     elif names := hidden_states(graph):
         _unknown_steps.setdefault(_inside[-1].model, f"a step uses {', '.join(names)}, which keeps a state")
+    elif _is_outermost(graph) and held_besides(
+        graph, {id(each.handle) for each in every_variable() if each is not None}
+    ):
+        _unknown_steps.setdefault(_inside[-1].model, "a step uses an iterator, a table or the like from outside of it")
+
+
+def _is_outermost(graph: Any) -> bool:
+    """Whether what a graph captures comes from no other graph."""
+    return all(hasattr(outside, "numpy") for outside, _ in graph.captures)
 
 
 def _fitting(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -151,6 +164,7 @@ class _Fit:
         self._rates: schedules.Rates = []
         self._begun: state.Fingerprint = {}
         self._resumed: Backup | None = None
+        self._former: int | None = None  # where the model's next `fit` would have begun
         self._awaited: dict[int, Any] = {}  # what variables had that are yet to be made
         self._at = 0
         self._iterators = 0  # of its data, until the last epoch has ended
@@ -171,33 +185,53 @@ class _Fit:
         self._callbacks = callbacks
         self._variables = len(every_variable())
         self._watch.begins()
+        if self._number >= _MOST:
+            self.refuse(f"{_MOST} others are kept already, each in a file of its own")
+            return original()
+        self._begun = state.fingerprint(tuple(filter(_is_known, self._data())), self._asked_for())
+        if current().topology.rank == 0:  # the others' state is the same
+            self._compare_with_the_first_time()
         if reason := self._unknown():
             self.refuse(reason)
             return original()
-        self._begun = state.fingerprint(self._data())
         found = self._resumed = folder.read(self._folder, self._number)
         if found is None:
             return original()
-        self._compare(found.about["begun"])
+        self._former = getattr(self.model, "_initial_epoch", None)
         with known_callbacks.going_on(callbacks, found.about["callbacks"]):
             result = original()
         self._go_on(found)
         return result
 
+    def _asked_for(self) -> dict[str, Any]:
+        """What of its arguments and callbacks is to be the same each time."""
+        numbers = {n: each for n, each in self._asked.items() if isinstance(each, (int, float, str)) and n != "verbose"}
+        settings = known_callbacks.states(self._callbacks)
+        for _, values in settings:
+            values.pop("_tfdp_bytes", None)  # what is in the file by now
+        return {"what `fit` is given": sorted(numbers.items()), "what its callbacks are given": settings}
+
+    def _write(self, write: Callable[[], None]) -> None:
+        """Keep something; where there is no room for it the job goes on without."""
+        try:
+            write()
+        except OSError as error:
+            self.refuse(f"nothing could be kept ({error})")
+
     def _unknown(self) -> str:
         """Why this cannot go on later, as far as its beginning shows."""
         if not can_begin_later(self.model):
             return "Keras 2 has no way for that"
-        if self._number >= _MOST:
-            return f"{_MOST} others are kept already, each in a file of its own"
-        if self.model.run_eagerly:
+        if self.model.run_eagerly or tf.config.functions_run_eagerly():
             return "its steps run as Python (run_eagerly)"
+        if own := [name for name in _KERAS_ALONE if not is_keras(_owner(type(self.model), name))]:
+            return f"its {own[0]}() is the script's own, and may remember something"
         if self._asked.get("steps_per_epoch") is not None:
             return "with steps_per_epoch an iterator may go on from epoch to epoch"
         if self._asked.get("validation_steps") is not None:
             return "with validation_steps an iterator may go on from epoch to epoch"
         for each in self._data():
-            if not (isinstance(each, _DATA) or _is_table(each)):
+            if not _is_known(each):
                 return f"its data are a {type(each).__name__}: arrays and tf.data.Datasets can be begun again"
         return known_callbacks.unknown(self._callbacks) or schedules.unknown(self._callbacks)
 
@@ -206,9 +240,12 @@ class _Fit:
         names = ("x", "y", "sample_weight", "validation_data")
         return tuple(each for name in names for each in _flat(self._asked.get(name)))
 
-    def _compare(self, before: state.Fingerprint) -> None:
-        """Raise where this process has come here in another way than the one that it goes on from."""
-        if differs := state.difference(before, self._begun):
+    def _compare_with_the_first_time(self) -> None:
+        """Raise where this process has come here in another way than the first one that came here."""
+        before = folder.read_begun(self._folder, self._number)
+        if before is None:
+            self._write(lambda: folder.write_begun(self._folder, self._number, self._begun))
+        elif differs := state.difference(before, self._begun):
             raise TfdpError(
                 f"the fit at {self._site} cannot go on after the restart: {differs} is not what it was when it began "
                 "the first time. What a script does before must be the same each time: does it go by the time, by "
@@ -278,6 +315,7 @@ class _Fit:
         """After all: the state is that of its end."""
         if self._resumed is not None and self._resumed.over:
             count_variables(self._resumed.about["variables"])
+            count_datasets(self._resumed.about["datasets"])
             state.put_back(self._resumed.values, self._resumed.about)
         elif self.has_begun and not self._has_made():
             self._keep(self._at, over=True)
@@ -286,7 +324,7 @@ class _Fit:
         """Whether it is over or has failed."""
         self._watch.close()
         if self._resumed is not None:
-            begin_as_asked(self.model)
+            begin_as_asked(self.model, self._former)
 
     def _keep(self, epoch: int, *, over: bool) -> None:
         if reason := self._late():
@@ -296,24 +334,29 @@ class _Fit:
         earlier = self._resumed.about["iterators"] if self._resumed is not None else []
         about = {
             **state.drawn(),
-            "begun": self._begun,
             "callbacks": known_callbacks.states(self._callbacks),
             "iterators": [*earlier, *self._watch.made],
             "rates": self._rates,
             "stopped": bool(self.model.stop_training),
             "variables": len(every_variable()),
+            "datasets": datasets_made(),
         }
         # A metric that its first batch makes begins with nothing: each epoch does.
         fresh = self._younger_of_metrics()
         held = {ordinal: each for ordinal, each in state.variables().items() if ordinal not in fresh}
         about["kinds"] = {ordinal: state.kind_of(each) for ordinal, each in held.items()}
         values = state.values_of(held)
-        folder.write(self._folder, Backup(self._number, epoch, over, values, about))
+        self._write(lambda: folder.write(self._folder, Backup(self._number, epoch, over, values, about)))
 
     def _late(self) -> str:
         """What has come to be since it began that its beginning could not put back."""
         if self.model in _unknown_steps:
             return _unknown_steps[self.model]
+        metrics = [part for each in self.model.metrics for part in (each, *(getattr(each, "metrics", None) or ()))]
+        if own := [type(each).__name__ for each in metrics if not is_keras(type(each))]:
+            return f"the metric {own[0]} is the script's own, and may remember something"
+        if self._begun[-1, state.DRAWN] != state.draws():
+            return "numbers are drawn in Python while it runs"
         if self._watch.unknown:
             return self._watch.unknown
         return ""
@@ -324,8 +367,13 @@ class _Fit:
         return {ordinal for ordinal, each in younger.items() if id(each.handle) in of_metrics}
 
     def _has_made(self) -> bool:
-        """Whether it has made variables, other than those of metrics: who goes on after it could not make them."""
-        return len(self._younger(state.variables())) > len(self._younger_of_metrics())
+        """Whether it has made variables: who goes on after it could not make them."""
+        return bool(self._younger(state.variables()))
+
+
+def _owner(cls: type, name: str) -> type:
+    """The class that defines a method."""
+    return next(each for each in cls.__mro__ if name in vars(each))
 
 
 def _flat(data: Any) -> list[Any]:
@@ -334,6 +382,10 @@ def _flat(data: Any) -> list[Any]:
     if isinstance(data, tf.data.Dataset) or _is_table(data):
         return [data]
     return [each for each in tf.nest.flatten(data) if each is not None]
+
+
+def _is_known(data: Any) -> bool:
+    return isinstance(data, _DATA) or _is_table(data)
 
 
 def _is_table(data: Any) -> bool:

@@ -66,6 +66,22 @@ def read(folder: pathlib.Path, fit: int) -> Backup | None:
     return Backup(fit, epoch, over, values, about)
 
 
+def write_begun(folder: pathlib.Path, fit: int, begun: Any) -> None:
+    """Keep what the state was when a fit began. Raises OSError."""
+    unfinished = folder / f".fit-{fit}.begun"
+    with unfinished.open("wb") as file:
+        pickle.dump(begun, file)
+        file.flush()
+        os.fsync(file.fileno())
+    unfinished.replace(folder / f"fit-{fit}.begun")
+
+
+def read_begun(folder: pathlib.Path, fit: int) -> Any:
+    """What that was, None where it has not begun before. Raises OSError."""
+    path = folder / f"fit-{fit}.begun"
+    return pickle.loads(path.read_bytes()) if path.exists() else None
+
+
 def furthest(folder: pathlib.Path) -> tuple[int, int, bool] | None:
     """The fit and the epoch of the last backup, and whether the fit was over."""
     return max(filter(None, map(_place, folder.iterdir())), default=None)

@@ -13,8 +13,9 @@ from typing import Any
 
 import tensorflow as tf
 
-from ..framework import hidden_states, python_in
+from ..framework import hidden_states, keeps_state, python_in
 
+_GONE: weakref.ref[Any] = weakref.ref(set())
 _ORDINAL = "_tfdp_ordinal"
 _datasets: list[weakref.ref[Any]] = []  # all, in the order in which they were made
 _watching: list[Watch] = []
@@ -78,7 +79,8 @@ def _state_of(dataset: Any, under: str = "") -> str:
     under: a later stage that may not make one iterator of this when one of its own is made.
     """
     name = type(dataset).__name__.strip("_")
-    if hasattr(dataset, "_seed") and under:
+    if hasattr(dataset, "_seed") and (under or name != "ShuffleDataset"):
+        under = under or name
         return f"its data are drawn by {name}, and {under} goes over them in its own time"
     for function in dataset._functions():
         graph = function.function.graph
@@ -86,11 +88,23 @@ def _state_of(dataset: Any, under: str = "") -> str:
             return f"its data come from Python ({', '.join(names)})"
         if names := hidden_states(graph, draws=False):
             return f"its data come from {', '.join(names)}, which keeps a state"
+        if under == "CacheDataset" and keeps_state(graph):
+            return "its data are drawn, and kept by `cache` as they were drawn first"
         if any(each.dtype == tf.variant for each in function.function.captured_inputs):
             return f"a function of {name} makes iterators of another dataset"
     under = under or ("" if name in _AT_ONCE else name)
     found = (_state_of(each, under) for each in dataset._inputs())
     return next(filter(None, found), "")
+
+
+def datasets_made() -> int:
+    """How many datasets this process has made."""
+    return len(_datasets)
+
+
+def count_datasets(count: int) -> None:
+    """Where fewer were made than so many, as by a process that has left something out, the others are gone."""
+    _datasets.extend([_GONE] * max(0, count - len(_datasets)))
 
 
 def make_unread(made: Sequence[Sequence[int]]) -> None:

@@ -63,17 +63,24 @@ def give(variable: Any, value: Any) -> None:
         variable.assign(tf.convert_to_tensor(value, tf.as_dtype(variable.dtype)))
 
 
+DRAWN = "what random numbers are drawn from"
 Fingerprint = dict[tuple[int, str], str]
 
 
-def fingerprint(data: tuple[Any, ...]) -> Fingerprint:
-    """What the state of this process is: a digest of each variable, of the generators and of each of `data`, by a
-    number and a name."""
+def fingerprint(data: tuple[Any, ...], others: Mapping[str, Any]) -> Fingerprint:
+    """What the state of this process is: a digest of each variable, of the generators, of each of `data` and of what
+    `others` names, by a number and a name."""
     held = variables()
     found = {(ordinal, kind_of(held[ordinal]).name): _digest(value) for ordinal, value in values_of(held).items()}
     found[len(every_variable()), "the number of variables"] = ""
-    found[-1, "what random numbers are drawn from"] = _digest(drawn())
-    return found | {(-2 - number, "the data"): _digest(_plain(each)) for number, each in enumerate(data)}
+    found[-1, DRAWN] = draws()
+    found |= {(-2, name): _digest(each) for name, each in others.items()}
+    return found | {(-3 - number, "the data"): _digest(_plain(each)) for number, each in enumerate(data)}
+
+
+def draws() -> str:
+    """A digest of what numbers are drawn from."""
+    return _digest(drawn())
 
 
 def difference(before: Fingerprint, now: Fingerprint) -> str:
@@ -94,7 +101,7 @@ def _digest(thing: Any) -> str:
     found = hashlib.blake2b(digest_size=8)
     if isinstance(thing, np.ndarray) and thing.dtype != object:
         found.update(f"{thing.dtype.name} {thing.shape}".encode())
-        found.update(np.ascontiguousarray(thing).tobytes())
+        found.update(np.ascontiguousarray(thing).reshape(-1).view(np.uint8).data)  # which is no copy
     else:
         found.update(pickle.dumps(thing))
     return found.hexdigest()

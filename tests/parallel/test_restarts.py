@@ -64,9 +64,9 @@ for fits in range(2):
     path = f"{folder}/{fits}.csv"
     callbacks = [
         keras.callbacks.LearningRateScheduler(rate), keras.callbacks.CSVLogger(path),
-        keras.callbacks.EarlyStopping(watched, patience=3, mode="min", restore_best_weights=True),
+        keras.callbacks.EarlyStopping(watched, 0.001, 3, mode="min", restore_best_weights=True),
         keras.callbacks.ModelCheckpoint(f"{folder}/a.weights.h5", watched, 0, True, True, "min"),
-        *([keras.callbacks.BackupAndRestore(folder + "/backup")] if data == "arrays" else []),
+        keras.callbacks.ReduceLROnPlateau(watched, patience=1, mode="min", min_delta=0.02),
     ]
     fitted = model.fit(epochs=5, verbose=0, callbacks=callbacks, **validation, **given)
     said += [fitted.history, fitted.epoch]
@@ -86,9 +86,9 @@ dp.init(shard_calls=True)
 keras = tf.keras
 x, y = np.ones((8, 4), "float32"), np.ones((8, 1), "float32")
 
-def fit(epochs=2, callbacks=(), eagerly=False, layers=(), data=None, **options):
+def fit(epochs=2, callbacks=(), eagerly=False, layers=(), data=None, metrics=(), **options):
     model = keras.Sequential([keras.Input((4,)), *layers, keras.layers.Dense(1)])
-    model.compile("sgd", "mse", run_eagerly=eagerly)
+    model.compile("sgd", "mse", metrics=list(metrics), run_eagerly=eagerly)
     data = {"x": x, "y": y} if data is None else {"x": data}
     model.fit(epochs=epochs, callbacks=list(callbacks), verbose=0, **data, **options)
 
@@ -106,6 +106,14 @@ class Python(keras.layers.Layer):
 class Own(keras.callbacks.Callback):
     pass
 
+class Counts(keras.metrics.Mean):
+    def update_state(self, labels, outputs, sample_weight=None):
+        super().update_state(outputs)
+
+class Reads(keras.layers.Layer):
+    def call(self, inputs):
+        return inputs + 0 * tf.reduce_sum(next(outside)[0])
+
 def rows():
     yield from zip(x[:, None], y[:, None])
 
@@ -118,6 +126,11 @@ fit(data=tf.data.Dataset.from_generator(rows, output_signature=signature))
 fit(data=batches.shuffle(2).repeat(2))
 fit(data=batches.shuffle(2).cache())
 fit(data=tf.data.Dataset.range(2).flat_map(lambda each: batches))
+fit(data=batches.map(lambda a, b: (a + tf.random.normal([4]), b)).cache())
+fit(callbacks=[keras.callbacks.BackupAndRestore(sys.argv[1])])
+fit(metrics=[Counts()])
+outside = iter(batches.repeat())
+fit(layers=[Reads()])
 fit(layers=[Draws()])
 fit(layers=[Python()])
 """
@@ -129,6 +142,10 @@ REASONS = (
     "its data are drawn by ShuffleDataset, and RepeatDataset goes over them",
     "its data are drawn by ShuffleDataset, and CacheDataset goes over them",
     "a function of FlatMapDataset makes iterators of another dataset",
+    "its data are drawn, and kept by `cache`",
+    "BackupAndRestore goes on by itself",
+    "the metric Counts is the script's own",
+    "a step uses an iterator, a table or the like from outside",
     "a step uses RandomStandardNormal",
     "a step runs Python (copied)",
 )
@@ -181,8 +198,8 @@ def test_a_job_whose_ranks_are_killed_ends_as_one_that_is_left_alone(data, kille
 
 @WITH_KERAS_3
 @pytest.mark.long
-def test_what_could_not_go_on_to_the_last_bit_is_said(launch):
-    done = launch(2, REFUSED, options=("--max-restarts", "1"), limit_seconds=400)
+def test_what_could_not_go_on_to_the_last_bit_is_said(launch, tmp_path):
+    done = launch(2, REFUSED, str(tmp_path), options=("--max-restarts", "1"), limit_seconds=400)
     assert done.returncode == 0, done.stderr
     said = [line for line in done.stderr.splitlines() if "begins anew after a restart" in line]
     assert len(said) == len(REASONS), done.stderr
