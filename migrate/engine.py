@@ -128,13 +128,14 @@ def migrate(
         return in_names
     trains_here = files.mentions_framework(source) and any(mark in source for mark in _TRAINING_MARKS)
     elsewhere = functools.cache(lambda: beside.trained_by(path, source))
-    if not trains_here and not elsewhere() and not (is_run and beside.may_train(path, source)):
+    may_train = functools.cache(lambda taken: is_run and beside.may_train(path, source, taken=taken))
+    if not trains_here and not elsewhere() and not may_train(False):
         return unchanged
     text = files.decode(path, source)
     script = parse(path, text.source, elsewhere)
     with nesting.room(path, script):
         if not script.trains:
-            unseen = is_run and beside.may_train(path, source, taken=bool(script.taken))
+            unseen = may_train(bool(script.taken))
             return _unseen(unchanged, text, script, _Asked(policy, partial)) if unseen else unchanged
         if script.taken and policy.batch is None and policy.scales_by_workers:
             policy = replace(policy, batch="global")  # the other system's batch is that of all workers

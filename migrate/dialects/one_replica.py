@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import takewhile
 
 import libcst as cst
 import libcst.matchers as m
@@ -111,18 +112,31 @@ class OneReplica:
 
     def _unread(self, resolver: cst.Call) -> tuple[Change, Taken]:
         """The statement that asks a batch system for its hosts, which no strategy is given any more."""
-        assigned = self._index.parents[resolver]
-        line = self._index.parents[assigned]
-        block = self._index.parents[line]
-        target = assigned.targets[0].target if isinstance(assigned, cst.Assign) and len(assigned.targets) == 1 else None
-        several = isinstance(block, cst.Module | cst.IndentedBlock) and len(block.body) > 1
-        if not isinstance(line, cst.SimpleStatementLine) or len(line.body) > 1 or not several:
-            raise NotReadError
-        if not isinstance(target, cst.Name) or self._index.names[target.value] or may_do(self._origins, resolver):
-            raise NotReadError  # what it says of the hosts is read
-        first, last = self.file.span(line)
         said = _NO_HOSTS.format(self._origins.called(resolver).replace("tensorflow.", "tf.", 1))
-        return Change(frozenset(range(first[0], last[0] + 1))), Taken(*self.file.position(line), said)
+        return without_statement(self.file, self._index, self._origins, self._index.parents[resolver], said)
+
+
+def without_statement(
+    file: SourceFile, index: Index, origins: Origins, assigned: cst.CSTNode, said: str
+) -> tuple[Change, Taken]:
+    """The text without the statement that makes something which nothing reads, and the comments right above it.
+
+    Raises NotReadError where something may read it, or the statement does more than to make it.
+    """
+    line = index.parents[assigned]
+    block = index.parents[line]
+    target = assigned.targets[0].target if isinstance(assigned, cst.Assign) and len(assigned.targets) == 1 else None
+    several = isinstance(block, cst.Module | cst.IndentedBlock) and len(block.body) > 1
+    if not isinstance(line, cst.SimpleStatementLine) or len(line.body) > 1 or not several:
+        raise NotReadError
+    in_class = isinstance(index.parents.get(block), cst.ClassDef)  # read by instances, too
+    if in_class or not isinstance(target, cst.Name) or may_do(origins, assigned):
+        raise NotReadError
+    if index.names[target.value]:
+        raise NotReadError  # something reads it that is not followed
+    first, last = file.span(line)
+    above = len(list(takewhile(lambda each: each.comment is not None, reversed(line.leading_lines))))
+    return Change(frozenset(range(first[0] - above, last[0] + 1))), Taken(*file.position(line), said)
 
 
 def may_do(origins: Origins, node: cst.CSTNode) -> bool:

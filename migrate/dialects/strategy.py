@@ -7,14 +7,13 @@ divided by it, as `tf.nn.compute_average_loss` does, and what is summed over rep
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import takewhile
 
 import libcst as cst
 
 from ..catalogue import STRATEGIES
 from ..facts.program import Index, Names, Origins, Program, SourceFile, argument
 from .machines import asks_for_cluster, left_out
-from .one_replica import MAKERS, RUNS, SUMMED, may_do
+from .one_replica import MAKERS, RUNS, SUMMED, without_statement
 from .texts import Change, NotReadError, Span, Taken, lifted
 
 _MAKERS = MAKERS | {f"{STRATEGIES}.get_strategy"}
@@ -177,23 +176,8 @@ class Strategies:
             if len(made) < 2 or any(self._origins.called(each) not in _MAKERS for each in made):
                 raise NotReadError
             assigned = self._index.parents[assigned]
-        line = self._index.parents[assigned]
-        block = self._index.parents[line]
-        target = assigned.targets[0].target if isinstance(assigned, cst.Assign) and len(assigned.targets) == 1 else None
-        several = isinstance(block, cst.Module | cst.IndentedBlock) and len(block.body) > 1
-        if not isinstance(line, cst.SimpleStatementLine) or len(line.body) > 1 or not several:
-            raise NotReadError
-        assert isinstance(assigned, cst.CSTNode)
-        in_class = isinstance(self._index.parents.get(block), cst.ClassDef)  # read by instances, too
-        if in_class or not isinstance(target, cst.Name) or may_do(self._origins, assigned):
-            raise NotReadError
-        if self._index.names[target.value]:
-            raise NotReadError  # something reads it that is not followed
-        first, last = self.file.span(line)
-        above = len(list(takewhile(lambda each: each.comment is not None, reversed(line.leading_lines))))
-        message = _GONE.format(self._origins.called(maker).replace("tensorflow.", "tf.", 1))
-        removed = frozenset(range(first[0] - above, last[0] + 1))
-        return Change(removed), Taken(*self.file.position(line), message)
+        said = _GONE.format(self._origins.called(maker).replace("tensorflow.", "tf.", 1))
+        return without_statement(self.file, self._index, self._origins, assigned, said)
 
 
 def _is_none(given: cst.Arg) -> bool:

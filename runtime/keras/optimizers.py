@@ -4,6 +4,8 @@ import importlib
 import sys
 from typing import Any, Literal
 
+import numpy as np
+
 from ..foundation import call_site
 
 # The packages that can be a process's Keras; TensorFlow 2.15's own is called keras too.
@@ -66,3 +68,11 @@ def _keras() -> Any:
         return sys.modules["tf_keras"]
     # Looked up so because the attribute tf.keras does not say that there is no Keras.
     return importlib.import_module("tensorflow").keras
+
+
+def rate_of(model: Any) -> float:
+    """The compiled optimizer's learning rate; NaN where it has none that is a number now."""
+    try:
+        return float(np.asarray(model.optimizer.learning_rate))
+    except (AttributeError, TypeError, ValueError):
+        return float("nan")

@@ -10,11 +10,6 @@ def can_begin_later(model: Any) -> bool:
     return hasattr(model, "_initial_epoch")
 
 
-def begin_in(model: Any, epoch: int) -> None:
-    """Let the `fit` that has called `on_train_begin` go on with this epoch, 1 or more."""
-    model._initial_epoch = epoch
-
-
-def begin_as_asked(model: Any, epoch: int | None) -> None:
-    """The next `fit` begins where it would have begun before."""
+def begin_in(model: Any, epoch: int | None) -> None:
+    """Let the `fit` that has called `on_train_begin`, or the next one, begin with this epoch; None: as is asked."""
     model._initial_epoch = epoch

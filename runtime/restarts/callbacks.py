@@ -46,6 +46,11 @@ def states(callbacks: Sequence[Any]) -> States:
     return [(type(each).__name__, _known(each)) for each in callbacks]
 
 
+def settings(callbacks: Sequence[Any]) -> States:
+    """The same, without what is in their files by now."""
+    return [(name, {n: value for n, value in known.items() if n != _TABLE_BYTES}) for name, known in states(callbacks)]
+
+
 def _known(callback: Any) -> dict[str, Any]:
     found = {name: value for name, value in vars(callback).items() if _is_plain(value) and name not in _WORKED_OUT}
     if type(callback).__name__ == _TABLE and os.path.isfile(callback.filename):

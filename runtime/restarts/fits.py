@@ -21,7 +21,7 @@ import tensorflow as tf
 from ..foundation import Inside, TfdpError, call_site, is_elsewhere, say_once
 from ..framework import around_stages, held_besides, hidden_states, python_in, when_compiled
 from ..job import current
-from ..keras import PACKAGES, begin_as_asked, begin_in, can_begin_later, is_keras
+from ..keras import PACKAGES, begin_in, can_begin_later, is_keras, rate_of
 from ..start import count_variables, every_variable, tell_of_variables
 from . import callbacks as known_callbacks
 from . import folder, schedules, state
@@ -129,7 +129,7 @@ def _begun(original: Callable[..., Any]) -> Callable[..., Any]:
 def _in_epoch(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def on_epoch_begin(self: Any, epoch: int, *arguments: Any, **options: Any) -> Any:
-        rate = schedules.rate(self.model)
+        rate = rate_of(self.model)
         found = original(self, epoch, *arguments, **options)
         if _inside and not is_elsewhere():
             _inside[-1].epoch_begins(epoch, rate)
@@ -206,9 +206,7 @@ class _Fit:
     def _asked_for(self) -> dict[str, Any]:
         """What of its arguments and callbacks is to be the same each time."""
         numbers = {n: each for n, each in self._asked.items() if isinstance(each, (int, float, str)) and n != "verbose"}
-        settings = known_callbacks.states(self._callbacks)
-        for _, values in settings:
-            values.pop("_tfdp_bytes", None)  # what is in the file by now
+        settings = known_callbacks.settings(self._callbacks)
         return {"what `fit` is given": sorted(numbers.items()), "what its callbacks are given": settings}
 
     def _write(self, write: Callable[[], None]) -> None:
@@ -273,7 +271,7 @@ class _Fit:
 
     def epoch_begins(self, epoch: int, rate: float) -> None:
         """After all callbacks' `on_epoch_begin`; `rate` was the learning rate before."""
-        self._rates.append((epoch, rate, schedules.rate(self.model)))
+        self._rates.append((epoch, rate, rate_of(self.model)))
 
     def epoch_ended(self, epoch: int) -> None:
         """After all callbacks' `on_epoch_end`."""
@@ -324,7 +322,7 @@ class _Fit:
         """Whether it is over or has failed."""
         self._watch.close()
         if self._resumed is not None:
-            begin_as_asked(self.model, self._former)
+            begin_in(self.model, self._former)
 
     def _keep(self, epoch: int, *, over: bool) -> None:
         if reason := self._late():

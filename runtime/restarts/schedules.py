@@ -13,14 +13,6 @@ from ..keras import is_keras
 Rates = list[tuple[int, float, float]]  # the epoch; the learning rate before and after its `on_epoch_begin`
 
 
-def rate(model: Any) -> float:
-    """The optimizer's; NaN where it has none that is a number."""
-    try:
-        return float(np.asarray(model.optimizer.learning_rate))
-    except (AttributeError, TypeError, ValueError):
-        return float("nan")
-
-
 def _of(callbacks: Sequence[Any]) -> list[Any]:
     return [each for each in callbacks if type(each).__name__ == "LearningRateScheduler" and is_keras(type(each))]
 

@@ -14,7 +14,7 @@ from .. import collective as collectives
 from ..foundation import Max, TfdpError, call_site, say_once
 from ..framework import as_written, keyed, name_of
 from ..job import current, shards_calls
-from ..keras import Hooks, is_keras, named_in, variables_of
+from ..keras import Hooks, is_keras, named_in, rate_of, variables_of
 from ..start import reads
 from .callbacks import BroadcastGlobalVariablesCallback, MetricAverageCallback
 from .epoch_logs import metric_variables
@@ -202,7 +202,7 @@ class _InStep(Hooks):
 
     def _agree(self, epoch: int, where: str) -> None:
         stop = float(bool(self.model.stop_training))
-        rate = _rate(self.model)
+        rate = rate_of(self.model)
         rows = collectives.allgather(tf.constant([[stop, epoch, rate]], tf.float64), name=where).numpy()
         if (rows[:, 1] != rows[0, 1]).any():
             epochs = ", ".join(f"rank {rank}: {int(each)}" for rank, each in enumerate(rows[:, 1]))
@@ -227,14 +227,6 @@ class _InStep(Hooks):
 def _plain(callback: Any) -> dict[str, Any]:
     found = vars(callback).items()
     return {name: value for name, value in found if name[0] != "_" and isinstance(value, _PLAIN) and name != "verbose"}
-
-
-def _rate(model: Any) -> float:
-    """The compiled optimizer's rate; NaN where it has none that is a number now."""
-    try:
-        return float(np.asarray(model.optimizer.learning_rate))
-    except (AttributeError, TypeError, ValueError):
-        return float("nan")
 
 
 class _Trains(Hooks):
