@@ -15,6 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from ._call import Call
+from ._group import Group
 from ._keys import GROUP, Keys
 from ._lane import Lane
 from ._protocol import Label, Tensor
@@ -46,7 +47,7 @@ class Exchange:
     def __init__(self, lane: Lane, size: int, hint: str, tiers: Tiers | None = None) -> None:
         """`hint` is `nccl` or `ring`. With `tiers` all goes by way of them."""
         self.lane = lane
-        self._tiers = tiers
+        self.ways: Group | Tiers = tiers or Group(size, GROUP, hint)
         self.keys = Keys()
         self._size = size
         self._hint = hint
@@ -80,7 +81,7 @@ class Exchange:
             for number, bucket in enumerate(buckets):
                 parts = [flats[index] for index in bucket]
                 filled = tf.concat([*parts, tf.zeros(filling[number : number + 1], parts[0].dtype)], 0)
-                sums.append(self.reduced(filled, keys[number], merge))
+                sums.append(self.ways.reduced(filled, keys[number], merge))
             return [*sums, filling, ranks]
 
         given = [(tf.int32, [len(buckets)]), (tf.int32, [len(buckets)]), (tf.int32, [])]
@@ -113,39 +114,11 @@ class Exchange:
 
         def exchange(counts: Tensor, key: Tensor, filling: Tensor) -> list[Tensor]:
             filled = tf.concat([flat, tf.zeros(filling, flat.dtype)], 0)
-            return [self.gathered(filled, key[0]), counts]
+            return [self.ways.gathered(filled, key[0]), counts]
 
         given = [(tf.int64, [self._size]), (tf.int32, [1]), (tf.int32, [1])]
         every, counts = self._run(begin, [tensor], [flat], given, exchange)
         return tf.reshape(every, [self._size, -1]), counts
-
-    def reduced(self, vector: Tensor, key: Tensor, merge: str) -> Tensor:
-        """The collective itself; only between `enter` and `leave`."""
-        if self._tiers is not None:
-            return self._tiers.reduced(vector, key, merge)
-        return tf.raw_ops.CollectiveReduceV2(
-            input=vector,
-            group_size=self._size,
-            group_key=GROUP,
-            instance_key=key,
-            ordering_token=[],
-            merge_op=merge,
-            final_op="Id",  # a division by NCCL would block a thread for the result
-            communication_hint=self._hint,  # "auto" would be the ring on GPUs too
-        )
-
-    def gathered(self, vector: Tensor, key: Tensor) -> Tensor:
-        """The collective itself; only between `enter` and `leave`."""
-        if self._tiers is not None:
-            return self._tiers.gathered(vector, key)
-        return tf.raw_ops.CollectiveGatherV2(
-            input=vector,
-            group_size=self._size,
-            group_key=GROUP,
-            instance_key=key,
-            ordering_token=[],
-            communication_hint=self._hint,
-        )
 
     def meet(self, call: Call) -> None:
         """All that there is to a barrier: that the ranks agree on it."""

@@ -13,13 +13,13 @@ import numpy as np
 import tensorflow as tf
 
 from ..foundation import ReduceOp, Topology
+from ._group import Group
 from ._keys import GROUP
 from ._protocol import Label, Tensor
 from ._reduce import Array
 from .shared_memory import SharedMemory
 
 _OPERATIONS = {"Add": ReduceOp.SUM, "Min": ReduceOp.MIN, "Max": ReduceOp.MAX, "Mul": ReduceOp.PRODUCT}
-_HINT = "ring"
 
 
 class Tiers:
@@ -28,8 +28,8 @@ class Tiers:
     def __init__(self, memory: SharedMemory, topology: Topology, places: Sequence[tuple[int, int]]) -> None:
         """`memory` is that of this host's ranks; `places` are (local rank, host) of all ranks, in their order."""
         self._memory = memory
-        self._here, self._hosts = topology.local_size, topology.cross_size
-        self._group = GROUP + 1 + topology.local_rank
+        self._here = topology.local_size
+        self._peers = Group(topology.cross_size, GROUP + 1 + topology.local_rank, "ring")
         found = {place: number for number, place in enumerate(_by_local_rank(places))}
         self._order = [found[place] for place in places]
 
@@ -43,16 +43,7 @@ class Tiers:
 
         own = _in_memory(share, filled)
         with tf.device("CPU:0"):
-            total = tf.raw_ops.CollectiveReduceV2(
-                input=own,
-                group_size=self._hosts,
-                group_key=self._group,
-                instance_key=key,
-                ordering_token=[],
-                merge_op=merge,
-                final_op="Id",
-                communication_hint=_HINT,
-            )
+            total = self._peers.reduced(own, key, merge)
         whole = _in_memory(self._together, total)[:length]
         whole.set_shape(vector.shape)
         return whole
@@ -60,15 +51,8 @@ class Tiers:
     def gathered(self, vector: Tensor, key: Tensor) -> Tensor:
         """All ranks' vectors one after the other, all of one length."""
         with tf.device("CPU:0"):
-            peers = tf.raw_ops.CollectiveGatherV2(
-                input=vector,
-                group_size=self._hosts,
-                group_key=self._group,
-                instance_key=key,
-                ordering_token=[],
-                communication_hint=_HINT,
-            )
-        rows = tf.reshape(_in_memory(self._together, peers), [self._here * self._hosts, -1])
+            peers = self._peers.gathered(vector, key)
+        rows = tf.reshape(_in_memory(self._together, peers), [self._here * self._peers.size, -1])
         return tf.reshape(tf.gather(rows, self._order), [-1])
 
     def _together(self, array: Array) -> Array:

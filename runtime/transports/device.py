@@ -84,7 +84,7 @@ class Device:
             words = np.zeros(width, np.int64)
             words.view(np.uint8)[: len(mine)] = np.frombuffer(mine, np.uint8)
             with tf.device(self._device):
-                roots = exchange.reduced(tf.constant(words), tf.constant(key), "Add").numpy()
+                roots = exchange.ways.reduced(tf.constant(words), tf.constant(key), "Add").numpy()
         return bytes(roots.view(np.uint8)[:size])
 
     def barrier(self, label: Label) -> None:

@@ -51,12 +51,12 @@ def test_a_rank_that_ends_between_two_calls(run, ending, status, cause):
 DURING = """
 # A rank ends when it knows that all are in the collective and none is through: its own share is never sent.
 exchange = current().transport._exchange
-begun = exchange.reduced
+begun = exchange.ways.reduced
 def hold(*args):
     if dp.rank() == 1:
         {ending}
     return begun(*args)
-exchange.reduced = hold
+exchange.ways.reduced = hold
 """
 
 
