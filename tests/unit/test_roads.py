@@ -254,9 +254,12 @@ features = Features()
     ],
 )
 def test_where_no_call_could_be_shared_that_is_said(imported: str, made: str, shared: bool) -> None:
-    found = migrated(PLAIN.format(imported=imported, made=made))
+    source = PLAIN.format(imported=imported, made=made)
+    found = migrated(source)
     assert (found.road, found.refused) == ("calls", not shared)
     assert {f.code for f in found.findings if f.refusal} == (set() if shared else {"TFDP032"})
+    starred = migrated(source.replace("import tensorflow as tf", "from common import *"))
+    assert (starred.road, starred.refused) == ("calls", False), "what `tf` is may be anything: the run tells"
 
 
 def test_every_rule_says_its_roads() -> None:

@@ -10,7 +10,7 @@ import libcst as cst
 
 from ...catalogue import UPDATES, Kind
 from ..apis import FITS
-from ..program import LAYERS, Origins, entered, is_network, method, nodes, receiver
+from ..program import LAYERS, Origins, entered, is_network, last_name, method, nodes, receiver
 from ..training_file import TrainingFile
 
 _GRADIENTS = ("gradient", "jacobian", "batch_jacobian")
@@ -49,7 +49,10 @@ class TrainingCalls:
         return any(isinstance(n, cst.Call) and not self._is_known(n.func) for n in inside)
 
     def _is_tape(self, item: cst.WithItem) -> bool:
-        return Kind.TAPE in self._origins.kinds(item.item)
+        """Also by its name alone, as where TensorFlow comes from another file by `import *`."""
+        made = item.item
+        named = isinstance(made, cst.Call) and last_name(made.func) == "GradientTape"
+        return named or Kind.TAPE in self._origins.kinds(made)
 
     def _is_known(self, func: cst.BaseExpression) -> bool:
         """Whether what is called is in sight: the file's own, a library's without models, or a method of a tensor.
