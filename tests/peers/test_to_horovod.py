@@ -62,6 +62,12 @@ def of_a_tape(text: str) -> str:
     return text + 'mnist_model.save_weights("end.weights.h5")\n'
 
 
+def of_arrays_in_files(text: str) -> str:
+    data = "rng = np.random.default_rng(0)\nx, y = rng.normal(size=(96, 6)), rng.normal(size=(96, 1))\n"
+    text = text.replace('x = np.load("x.npy")\ny = np.load("y.npy")\n', PRECISE + data).replace(".shuffle(256)", "")
+    return text + 'model.save_weights("end.weights.h5")\n'
+
+
 def weights(folder: Path) -> dict[str, np.ndarray]:
     found: dict[str, np.ndarray] = {}
 
@@ -83,21 +89,26 @@ def trained(text: str, start: list[str], folder: Path) -> dict[str, np.ndarray]:
     return weights(folder)
 
 
-@pytest.mark.parametrize(
-    ("name", "change", "np_"),
-    [
-        ("fit_split", of_arrays, 2),
-        ("fit_weighted", of_arrays, 3),
-        ("fit_folds", of_arrays, 2),
-        ("smddp_mnist", of_a_tape, 2),
-        ("parts", str, 3),
-    ],
-)
+EXPRESSED = {
+    "scripts/fit_split/before.py": (of_arrays, 2),
+    "scripts/fit_weighted/before.py": (of_arrays, 3),
+    "scripts/fit_folds/before.py": (of_arrays, 2),
+    "scripts/smddp_mnist/before.py": (of_a_tape, 2),
+    "rules/TFDP011/factor_of_the_epoch_and_a_step_that_is_shown.py": (of_arrays_in_files, 3),
+}
+
+
+def test_every_fixture_that_can_be_written_for_horovod_is_trained_here() -> None:
+    files = [*FIXTURES.glob("scripts/*/before.py"), *FIXTURES.glob("rules/*/*.py")]
+    found = {str(f.relative_to(FIXTURES)): engine.horovod("train.py", f.read_bytes()) for f in files}
+    assert {name for name, each in found.items() if each.changed and not each.refused} == EXPRESSED.keys()
+
+
+@pytest.mark.parametrize(("name", "change", "np_"), [*((n, *how) for n, how in EXPRESSED.items()), ("", str, 3)])
 def test_a_script_trains_under_horovod_as_under_tfdp(
     name: str, change: Callable[[str], str], np_: int, tmp_path: Path
 ) -> None:
-    text = PARTS if name == "parts" else (FIXTURES / "scripts" / name / "before.py").read_text()
-    script = change(text)
+    script = change((FIXTURES / name).read_text() if name else PARTS)
     ours = engine.migrate("train.py", script.encode(), Policy("input"))
     assert (ours.road, ours.batch) == ("input", "per-worker")
     python = str(BIN / "python")
