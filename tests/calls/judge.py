@@ -9,21 +9,22 @@ UNKNOWN = "may do more than to compute"
 NOTHING = "nothing in this script could be sharded"
 
 
-def wrong(kind, reference, outcome, *, exactly=False):
-    """Why several workers' outcome is not that of the reference, in words; empty where it is."""
-    (alone,) = reference.ranks or (None,)
-    if alone is None or alone.error:
-        return f"one process alone cannot train it:\n{alone.error if alone else reference.output}"
+def wrong(kind, reference, outcome, *, alone=False):
+    """Why several workers' outcome is not that of the reference, in words; empty where it is. alone: there is one."""
+    (wanted,) = reference.ranks or (None,)
+    if wanted is None or wanted.error:
+        return f"one process alone cannot train it:\n{wanted.error if wanted else reference.output}"
     if not outcome.ranks:
         return f"the workers did not end it alike; the launch said:\n{outcome.output}"
     if outcome.ranks[0].error:
         return _errors(kind, outcome.ranks)
+    bound = 0.0 if alone and kind.repeats else kind.bound
     for rank, said in enumerate(outcome.ranks):
-        found = list(differences(alone.arrays, said.arrays, 0.0 if exactly else kind.bound))
+        found = list(differences(wanted.arrays, said.arrays, bound))
         if found:
             more = f"\n  and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
             return f"rank {rank} differs from one process:\n  " + "\n  ".join(found[:SHOWN]) + more
-    return "" if exactly else _undivided(kind, outcome.ranks)
+    return "" if alone else _undivided(kind, outcome.ranks)
 
 
 def _errors(kind, ranks):

@@ -28,6 +28,7 @@ class Kind(typing.NamedTuple):
     bound: float = 1e-12
     keras: int = 2
     may_refuse: tuple[str, ...] = ()
+    repeats: bool = True
     sample: bool = False
 
 

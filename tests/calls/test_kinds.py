@@ -47,7 +47,7 @@ def selected(session):
 def test_kind(kind, ranks, launches):
     if kind.keras > keras_version():
         pytest.skip(f"needs Keras {kind.keras}")
-    assert not (said := wrong(kind, launches(0)[kind.name], launches(ranks)[kind.name], exactly=ranks == 1)), said
+    assert not (said := wrong(kind, launches(0)[kind.name], launches(ranks)[kind.name], alone=ranks == 1)), said
 
 
 @pytest.mark.sample

@@ -10,6 +10,7 @@ yields must be equal. `kind` says what more is expected of one:
     bound       how far arrays may differ, relative to the largest absolute value
     keras       the first major version of Keras that has what it uses
     may_refuse  words: instead of being exact it may end, on every worker, in an error of tfdp's that has one of them
+    repeats     False: TensorFlow itself does not train it alike each time, to the last bit
     sample      that `make test` runs it on two workers; `make calls` runs all
 
 Decorators are read without importing this file (see launches.py), so their arguments are literals.
