@@ -8,7 +8,7 @@ export TF_CPP_MIN_LOG_LEVEL ?= 2
 # Two files of tests at a time: many wait for processes to end. Cases share ranks, and the proofs of a script references.
 TWO := -n 2 --dist loadgroup
 
-.PHONY: help demo quick test samples long readme prove calls generated faults lint keras2 peers matrix clean
+.PHONY: help demo quick test samples long readme prove calls generated faults soak lint keras2 peers matrix clean
 
 help:
 	@echo "make demo    install, migrate a real script, show the diff, train on 2 processes, prove it equivalent"
@@ -21,6 +21,7 @@ help:
 	@echo "make calls   train many kinds of models on sharded calls and in one process, and break the runtime in many ways"
 	@echo "make generated  many generated scripts of each kind, others at each run, and proofs of some"
 	@echo "make faults  what one rank can do wrong, on 2, 3 and 4 processes: time to the error, and the message"
+	@echo "make soak    a job of which a rank is killed every 20 s, for 5 minutes, ends as one that is left alone, and leaves nothing"
 	@echo "make lint    ruff, mypy --strict and the contract between rooms (import-linter)"
 	@echo "make keras2  a sample of the kinds of training on Keras 2: TensorFlow 2.15 in an environment of its own"
 	@echo "make peers   build Horovod 0.28.1 beside TensorFlow 2.15, once, and hold migrated scripts against it"
@@ -70,6 +71,9 @@ generated: $(STAMP)
 
 faults: $(STAMP)
 	@$(BIN)/python tests/parallel/fault_table.py
+
+soak: $(STAMP)
+	@$(BIN)/python tests/parallel/restart_soak.py
 
 lint: $(STAMP)
 	@$(BIN)/ruff check .

@@ -1,15 +1,15 @@
 """How long N simulated ranks take to agree through one store, and N simulated hosts to come together.
 
-    python benchmarks/rendezvous.py [N …]
+    python benchmarks/rendezvous.py [--plot FILE] [N …]
 
 A simulated rank is a connection, all of them in this process. What the times are to show is that they grow as N does.
 """
 
+import argparse
 import os
 import resource
 import selectors
 import socket
-import sys
 import threading
 import time
 
@@ -78,15 +78,36 @@ def meet(hosts: int) -> float:
     return seconds
 
 
+def plotted(file: str, sizes: list[int], agreeing: list[float], meeting: list[float]) -> None:
+    """Draw both times by the number of ranks, in the format of the file's ending."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6, 3.2), layout="constrained")
+    axes = figure.add_subplot(xlabel="ranks", ylabel="seconds", ylim=(0, 1.1 * max(*agreeing, *meeting)))
+    axes.plot(sizes, meeting, "o-", label="all hosts (of 8 ranks) have come, and have the plan")
+    axes.plot(sizes, agreeing, "s-", label="all ranks agree")
+    axes.grid(alpha=0.3)
+    axes.legend()
+    figure.savefig(file)
+
+
 def main() -> None:
-    """Print a table."""
+    """Print a table, and draw it."""
+    parser = argparse.ArgumentParser(description="How long simulated ranks take to come together, and to agree.")
+    parser.add_argument("sizes", type=int, nargs="*", default=[64, 128, 256, 512, 1000], metavar="N")
+    parser.add_argument("--plot", metavar="FILE")
+    asked = parser.parse_args()
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    sizes = [int(each) for each in sys.argv[1:]] or [64, 128, 256, 512, 1000]
+    agreeing, meeting = [], []
     print("| ranks | all agree, s | hosts of 8 | all have the plan, s |\n|---|---|---|---|")
-    for ranks in sizes:
+    for ranks in asked.sizes:
         hosts = max(2, ranks // 8)
-        print(f"| {ranks} | {agree(ranks):.2f} | {hosts} | {meet(hosts):.2f} |", flush=True)
+        agreeing.append(agree(ranks))
+        meeting.append(meet(hosts))
+        print(f"| {ranks} | {agreeing[-1]:.2f} | {hosts} | {meeting[-1]:.2f} |", flush=True)
+    if asked.plot:
+        plotted(asked.plot, asked.sizes, agreeing, meeting)
 
 
 if __name__ == "__main__":

@@ -241,7 +241,7 @@ def of_the_runtime(module: str, name: str, changed: str) -> tuple[str, str]:
     return INIT, f"{INIT}; {text}"
 
 
-BY_EACH = "lambda self, values, weights, axes: m.moments(values, self._without_padding(values, weights), axes)"
+BY_EACH = "lambda self, values, weights, axes, *, live: m.moments(values, self._without_padding(values, weights), axes)"
 BROKEN = {
     ("mixed", "no averages"): (
         (INIT, f"own = tf.GradientTape.gradient; {INIT}; tf.GradientTape.gradient = own"),
