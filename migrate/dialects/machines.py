@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import libcst as cst
 import libcst.matchers as m
 
-from ..facts.program import Index, Origins, SourceFile
+from ..facts.program import Index, Origins, SourceFile, spelled
 from .texts import Change, Taken, lifted
 
 CLUSTER = "TF_CONFIG"
@@ -46,8 +46,7 @@ def _tpu_left_out(file: SourceFile, origins: Origins) -> Iterator[tuple[Change, 
 def _cluster_left_out(file: SourceFile, index: Index, origins: Origins) -> Iterator[tuple[Change, Taken]]:
     """The statements that set TF_CONFIG, or take it out, where nothing else has to do with it."""
     lines = list(_settings(file, index, origins))
-    named = sum(map(_is_cluster, m.findall(file.module, m.SimpleString())))
-    if named > len(lines):
+    if spelled(file.module, CLUSTER) > len(lines):
         return
     for line in lines:
         first, last = file.span(line)
@@ -56,7 +55,7 @@ def _cluster_left_out(file: SourceFile, index: Index, origins: Origins) -> Itera
 
 def asks_for_cluster(file: SourceFile) -> bool:
     """Whether the text of the variable stands anywhere, as a value."""
-    return any(map(_is_cluster, m.findall(file.module, m.SimpleString())))
+    return spelled(file.module, CLUSTER) > 0
 
 
 def _only_tries_tpu(origins: Origins, node: cst.Try) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import libcst as cst
-import libcst.matchers as m
 
 from ..catalogue import (
     NAMED_SYSTEMS,
@@ -18,7 +17,7 @@ from ..catalogue import (
 )
 from .data import Chain
 from .other_training import other_training
-from .program import Problem, Unknown, last_name, method, receiver, unfollowed
+from .program import Problem, Unknown, last_name, method, receiver, spelled, unfollowed
 from .training import Gradient, Untaped, changes_its_sources
 from .training_file import TrainingFile
 
@@ -241,15 +240,10 @@ def _distributed(script: TrainingFile, call: cst.Call, api: str) -> Problem:
     if api.startswith(_TPU):
         reason = f"this asks for a TPU, by {api}, and `tfdp run` is for GPUs and CPUs"
         next_step = "look for it in a `try:` of its own, with `except ValueError:` for where there is none"
-    elif api.startswith(STRATEGIES) and _reads_cluster(script.program.entry.module):
+    elif api.startswith(STRATEGIES) and spelled(script.program.entry.module, "TF_CONFIG"):
         reason = f"what {api} is for goes by TF_CONFIG, which this file reads, and `tfdp run` does not set"
         next_step = "write what the script reads from it, such as the number of workers, as a constant or an option"
     return Problem("TFDP070", call, reason, next_step)
-
-
-def _reads_cluster(module: cst.Module) -> bool:
-    texts = (node for node in m.findall(module, m.SimpleString()) if isinstance(node, cst.SimpleString))
-    return any(text.evaluated_value == "TF_CONFIG" for text in texts)
 
 
 def _other_systems(script: TrainingFile) -> list[Problem]:

@@ -14,7 +14,7 @@ from .grown import Addition, additions
 from .index import ITER, Definition, Index, Origin
 from .known_branches import Frames, frame_of, meant, reached
 from .listed import Listed
-from .literals import is_none, is_off, number, text
+from .literals import is_none, is_off, number, spelled, text
 from .modules import Program, SourceFile
 from .names import Names, fold
 from .networks import LAYERS, holds_weights, is_network
@@ -102,6 +102,7 @@ __all__ = [
     "reached",
     "reaching",
     "receiver",
+    "spelled",
     "statements",
     "tests_around",
     "text",

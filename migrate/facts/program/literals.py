@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import libcst as cst
+import libcst.matchers as m
 
 from .origins import Origins
 
@@ -24,6 +25,12 @@ def is_none(origins: Origins, node: cst.CSTNode) -> bool:
 def is_off(origins: Origins, node: cst.CSTNode) -> bool:
     """Whether an argument is None or False."""
     return origins.names.api(node) in {"builtins.None", "builtins.False"}
+
+
+def spelled(module: cst.Module, text: str) -> int:
+    """How often a text stands in a module, as a value."""
+    found = (node for node in m.findall(module, m.SimpleString()) if isinstance(node, cst.SimpleString))
+    return sum(node.evaluated_value == text for node in found)
 
 
 def number(node: cst.CSTNode) -> float | None:
