@@ -23,9 +23,9 @@ from .rows import mean
 from .swallowed import refuse_swallowed
 
 _SINGLE = (
-    "each call of a model so far was given one row: every worker does all the work, and trains what one process does. "
-    "Calls that are given several rows will be divided; where the data have more, `tfdp migrate --batch per-worker` "
-    "gives each worker rows of its own"
+    "each call of a model so far was given one row, or none: every worker does all the work, and trains what one "
+    "process does. Calls that are given several rows will be divided; where the data have more, `tfdp migrate --batch "
+    "per-worker` gives each worker rows of its own"
 )
 _PUSHED = (
     "the gradient at {} is taken inside a tf.autodiff.ForwardAccumulator, of what a tape has recorded before: the "

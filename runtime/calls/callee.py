@@ -106,7 +106,7 @@ def given_to(callee: Callee, structure: Any) -> Given | str:
         held = [each for each in leaves if isinstance(each, tf.Variable) and each.shape.rank]
         return report.SINGLE if held and all(each.shape[0] == 1 for each in held) else "takes no tensors"
     if first.shape[0] in (0, 1):
-        return report.SINGLE if first.shape[0] else "no rows"
+        return report.SINGLE if first.shape[0] else report.NONE
     by_rows = tuple(is_tensor(x) and bool(x.shape.rank) and x.shape[0] == first.shape[0] for x in leaves)
     own = frozenset(map(id, made.values())) if callee.takes_arrays else frozenset()
     return Given(tf.nest.pack_sequence_as(structure, leaves), leaves, by_rows, own)

@@ -24,7 +24,7 @@ class Line(NamedTuple):
 
 LARGE = 1024  # bytes of a row: below, a second exchange would cost more than it saves
 _NAMED = 3  # layers of one reason
-SINGLE = "one row"  # the reason where a call is given no more
+SINGLE, NONE = "one row", "no rows"  # the reason where a call is given no more
 # What the end of a job begins with in which nothing is divided.
 NOTHING = "nothing in this script could be sharded: every worker would do all the work"
 _lines: dict[str, Line] = {}
@@ -56,7 +56,7 @@ def gathered(name: str, rows: Any) -> None:
 def undivided(name: str, reason: str) -> None:
     """It has been called whole, unless it has been divided otherwise."""
     known = _lines.get(name)
-    if known is None or known.reason == SINGLE:
+    if known is None or known.reason in (SINGLE, NONE):
         _lines[name] = Line(name, reason, None)
 
 
@@ -76,8 +76,8 @@ def is_anything_divided() -> bool:
 
 
 def are_single_rows() -> bool:
-    """Whether there were calls, and all were given one row."""
-    return bool(_lines) and all(line.reason == SINGLE for line in _lines.values())
+    """Whether there were calls, and all were given one row, or none."""
+    return bool(_lines) and all(line.reason in (SINGLE, NONE) for line in _lines.values())
 
 
 def said() -> list[str]:

@@ -3,7 +3,7 @@
 import numpy as np
 
 SHOWN = 5
-IDLE = ("one row", "takes no tensors")  # calls that have no rows to divide
+IDLE = ("one row", "no rows", "takes no tensors")  # calls that have no rows to divide
 EAGERLY = "runs eagerly, and calls layers"  # which are divided
 UNKNOWN = "may do more than to compute"
 NOTHING = "nothing in this script could be sharded"

@@ -322,6 +322,19 @@ def batches_of_few_rows():
 
 
 @kind
+def batches_of_which_the_second_has_no_rows():
+    """The first call makes the variables, so that no rows have been divided by then."""
+    net, optimizer = mlp(8, 1), keras.optimizers.Adam(0.01)
+    for count in (5, 0, 7, 0):
+        rows, wanted = some(count, *examples())
+
+        def loss(rows=rows, wanted=wanted):
+            return tf.reduce_sum((net(rows) - wanted) ** 2)
+
+        yield [net, optimizer], descend(optimizer, [net], loss)
+
+
+@kind
 def batches_of_many_lengths():
     """A graph for each length, or one for all."""
     x, y = examples()
