@@ -129,6 +129,11 @@ def migrate(
     "--link-timeout", metavar="SECONDS", type=float, help="A host that says nothing is lost then.  [default: 30]"
 )
 @click.option(
+    "--port-range",
+    metavar="LOW-HIGH",
+    help="The TCP ports at which ranks may listen, as a firewall leaves them open: one for each, one more on host 0.",
+)
+@click.option(
     "--max-restarts",
     metavar="K",
     type=click.IntRange(0),
@@ -151,6 +156,7 @@ def run(ctx: click.Context, /, np: int | None, independent: bool, command: tuple
     hosts = {name: given.pop(name) for name in ("hosts", "hostfile", "forwarded")}
     place = {name: given.pop(name) for name in ("nnodes", "node_rank", "root", "start_timeout", "link_timeout")}
     restarts = given.pop("max_restarts")
+    running.allow_ports(given.pop("port_range"))
     if hosts["hosts"] is not None or hosts["hostfile"] is not None:
         if restarts:
             raise click.UsageError("--max-restarts is for the jobs of one host: leave it or -H out", ctx)

@@ -21,7 +21,7 @@ from dataclasses import replace
 
 from ..agent import Hosts, Link, Plan, StoreServer
 from ..clusters import local
-from ..foundation import TransportError
+from ..foundation import TransportError, allowed_ports
 from ..job import DEFAULT_STALL_SECONDS, REPORT, STALL
 from ..transports import DEFAULT_BYTES, FINISHED, Arena
 from . import children, restarts, unjoined, watch
@@ -90,6 +90,7 @@ def main(
         if np < 1:
             raise CommandError(f"-np is {np}: at least one process is needed")
         line = command(argv)
+        allowed_ports(os.environ)  # is what it should be
         others = nodes()
         keeps_logs = screen is not None and screen.log_dir is not None
         restarts.refuse(max_restarts, np, several_hosts=others is not None, keeps_logs=keeps_logs)

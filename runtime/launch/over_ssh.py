@@ -22,6 +22,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 
 from ..agent import address_of
+from ..foundation import TransportError, allowed_ports
 from . import watch
 from .command import CommandError
 from .nodes import Nodes
@@ -123,11 +124,14 @@ def run(cluster: Cluster, argv: Sequence[str], screen: Screen, *, independent: b
     first = cluster.hosts[0].host.rpartition("@")[2]  # without the user that ssh is to be
     try:
         address_of(cluster.root or "any")
+        allowed = allowed_ports(os.environ)
     except ValueError as error:
         raise CommandError(f"--root: {error}") from None
+    except TransportError as error:
+        raise CommandError(str(error)) from None
     if first in _HERE and cluster.root is None and not all(_is_here(each.host) for each in cluster.hosts):
         raise CommandError(f"the first host is {first}, which others cannot reach: name it as they do, or add --root")
-    port = secrets.choice(range(*_PORTS))
+    port = secrets.choice(allowed or range(*_PORTS))
     root = cluster.root or (f"[{first}]:{port}" if ":" in first else f"{first}:{port}")
     keep = {name: os.environ[name] for name in (*_FORWARDED, *cluster.forwarded) if name in os.environ}
     keep |= {name: value for name, value in os.environ.items() if name.startswith(_OURS) and name != SSH}

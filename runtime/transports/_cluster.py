@@ -9,12 +9,13 @@ from collections.abc import Iterator, Mapping
 
 import tensorflow as tf
 
-from ..foundation import Topology, TransportError, pin
+from ..foundation import PORTS, Topology, TransportError, allowed_ports, pin
 from . import Place
 
 _JOB = "worker"
 _EPHEMERAL = "/proc/sys/net/ipv4/ip_local_port_range"
 _NO_PROXY = "no_grpc_proxy"  # gRPC knows it in lower case only
+_TRIES = 256  # ports
 _UNKNOWN = 2  # the code of tf.errors.UnknownError, which errors from Python code in a graph have too
 
 
@@ -78,23 +79,27 @@ def break_off(message: str) -> None:
 
 @contextlib.contextmanager
 def _reserved_port() -> Iterator[int]:
-    """A free port outside the range from which the system takes ports for outgoing connections.
+    """A free port of those that are allowed, else outside the range from which the system takes ports for outgoing
+    connections.
 
     It is bound until the block ends, so that no other rank of this host is given it too; TensorFlow's server then
     takes it over.
     """
+    allowed = allowed_ports(os.environ)
     with open(_EPHEMERAL) as file:
         low = int(file.read().split()[0])
-    draw = random.SystemRandom()
-    for _ in range(64):
+    among = range(10_000, max(low, 20_000)) if allowed is None else allowed
+    for port in random.SystemRandom().sample(among, min(len(among), _TRIES)):
         with socket.socket() as held:
             try:
-                held.bind(("", draw.randrange(10_000, max(low, 20_000))))
+                held.bind(("", port))
             except OSError:
                 continue
-            yield held.getsockname()[1]
+            yield port
             return
-    raise TransportError("no free TCP port was found between 10000 and the system's own range")
+    where = f"from {among[0]} to {among[-1]}"
+    more = "" if allowed is None else f" ({PORTS}): each rank of a host needs one, and the first host one more"
+    raise TransportError(f"no free TCP port was found {where}{more}")
 
 
 def _reach_directly(hosts: set[str]) -> None:

@@ -167,8 +167,10 @@ def test_run_gives_the_launcher_its_place_among_several_hosts(monkeypatch: pytes
     launched = Launched()
     monkeypatch.setitem(sys.modules, "tfdp.runtime.launch", launched)  # type: ignore[arg-type]
     monkeypatch.setattr("tfdp.runtime.launch", launched, raising=False)
-    place = ["--nnodes", "3", "--node-rank", "1", "--root", "a:80", "--link-timeout", "9"]
+    monkeypatch.setenv("TFDP_PORT_RANGE", "")
+    place = ["--nnodes", "3", "--node-rank", "1", "--root", "a:80", "--link-timeout", "9", "--port-range", "2000-3000"]
     result = CliRunner().invoke(main, ["run", "-np", "2", *place, "a.py"])
+    assert os.environ["TFDP_PORT_RANGE"] == "2000-3000"
     assert (result.exit_code, launched.nodes) == (37, [Nodes(3, 1, "a:80", link_seconds=9.0)])
 
 

@@ -3,7 +3,9 @@
 `tests/peers/test_two_hosts.py` has them in network namespaces of their own, with a link that can be taken down.
 """
 
+import contextlib
 import os
+import random
 import re
 import signal
 import socket
@@ -53,6 +55,19 @@ class Pair:
         return found
 
 
+def free_ports(count):
+    """The first of so many that nobody listens at, one after the other."""
+    with contextlib.ExitStack() as held:
+        while True:
+            low = random.randrange(11_000, 20_000)
+            try:
+                for port in range(low, low + count):
+                    held.enter_context(socket.socket()).bind(("", port))
+            except OSError:
+                continue
+            return low
+
+
 @pytest.fixture
 def pair(tmp_path):
     made = Pair(tmp_path)
@@ -77,13 +92,17 @@ def step(x):
         x = dp.allreduce(x, op=dp.Average)
     return x
 
+tables = [line.split() for name in ("tcp", "tcp6") for line in open(f"/proc/net/{name}").read().splitlines()[1:]]
+ports = {int(line[1].rpartition(":")[2], 16) for line in tables if line[3] == "0A"}
+low, high = map(int, os.environ["TFDP_PORT_RANGE"].split("-"))
 print(rank, dp.size(), dp.local_rank(), dp.local_size(), dp.cross_rank(), dp.cross_size(), total, rows, told["from"],
-      float(step(tf.constant(float(rank)))), sep="|")
+      float(step(tf.constant(float(rank)))), len(ports & set(range(low, high + 1))), sep="|")
 """
-    pair.start(text, counts=(1, 2))
+    low = free_ports(5)
+    pair.start(text, (1, 2), "--port-range", f"{low}-{low + 4}")
     (first, out, err), (second, more, error) = pair.ends()
     assert (first, second) == (0, 0), err + error
-    rest = "6.0|[0, 1, 1, 2, 2, 2]|0|1.0"
+    rest = "6.0|[0, 1, 1, 2, 2, 2]|0|1.0|3"  # a port for each rank
     assert out.splitlines() == [f"[0] 0|3|0|1|0|2|{rest}"]
     assert sorted(more.splitlines()) == [f"[1] 1|3|0|2|1|2|{rest}", f"[2] 2|3|1|2|0|1|{rest}"]
 
@@ -152,6 +171,7 @@ def test_the_root_serves_the_others_until_they_have_ended(pair):
             "of this test only",
             "--link-timeout is 0: a number of seconds greater than 0",
         ),
+        (["--port-range", "80-90"], "of this test only", "TFDP_PORT_RANGE (--port-range) is '80-90'"),
         (["--nnodes", "2", "--node-rank", "0", "--root", "a"], "short", "TFDP_SECRET has 5 characters"),
         (
             ["--nnodes", "2", "--node-rank", "0", "--root", "203.0.113.7"],
