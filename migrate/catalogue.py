@@ -230,6 +230,7 @@ _ONE_REPLICA = (
     "RunOptions",
     "Strategy",
     "StrategyExtended",
+    "cluster_resolver.SimpleClusterResolver",
     "experimental.CollectiveCommunication",
     "experimental.CollectiveHints",
     "experimental.CommunicationImplementation",

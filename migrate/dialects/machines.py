@@ -1,4 +1,4 @@
-"""Machines that a script is not run on here: a TPU that it looks for first, the hosts of a TF_CONFIG that it sets."""
+"""Machines that a script is not run on here: a TPU that it looks for first, the hosts of a TF_CONFIG."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import libcst as cst
 import libcst.matchers as m
 
 from ..facts.program import Index, Origins, SourceFile, spelled
-from .texts import Change, Taken, lifted
+from .texts import Change, Span, Taken, lifted
 
 CLUSTER = "TF_CONFIG"
 _TPU = "tensorflow.distribute.cluster_resolver.TPUClusterResolver"
@@ -25,10 +25,15 @@ _TEXTS = frozenset({"builtins.dict", "builtins.range", "builtins.str", "json.dum
 _LEAVES = m.Raise() | m.Return() | m.Break() | m.Continue()
 _NO_TPU = "what is tried on a TPU is left out: there is none, so that what stands under `except` is done"
 _NO_CLUSTER = f"{CLUSTER} is left out: `tfdp run` starts the workers"
+_ONE_WORKER = """'{"cluster": {"worker": ["localhost:0"]}, "task": {"type": "worker", "index": 0}}'"""
+_OF_ONE = (
+    f"{CLUSTER} is that of one worker: `tfdp run` starts the workers, and what is multiplied by their number (batch, "
+    "learning rate) is one worker's"
+)
 
 
 def left_out(file: SourceFile, index: Index, origins: Origins, *, has_strategy: bool) -> Iterator[tuple[Change, Taken]]:
-    """What is left of each statement that tries to reach a TPU or, for a strategy, sets TF_CONFIG."""
+    """What is left of each statement that tries to reach a TPU or, for a strategy, sets or reads TF_CONFIG."""
     yield from _tpu_left_out(file, origins)
     if has_strategy:
         yield from _cluster_left_out(file, index, origins)
@@ -44,13 +49,43 @@ def _tpu_left_out(file: SourceFile, origins: Origins) -> Iterator[tuple[Change, 
 
 
 def _cluster_left_out(file: SourceFile, index: Index, origins: Origins) -> Iterator[tuple[Change, Taken]]:
-    """The statements that set TF_CONFIG, or take it out, where nothing else has to do with it."""
-    lines = list(_settings(file, index, origins))
-    if spelled(file.module, CLUSTER) > len(lines):
+    """The statements that set TF_CONFIG, or take it out, and one worker's text where it is read, where nothing else has
+    to do with it."""
+    lines, read = list(_settings(file, index, origins)), list(_read(index, origins))
+    if spelled(file.module, CLUSTER) > len(lines) + len(read):
         return
+    for node, text in read:
+        yield Change(span=Span(*file.span(node), text)), Taken(*file.position(node), _OF_ONE)
     for line in lines:
         first, last = file.span(line)
         yield Change(frozenset(range(first[0], last[0] + 1))), Taken(*file.position(line), _NO_CLUSTER)
+
+
+def _read(index: Index, origins: Origins) -> Iterator[tuple[cst.BaseExpression, str]]:
+    """`os.environ["TF_CONFIG"]`, `os.environ.get("TF_CONFIG", …)`, `"TF_CONFIG" in os.environ`: what stands there for
+    one worker."""
+    for node in index.order:
+        if any(isinstance(above, cst.FormattedString) for above in index.ancestors(node)):
+            continue  # where quotation marks may not stand
+        if isinstance(node, cst.Subscript) and _is_cluster(node.slice[0].slice):
+            if _is_environment(origins, node.value) and not _is_changed(index, node):
+                yield node, _ONE_WORKER
+        elif isinstance(node, cst.Call) and node.args and _is_cluster(node.args[0].value):
+            asks = isinstance(node.func, cst.Attribute) and node.func.attr.value == "get"
+            asks = asks and _is_environment(origins, node.func.value)  # type: ignore[attr-defined]
+            default = [c for each in node.args for c in m.findall(each, m.Call() | m.NamedExpr())]
+            if (asks or origins.called(node) == "os.getenv") and all(_is_text(origins, c) for c in default):
+                yield node, _ONE_WORKER
+        elif isinstance(node, cst.Comparison) and _is_cluster(node.left) and len(node.comparisons) == 1:
+            (one,) = node.comparisons
+            if isinstance(one.operator, cst.In | cst.NotIn) and _is_environment(origins, one.comparator):
+                yield node, str(isinstance(one.operator, cst.In))
+
+
+def _is_changed(index: Index, node: cst.Subscript) -> bool:
+    """Whether an element is set, or deleted."""
+    parent = index.parents[node]
+    return isinstance(parent, cst.AssignTarget | cst.Del | cst.Element) or getattr(parent, "target", None) is node
 
 
 def asks_for_cluster(file: SourceFile) -> bool:

@@ -37,6 +37,11 @@ RUNS = frozenset({"experimental_run_v2", "run"})
 _RESOLVER = "cluster_resolver"
 _OF_MODULE = f"{STRATEGIES}.{_RESOLVER}"
 _RESOLVERS = frozenset(f"{_OF_MODULE}.{name}ClusterResolver" for name in ("Slurm", "TFConfig"))
+_ONE_HOST = (
+    '{0}.distribute.cluster_resolver.SimpleClusterResolver({0}.train.ClusterSpec({{"worker": ["localhost:0"]}}), '
+    'task_type="worker", task_id=0)'
+)
+_OF_ONE_HOST = "{} is of one worker: `tfdp run` starts the workers"
 _NO_HOSTS = "{} is left out: `tfdp run` starts the workers"
 # Of a TPU that a script has looked for, and has not found: what looks for one that is needed is left to be refused.
 _ON_TPU = frozenset((f"{STRATEGIES}.TPUStrategy", f"{STRATEGIES}.experimental.TPUStrategy"))
@@ -69,6 +74,8 @@ class OneReplica:
         makers = [c for c in self._index.calls if self._origins.called(c) in MAKERS]
         for gone in left_out(self.file, self._index, self._origins, has_strategy=bool(makers)):
             return gone
+        for attribute in self._asked_hosts() if makers else ():
+            return self._one_host(attribute, makers[0])
         tpus = [c for c in self._index.calls if self._origins.called(c) in _ON_TPU and c.args]
         resolvers = [c for c in self._index.calls if self._origins.called(c) in _RESOLVERS]
         made = {call.func for call in (*makers, *tpus, *resolvers)}
@@ -83,6 +90,24 @@ class OneReplica:
         for held in (self._index.names, self._index.attributes):
             for name, nodes in held.items():
                 yield from ((name, node) for node in nodes if made.isdisjoint((node, self._index.parents[node])))
+
+    def _asked_hosts(self) -> Iterator[cst.Attribute]:
+        """`strategy.cluster_resolver`, whosever it is, where it is read."""
+        for node in self._index.attributes.get(_RESOLVER, ()):
+            of_module = (self._names.api(node) or "").startswith(_OF_MODULE)
+            if isinstance(node, cst.Attribute) and not of_module and not self._index.is_target(node):
+                yield node
+
+    def _one_host(self, attribute: cst.Attribute, maker: cst.Call) -> tuple[Change, Taken]:
+        """A resolver of one worker, which is the chief, in its place."""
+        owner = _module(self._names, maker)
+        tensorflow = owner.value if isinstance(owner, cst.Attribute) else None
+        in_text = any(isinstance(above, cst.FormattedString) for above in self._index.ancestors(attribute))
+        if tensorflow is None or in_text or may_do(self._origins, attribute.value):
+            raise NotReadError
+        text = _ONE_HOST.format(self.file.code(tensorflow))
+        said = _OF_ONE_HOST.format(self.file.code(attribute))
+        return Change(span=Span(*self.file.span(attribute), text)), Taken(*self.file.position(attribute), said)
 
     def _is_unknown(self, name: str, node: cst.CSTNode) -> bool:
         api = self._names.api(node) or ""
@@ -99,10 +124,8 @@ class OneReplica:
 
     def _replaced(self, maker: cst.Call) -> tuple[Change, Taken]:
         """`tf.distribute.get_strategy()` in place of the call."""
-        held: cst.BaseExpression = maker.func
-        while isinstance(held, cst.Attribute) and self._names.api(held) != STRATEGIES:
-            held = held.value
-        if self._names.api(held) != STRATEGIES or may_do(self._origins, maker):
+        held = _module(self._names, maker)
+        if held is None or may_do(self._origins, maker):
             raise NotReadError
         said = _OF_ONE.format(self._origins.called(maker).replace("tensorflow.", "tf.", 1))
         said += _COUNTED if self._index.attributes.get("num_replicas_in_sync") else ""
@@ -114,6 +137,14 @@ class OneReplica:
         """The statement that asks a batch system for its hosts, which no strategy is given any more."""
         said = _NO_HOSTS.format(self._origins.called(resolver).replace("tensorflow.", "tf.", 1))
         return without_statement(self.file, self._index, self._origins, self._index.parents[resolver], said)
+
+
+def _module(names: Names, maker: cst.Call) -> cst.BaseExpression | None:
+    """`tf.distribute` in the call of what it holds; None where that has another name."""
+    held: cst.BaseExpression = maker.func
+    while isinstance(held, cst.Attribute) and names.api(held) != STRATEGIES:
+        held = held.value
+    return held if names.api(held) == STRATEGIES else None
 
 
 def without_statement(

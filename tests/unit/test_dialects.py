@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 from tfdp.migrate import dialects, engine
 from tfdp.migrate.cli import main
+from tfdp.migrate.verify import texts
 
 CASES = Path(__file__).parents[2] / "fixtures" / "rules" / "TFDP070"
 SCRIPT = """\
@@ -135,7 +136,13 @@ def test_a_strategy_whose_uses_are_not_followed_has_one_replica(source: str) -> 
     "source",
     [
         script("import os\nos.environ['TF_CONFIG'] = open('cluster.json').read()"),
-        script("import json, os\nworkers = json.loads(os.environ['TF_CONFIG'])['cluster']"),
+        script("import os\ndel os.environ['TF_CONFIG']\nprint(os.environ['TF_CONFIG'])"),
+        script("import os\nprint(f\"{os.environ['TF_CONFIG']}\")"),
+        script("import os\nname = 'TF_CONFIG'\nprint(os.environ[name])"),
+        script("import os\nprint(os.environ.get('TF_CONFIG', open('cluster.json').read()))"),
+        script("print(f'{strategy.cluster_resolver.task_id}')"),
+        script("strategy.cluster_resolver = None"),
+        script("print(strategy, made().cluster_resolver)"),
         TPU.replace("except ValueError:", "except ValueError:\n    pass\nexcept KeyError:"),
         TPU.replace("    strategy = tf.distribute.get_strategy()", "    raise"),
         TPU.replace("except ValueError:", "except KeyError:"),
@@ -145,12 +152,10 @@ def test_a_strategy_whose_uses_are_not_followed_has_one_replica(source: str) -> 
         TPU.replace("    tpu = tf.d", "    def find():\n        return tf.d").replace(
             "TPUStrategy(tpu)", "TPUStrategy(find())"
         ),
-        script("import os\nprint(os.environ['TF_CONFIG'])\nos.environ['TF_CONFIG'] = '{}'"),
         script("import json, os\nos.environ['TF_CONFIG'] = (text := json.dumps({}))"),
         script(maker="tf.distribute.MirroredStrategy((devices := None))"),
         script("getattr(tf.distribute, kind)()"),
         script("print(tf.distribute.has_strategy(), strategy)"),
-        script("print(strategy, strategy.cluster_resolver.task_id)"),
         script("kind = tf.distribute.MirroredStrategy\nprint(strategy)"),
         script("from tensorflow.experimental import dtensor\ndtensor.DTensorDataset(dataset)"),
         script(maker="tf.distribute.MirroredStrategy(devices())"),
@@ -170,7 +175,7 @@ def test_what_is_not_understood_is_refused(source: str) -> None:
 @pytest.mark.parametrize(
     ("source", "said"),
     [
-        (script("import json, os\nworkers = json.loads(os.environ['TF_CONFIG'])['cluster']"), "goes by TF_CONFIG"),
+        (script("import os\nname = 'TF_CONFIG'\nprint(os.environ[name])"), "goes by TF_CONFIG"),
         (script("tpu = tf.distribute.cluster_resolver.TPUClusterResolver()"), "this asks for a TPU"),
         (script(maker="tf.distribute.TPUStrategy()"), "this asks for a TPU"),
         (script("print(tf.distribute.has_strategy())"), "distributed already, by tensorflow.distribute.has_strategy"),
@@ -244,6 +249,48 @@ def test_the_hosts_that_a_script_names_are_left_out() -> None:
     assert after is not None
     assert "TF_CONFIG" not in after
     assert "import json, os\nos.environ['OTHER'] = 'kept'\n" in after
+
+
+ONE_WORKER = """'{"cluster": {"worker": ["localhost:0"]}, "task": {"type": "worker", "index": 0}}'"""
+
+
+@pytest.mark.parametrize(
+    ("asked", "one"),
+    [
+        ("json.loads(os.environ['TF_CONFIG'])", f"json.loads({ONE_WORKER})"),
+        ("json.loads(os.environ.get('TF_CONFIG', '{}'))", f"json.loads({ONE_WORKER})"),
+        ("os.getenv('TF_CONFIG') or '{}'", f"{ONE_WORKER} or '{{}}'"),
+        ("len('TF_CONFIG' in os.environ)", "len(True)"),
+        ("'TF_CONFIG' not in os.environ", "False"),
+    ],
+)
+def test_a_cluster_that_a_script_asks_for_has_one_worker(asked: str, one: str) -> None:
+    """Also where it sets one before."""
+    middle = "import json, os\nspec: object = {}\nworkers = len(spec['cluster']['worker'])"
+    several = "tf.distribute.MultiWorkerMirroredStrategy()"
+    wanted = script(middle.format(one), several).replace("strategy = ", "held = strategy = ")
+    source = wanted.replace(one, asked)
+    after = single(source)
+    assert after == wanted.replace(several, "tf.distribute.get_strategy()")
+    assert single(source.replace("spec: ", "os.environ['TF_CONFIG'] = json.dumps({})\nspec: ")) == after
+    found = engine.migrate("train.py", source.encode())
+    assert (found.road, found.batch, found.refused) == ("calls", "global", False)
+    assert any("TF_CONFIG is that of one worker" in f.message for f in found.findings)
+
+
+def test_what_a_strategy_knows_of_its_hosts_is_of_one_worker() -> None:
+    source = script("def chief(of): return of.cluster_resolver.task_id == 0\nprint(chief(strategy))")
+    one = 'tf.distribute.cluster_resolver.SimpleClusterResolver(tf.train.ClusterSpec({"worker": ["localhost:0"]}), '
+    wanted = source.replace("of.cluster_resolver", f'{one}task_type="worker", task_id=0)')
+    assert single(source) == wanted.replace(MIRRORED, "tf.distribute.get_strategy()")
+    assert not engine.migrate("train.py", source.encode()).refused
+
+
+def test_a_script_of_a_strategy_is_not_run_alone_for_its_failures() -> None:
+    """It would fail otherwise than its one-worker form, by a TF_CONFIG that is not set."""
+    assert texts.run_alone("train.py", script().encode()) is None
+    for alone in (b"import tensorflow as tf\nmodel.fit(x, y)\n", b"import tfdp.runtime as dp\ndp.init()\n"):
+        assert texts.run_alone("train.py", alone) == alone
 
 
 def test_a_cluster_of_another_system_stays() -> None:
