@@ -235,6 +235,18 @@ def test_a_model_that_another_file_makes_is_trained_under_a_strategy(tmp_path: P
     assert not engine.migrate(str(tmp_path / "train.py"), source.encode()).changed
 
 
+def test_a_strategy_of_another_file_is_to_be_taken_out_there_first(tmp_path: Path) -> None:
+    path = tmp_path / "build.py"
+    path.write_text(script().replace("model.fit", "def run():\n    model.fit"))
+    source = b"import build\nbuild.run()\n"
+    refused = engine.migrate(str(tmp_path / "train.py"), source)
+    assert [f.next_step for f in refused.findings] == [
+        "first `tfdp migrate --target single build.py`, which takes that out, then this file again"
+    ]
+    assert CliRunner().invoke(main, ["migrate", "--target", "single", str(path)]).exit_code == 0
+    assert not engine.migrate(str(tmp_path / "train.py"), source).refused
+
+
 def test_hosts_that_a_batch_system_is_asked_for_are_left_out() -> None:
     source = script("print(strategy)", SEVERAL).replace("strategy = ", f"{SLURM}strategy = ", 1)
     assert single(source) == script("print(strategy)", "tf.distribute.get_strategy()")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from ...catalogue import Kind
+from ...catalogue import STRATEGIES, Kind
 from ..hazards import patched
 from ..other_training import other_training
 from ..program import Problem, last_name, receiver
@@ -45,7 +45,7 @@ def _as_own(script: TrainingFile, problem: Problem) -> Problem | None:
 
 def _all(script: TrainingFile, run: SharedRun) -> Iterator[Problem | None]:
     yield from (p for p in (*distributed(script), *other_training(script)) if p.code in OTHER_SYSTEMS)
-    yield from (Problem(e.code, c, e.system, _SYSTEM) for c, e in script.elsewhere.items() if e.system)
+    yield from (Problem(e.code, c, e.system, _without(e.system)) for c, e in script.elsewhere.items() if e.system)
     yield from _started(script)
     if (step := Entries(script.origins).trains_nothing_itself(run.training.steps)) is not None:
         reason = "nothing that this file runs comes here: other files call what trains, and the one that is run starts"
@@ -63,6 +63,15 @@ def _all(script: TrainingFile, run: SharedRun) -> Iterator[Problem | None]:
     yield from run.callbacks.problems()
     yield from run.retired.problems()
     yield from _tuned(script)
+
+
+def _without(system: str) -> str:
+    """What to do about a system in another file, `training.py:3: …`."""
+    if f"by {STRATEGIES}" not in system:
+        return _SYSTEM
+    return (
+        f"first `tfdp migrate --target single {system.partition(':')[0]}`, which takes that out, then this file again"
+    )
 
 
 def _started(script: TrainingFile) -> Iterator[Problem]:
