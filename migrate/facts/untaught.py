@@ -241,8 +241,10 @@ def _distributed(script: TrainingFile, call: cst.Call, api: str) -> Problem:
         reason = f"this asks for a TPU, by {api}, and `tfdp run` is for GPUs and CPUs"
         next_step = "look for it in a `try:` of its own, with `except ValueError:` for where there is none"
     elif api.startswith(STRATEGIES) and spelled(script.program.entry.module, "TF_CONFIG"):
-        reason = f"what {api} is for goes by TF_CONFIG, which this file reads, and `tfdp run` does not set"
-        next_step = "write what the script reads from it, such as the number of workers, as a constant or an option"
+        reason = f"what {api} is for goes by TF_CONFIG, and what this file does with that is not followed"
+        next_step = (
+            "take out what sets it, and write what is read from it, such as the number of workers, as a constant"
+        )
     return Problem("TFDP070", call, reason, next_step)
 
 
