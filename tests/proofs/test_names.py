@@ -148,14 +148,20 @@ def test_what_differs_from_the_usual_is_kept(variant: str, tmp_path: Path) -> No
 
 @pytest.mark.usefixtures("forking")
 def test_files_beside_the_script_count_as_migrated_with_it(tmp_path: Path) -> None:
-    helper = "import horovod.tensorflow as hvd\n\n\ndef start():\n    hvd.init()\n    return hvd\n"
+    """Also where they write what Keras 3 takes no more; and models that are loaded are compiled as they were."""
+    helper = "import horovod.tensorflow as hvd\n\n\ndef start():\n    hvd.init()\n    return hvd\n\n\n"
+    helper += (
+        "def compiled(model, optimizer):\n    model.compile(optimizer, 'mse', experimental_run_tf_function=False)\n"
+    )
     (tmp_path / "lib.py").write_text(helper)
     path = tmp_path / "train.py"
     path.write_text(
         "import horovod.tensorflow.keras as hvd_keras\nimport lib\nimport numpy as np\nimport tensorflow as tf\n\n"
         "hvd = lib.start()\nmodel = tf.keras.Sequential([tf.keras.layers.Dense(1)])\n"
-        'model.compile(hvd_keras.DistributedOptimizer(tf.keras.optimizers.SGD(0.01 * hvd.size())), "mse")\n'
+        "lib.compiled(model, hvd_keras.DistributedOptimizer(tf.keras.optimizers.SGD(0.01 * hvd.size())))\n"
         "model.fit(np.random.rand(64, 3), np.random.rand(64, 1), batch_size=8, verbose=0)\n"
+        "if hvd.rank() == 0:\n    model.save('a.keras')\n"
+        "    tf.keras.models.load_model('a.keras').evaluate(np.ones((8, 3)), np.ones((8, 1)), verbose=0)\n"
     )
     one = of_original(str(path), 2)
     with record(path, 2, None, reference=one.reference, names=True) as recording:

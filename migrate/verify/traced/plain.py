@@ -28,12 +28,14 @@ def install() -> None:
     operations = sys.modules[collective.exchanged.__module__]
     operations.exchanged = collective.exchanged = _exchanged  # type: ignore[attr-defined,assignment]
     Exchange.combined = _combined  # type: ignore[method-assign,assignment]
-    _take_what_keras_2_took()
 
 
 def name_modules() -> None:
-    """From now on the systems' own names are those of the runtime's modules, in every file of the script's."""
+    """From now on the systems' own names are those of the runtime's modules, in every file of the script's, and Keras
+    takes what such scripts give it, as it does of migrated ones."""
     from .... import runtime
+
+    _take_what_keras_2_took()
 
     for name in (*MODULES, *_OF_SMDDP):
         sys.modules[name] = importlib.import_module(f"tfdp.runtime.{name}")
@@ -57,12 +59,13 @@ def _take_what_keras_2_took() -> None:
         given = known.fget
         optimizer.variables = property(lambda self: _Callable(given(self)))
     compiles = model.compile
+    owner: Any = next(cls for cls in model.__mro__ if "compile" in vars(cls))  # where Keras looks for whose it is
 
     def compile_(self: Any, *args: Any, experimental_run_tf_function: Any = None, **options: Any) -> Any:
         del experimental_run_tf_function
         return compiles(self, *args, **options)
 
-    model.compile = compile_
+    owner.compile = compile_
 
 
 def _exchanged(_: Any, tensors: Sequence[Any], op: Any, label: Any) -> list[Any]:
