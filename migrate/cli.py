@@ -151,12 +151,13 @@ def run(ctx: click.Context, /, np: int | None, independent: bool, command: tuple
     Everything after SCRIPT is passed to it. The exit status is that of the first process that fails, and why it failed
     is the last that is said. A script that trains and never calls dp.init() is not run: exit 1.
     """
+    from ..runtime.foundation import allow_ports
     from . import running
 
     hosts = {name: given.pop(name) for name in ("hosts", "hostfile", "forwarded")}
     place = {name: given.pop(name) for name in ("nnodes", "node_rank", "root", "start_timeout", "link_timeout")}
     restarts = given.pop("max_restarts")
-    running.allow_ports(given.pop("port_range"))
+    allow_ports(given.pop("port_range"))
     if hosts["hosts"] is not None or hosts["hostfile"] is not None:
         if restarts:
             raise click.UsageError("--max-restarts is for the jobs of one host: leave it or -H out", ctx)

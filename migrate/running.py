@@ -56,14 +56,6 @@ def run_on_hosts(
         return _USAGE_ERROR
 
 
-def allow_ports(named: str | None) -> None:
-    """The ports at which processes of the next job may listen, on all hosts; None for those of the environment."""
-    from ..runtime.foundation import PORTS
-
-    if named is not None:
-        os.environ[PORTS] = named
-
-
 def _refused(size: int, command: Sequence[str], independent: bool) -> int | None:
     """The exit code where nothing is to be started, which has been said."""
     from ..runtime import launch

@@ -65,8 +65,8 @@ def _read(index: Index, origins: Origins) -> Iterator[tuple[cst.BaseExpression, 
     """`os.environ["TF_CONFIG"]`, `os.environ.get("TF_CONFIG", …)`, `"TF_CONFIG" in os.environ`: what stands there for
     one worker."""
     for node in index.order:
-        if any(isinstance(above, cst.FormattedString) for above in index.ancestors(node)):
-            continue  # where quotation marks may not stand
+        if is_in_text(index, node):
+            continue
         if isinstance(node, cst.Subscript) and _is_cluster(node.slice[0].slice):
             if _is_environment(origins, node.value) and not _is_changed(index, node):
                 yield node, _ONE_WORKER
@@ -80,6 +80,11 @@ def _read(index: Index, origins: Origins) -> Iterator[tuple[cst.BaseExpression, 
             (one,) = node.comparisons
             if isinstance(one.operator, cst.In | cst.NotIn) and _is_environment(origins, one.comparator):
                 yield node, str(isinstance(one.operator, cst.In))
+
+
+def is_in_text(index: Index, node: cst.CSTNode) -> bool:
+    """Whether a node stands in an f-string, where other quotation marks may not."""
+    return any(isinstance(above, cst.FormattedString) for above in index.ancestors(node))
 
 
 def _is_changed(index: Index, node: cst.Subscript) -> bool:

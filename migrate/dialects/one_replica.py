@@ -16,7 +16,7 @@ import libcst.matchers as m
 
 from ..catalogue import STRATEGIES, is_of_one_replica
 from ..facts.program import Index, Names, Origins, Program, SourceFile
-from .machines import asks_for_cluster, left_out
+from .machines import asks_for_cluster, is_in_text, left_out
 from .texts import Change, NotReadError, Span, Taken
 
 MAKERS = frozenset(
@@ -102,8 +102,7 @@ class OneReplica:
         """A resolver of one worker, which is the chief, in its place."""
         owner = _module(self._names, maker)
         tensorflow = owner.value if isinstance(owner, cst.Attribute) else None
-        in_text = any(isinstance(above, cst.FormattedString) for above in self._index.ancestors(attribute))
-        if tensorflow is None or in_text or may_do(self._origins, attribute.value):
+        if tensorflow is None or is_in_text(self._index, attribute) or may_do(self._origins, attribute.value):
             raise NotReadError
         text = _ONE_HOST.format(self.file.code(tensorflow))
         said = _OF_ONE_HOST.format(self.file.code(attribute))

@@ -22,7 +22,7 @@ from .gpus import pin
 from .imports import import_now, is_imported, when_imported
 from .ops import Average, Max, Min, Product, ReduceOp, Sum
 from .places import Ordinals, say_once
-from .ports import PORTS, allowed_ports
+from .ports import PORTS, allow_ports, allowed_ports
 from .sites import call_site, is_generated, is_of_script, is_users, site_of
 from .threads import Inside, is_elsewhere
 from .topology import SOLO, Topology
@@ -53,6 +53,7 @@ __all__ = [
     "Topology",
     "TopologyError",
     "TransportError",
+    "allow_ports",
     "allowed_ports",
     "call_site",
     "gist",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 
@@ -9,6 +10,12 @@ from .errors import TransportError
 
 PORTS = "TFDP_PORT_RANGE"
 _RANGE = re.compile(r"(\d+)(?:-(\d+))?$")
+
+
+def allow_ports(named: str | None) -> None:
+    """The ports at which processes of the next job may listen, on all hosts; None for those of the environment."""
+    if named is not None:
+        os.environ[PORTS] = named
 
 
 def allowed_ports(environ: Mapping[str, str]) -> range | None:

@@ -2,11 +2,10 @@
 
 import argparse
 import functools
-import os
 import sys
 from collections.abc import Callable
 
-from ..foundation import PORTS
+from ..foundation import allow_ports
 from . import TF_LOG, TRACEBACKS, Nodes, Screen, main, of_options
 
 
@@ -28,8 +27,7 @@ def _parse() -> tuple[int, list[str], Screen, bool, Callable[[], Nodes | None], 
     parser.add_argument("argv", nargs=argparse.REMAINDER, metavar="script args", help="what to run on each")
     found = parser.parse_args()
     argv: list[str] = found.argv
-    if found.port_range is not None:
-        os.environ[PORTS] = found.port_range
+    allow_ports(found.port_range)
     screen = Screen(found.tf_log, found.traceback, found.log_dir, found.verbose)
     nodes = functools.partial(
         of_options, found.nnodes, found.node_rank, found.root, found.start_timeout, found.link_timeout

@@ -59,7 +59,7 @@ def hook_fits() -> None:
         if model is None or package in _hooked:
             continue
         _hooked.add(package)
-        owner = next(cls for cls in model.__mro__ if "fit" in vars(cls))
+        owner = _owner(model, "fit")
         owner.fit = _fitting(owner.fit)
         called = keras.callbacks.CallbackList
         for name, around in (("on_train_begin", _begun), ("on_epoch_begin", _in_epoch), ("on_epoch_end", _ended)):
@@ -369,7 +369,7 @@ class _Fit:
         return bool(self._younger(state.variables()))
 
 
-def _owner(cls: type, name: str) -> type:
+def _owner(cls: type, name: str) -> Any:
     """The class that defines a method."""
     return next(each for each in cls.__mro__ if name in vars(each))
 

@@ -53,13 +53,13 @@ class _Callable(list[Any]):
 
 def _take_what_keras_2_took() -> None:
     """What Horovod's scripts write that Keras 3 takes no more, so that they run as they are."""
-    optimizer, model = tf.keras.optimizers.Optimizer, tf.keras.Model
+    optimizer = tf.keras.optimizers.Optimizer
     known = next(vars(cls)["variables"] for cls in optimizer.__mro__ if "variables" in vars(cls))
     if isinstance(known, property) and known.fget is not None:
         given = known.fget
         optimizer.variables = property(lambda self: _Callable(given(self)))
-    compiles = model.compile
-    owner: Any = next(cls for cls in model.__mro__ if "compile" in vars(cls))  # where Keras looks for whose it is
+    owner: Any = next(cls for cls in tf.keras.Model.__mro__ if "compile" in vars(cls))  # where Keras looks for whose
+    compiles = owner.compile
 
     def compile_(self: Any, *args: Any, experimental_run_tf_function: Any = None, **options: Any) -> Any:
         del experimental_run_tf_function
