@@ -121,7 +121,6 @@ def _proof(options: VerifyOptions, texts: Texts) -> Proof:
     from .report.steps import Steps
     from .verify import record
     from .verify.checks import with_another_original
-    from .verify.texts import run_alone
 
     with (
         cleaning_up(),
@@ -137,7 +136,7 @@ def _proof(options: VerifyOptions, texts: Texts) -> Proof:
             args=options.args,
             timeout=options.timeout,
             watch=steps.at,
-            original=run_alone(texts.against, texts.original),
+            original=texts.original,
             keep_randomness=options.keep_randomness,
             float64=options.float64,
         ) as recording,

@@ -57,6 +57,5 @@ def prove(
         reference = texts.reference_of(road, str(path), source, np, mode, policy)
     options: dict[str, Any] = {"batch": mode, "seed": seed, "args": args, "timeout": timeout}
     options |= {"keep_randomness": keep_randomness, "float64": float64, "calls": calls, "names": names}
-    alone = texts.run_alone(str(path), source)
-    with record(path, np, steps, reference=reference, original=alone, **options) as recording:
+    with record(path, np, steps, reference=reference, original=source, **options) as recording:
         return recording.prove(after)

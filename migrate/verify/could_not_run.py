@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from .. import originals
+from ..engine import single
 from .proof import FailedRun
 from .record import TRACER_LOG, Spec
 from .reference import NotWidenedError, widened
@@ -39,3 +41,9 @@ def refuse_tracer_error(spec: Spec) -> None:
     log = Path(spec.out) / TRACER_LOG
     if log.exists():
         raise CouldNotRun(f"{spec.path}: the proof's own instruments failed:\n{log.read_text('utf-8')}")
+
+
+def is_for_one_process(path: str, source: bytes) -> bool:
+    """Whether no other system distributes a script: one of those tells nothing, run alone, of why its one-worker form
+    fails."""
+    return originals.imports_runtime(source) or not single(path, source).changed

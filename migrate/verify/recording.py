@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from . import checks, obstacles, runs
-from .could_not_run import NOT_FREE, CouldNotRun, refuse_tracer_error, text_to_run, told
+from .could_not_run import NOT_FREE, CouldNotRun, is_for_one_process, refuse_tracer_error, text_to_run, told
 from .diagnosis import Diagnosis, diagnose, places
 from .failed_run import cut_short, diverged, failed_run
 from .judge import (
@@ -304,6 +304,8 @@ class Recording:
     def _own_failure(self, reference: Ended) -> FailedRun | None:
         """Whether the original fails, too: then it is that which its author has to see, with its own lines."""
         if self._original is None or not reference.code or self._spec.names:
+            return None
+        if not is_for_one_process(self._spec.path, self._original):
             return None
         folder = self._folder / "original"
         folder.mkdir()

@@ -182,12 +182,6 @@ def reference_of(  # noqa: PLR0917
     return migrated(path, source, _settled(policy, batch, road)).after
 
 
-def run_alone(path: str, source: bytes) -> bytes | None:
-    """The script, to be run in one process where its reference fails; None for one that another system distributes,
-    which tells nothing, run alone, of why its one-worker form fails."""
-    return source if originals.imports_runtime(source) or not single(path, source).changed else None
-
-
 def reference(path: str, source: bytes, size: int, batch: Batch, policy: Policy = AS_USUAL) -> bytes:
     """The reference of an original script for `size` workers.
 

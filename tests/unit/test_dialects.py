@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from tfdp.migrate import dialects, engine
 from tfdp.migrate.cli import main
-from tfdp.migrate.verify import texts
+from tfdp.migrate.verify.could_not_run import is_for_one_process
 
 CASES = Path(__file__).parents[2] / "fixtures" / "rules" / "TFDP070"
 SCRIPT = """\
@@ -300,9 +300,9 @@ def test_what_a_strategy_knows_of_its_hosts_is_of_one_worker() -> None:
 
 def test_a_script_of_a_strategy_is_not_run_alone_for_its_failures() -> None:
     """It would fail otherwise than its one-worker form, by a TF_CONFIG that is not set."""
-    assert texts.run_alone("train.py", script().encode()) is None
+    assert not is_for_one_process("train.py", script().encode())
     for alone in (b"import tensorflow as tf\nmodel.fit(x, y)\n", b"import tfdp.runtime as dp\ndp.init()\n"):
-        assert texts.run_alone("train.py", alone) == alone
+        assert is_for_one_process("train.py", alone)
 
 
 def test_a_cluster_of_another_system_stays() -> None:
