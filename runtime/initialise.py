@@ -56,14 +56,14 @@ def init(
                 follow_root(row_check)
             return
         from .calls import hook_layers, install
-        from .restarts import keep_fits
+        from .restarts import keep_training
 
         install()
-        hook_fits = keep_fits()
+        hook_training = keep_training()
 
         def hook_keras() -> None:
             hook_layers()
-            hook_fits()
+            hook_training()
 
         follow_root(False, hook_keras)
         share_gfile()

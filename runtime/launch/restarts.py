@@ -8,7 +8,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Mapping
 
-from ..restarts import FOLDER, furthest
+from ..restarts import FOLDER, Furthest, begin_again, furthest
 from . import watch
 from .command import CommandError
 
@@ -39,6 +39,7 @@ def started_again(
     try:
         before = None
         for number in range(most + 1):
+            begin_again(here)
             status, failed = launch({**environ, FOLDER: str(here)})
             reached = furthest(here)
             if not failed:
@@ -46,19 +47,23 @@ def started_again(
             if number == most:
                 watch.say(f"it has been started again {most} time(s), which is all that --max-restarts allows")
             elif reached is None:
-                watch.say("it is not started again: no epoch of a fit was kept from which it could go on")
+                watch.say(
+                    "it is not started again: no epoch of a fit and no tf.train.Checkpoint was kept to go on from"
+                )
                 break
             elif reached == before:
                 watch.say("it is not started again: it has come no further than the last time")
                 break
             else:
-                watch.say(f"all ranks are started again ({number + 1} of {most}), and go on after {_words(*reached)}")
+                watch.say(f"all ranks are started again ({number + 1} of {most}), and go on after {_words(reached)}")
                 before = reached
     finally:
         shutil.rmtree(here, ignore_errors=True)
     return status
 
 
-def _words(fit: int, epoch: int, over: bool) -> str:
-    which = f"fit {fit + 1}"
-    return which if over else f"epoch {epoch + 1} of {which}"
+def _words(reached: Furthest) -> str:
+    if reached.fit is None or reached.loop:
+        return f"the script's last checkpoint ({reached.loop} in all)"
+    fit, epoch, over = reached.fit
+    return f"fit {fit + 1}" if over else f"epoch {epoch + 1} of fit {fit + 1}"

@@ -18,15 +18,14 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from ..foundation import Inside, TfdpError, call_site, is_elsewhere, say_once
-from ..framework import around_stages, held_besides, hidden_states, python_in, when_compiled
+from ..foundation import TfdpError, call_site, is_elsewhere, say_once
 from ..job import current
 from ..keras import PACKAGES, begin_in, can_begin_later, is_keras, rate_of
-from ..start import count_variables, every_variable, tell_of_variables
+from ..start import count_variables, every_variable
 from . import callbacks as known_callbacks
 from . import folder, schedules, state
 from .folder import FOLDER, Backup
-from .iterators import Watch, count_datasets, datasets_made, make_unread, watch_iterators
+from .iterators import Watch, count_datasets, datasets_made, make_unread
 
 _ARGUMENTS = ("x", "y", "batch_size", "epochs", "verbose", "callbacks", "validation_split", "validation_data")
 _DATA = (tf.data.Dataset, np.ndarray, np.number, tf.Tensor, int, float)
@@ -38,21 +37,13 @@ _MOST = 32  # fits that are kept
 _hooked: set[str] = set()
 _fits: list[None] = []  # one for each that has begun
 _inside: list[_Fit] = []
-_in_stage = Inside()
+_left_alone: list[None] = []
 # What compiled functions keep that were made in a `fit` of a model: its next one may run them again.
 _unknown_steps: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
 
 
-def watch() -> None:
-    """From now on it is known what datasets and compiled functions there are."""
-    watch_iterators()
-    around_stages(_of_a_stage)
-    when_compiled(_compiled)
-
-
 def hook_fits() -> None:
     """Hook into every Keras that has been imported. One may be at any time: call it now and then."""
-    tell_of_variables(_made)
     for package in PACKAGES:
         keras: Any = sys.modules.get(package)
         model = getattr(keras, "Model", None)
@@ -66,33 +57,32 @@ def hook_fits() -> None:
             setattr(called, name, around(vars(called)[name]))
 
 
-def _made(ordinal: int, variable: Any) -> None:
+def made(ordinal: int, variable: Any) -> None:
+    """A variable is made; `ordinal` were before."""
     if _inside:
         _inside[-1].made(ordinal, variable)
 
 
-def _of_a_stage(trace: Callable[[], Any], _: str) -> None:
-    with _in_stage.entered():
-        trace()
+def compiled(reason: str) -> None:
+    """A function is complete; why what it keeps could not be put back, empty where it could. What `fit` compiles are
+    its steps."""
+    if _inside and reason:
+        _unknown_steps.setdefault(_inside[-1].model, reason)
 
 
-def _compiled(graph: Any) -> None:
-    """Functions that `fit` has compiled are its steps, or stages of datasets, which are looked at by themselves."""
-    if not _inside or _in_stage:
-        return
-    if names := python_in(graph):
-        _unknown_steps.setdefault(_inside[-1].model, f"a step runs Python ({', '.join(names)})")
-    elif names := hidden_states(graph):
-        _unknown_steps.setdefault(_inside[-1].model, f"a step uses {', '.join(names)}, which keeps a state")
-    elif _is_outermost(graph) and held_besides(
-        graph, {id(each.handle) for each in every_variable() if each is not None}
-    ):
-        _unknown_steps.setdefault(_inside[-1].model, "a step uses an iterator, a table or the like from outside of it")
+def begun() -> int:
+    """How many fits have begun."""
+    return len(_fits)
 
 
-def _is_outermost(graph: Any) -> bool:
-    """Whether what a graph captures comes from no other graph."""
-    return all(hasattr(outside, "numpy") for outside, _ in graph.captures)
+def is_inside() -> bool:
+    """Whether one is running."""
+    return bool(_inside)
+
+
+def leave_alone() -> None:
+    """From now on none is kept, nor goes on by itself: a loop around them does."""
+    _left_alone.append(None)
 
 
 def _fitting(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -100,7 +90,7 @@ def _fitting(original: Callable[..., Any]) -> Callable[..., Any]:
     def fit(self: Any, *arguments: Any, **options: Any) -> Any:
         if _inside:
             _inside[-1].refuse("another `fit` runs inside it")
-        if _inside or is_elsewhere() or not tf.executing_eagerly():
+        if _inside or _left_alone or is_elsewhere() or not tf.executing_eagerly():
             return original(self, *arguments, **options)
         own = _Fit(self, {**dict(zip(_ARGUMENTS, arguments, strict=False)), **options})
         _inside.append(own)

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import glob
+import json
 import os
 import pathlib
 import pickle
 import re
+import shutil
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 FOLDER = "TFDP_BACKUPS"  # where they are; set by `tfdp run --max-restarts`
 _NAME = re.compile(r"fit-(\d+)\.epoch-(\d+)(\.end)?\.npz$")
-_ABOUT = "about"
+_LOOP = re.compile(r"loop\.save-(\d+)\.npz$")
+_ABOUT, _SAVES, _FILES = "about", "loop.saves", "loop.files"
+_OF_FOLDER = "checkpoint"  # in which TensorFlow notes what checkpoints a folder has
 
 
 class Backup(NamedTuple):
@@ -26,22 +32,47 @@ class Backup(NamedTuple):
     about: dict[str, Any]
 
 
+class LoopBackup(NamedTuple):
+    """What a loop of the script's own can go on from that restores one of the checkpoints at `paths`.
+
+    values: of variables, by how many had been made before. about: all else, by name.
+    """
+
+    number: int
+    paths: list[str]
+    values: dict[int, Any]
+    about: dict[str, Any]
+
+
+class Furthest(NamedTuple):
+    """How far a job has come: the last fit, epoch, and whether it was over; how many checkpoints of own loops."""
+
+    fit: tuple[int, int, bool] | None
+    loop: int
+
+
 def write(folder: pathlib.Path, backup: Backup) -> None:
     """Keep a backup, and none of the same fit that is older. Raises OSError."""
+    name = f"fit-{backup.fit}.epoch-{backup.epoch}{'.end' if backup.over else ''}.npz"
+    older = [path for path in folder.iterdir() if (found := _place(path)) is not None and found[0] == backup.fit]
+    _write(folder, name, older, backup.values, backup.about)
+
+
+def _write(
+    folder: pathlib.Path, name: str, older: list[pathlib.Path], values: Mapping[int, Any], about: dict[str, Any]
+) -> None:
     import numpy as np  # which a launcher need not have waited for
 
-    name = f"fit-{backup.fit}.epoch-{backup.epoch}{'.end' if backup.over else ''}.npz"
     arrays, kinds = {}, {}
-    for ordinal, value in backup.values.items():
+    for ordinal, value in values.items():
         kinds[ordinal] = value.dtype, value.shape
         arrays[str(ordinal)] = np.frombuffer(np.ascontiguousarray(value).tobytes(), np.uint8)  # of any dtype
-    arrays[_ABOUT] = np.frombuffer(pickle.dumps((kinds, backup.about)), np.uint8)
+    arrays[_ABOUT] = np.frombuffer(pickle.dumps((kinds, about)), np.uint8)
     unfinished = folder / f".{name}"
     with unfinished.open("wb") as file:
         np.savez(file, **arrays)  # type: ignore[arg-type]
         file.flush()
         os.fsync(file.fileno())
-    older = [path for path in folder.iterdir() if (found := _place(path)) is not None and found[0] == backup.fit]
     unfinished.replace(folder / name)
     _sync(folder)
     for path in older:
@@ -51,22 +82,93 @@ def write(folder: pathlib.Path, backup: Backup) -> None:
 
 def read(folder: pathlib.Path, fit: int) -> Backup | None:
     """The last backup of a fit, None where there is none. Raises OSError and ValueError where it is damaged."""
-    import numpy as np
-
     found = [(place[1:], path) for path in folder.iterdir() if (place := _place(path)) is not None and place[0] == fit]
     if not found:
         return None
     (epoch, over), path = max(found)
+    return Backup(fit, epoch, over, *_read(path))
+
+
+def _read(path: pathlib.Path) -> tuple[dict[int, Any], dict[str, Any]]:
+    import numpy as np
+
     with np.load(path) as arrays:  # the format's checksums are compared
         kinds, about = pickle.loads(arrays[_ABOUT].tobytes())
         values = {
             ordinal: np.frombuffer(arrays[str(ordinal)].tobytes(), dtype).reshape(shape)
             for ordinal, (dtype, shape) in kinds.items()
         }
-    return Backup(fit, epoch, over, values, about)
+    return values, about
 
 
-def write_begun(folder: pathlib.Path, fit: int, begun: Any) -> None:
+def write_loop(folder: pathlib.Path, backup: LoopBackup) -> None:
+    """Keep a backup, and the script's own files of the checkpoint, and none that are older. Raises OSError."""
+    for path in backup.paths:
+        if not os.path.isfile(f"{path}.index"):
+            raise FileNotFoundError(f"{path}.index is no file of this host")
+    number, files = backup.number, folder / f"{_FILES}-{backup.number}"
+    shutil.rmtree(files, ignore_errors=True)  # of a process that was ended here
+    files.mkdir()
+    names: dict[str, str] = {}
+    for path in _files_of(backup.paths):
+        names[str(len(names))] = path
+        shutil.copyfile(path, files / str(len(names) - 1))
+    (files / "names.json").write_text(json.dumps(names))
+    older = [path for path in folder.iterdir() if _LOOP.match(path.name)]
+    _write(folder, f"loop.save-{number}.npz", older, backup.values, {**backup.about, "paths": backup.paths})
+    for other in folder.glob(f"{_FILES}-*"):
+        if other != files:
+            shutil.rmtree(other, ignore_errors=True)
+
+
+def read_loop(folder: pathlib.Path) -> LoopBackup | None:
+    """The last, None where there is none. Raises OSError and ValueError where it is damaged."""
+    number = furthest_loop(folder)
+    if not number:
+        return None
+    values, about = _read(folder / f"loop.save-{number}.npz")
+    return LoopBackup(number, about["paths"], values, about)
+
+
+def note_save(folder: pathlib.Path, path: str) -> None:
+    """A checkpoint is saved there, from which a loop can go on once a backup of it is kept."""
+    with (folder / _SAVES).open("a") as file:
+        file.write(json.dumps(path) + "\n")
+
+
+def saves(folder: pathlib.Path) -> set[str]:
+    """Where a process that has ended has saved checkpoints."""
+    path = folder / f"{_SAVES}.before"
+    return {json.loads(line) for line in path.read_text().splitlines()} if path.exists() else set()
+
+
+def begin_again(folder: pathlib.Path) -> None:
+    """Before a job is started again: the script's checkpoints are as they were when the last backup was kept, so that
+    it restores that one and none that was saved later, or not wholly. Raises OSError."""
+    now, before = folder / _SAVES, folder / f"{_SAVES}.before"
+    if now.exists():
+        with before.open("a") as file:
+            file.write(now.read_text())
+        now.unlink()
+    files = folder / f"{_FILES}-{furthest_loop(folder)}"
+    if not files.exists():
+        return
+    for number, path in json.loads((files / "names.json").read_text()).items():
+        wanted, there = (files / number).read_bytes(), pathlib.Path(path)
+        if not there.exists() or there.read_bytes() != wanted:
+            unfinished = there.with_name(f".{there.name}.tfdp")
+            unfinished.write_bytes(wanted)
+            unfinished.replace(there)
+
+
+def _files_of(paths: list[str]) -> list[str]:
+    """What TensorFlow has written for checkpoints, and what it has noted of their folders."""
+    found = [each for path in paths for each in (path, f"{path}.index", *glob.glob(f"{glob.escape(path)}.data-*"))]
+    found += sorted({os.path.join(os.path.dirname(path), _OF_FOLDER) for path in paths})
+    return [each for each in dict.fromkeys(found) if os.path.isfile(each)]
+
+
+def write_begun(folder: pathlib.Path, fit: int | str, begun: Any) -> None:
     """Keep what the state was when a fit began. Raises OSError."""
     unfinished = folder / f".fit-{fit}.begun"
     with unfinished.open("wb") as file:
@@ -76,15 +178,22 @@ def write_begun(folder: pathlib.Path, fit: int, begun: Any) -> None:
     unfinished.replace(folder / f"fit-{fit}.begun")
 
 
-def read_begun(folder: pathlib.Path, fit: int) -> Any:
+def read_begun(folder: pathlib.Path, fit: int | str) -> Any:
     """What that was, None where it has not begun before. Raises OSError."""
     path = folder / f"fit-{fit}.begun"
     return pickle.loads(path.read_bytes()) if path.exists() else None
 
 
-def furthest(folder: pathlib.Path) -> tuple[int, int, bool] | None:
-    """The fit and the epoch of the last backup, and whether the fit was over."""
-    return max(filter(None, map(_place, folder.iterdir())), default=None)
+def furthest(folder: pathlib.Path) -> Furthest | None:
+    """How far the job has come; None where nothing is kept."""
+    fit = max(filter(None, map(_place, folder.iterdir())), default=None)
+    loop = furthest_loop(folder)
+    return Furthest(fit, loop) if fit is not None or loop else None
+
+
+def furthest_loop(folder: pathlib.Path) -> int:
+    """The number of the last backup of a loop, from 1; 0 where there is none."""
+    return max((int(found[1]) for path in folder.iterdir() if (found := _LOOP.match(path.name))), default=0)
 
 
 def _place(path: pathlib.Path) -> tuple[int, int, bool] | None:

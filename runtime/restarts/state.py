@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import pickle
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import tensorflow as tf
@@ -13,6 +13,8 @@ import tensorflow as tf
 from ..calls import spend_from, spent
 from ..framework import has_value, name_of
 from ..start import every_variable
+
+_K = TypeVar("_K")
 
 
 class Kind(NamedTuple):
@@ -31,16 +33,17 @@ def kind_of(variable: Any) -> Kind:
 def variables() -> dict[int, Any]:
     """Those that exist and have a value, by how many had been made before."""
     found = enumerate(every_variable())
-    return {ordinal: each for ordinal, each in found if each is not None and _is_kept(each)}
+    return {ordinal: each for ordinal, each in found if each is not None and is_kept(each)}
 
 
-def _is_kept(variable: Any) -> bool:
+def is_kept(variable: Any) -> bool:
+    """Whether it has a value that can be read here."""
     return isinstance(variable.handle, tf.__internal__.EagerTensor) and has_value(variable)
 
 
-def values_of(held: Mapping[int, Any]) -> dict[int, Any]:
+def values_of(held: Mapping[_K, Any]) -> dict[_K, Any]:
     """Their numbers, arrays of their shapes and dtypes."""
-    return {ordinal: np.asarray(tf.convert_to_tensor(each).numpy()) for ordinal, each in held.items()}
+    return {key: np.asarray(tf.convert_to_tensor(each).numpy()) for key, each in held.items()}
 
 
 def drawn() -> dict[str, Any]:
@@ -54,6 +57,11 @@ def put_back(values: Mapping[int, Any], about: Mapping[str, Any]) -> None:
     for ordinal, value in values.items():
         if ordinal in held:  # else it is waiting to be dropped there, and is gone here, or is yet to be made
             give(held[ordinal], value)
+    draw_on(about)
+
+
+def draw_on(about: Mapping[str, Any]) -> None:
+    """Let the generators be where they were."""
     spend_from(about["draws"])
 
 
@@ -71,21 +79,21 @@ def fingerprint(data: tuple[Any, ...], others: Mapping[str, Any]) -> Fingerprint
     """What the state of this process is: a digest of each variable, of the generators, of each of `data` and of what
     `others` names, by a number and a name."""
     held = variables()
-    found = {(ordinal, kind_of(held[ordinal]).name): _digest(value) for ordinal, value in values_of(held).items()}
+    found = {(ordinal, kind_of(held[ordinal]).name): digest(value) for ordinal, value in values_of(held).items()}
     found[len(every_variable()), "the number of variables"] = ""
     found[-1, DRAWN] = draws()
-    found |= {(-2, name): _digest(each) for name, each in others.items()}
-    return found | {(-3 - number, "the data"): _digest(_plain(each)) for number, each in enumerate(data)}
+    found |= {(-2, name): digest(each) for name, each in others.items()}
+    return found | {(-3 - number, "the data"): digest(_plain(each)) for number, each in enumerate(data)}
 
 
 def draws() -> str:
     """A digest of what numbers are drawn from."""
-    return _digest(drawn())
+    return digest(drawn())
 
 
 def difference(before: Fingerprint, now: Fingerprint) -> str:
     """What is not alike, in words; empty for nothing. Variables that one process has dropped already do not count."""
-    differ = [name for key, digest in before.items() if now.get(key, digest) != digest for _, name in [key]]
+    differ = [name for key, value in before.items() if now.get(key, value) != value for _, name in [key]]
     (counted,) = (key for key in before if key[1] == "the number of variables")
     return counted[1] if counted not in now else next(iter(differ), "")
 
@@ -97,7 +105,8 @@ def _plain(data: Any) -> Any:
     return np.asarray(data)
 
 
-def _digest(thing: Any) -> str:
+def digest(thing: Any) -> str:
+    """Of an array, or of anything that can be pickled."""
     found = hashlib.blake2b(digest_size=8)
     if isinstance(thing, np.ndarray) and thing.dtype != object:
         found.update(f"{thing.dtype.name} {thing.shape}".encode())

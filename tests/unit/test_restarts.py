@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tfdp.runtime.launch import CommandError, restarts
-from tfdp.runtime.restarts import FOLDER, folder, furthest
+from tfdp.runtime.restarts import FOLDER, Furthest, folder, furthest
 from tfdp.runtime.restarts.folder import Backup
 
 
@@ -32,7 +32,7 @@ def test_what_is_kept_comes_back(tmp_path: Path) -> None:
 def test_of_each_fit_the_last_is_kept(tmp_path: Path) -> None:
     for each in (backup(0, 9), backup(0, 10), backup(0, 10, over=True), backup(1, 0)):
         folder.write(tmp_path, each)
-        assert furthest(tmp_path) == (each.fit, each.epoch, each.over)
+        assert furthest(tmp_path) == Furthest((each.fit, each.epoch, each.over), 0)
     assert len(list(tmp_path.iterdir())) == 2
     assert folder.read(tmp_path, 2) is None
 
@@ -46,7 +46,7 @@ def test_one_that_was_not_finished_is_not_read(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(os, "fsync", killed)
     with pytest.raises(KeyboardInterrupt):
         folder.write(tmp_path, backup(0, 2))
-    assert furthest(tmp_path) == (0, 1, False)
+    assert furthest(tmp_path) == Furthest((0, 1, False), 0)
 
 
 def test_a_damaged_one_is_an_error_or_harmless(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     ("attempts", "starts", "said"),
     [
         ([(0, False, None)], 1, ""),
-        ([(9, True, None)], 1, "no epoch of a fit was kept"),
+        ([(9, True, None)], 1, "no epoch of a fit and no tf.train.Checkpoint was kept"),
         ([(9, True, 1), (9, True, None)], 2, "come no further"),
         ([(9, True, 1), (9, True, 2), (9, True, 3)], 3, "started again 2 time(s)"),
         ([(9, True, 1), (0, False, 4)], 2, "go on after epoch 2 of fit 1"),

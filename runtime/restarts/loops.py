@@ -1,0 +1,399 @@
+"""Loops of the script's own: where it saves a `tf.train.Checkpoint` of its own, and restores it in a process that was
+started again, it goes on there as if it had never stopped.
+
+With each checkpoint all is kept that the script's own does not hold: every variable, the generators, how often data
+were shuffled; and with the first step after it what the script remembers, and where it is. When the checkpoint is
+restored the first half is put back; at the first step after that the script is to be where it was, with the same
+variables and results, and the second half is put back. Where anything else is there than was, the job ends.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import os
+import pathlib
+import pickle
+import sys
+import threading
+import weakref
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import tensorflow as tf
+
+from ..foundation import TfdpError, is_elsewhere, is_of_script, say_once, uncaught
+from ..job import current, end_badly
+from . import fits, folder, rounds, state
+from .folder import FOLDER, LoopBackup
+from .iterators import Order, Reads
+from .numbered import Key, Numbered
+from .remembered import Memory, differences, words
+
+_ADVICE = "Start it without --max-restarts, by hand"
+
+
+class _Thread(threading.local):
+    calls: tuple[Any, ...] = ()  # the compiled functions that are being called, the outermost first
+    is_busy = False  # in a hook's own doing
+
+
+class _Loops:
+    """What this process knows of its loops. It is made before the script's first line."""
+
+    def __init__(self) -> None:
+        self.folder = pathlib.Path(os.environ[FOLDER])
+        self.backup = folder.read_loop(self.folder)
+        self.saved_before = folder.saves(self.folder)
+        self.order, self.reads = Order(), Reads()
+        self.unknown = ""  # why nothing is kept from now on
+        self.number = self.backup.number if self.backup is not None else 0
+        self.saved: _Saved | None = None
+        self.going_on: LoopBackup | None = None
+        self.variables = Numbered()
+        self.awaited: dict[Key, Any] = {}  # what variables had that are yet to be made
+        self.has_stepped = False
+        self.steps: weakref.WeakSet[Any] = weakref.WeakSet()  # compiled functions that take gradients
+
+    def refuse(self, reason: str) -> None:
+        """What was saved last is not kept, which is said."""
+        self.saved = None
+        if current().topology.rank == 0:
+            say_once(f"after a restart the script's own loop does not go on from this checkpoint: {reason}")
+
+
+class _Saved:
+    """The state when a checkpoint had been saved."""
+
+    def __init__(self, paths: list[str], loops: _Loops, frame: FrameType | None) -> None:
+        self.paths = paths
+        self.marks = rounds.Marks(frame)
+        held = loops.variables.living()
+        self.values = dict(enumerate(state.values_of(held).values()))
+        self.about = {
+            **state.drawn(),
+            "keys": list(held),
+            "counts": loops.order.living(),
+        }
+        memory = Memory(_own(frame), {})
+        self.about["own draws"] = memory.draws()
+        self.iterators = memory.iterators
+        self.taken = {key: loops.reads.taken(each) for key, (_, each) in self.iterators.items()}
+
+
+_known: list[_Loops] = []
+_thread = _Thread()
+
+
+def keep_loops() -> None:
+    """From now on."""
+    _known.append(_Loops())
+    checkpoint, manager = tf.train.Checkpoint, tf.train.CheckpointManager
+    for owner, name in ((checkpoint, "save"), (checkpoint, "write"), (manager, "save")):
+        setattr(owner, name, _saving(getattr(owner, name)))
+    for name in ("read", "restore"):
+        setattr(checkpoint, name, _restoring(getattr(checkpoint, name)))
+    tf.GradientTape.gradient = _taking(tf.GradientTape.gradient)
+    _watch_calls()
+    atexit.register(_at_the_end)
+
+
+def compiled(reason: str) -> None:
+    """A function is complete; why what it keeps could not be put back, empty where it could."""
+    if not fits.is_inside():
+        _known[0].unknown = _known[0].unknown or reason
+
+
+def made(variable: Any) -> None:
+    """A variable is made: with what it had, where it was there when the checkpoint was saved."""
+    loops = _known[0]
+    key = loops.variables.made(variable)
+    if key in loops.awaited:
+        state.give(variable, loops.awaited.pop(key))
+
+
+def _is_of_script_now() -> bool:
+    is_main = threading.current_thread() is threading.main_thread()
+    return is_main and not _thread.is_busy and not is_elsewhere() and tf.executing_eagerly()
+
+
+def _saving(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def save(self: Any, *arguments: Any, **options: Any) -> Any:
+        if not _is_of_script_now() or fits.is_inside():
+            return original(self, *arguments, **options)
+        _thread.is_busy = True
+        try:
+            found = original(self, *arguments, **options)
+            if found is not None:
+                _keep_the_first_half(_key(found), options.get("options"), sys._getframe(1))
+            return found
+        finally:
+            _thread.is_busy = False
+
+    return save
+
+
+def _keep_the_first_half(path: str, options: Any, frame: FrameType) -> None:
+    loops = _known[0]
+    loops.saved_before.discard(path)  # what is restored from now on is this process's own
+    if loops.going_on is None and loops.awaited:
+        raise _other(f"{next(iter(loops.awaited))[0].name} was made before, and was not made again")
+    if current().topology.rank > 0:
+        return
+    folder.note_save(loops.folder, path)
+    if loops.going_on is not None:
+        return
+    earlier = loops.saved.paths if loops.saved is not None else []
+    try:
+        if getattr(options, "enable_async", False) or getattr(options, "experimental_enable_async_checkpoint", False):
+            raise rounds.UnknownRound("it is written while the training goes on")
+        loops.saved = _Saved([*earlier, path], loops, frame)
+    except rounds.UnknownRound as error:
+        loops.refuse(str(error))
+
+
+def _restoring(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def restore(self: Any, save_path: Any, *arguments: Any, **options: Any) -> Any:
+        found = original(self, save_path, *arguments, **options)
+        if _is_of_script_now() and save_path is not None and not _known[0].has_stepped:
+            _put_the_first_half_back(_key(save_path), sys._getframe(1))
+        return found
+
+    return restore
+
+
+def _put_the_first_half_back(path: str, frame: FrameType) -> None:
+    loops = _known[0]
+    if path not in loops.saved_before:
+        return
+    if loops.backup is None or path not in loops.backup.paths:
+        last = "none" if loops.backup is None else loops.backup.paths[-1]
+        raise _other(f"it restores {path}, and the last checkpoint that it could go on from is {last}")
+    found = loops.going_on = loops.backup
+    state.draw_on(found.about)
+    Memory(_own(frame), {}).draw_on(found.about["own draws"])
+    there = loops.variables.living()
+    for key, value in zip(found.about["keys"], found.values.values(), strict=True):
+        if key in there:
+            state.give(there[key], value)
+        elif key[1] >= loops.variables.counts.get(key[0], 0):
+            loops.awaited[key] = value
+    loops.order.owe(found.about["counts"])
+    loops.reads.owe(found.about["reads"])
+    fits.leave_alone()
+
+
+def _taking(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def gradient(self: Any, *arguments: Any, **options: Any) -> Any:
+        found = original(self, *arguments, **options)
+        if not tf.executing_eagerly():
+            _known[0].steps.update(_thread.calls[:1])
+        elif _is_of_script_now():
+            _stepped(found, sys._getframe(1))
+        return found
+
+    return gradient
+
+
+def _watch_calls() -> None:
+    """The class of what `tf.function` gives is private."""
+    from tensorflow.python.eager.polymorphic_function import polymorphic_function
+
+    function = polymorphic_function.Function
+    original = function.__call__
+
+    @functools.wraps(original)
+    def called(self: Any, *arguments: Any, **options: Any) -> Any:
+        before = _thread.calls
+        _thread.calls = (*before, self)
+        for each in (*arguments, *options.values()):
+            if isinstance(each, tf.data.Iterator):
+                _known[0].reads.given_away(each)
+        try:
+            found = original(self, *arguments, **options)
+        finally:
+            _thread.calls = before
+        if not before and self in _known[0].steps and _is_of_script_now():
+            _stepped(found, sys._getframe(1))
+        return found
+
+    function.__call__ = called
+
+
+def _stepped(result: Any, frame: FrameType) -> None:
+    """After each step: a gradient that was taken, or a call of a compiled function that takes some."""
+    loops = _known[0]
+    is_first = not (loops.has_stepped or fits.is_inside())
+    loops.has_stepped = loops.has_stepped or is_first
+    if loops.saved is None and loops.going_on is None and not is_first:
+        return
+    _thread.is_busy = True
+    try:
+        if loops.going_on is not None:
+            _put_the_second_half_back(loops, result, frame)
+        elif loops.saved is not None:
+            _keep_the_second_half(loops, result, frame)
+        elif current().topology.rank == 0:
+            _compare_the_first_step(loops, frame)
+    finally:
+        _thread.is_busy = False
+
+
+def _keep_the_second_half(loops: _Loops, result: Any, frame: FrameType) -> None:
+    saved, loops.saved = loops.saved, None
+    assert saved is not None
+    try:
+        now = _Now(loops, result, frame, _lines_before(frame, saved.marks))
+        reads = dict(_taken_until(saved, key) for key in now.memory.iterators if key in saved.iterators)
+        if reason := loops.unknown or loops.order.unknown(reads):
+            raise rounds.UnknownRound(reason)
+        about = {**saved.about, "reads": reads, "then": {**now.about, "things": now.memory.things}}
+        folder.write_loop(loops.folder, LoopBackup(loops.number + 1, saved.paths, saved.values, about))
+        loops.number += 1
+    except (rounds.UnknownRound, OSError) as error:
+        loops.refuse(str(error))
+    finally:
+        saved.marks.clear(frame)
+
+
+def _taken_until(saved: _Saved, key: int) -> tuple[int, int]:
+    """Of an iterator that was there then and is still: which one it is, and what was taken of it until then."""
+    if (found := saved.taken[key]) is not None:
+        return found
+    where, one = saved.iterators[key]
+    raise rounds.UnknownRound(
+        f"{words(where)} is a {type(one).__name__}, which goes on, and there is no knowing where it is"
+    )
+
+
+def _lines_before(frame: FrameType, marks: rounds.Marks) -> list[int | None]:
+    """Where the script's functions on the stack were when a checkpoint was saved, the innermost first; None for those
+    that have begun since. Raises UnknownRound where a loop of somebody else's is around."""
+    for each in rounds.frames(frame):
+        line = marks.line(each)
+        if line is not None and not is_of_script(each.f_code.co_filename) and rounds.end(each, line):
+            raise rounds.UnknownRound(f"it is called in a loop of {each.f_code.co_filename}")
+    return [marks.line(each) for each in _own(frame)]
+
+
+class _Now:
+    """Where the script is at a step, and with what."""
+
+    def __init__(self, loops: _Loops, result: Any, frame: FrameType, before: list[int | None]) -> None:
+        """before: as of `_lines_before`. Raises UnknownRound where a loop is one that no other could be in."""
+        stack = list(_own(frame))
+        self.memory = Memory(stack, {each: _fixed(each, line) for each, line in zip(stack, before, strict=True)})
+        self.about = {
+            "before": before,
+            "stack": _places(stack),
+            "ends": [rounds.end(each, line) for each, line in zip(stack, before, strict=True) if line is not None],
+            "result": state.digest(
+                [each.numpy() for each in tf.nest.flatten(result, expand_composites=True) if hasattr(each, "numpy")]
+            ),
+            "variables": {key: state.digest(value) for key, value in state.values_of(loops.variables.living()).items()},
+            "draws": state.draws(),
+            "counts": loops.order.living(),
+            "taken": dict(filter(None, (loops.reads.taken(each) for _, each in self.memory.iterators.values()))),
+        }
+
+
+def _fixed(frame: FrameType, line_before: int | None) -> set[str]:
+    """The names that are compared only: which round it is cannot be put back, nor what a call was given."""
+    code = frame.f_code
+    given = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] if line_before is None else ()
+    return rounds.targets(code, frame.f_lineno) | set(given)
+
+
+def _places(stack: list[FrameType]) -> list[tuple[str, str, int]]:
+    return [(each.f_code.co_filename, each.f_code.co_name, each.f_lineno) for each in stack]
+
+
+def _own(frame: FrameType | None) -> list[FrameType]:
+    """The frames of the script, the innermost first."""
+    return [each for each in rounds.frames(frame) if is_of_script(each.f_code.co_filename)]
+
+
+def _put_the_second_half_back(loops: _Loops, result: Any, frame: FrameType) -> None:
+    found, loops.going_on, loops.backup = loops.going_on, None, None
+    assert found is not None
+    loops.saved_before.clear()
+    then, stack = found.about["then"], list(_own(frame))
+    if _places(stack) != then["stack"]:
+        raise _other(f"the first step after {found.paths[-1]} was made at {_said(then['stack'])}, and is now")
+    now = _Now(loops, result, frame, then["before"])
+    # Those that the rest of the step is to make, as what an optimizer remembers after the first gradient.
+    loops.awaited = {key: value for key, value in loops.awaited.items() if key in then["variables"]}
+    loops.order.settle()
+    loops.reads.settle()
+    put, others = differences(then["things"], now.memory.things)
+    key = f"what the script remembers/{found.number}"
+    if current().topology.rank == 0:
+        if differs := _difference(then, now.about):
+            raise _other(differs)
+        if others:
+            raise _other(f"{words(others[0])} is not what it was, and cannot be put back")
+        current().store.publish(key, pickle.dumps(put))
+    elif current().topology.size > 1:  # a rank has names of its own, such as for its number
+        put = pickle.loads(current().store.fetch(key, publisher=0))
+    now.memory.put_back(then["things"], put)
+    if current().topology.rank == 0:
+        said = f"tfdp: the script's loop goes on after {found.paths[-1]}, as before the restart"
+        unknown = f"; not looked into: {', '.join(now.memory.unknown)}" if now.memory.unknown else ""
+        print(f"{said}{unknown}", file=sys.stderr, flush=True)
+
+
+def _difference(then: dict[str, Any], now: dict[str, Any]) -> str:
+    """What is not as it was at the first step after the checkpoint, in words; empty for nothing."""
+    if then["ends"] != now["ends"]:
+        return f"its loop was to end before {then['ends']}, and now before {now['ends']}"
+    for key, digest in then["variables"].items():
+        if now["variables"].get(key, digest) != digest:
+            return f"{key[0].name} is not what it was after the first step"
+    if then["draws"] != now["draws"]:
+        return (
+            f"{state.DRAWN} is not what it was after the first step: does the script draw between a checkpoint and it?"
+        )
+    for kind, said in (("counts", "its data were shuffled"), ("taken", "of its data was taken")):
+        if any(then[kind][number] != now[kind][number] for number in then[kind].keys() & now[kind].keys()):
+            return f"{said} more often, or less, than the first time"
+    return "the first step has another result" if then["result"] != now["result"] else ""
+
+
+def _compare_the_first_step(loops: _Loops, frame: FrameType) -> None:
+    """Of a process that begins anew: with what it came to its first step is to be the same each time."""
+    found = state.fingerprint((), {})
+    before = folder.read_begun(loops.folder, "loop")
+    if before is None:
+        folder.write_begun(loops.folder, "loop", found)
+    elif differs := state.difference(before, found):
+        raise _other(f"{differs} is not what it was at the first step ({_said(_places(list(_own(frame))))})")
+
+
+def _said(places: list[tuple[str, str, int]]) -> str:
+    return f"{places[0][0]}:{places[0][2]}" if places else "a place outside of the script"
+
+
+def _other(what: str) -> TfdpError:
+    return TfdpError(
+        f"the script cannot go on after the restart: {what}. What it does must be the same each time, but that it "
+        f"restores its last checkpoint and begins its loop there. {_ADVICE}"
+    )
+
+
+def _key(path: Any) -> str:
+    return os.path.realpath(str(path))
+
+
+def _at_the_end() -> None:
+    loops = _known[0]
+    if uncaught() is not None or current().topology.rank > 0:
+        return
+    if loops.going_on is not None:
+        path = loops.going_on.paths[-1]
+        end_badly(f"the script has restored {path}, after which it made steps before the restart, and has made none")
+    elif loops.awaited:
+        end_badly(f"{next(iter(loops.awaited))[0].name} was made before the restart, and was not made again")

@@ -1,0 +1,180 @@
+"""The loops that a script is in: those that a process could only be in the middle of that has begun them.
+
+`while` goes by what the script remembers. `for` goes by an iterator that nobody can reach, nor make anew in its middle;
+but for a range it is known by what is given now and where it ends: another one that gives the same next ends as it.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import linecache
+from collections.abc import Iterator
+from types import CodeType, FrameType
+from typing import Any, NamedTuple
+
+_PURE = (
+    *(ast.Attribute, ast.BinOp, ast.Call, ast.Constant, ast.IfExp, ast.Name, ast.Subscript, ast.UnaryOp),
+    *(ast.operator, ast.unaryop, ast.expr_context),
+)
+_CALLED = frozenset(("abs", "ceil", "float", "floor", "int", "len", "max", "min", "numpy", "round"))
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+class UnknownRound(Exception):  # noqa: N818 - it is no error of anybody's, and never leaves this package
+    """Something that no other process could be in the middle of; with why."""
+
+
+class Marks:
+    """Frames that are running now, to be known again later: a frame that has ended may have had their identity."""
+
+    def __init__(self, frame: FrameType | None) -> None:
+        """Of a frame and all that have called it. Raises UnknownRound."""
+        self._lines: dict[int, int] = {}
+        for each in frames(frame):
+            if each.f_trace is not None:
+                raise UnknownRound("a debugger, or the like, follows it")
+            each.f_trace = self._never_called  # nobody calls it but who follows the script
+            self._lines[id(each)] = each.f_lineno
+
+    def _never_called(self, *_: Any) -> Any:
+        return self._never_called
+
+    def line(self, frame: FrameType) -> int | None:
+        """The line at which a frame was; None for one that has begun since."""
+        trace = frame.f_trace
+        return self._lines.get(id(frame)) if getattr(trace, "__self__", None) is self else None
+
+    def clear(self, frame: FrameType | None) -> None:
+        """Leave the frames as they were."""
+        for each in frames(frame):
+            if self.line(each) is not None:
+                each.f_trace = None
+
+
+def targets(code: CodeType, line: int) -> set[str]:
+    """The names that the loops around a line give values to."""
+    found: set[str] = set()
+    for loop in _around(code, line, line):
+        if isinstance(loop, (ast.For, ast.AsyncFor)):
+            found |= _stored(loop.target)
+    return found
+
+
+def end(frame: FrameType, line_before: int) -> list[Any]:
+    """Of each loop that a frame was in at that line and is in now: what its range ends before, and its steps.
+
+    Raises:
+        UnknownRound: it is none of which that is known.
+    """
+    return [_end(loop, frame) for loop in _around(frame.f_code, line_before, frame.f_lineno)]
+
+
+def _around(code: CodeType, *lines: int) -> list[Any]:
+    """The loops of a function that are around all of the lines, those outside first."""
+    tree = _tree(code.co_filename)
+    if tree is None:
+        raise UnknownRound(f"the source of {code.co_filename} is not there to be looked at")
+    first = 0 if code.co_name == "<module>" else code.co_firstlineno
+    return [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.For, ast.AsyncFor, *_COMPREHENSIONS))
+        and first <= node.lineno
+        and all(_begin(node) <= line <= _last(node) for line in lines)
+    ]
+
+
+def _begin(node: Any) -> int:
+    first: int = node.lineno if isinstance(node, _COMPREHENSIONS) else node.body[0].lineno
+    return first
+
+
+def _last(node: Any) -> int:
+    last: Any = node if isinstance(node, _COMPREHENSIONS) else node.body[-1]
+    return int(last.end_lineno)
+
+
+@functools.cache
+def _tree(path: str) -> ast.Module | None:
+    try:
+        return ast.parse("".join(linecache.getlines(path)) or "(")
+    except SyntaxError:
+        return None
+
+
+class _End(NamedTuple):
+    line: int
+    stop: float
+    step: float
+
+
+def _end(loop: Any, frame: FrameType) -> _End:
+    site = f"{frame.f_code.co_filename}:{loop.lineno}"
+    if not isinstance(loop, ast.For):
+        raise UnknownRound(f"the loop at {site} is one of which there is no knowing where it is")
+    asked = _range(loop.iter, frame)
+    if asked is None or not isinstance(loop.target, ast.Name):
+        raise UnknownRound(
+            f"the loop at {site} goes over `{ast.unparse(loop.iter)}`, and there is no knowing where it is: save "
+            "outside of it, or let it go over a range"
+        )
+    named = {node.id for each in asked for node in ast.walk(each) if isinstance(node, ast.Name)} | {loop.target.id}
+    if changed := sorted(named & set().union(*map(_stored, loop.body))):
+        raise UnknownRound(f"the loop at {site} changes {changed[0]} itself, by which it goes")
+    return _End(loop.lineno, *(_number(_value(each, frame), site) for each in asked))
+
+
+def _range(called: ast.expr, frame: FrameType) -> tuple[ast.expr, ast.expr] | None:
+    """The expressions for where a range ends and for its step, which are pure; None where it is no range."""
+    if not isinstance(called, ast.Call) or any(isinstance(each, ast.Starred) for each in called.args):
+        return None
+    function = _value(called.func, frame) if _is_pure(called.func) else None
+    module, name = getattr(function, "__module__", None) or "", getattr(function, "__name__", "")
+    if module.split(".")[0] == "tqdm" and name in ("tqdm", "tqdm_notebook"):  # it gives what it is given
+        return _range(called.args[0], frame) if called.args else None
+    is_range = function is range or (module.split(".")[0], name) in (("tensorflow", "range"), ("tqdm", "trange"))
+    named = [] if name == "trange" else called.keywords
+    if not is_range or named or not called.args or not all(map(_is_pure, called.args[1:] or called.args)):
+        return None
+    step = called.args[2] if len(called.args) > 2 else ast.Constant(1)
+    return called.args[min(1, len(called.args) - 1)], step
+
+
+def _is_pure(node: ast.expr) -> bool:
+    """Whether an expression only reads."""
+    parts = list(ast.walk(node))
+    called = [each.func for each in parts if isinstance(each, ast.Call)]
+    names = (each.attr if isinstance(each, ast.Attribute) else getattr(each, "id", "") for each in called)
+    return all(isinstance(each, _PURE) for each in parts) and _CALLED.issuperset(names)
+
+
+def _value(node: ast.expr, frame: FrameType) -> Any:
+    """What an expression of a frame's is now. Raises UnknownRound where it cannot be computed."""
+    expression = compile(ast.Expression(ast.fix_missing_locations(node)), "<a range>", "eval")
+    try:
+        return eval(expression, frame.f_globals, frame.f_locals)
+    except Exception as error:
+        raise UnknownRound(f"`{ast.unparse(node)}` cannot be looked at: {error}") from None
+
+
+def _number(value: Any, site: str) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise UnknownRound(f"the loop at {site} goes by {value!r}, which is no number") from None
+    return int(number) if number.is_integer() else number
+
+
+def _stored(node: ast.AST) -> set[str]:
+    """The names that are given values in a piece of code."""
+    return {
+        each.id for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, (ast.Store, ast.Del))
+    }
+
+
+def frames(innermost: FrameType | None) -> Iterator[FrameType]:
+    """From the innermost on."""
+    while innermost is not None:
+        yield innermost
+        innermost = innermost.f_back
