@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import json
 import os
@@ -16,6 +17,7 @@ FOLDER = "TFDP_BACKUPS"  # where they are; set by `tfdp run --max-restarts`
 _NAME = re.compile(r"fit-(\d+)\.epoch-(\d+)(\.end)?\.npz$")
 _LOOP = re.compile(r"loop\.save-(\d+)\.npz$")
 _ABOUT, _SAVES, _FILES = "about", "loop.saves", "loop.files"
+_STEPS, _FIRST_STEPS = "loop.steps", "loop.first-steps"
 _OF_FOLDER = "checkpoint"  # in which TensorFlow notes what checkpoints a folder has
 
 
@@ -119,6 +121,8 @@ def write_loop(folder: pathlib.Path, backup: LoopBackup) -> None:
     for other in folder.glob(f"{_FILES}-*"):
         if other != files:
             shutil.rmtree(other, ignore_errors=True)
+    for other in folder.glob(f"{_STEPS}-*"):
+        other.unlink()
 
 
 def read_loop(folder: pathlib.Path) -> LoopBackup | None:
@@ -128,6 +132,26 @@ def read_loop(folder: pathlib.Path) -> LoopBackup | None:
         return None
     values, about = _read(folder / f"loop.save-{number}.npz")
     return LoopBackup(number, about["paths"], values, about)
+
+
+def note_step(folder: pathlib.Path, number: int, variables: dict[Any, int]) -> None:
+    """What the variables were after so many steps: for good where they are a power of two, else until the next backup
+    is kept."""
+    name = _FIRST_STEPS if number & (number - 1) == 0 else f"{_STEPS}-{furthest_loop(folder)}"
+    with (folder / name).open("ab") as file:
+        pickle.dump((number, variables), file)
+
+
+def steps(folder: pathlib.Path) -> dict[int, dict[Any, int]]:
+    """All of that, by the number of the steps."""
+    found = {}
+    for name in (_FIRST_STEPS, f"{_STEPS}-{furthest_loop(folder)}"):
+        path = folder / name
+        with contextlib.suppress(FileNotFoundError, EOFError, pickle.UnpicklingError), path.open("rb") as file:
+            while True:  # the last may not be whole
+                number, variables = pickle.load(file)
+                found[number] = variables
+    return found
 
 
 def note_save(folder: pathlib.Path, path: str) -> None:
@@ -168,7 +192,7 @@ def _files_of(paths: list[str]) -> list[str]:
     return [each for each in dict.fromkeys(found) if os.path.isfile(each)]
 
 
-def write_begun(folder: pathlib.Path, fit: int | str, begun: Any) -> None:
+def write_begun(folder: pathlib.Path, fit: int, begun: Any) -> None:
     """Keep what the state was when a fit began. Raises OSError."""
     unfinished = folder / f".fit-{fit}.begun"
     with unfinished.open("wb") as file:
@@ -178,7 +202,7 @@ def write_begun(folder: pathlib.Path, fit: int | str, begun: Any) -> None:
     unfinished.replace(folder / f"fit-{fit}.begun")
 
 
-def read_begun(folder: pathlib.Path, fit: int | str) -> Any:
+def read_begun(folder: pathlib.Path, fit: int) -> Any:
     """What that was, None where it has not begun before. Raises OSError."""
     path = folder / f"fit-{fit}.begun"
     return pickle.loads(path.read_bytes()) if path.exists() else None

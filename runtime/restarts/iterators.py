@@ -16,7 +16,7 @@ import tensorflow as tf
 from ..framework import hidden_states, keeps_state, python_in
 
 _GONE: weakref.ref[Any] = weakref.ref(set())
-_ORDINAL = "_tfdp_ordinal"
+_ORDINAL, _STATE = "_tfdp_ordinal", "_tfdp_state"
 _datasets: list[weakref.ref[Any]] = []  # all, in the order in which they were made
 _watching: list[Watch] = []
 _orders: list[Order] = []
@@ -89,7 +89,9 @@ class Order:
     def note(self, dataset: Any) -> None:
         """An iterator is made of this."""
         stages = _going_on(dataset)
-        if (found := _state_of(dataset)).why:
+        found = dataset.__dict__.setdefault(_STATE, None) or _state_of(dataset)
+        setattr(dataset, _STATE, found)
+        if found.why:
             self._states[self._iterators] = found, tuple(getattr(each, _ORDINAL) for each in stages)
         self._iterators += 1
         for stage in stages:

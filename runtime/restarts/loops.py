@@ -23,14 +23,16 @@ from typing import Any
 
 import tensorflow as tf
 
-from ..foundation import TfdpError, is_elsewhere, is_of_script, say_once, uncaught
+from ..foundation import TfdpError, is_elsewhere, say_once, uncaught
 from ..job import current, end_badly
 from . import fits, folder, rounds, state
 from .folder import FOLDER, LoopBackup
 from .iterators import Order, Reads
 from .numbered import Key, Numbered
-from .remembered import Memory, differences, words
+from .remembered import Memory, words
+from .standing import Kept, Standing, difference, lines_before, own_frames, places, where
 
+_EVERY, _MOST_STEPS = 16, 256  # after how many steps variables are noted, and how often since the last backup
 _ADVICE = "Start it without --max-restarts, by hand"
 
 
@@ -46,14 +48,15 @@ class _Loops:
         self.folder = pathlib.Path(os.environ[FOLDER])
         self.backup = folder.read_loop(self.folder)
         self.saved_before = folder.saves(self.folder)
-        self.order, self.reads = Order(), Reads()
+        self.kept = Kept(Numbered(), Order(), Reads())
         self.unknown = ""  # why nothing is kept from now on
-        self.number = self.backup.number if self.backup is not None else 0
+        self.number = 0  # of checkpoints from which it could go on
+        self.furthest = self.backup.number if self.backup is not None else 0  # the same, of any process
         self.saved: _Saved | None = None
         self.going_on: LoopBackup | None = None
-        self.variables = Numbered()
         self.awaited: dict[Key, Any] = {}  # what variables had that are yet to be made
-        self.has_stepped = False
+        self.steps_made = 0  # outside of `fit`
+        self.steps_before = folder.steps(self.folder)  # what the variables were after some of them
         self.steps: weakref.WeakSet[Any] = weakref.WeakSet()  # compiled functions that take gradients
 
     def refuse(self, reason: str) -> None:
@@ -69,17 +72,17 @@ class _Saved:
     def __init__(self, paths: list[str], loops: _Loops, frame: FrameType | None) -> None:
         self.paths = paths
         self.marks = rounds.Marks(frame)
-        held = loops.variables.living()
+        held = loops.kept.variables.living()
         self.values = dict(enumerate(state.values_of(held).values()))
         self.about = {
             **state.drawn(),
             "keys": list(held),
-            "counts": loops.order.living(),
+            "counts": loops.kept.order.living(),
         }
-        memory = Memory(_own(frame), {})
+        memory = Memory(own_frames(frame), {})
         self.about["own draws"] = memory.draws()
         self.iterators = memory.iterators
-        self.taken = {key: loops.reads.taken(each) for key, (_, each) in self.iterators.items()}
+        self.taken = {key: loops.kept.reads.taken(each) for key, (_, each) in self.iterators.items()}
 
 
 _known: list[_Loops] = []
@@ -108,7 +111,7 @@ def compiled(reason: str) -> None:
 def made(variable: Any) -> None:
     """A variable is made: with what it had, where it was there when the checkpoint was saved."""
     loops = _known[0]
-    key = loops.variables.made(variable)
+    key = loops.kept.variables.made(variable)
     if key in loops.awaited:
         state.give(variable, loops.awaited.pop(key))
 
@@ -158,7 +161,7 @@ def _restoring(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def restore(self: Any, save_path: Any, *arguments: Any, **options: Any) -> Any:
         found = original(self, save_path, *arguments, **options)
-        if _is_of_script_now() and save_path is not None and not _known[0].has_stepped:
+        if save_path is not None and not _thread.is_busy and not is_elsewhere():
             _put_the_first_half_back(_key(save_path), sys._getframe(1))
         return found
 
@@ -174,15 +177,15 @@ def _put_the_first_half_back(path: str, frame: FrameType) -> None:
         raise _other(f"it restores {path}, and the last checkpoint that it could go on from is {last}")
     found = loops.going_on = loops.backup
     state.draw_on(found.about)
-    Memory(_own(frame), {}).draw_on(found.about["own draws"])
-    there = loops.variables.living()
+    Memory(own_frames(frame), {}).draw_on(found.about["own draws"])
+    there = loops.kept.variables.living()
     for key, value in zip(found.about["keys"], found.values.values(), strict=True):
         if key in there:
             state.give(there[key], value)
-        elif key[1] >= loops.variables.counts.get(key[0], 0):
+        elif key[1] >= loops.kept.variables.counts.get(key[0], 0):
             loops.awaited[key] = value
-    loops.order.owe(found.about["counts"])
-    loops.reads.owe(found.about["reads"])
+    loops.kept.order.owe(found.about["counts"])
+    loops.kept.reads.owe(found.about["reads"])
     fits.leave_alone()
 
 
@@ -212,7 +215,7 @@ def _watch_calls() -> None:
         _thread.calls = (*before, self)
         for each in (*arguments, *options.values()):
             if isinstance(each, tf.data.Iterator):
-                _known[0].reads.given_away(each)
+                _known[0].kept.reads.given_away(each)
         try:
             found = original(self, *arguments, **options)
         finally:
@@ -227,9 +230,10 @@ def _watch_calls() -> None:
 def _stepped(result: Any, frame: FrameType) -> None:
     """After each step: a gradient that was taken, or a call of a compiled function that takes some."""
     loops = _known[0]
-    is_first = not (loops.has_stepped or fits.is_inside())
-    loops.has_stepped = loops.has_stepped or is_first
-    if loops.saved is None and loops.going_on is None and not is_first:
+    loops.steps_made += not fits.is_inside()
+    count = loops.steps_made
+    is_compared = not fits.is_inside() and (count % _EVERY == 0 or count & (count - 1) == 0)
+    if loops.saved is None and loops.going_on is None and not is_compared:
         return
     _thread.is_busy = True
     try:
@@ -238,7 +242,7 @@ def _stepped(result: Any, frame: FrameType) -> None:
         elif loops.saved is not None:
             _keep_the_second_half(loops, result, frame)
         elif current().topology.rank == 0:
-            _compare_the_first_step(loops, frame)
+            _compare_a_step(loops, frame)
     finally:
         _thread.is_busy = False
 
@@ -247,13 +251,19 @@ def _keep_the_second_half(loops: _Loops, result: Any, frame: FrameType) -> None:
     saved, loops.saved = loops.saved, None
     assert saved is not None
     try:
-        now = _Now(loops, result, frame, _lines_before(frame, saved.marks))
+        now = Standing(loops.kept, result, frame, lines_before(frame, saved.marks))
         reads = dict(_taken_until(saved, key) for key in now.memory.iterators if key in saved.iterators)
-        if reason := loops.unknown or loops.order.unknown(reads):
+        if reason := loops.unknown or loops.kept.order.unknown(reads):
             raise rounds.UnknownRound(reason)
-        about = {**saved.about, "reads": reads, "then": {**now.about, "things": now.memory.things}}
-        folder.write_loop(loops.folder, LoopBackup(loops.number + 1, saved.paths, saved.values, about))
+        about = {
+            **saved.about,
+            "reads": reads,
+            "then": {**now.about, "things": now.memory.things, "steps": loops.steps_made},
+        }
         loops.number += 1
+        if loops.number > loops.furthest:  # else it has begun anew
+            folder.write_loop(loops.folder, LoopBackup(loops.number, saved.paths, saved.values, about))
+            loops.steps_before = {n: each for n, each in loops.steps_before.items() if n & (n - 1) == 0}
     except (rounds.UnknownRound, OSError) as error:
         loops.refuse(str(error))
     finally:
@@ -270,69 +280,27 @@ def _taken_until(saved: _Saved, key: int) -> tuple[int, int]:
     )
 
 
-def _lines_before(frame: FrameType, marks: rounds.Marks) -> list[int | None]:
-    """Where the script's functions on the stack were when a checkpoint was saved, the innermost first; None for those
-    that have begun since. Raises UnknownRound where a loop of somebody else's is around."""
-    for each in rounds.frames(frame):
-        line = marks.line(each)
-        if line is not None and not is_of_script(each.f_code.co_filename) and rounds.end(each, line):
-            raise rounds.UnknownRound(f"it is called in a loop of {each.f_code.co_filename}")
-    return [marks.line(each) for each in _own(frame)]
-
-
-class _Now:
-    """Where the script is at a step, and with what."""
-
-    def __init__(self, loops: _Loops, result: Any, frame: FrameType, before: list[int | None]) -> None:
-        """before: as of `_lines_before`. Raises UnknownRound where a loop is one that no other could be in."""
-        stack = list(_own(frame))
-        self.memory = Memory(stack, {each: _fixed(each, line) for each, line in zip(stack, before, strict=True)})
-        self.about = {
-            "before": before,
-            "stack": _places(stack),
-            "ends": [rounds.end(each, line) for each, line in zip(stack, before, strict=True) if line is not None],
-            "result": state.digest(
-                [each.numpy() for each in tf.nest.flatten(result, expand_composites=True) if hasattr(each, "numpy")]
-            ),
-            "variables": {key: state.digest(value) for key, value in state.values_of(loops.variables.living()).items()},
-            "draws": state.draws(),
-            "counts": loops.order.living(),
-            "taken": dict(filter(None, (loops.reads.taken(each) for _, each in self.memory.iterators.values()))),
-        }
-
-
-def _fixed(frame: FrameType, line_before: int | None) -> set[str]:
-    """The names that are compared only: which round it is cannot be put back, nor what a call was given."""
-    code = frame.f_code
-    given = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] if line_before is None else ()
-    return rounds.targets(code, frame.f_lineno) | set(given)
-
-
-def _places(stack: list[FrameType]) -> list[tuple[str, str, int]]:
-    return [(each.f_code.co_filename, each.f_code.co_name, each.f_lineno) for each in stack]
-
-
-def _own(frame: FrameType | None) -> list[FrameType]:
-    """The frames of the script, the innermost first."""
-    return [each for each in rounds.frames(frame) if is_of_script(each.f_code.co_filename)]
-
-
 def _put_the_second_half_back(loops: _Loops, result: Any, frame: FrameType) -> None:
     found, loops.going_on, loops.backup = loops.going_on, None, None
     assert found is not None
     loops.saved_before.clear()
-    then, stack = found.about["then"], list(_own(frame))
-    if _places(stack) != then["stack"]:
-        raise _other(f"the first step after {found.paths[-1]} was made at {_said(then['stack'])}, and is now")
-    now = _Now(loops, result, frame, then["before"])
+    loops.number = found.number
+    loops.steps_made = found.about["then"]["steps"]
+    then, stack = found.about["then"], own_frames(frame)
+    if places(stack) != then["stack"]:
+        raise _other(
+            f"the first step after {found.paths[-1]} was made at {where(then['stack'])}, and is at "
+            f"{where(places(stack))} now"
+        )
+    now = Standing(loops.kept, result, frame, then["before"])
     # Those that the rest of the step is to make, as what an optimizer remembers after the first gradient.
     loops.awaited = {key: value for key, value in loops.awaited.items() if key in then["variables"]}
-    loops.order.settle()
-    loops.reads.settle()
-    put, others = differences(then["things"], now.memory.things)
+    loops.kept.order.settle()
+    loops.kept.reads.settle()
+    put, others = now.memory.differences(then["things"])
     key = f"what the script remembers/{found.number}"
     if current().topology.rank == 0:
-        if differs := _difference(then, now.about):
+        if differs := difference(then, now.about):
             raise _other(differs)
         if others:
             raise _other(f"{words(others[0])} is not what it was, and cannot be put back")
@@ -346,35 +314,20 @@ def _put_the_second_half_back(loops: _Loops, result: Any, frame: FrameType) -> N
         print(f"{said}{unknown}", file=sys.stderr, flush=True)
 
 
-def _difference(then: dict[str, Any], now: dict[str, Any]) -> str:
-    """What is not as it was at the first step after the checkpoint, in words; empty for nothing."""
-    if then["ends"] != now["ends"]:
-        return f"its loop was to end before {then['ends']}, and now before {now['ends']}"
-    for key, digest in then["variables"].items():
-        if now["variables"].get(key, digest) != digest:
-            return f"{key[0].name} is not what it was after the first step"
-    if then["draws"] != now["draws"]:
-        return (
-            f"{state.DRAWN} is not what it was after the first step: does the script draw between a checkpoint and it?"
-        )
-    for kind, said in (("counts", "its data were shuffled"), ("taken", "of its data was taken")):
-        if any(then[kind][number] != now[kind][number] for number in then[kind].keys() & now[kind].keys()):
-            return f"{said} more often, or less, than the first time"
-    return "the first step has another result" if then["result"] != now["result"] else ""
-
-
-def _compare_the_first_step(loops: _Loops, frame: FrameType) -> None:
-    """Of a process that begins anew: with what it came to its first step is to be the same each time."""
-    found = state.fingerprint((), {})
-    before = folder.read_begun(loops.folder, "loop")
+def _compare_a_step(loops: _Loops, frame: FrameType) -> None:
+    """Whether it goes or begins anew, what a process does again is to have the same results: a script that loads files
+    that it has written itself does something else."""
+    number, now = loops.steps_made, state.prints_of(loops.kept.variables.living())
+    before = loops.steps_before.get(number)
     if before is None:
-        folder.write_begun(loops.folder, "loop", found)
-    elif differs := state.difference(before, found):
-        raise _other(f"{differs} is not what it was at the first step ({_said(_places(list(_own(frame))))})")
-
-
-def _said(places: list[tuple[str, str, int]]) -> str:
-    return f"{places[0][0]}:{places[0][2]}" if places else "a place outside of the script"
+        if len(loops.steps_before) < _MOST_STEPS:
+            loops.steps_before[number] = now
+            folder.note_step(loops.folder, number, now)
+    elif differs := next((key for key, value in before.items() if now.get(key, value) != value), None):
+        raise _other(
+            f"{differs[0].name} is not what it was after {number} steps ({where(places(own_frames(frame)))}; does it "
+            "load a file that it has written itself?)"
+        )
 
 
 def _other(what: str) -> TfdpError:

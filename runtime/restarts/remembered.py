@@ -29,6 +29,7 @@ import numpy as np
 import tensorflow as tf
 
 from ..foundation import is_of_script
+from .state import pickled
 
 Place = tuple[Any, ...]  # the module, function or class, and the names from there
 _NUMBERS = (bool, int, float, complex, np.generic, type(None))
@@ -73,8 +74,10 @@ class Memory:
         self._makes: dict[Place, Callable[[Any, Any], None]] = {}  # by the place around
         self._seen: dict[int, Any] = {}  # kept alive, as what is looked at may be made on asking
         self._locals: list[tuple[FrameType, dict[str, Any]]] = []
-        fixed = {id(frame.f_globals): names for frame, names in given.items() if frame.f_code.co_name == "<module>"}
-        for name, module in list(sys.modules.items()):
+        fixed: dict[int, set[str]] = {}  # of the names of modules
+        for frame, names in given.items():
+            fixed.setdefault(id(frame.f_globals), set()).update(names - _local_names(frame))
+        for name, module in sorted(sys.modules.items()):
             if _is_own_module(module):
                 self._names((name,), vars(module), fixed.get(id(vars(module)), set()))
         for number, frame in enumerate(stack):
@@ -89,7 +92,7 @@ class Memory:
             value = pickle.loads(kept[place].kept or b"")
             if place in self._puts:
                 self._puts[place](value)
-            elif place[:-1] in self._makes:
+            else:
                 self._makes[place[:-1]](place[-1], value)
         for frame, _ in self._locals:
             _write_back(frame)
@@ -104,12 +107,29 @@ class Memory:
             if key in states and len(found) == 1:
                 _draw_from(found[0], states[key])
 
+    def differences(self, before: Mapping[Place, Thing]) -> tuple[list[Place], list[Place]]:
+        """The places with something else in them than before: those that can be put back, and those that cannot.
+
+        A name that is not there any more is not compared if it cannot: who reads it is told by Python.
+        """
+        put: list[Place] = []
+        others: list[Place] = []
+        for place, thing in before.items():
+            found = self.things.get(place)
+            if found is not None:
+                if found.digest != thing.digest:
+                    (put if thing.kept is not None and place in self._puts else others).append(place)
+            elif thing.kept is not None:
+                (put if place[:-1] in self._makes else others).append(place)
+        return put, others
+
     def _names(self, around: Place, held: Any, fixed: set[str]) -> None:
         """What names of a module, a function, an object or a class stand for."""
         self._makes[around] = held.__setitem__
         self._owners[around] = words(around[-1:])
-        for name, value in list(held.items()):
-            if isinstance(name, str) and name.startswith("__"):
+        for name in sorted(map(str, held)):  # what several names stand for is looked into at the first of them
+            value = held.get(name)
+            if name.startswith("__"):
                 continue
             put = None if name in fixed else functools.partial(held.__setitem__, name)
             self._look((*around, name), value, put)
@@ -132,7 +152,7 @@ class Memory:
 
     def _note(self, place: Place, value: Any, put: Callable[[Any], None] | None) -> None:
         try:
-            data = _pickled(value)
+            data = pickled(value)
         except Exception:  # of classes that cannot be found by their names
             self.things[place] = Thing(_SOMETHING, None)
             self.unknown.append(words(place))
@@ -214,24 +234,6 @@ class Memory:
                 self._look((*place, f"default {number}"), each, functools.partial(_refill, each))
 
 
-def differences(before: Mapping[Place, Thing], now: Mapping[Place, Thing]) -> tuple[list[Place], list[Place]]:
-    """The places with something else in them than before: those of which it was kept, and those of which it was not.
-
-    A name that is not there any more is not compared: who reads it is told by Python.
-    """
-    put: list[Place] = []
-    others: list[Place] = []
-    for place, thing in before.items():
-        found = now.get(place)
-        if found is None and (thing.kept is None or len(place) < 2):
-            continue
-        if found is not None and found.digest == thing.digest:
-            continue
-        is_there = found is None or found.digest != _SOMETHING
-        (put if thing.kept is not None and is_there else others).append(place)
-    return put, others
-
-
 def is_plain(value: Any, depth: int = 0) -> bool:
     """Whether all of it is numbers, texts, arrays and the like."""
     if isinstance(value, _PLAIN):
@@ -246,23 +248,6 @@ def is_plain(value: Any, depth: int = 0) -> bool:
         is_made_plainly = not isinstance(value, collections.defaultdict) or isinstance(value.default_factory, type)
         return is_made_plainly and all(is_plain(k, depth + 1) and is_plain(v, depth + 1) for k, v in value.items())
     return all(is_plain(each, depth + 1) for each in value)
-
-
-class _Pickler(pickle.Pickler):
-    fast = True  # equal bytes for equal values, whichever of their parts are one object
-
-    def reducer_override(self, value: Any) -> Any:
-        """What frameworks put in the place of lists and dicts that are attributes."""
-        if type(value).__module__.split(".")[0] not in ("tensorflow", "keras", "tf_keras"):
-            return NotImplemented
-        made = next((each for each in (dict, list, tuple, set) if isinstance(value, each)), None)
-        return NotImplemented if made is None else (made, (made(value),))
-
-
-def _pickled(value: Any) -> bytes:
-    file = io.BytesIO()
-    _Pickler(file).dump(value)
-    return file.getvalue()
 
 
 def _refill(held: Any, value: Any) -> None:
@@ -285,6 +270,11 @@ def _draw_from(generator: Any, state: Any) -> None:
         generator.set_state(state)
     else:
         generator.bit_generator.state = state
+
+
+def _local_names(frame: FrameType) -> set[str]:
+    code = frame.f_code
+    return {*code.co_varnames, *code.co_cellvars, *code.co_freevars}
 
 
 def _write_back(frame: FrameType) -> None:

@@ -32,7 +32,7 @@ class Marks:
         """Of a frame and all that have called it. Raises UnknownRound."""
         self._lines: dict[int, int] = {}
         for each in frames(frame):
-            if each.f_trace is not None:
+            if each.f_trace is not None and not isinstance(getattr(each.f_trace, "__self__", None), Marks):
                 raise UnknownRound("a debugger, or the like, follows it")
             each.f_trace = self._never_called  # nobody calls it but who follows the script
             self._lines[id(each)] = each.f_lineno
@@ -129,7 +129,8 @@ def _range(called: ast.expr, frame: FrameType) -> tuple[ast.expr, ast.expr] | No
     """The expressions for where a range ends and for its step, which are pure; None where it is no range."""
     if not isinstance(called, ast.Call) or any(isinstance(each, ast.Starred) for each in called.args):
         return None
-    function = _value(called.func, frame) if _is_pure(called.func) else None
+    is_named = isinstance(called.func, (ast.Name, ast.Attribute)) and _is_pure(called.func)
+    function = _value(called.func, frame) if is_named else None
     module, name = getattr(function, "__module__", None) or "", getattr(function, "__name__", "")
     if module.split(".")[0] == "tqdm" and name in ("tqdm", "tqdm_notebook"):  # it gives what it is given
         return _range(called.args[0], frame) if called.args else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import pickle
 from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeVar
@@ -75,6 +76,18 @@ DRAWN = "what random numbers are drawn from"
 Fingerprint = dict[tuple[int, str], str]
 
 
+def prints_of(held: Mapping[_K, Any]) -> dict[_K, int]:
+    """64 bits of each variable's bytes: 25 million parameters take 4 ms."""
+    found = {}
+    for key, each in held.items():
+        value = tf.reshape(tf.convert_to_tensor(each), [1, -1])
+        if value.dtype != tf.string:
+            found[key] = int.from_bytes(
+                tf.raw_ops.Fingerprint(data=value, method="farmhash64").numpy().tobytes(), "little"
+            )
+    return found
+
+
 def fingerprint(data: tuple[Any, ...], others: Mapping[str, Any]) -> Fingerprint:
     """What the state of this process is: a digest of each variable, of the generators, of each of `data` and of what
     `others` names, by a number and a name."""
@@ -112,5 +125,25 @@ def digest(thing: Any) -> str:
         found.update(f"{thing.dtype.name} {thing.shape}".encode())
         found.update(np.ascontiguousarray(thing).reshape(-1).view(np.uint8).data)  # which is no copy
     else:
-        found.update(pickle.dumps(thing))
+        found.update(pickled(thing))
     return found.hexdigest()
+
+
+class _Pickler(pickle.Pickler):
+    def __init__(self, file: io.BytesIO) -> None:
+        super().__init__(file)
+        self.fast = True  # it does not matter which parts are one object
+
+    def reducer_override(self, value: Any) -> Any:
+        """What frameworks put in the place of lists and dicts that are attributes."""
+        if type(value).__module__.split(".")[0] not in ("tensorflow", "keras", "tf_keras"):
+            return NotImplemented
+        made = next((each for each in (dict, list, tuple, set) if isinstance(value, each)), None)
+        return NotImplemented if made is None else (made, (made(value),))
+
+
+def pickled(value: Any) -> bytes:
+    """Equal bytes for equal values."""
+    file = io.BytesIO()
+    _Pickler(file).dump(value)
+    return file.getvalue()

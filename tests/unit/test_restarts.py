@@ -11,7 +11,7 @@ import pytest
 
 from tfdp.runtime.launch import CommandError, restarts
 from tfdp.runtime.restarts import FOLDER, Furthest, folder, furthest
-from tfdp.runtime.restarts.folder import Backup
+from tfdp.runtime.restarts.folder import Backup, LoopBackup
 
 
 def backup(fit: int, epoch: int, *, over: bool = False) -> Backup:
@@ -116,3 +116,57 @@ def test_one_process_and_several_hosts_are_refused() -> None:
         restarts.refuse(1, 2, several_hosts=True)
     with pytest.raises(CommandError, match="-np 2 or more"):
         restarts.refuse(1, 1, several_hosts=False)
+
+
+def test_the_scripts_checkpoints_are_as_when_the_last_backup_was_kept(tmp_path: Path) -> None:
+    here, own = tmp_path / "kept", tmp_path / "own"
+    here.mkdir()
+    own.mkdir()
+
+    def save(number: int) -> str:
+        (own / "checkpoint").write_text(f"the last is {number}")
+        (own / f"ckpt-{number}.index").write_text(f"index {number}")
+        (own / f"ckpt-{number}.data-00000-of-00001").write_text(f"data {number}")
+        folder.note_save(here, str(own / f"ckpt-{number}"))
+        return str(own / f"ckpt-{number}")
+
+    folder.begin_again(here)
+    assert folder.saves(here) == set()
+    first, second = save(1), save(2)
+    folder.write_loop(here, LoopBackup(1, [second], {0: np.float32(3)}, {"steps": 7}))
+    assert folder.saves(here) == set()  # of processes that have ended
+    third = save(3)
+    (own / "ckpt-2.index").write_text("torn")
+    (own / "ckpt-2.data-00000-of-00001").unlink()
+    folder.begin_again(here)
+    assert folder.saves(here) == {first, second, third}
+    assert (own / "checkpoint").read_text() == "the last is 2"
+    assert (own / "ckpt-2.index").read_text() == "index 2"
+    assert (own / "ckpt-2.data-00000-of-00001").read_text() == "data 2"
+    assert sorted(path.name for path in own.iterdir() if path.name.startswith(".")) == []
+    found = folder.read_loop(here)
+    assert found is not None
+    assert (found.number, found.paths, found.values, found.about["steps"]) == (1, [second], {0: np.float32(3)}, 7)
+    assert furthest(here) == Furthest(None, 1)
+
+
+def test_of_loops_the_last_backup_is_kept_and_the_steps_since(tmp_path: Path) -> None:
+    path = tmp_path / "ckpt"
+    (tmp_path / "ckpt.index").write_text("")
+    for number in (1, 3, 4):
+        folder.note_step(tmp_path, number, {"w": number})
+    assert folder.steps(tmp_path) == {1: {"w": 1}, 3: {"w": 3}, 4: {"w": 4}}
+    for number in (1, 2):
+        folder.write_loop(tmp_path, LoopBackup(number, [str(path)], {}, {}))
+        assert len(list(tmp_path.glob("loop.save-*"))) == len(list(tmp_path.glob("loop.files-*"))) == 1
+    assert folder.steps(tmp_path) == {1: {"w": 1}, 4: {"w": 4}}
+    folder.note_step(tmp_path, 5, {"w": 5})
+    with (tmp_path / "loop.steps-2").open("ab") as file:
+        file.write(b"\x80\x04")  # torn
+    assert folder.steps(tmp_path) == {1: {"w": 1}, 4: {"w": 4}, 5: {"w": 5}}
+
+
+def test_a_checkpoint_that_is_no_file_here_is_none_to_go_on_from(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="no file of this host"):
+        folder.write_loop(tmp_path, LoopBackup(1, ["gs://bucket/ckpt-1"], {}, {}))
+    assert folder.read_loop(tmp_path) is None
