@@ -73,7 +73,8 @@ faults: $(STAMP)
 	@$(BIN)/python tests/parallel/fault_table.py
 
 soak: $(STAMP)
-	@$(BIN)/python tests/parallel/restart_soak.py
+	@$(BIN)/python tests/parallel/restart_soak.py fit --epochs 120
+	@$(BIN)/python tests/parallel/restart_soak.py loop --epochs 250
 
 lint: $(STAMP)
 	@$(BIN)/ruff check .

@@ -14,7 +14,7 @@ import time
 
 from fault_table import left
 
-SCRIPT = """
+BEGINS = """
 import hashlib, os, sys
 import numpy as np, tensorflow as tf
 import tfdp.runtime as dp
@@ -29,24 +29,54 @@ model = keras.Sequential([
     keras.Input((64,)), keras.layers.Dense(256, activation="relu"), keras.layers.Dropout(0.3),
     keras.layers.BatchNormalization(), keras.layers.Dense(2),
 ])
-model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True), metrics=["accuracy"])
-history = model.fit(data, epochs=epochs, verbose=0).history
+loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+"""
+FIT = """
+model.compile("adam", loss, metrics=["accuracy"])
+history, optimizer = model.fit(data, epochs=epochs, verbose=0).history, model.optimizer
+"""
+LOOP = """
+optimizer, accuracy = keras.optimizers.Adam(), keras.metrics.SparseCategoricalAccuracy()
+history, done = [], tf.Variable(0)
+
+@tf.function
+def step(a, b):
+    with tf.GradientTape() as tape:
+        found = model(a, training=True)
+        error = loss(b, found)
+    weights = model.trainable_variables
+    optimizer.apply_gradients(zip(tape.gradient(error, weights), weights))
+    accuracy.update_state(b, found)
+    return error
+
+manager = tf.train.CheckpointManager(tf.train.Checkpoint(model=model, optimizer=optimizer, done=done), "ckpt", 2)
+manager.restore_or_initialize()
+for epoch in range(int(done), epochs):
+    accuracy.reset_state()
+    for a, b in data:
+        error = step(a, b)
+    history.append((float(error), float(accuracy.result()), np.random.rand()))
+    done.assign_add(1)
+    manager.save()
+"""
+ENDS = """
 digest = hashlib.sha256(repr((history, np.random.rand())).encode())
-for each in (*model.variables, *model.optimizer.variables):
+for each in (*model.variables, *optimizer.variables):
     digest.update(np.asarray(each).tobytes())
 os.mknod(f"model.{dp.rank()}.{digest.hexdigest()}")
 """
 AGAIN = "all ranks are started again"
-KEPT = ("train.py", "said.txt", "tmp", "pid.", "model.")
+SCRIPTS = {"fit": BEGINS + FIT + ENDS, "loop": BEGINS + LOOP + ENDS}
+KEPT = ("train.py", "said.txt", "tmp", "pid.", "model.", "ckpt")
 
 
 class Job:
     """One launch, in a folder of its own."""
 
-    def __init__(self, folder, ranks, epochs, restarts):
+    def __init__(self, folder, script, ranks, epochs, restarts):
         self.folder, self.temporary = folder, folder / "tmp"
         self.temporary.mkdir(parents=True)
-        (folder / "train.py").write_text(SCRIPT)
+        (folder / "train.py").write_text(script)
         options = ["-np", str(ranks), "--max-restarts", str(restarts)]
         with (folder / "said.txt").open("w") as said:
             self.process = subprocess.Popen(
@@ -97,6 +127,7 @@ def listening():
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("script", choices=SCRIPTS, nargs="?", default="fit", help="how it trains")
     parser.add_argument("-np", type=int, default=2)
     parser.add_argument("--epochs", type=int, default=120, help="as many as take longer than the kills")
     parser.add_argument("--minutes", type=float, default=5.0)
@@ -106,11 +137,11 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder)
         began = time.monotonic()
-        job = Job(path / "killed", asked.np, asked.epochs, restarts=999)
+        job = Job(path / "killed", SCRIPTS[asked.script], asked.np, asked.epochs, restarts=999)
         kills = killed_every(asked.every, job, began + 60 * asked.minutes, random.Random(0).choice)
         found, seconds = job.models(), time.monotonic() - began
         again = sum(AGAIN in line for line in job.lines())
-        alone = Job(path / "alone", asked.np, asked.epochs, restarts=0)
+        alone = Job(path / "alone", SCRIPTS[asked.script], asked.np, asked.epochs, restarts=0)
         wanted = alone.models()
         if found != wanted or len(wanted) != asked.np:
             problems += [f"{found} is not {wanted}", *job.lines()[-30:]]
