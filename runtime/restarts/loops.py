@@ -79,7 +79,7 @@ class _Saved:
             "keys": list(held),
             "counts": loops.kept.order.living(),
         }
-        memory = Memory(own_frames(frame), {})
+        memory = Memory(own_frames(frame), {}, with_values=False)
         self.about["own draws"] = memory.draws()
         self.iterators = memory.iterators
         self.taken = {key: loops.kept.reads.taken(each) for key, (_, each) in self.iterators.items()}
@@ -177,7 +177,7 @@ def _put_the_first_half_back(path: str, frame: FrameType) -> None:
         raise _other(f"it restores {path}, and the last checkpoint that it could go on from is {last}")
     found = loops.going_on = loops.backup
     state.draw_on(found.about)
-    Memory(own_frames(frame), {}).draw_on(found.about["own draws"])
+    Memory(own_frames(frame), {}, with_values=False).draw_on(found.about["own draws"])
     there = loops.kept.variables.living()
     for key, value in zip(found.about["keys"], found.values.values(), strict=True):
         if key in there:

@@ -29,7 +29,8 @@ import numpy as np
 import tensorflow as tf
 
 from ..foundation import is_of_script
-from .state import pickled
+from .rounds import stored_attributes
+from .state import digest, pickled
 
 Place = tuple[Any, ...]  # the module, function or class, and the names from there
 _NUMBERS = (bool, int, float, complex, np.generic, type(None))
@@ -43,7 +44,7 @@ _HOLD = (*_IN_PLACE, tuple, frozenset)
 _DRAW = (random.Random, np.random.RandomState, np.random.Generator)
 _MOST_BYTES = 2**20  # of an array that is kept, and not only compared
 _DEPTH = 40
-_BUILT = "built"  # of layers and optimizers: whether their variables are made, which is as it is
+_BUILT = frozenset(("built",))  # of layers and optimizers: whether their variables are made, which is as it is
 _SOMETHING = "something"  # of which nothing else is known
 _LIBRARIES = frozenset(
     (  # whose objects hold variables, which are kept by themselves, or nothing that goes on
@@ -63,8 +64,11 @@ class Thing(NamedTuple):
 class Memory:
     """All that can be reached from some frames and from the script's modules now."""
 
-    def __init__(self, stack: Iterable[FrameType], given: Mapping[FrameType, set[str]]) -> None:
-        """`given` are the names of frames that are compared only."""
+    def __init__(
+        self, stack: Iterable[FrameType], given: Mapping[FrameType, set[str]], *, with_values: bool = True
+    ) -> None:
+        """given: the names of frames that are compared only. with_values: False for generators and iterators alone."""
+        self._with_values = with_values
         self.things: dict[Place, Thing] = {}
         self.iterators: dict[int, tuple[Place, Any]] = {}  # by identity
         self.unknown: list[str] = []  # what is another library's, and could not be looked into
@@ -74,12 +78,13 @@ class Memory:
         self._makes: dict[Place, Callable[[Any, Any], None]] = {}  # by the place around
         self._seen: dict[int, Any] = {}  # kept alive, as what is looked at may be made on asking
         self._locals: list[tuple[FrameType, dict[str, Any]]] = []
+        modules = {name: each for name, each in sys.modules.items() if _is_own_module(each)}
+        self._stored = frozenset().union(*(stored_attributes(str(each.__file__)) for each in modules.values())) - _BUILT
         fixed: dict[int, set[str]] = {}  # of the names of modules
         for frame, names in given.items():
             fixed.setdefault(id(frame.f_globals), set()).update(names - _local_names(frame))
-        for name, module in sorted(sys.modules.items()):
-            if _is_own_module(module):
-                self._names((name,), vars(module), fixed.get(id(vars(module)), set()))
+        for name, module in sorted(modules.items()):
+            self._names((name,), vars(module), fixed.get(id(vars(module)), set()))
         for number, frame in enumerate(stack):
             if frame.f_locals is not frame.f_globals and frame.f_code.co_name != "<module>":
                 held = frame.f_locals
@@ -151,6 +156,11 @@ class Memory:
             self._into(place, value)
 
     def _note(self, place: Place, value: Any, put: Callable[[Any], None] | None) -> None:
+        if not self._with_values:
+            return
+        if isinstance(value, np.ndarray) and value.nbytes > _MOST_BYTES:
+            self.things[place] = Thing(digest(value), None)
+            return
         try:
             data = pickled(value)
         except Exception:  # of classes that cannot be found by their names
@@ -189,11 +199,8 @@ class Memory:
                 self._attributes(place, value, vars(value), value)
         elif hasattr(cls, "__next__") and not isinstance(value, io.IOBase) and not _is_own(cls):
             self.iterators[id(value)] = place, value
-        elif _is_own(cls) or isinstance(value, (types.SimpleNamespace, *_namespaces())):
+        elif _is_own(cls) or isinstance(value, (types.SimpleNamespace, *_namespaces())) or _is_framework(cls):
             self._attributes(place, value, getattr(value, "__dict__", {}), cls)
-        elif any(base.__name__ == "Callback" and _is_framework(base) for base in cls.__mro__):
-            # Of the frameworks' objects only these remember in Python how the training went.
-            self._attributes(place, value, {n: each for n, each in vars(value).items() if is_plain(each)}, cls)
         elif cls.__module__.split(".")[0] not in _LIBRARIES or isinstance(value, np.ndarray):
             try:
                 self._note(place, pickle.dumps(value), None)
@@ -201,7 +208,9 @@ class Memory:
                 self.unknown.append(f"{words(place)} ({cls.__name__})")
 
     def _attributes(self, place: Place, value: Any, held: Mapping[str, Any], cls: type) -> None:
-        """Of an object, or of a class. Of one that a library's class is behind its own names are not the script's."""
+        """Of an object, or of a class. Where a framework's class is behind it, those to which the script gives values;
+        of callbacks, which remember in Python how the training went, all that are plain, too."""
+        is_callback = any(base.__name__ == "Callback" and _is_framework(base) for base in cls.__mro__)
         is_framework = any(map(_is_framework, cls.__mro__))
         slots = {name for base in cls.__mro__ for name in _texts(vars(base).get("__slots__", ()))}
         found = {**dict(held), **{name: getattr(value, name) for name in slots if hasattr(value, name)}}
@@ -209,7 +218,8 @@ class Memory:
         self._makes[place] = set_
         self._owners[place] = cls.__qualname__
         for name, each in found.items():
-            if name.startswith("__") or (is_framework and (name.startswith("_") or name == _BUILT)):
+            is_framework_s = is_framework and name not in self._stored and not (is_callback and is_plain(each))
+            if name.startswith("__") or is_framework_s:
                 continue
             if isinstance(each, (staticmethod, classmethod, property)):
                 continue

@@ -174,6 +174,15 @@ def _stored(node: ast.AST) -> set[str]:
     }
 
 
+@functools.cache
+def stored_attributes(path: str) -> frozenset[str]:
+    """The names of all attributes to which the code of a file gives values, of whatever objects."""
+    nodes = list(ast.walk(_tree(path) or ast.Module([], [])))
+    stored = {each.attr for each in nodes if isinstance(each, ast.Attribute) and not isinstance(each.ctx, ast.Load)}
+    called = (each.args[1] for each in nodes if isinstance(each, ast.Call) and len(each.args) > 2)
+    return frozenset(stored | {str(each.value) for each in called if isinstance(each, ast.Constant)})
+
+
 def frames(innermost: FrameType | None) -> Iterator[FrameType]:
     """From the innermost on."""
     while innermost is not None:

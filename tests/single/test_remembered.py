@@ -135,7 +135,8 @@ model, big, models, kind, text = None, np.zeros(300_000), [Own()], Own(), "a"
 class Layer(tf.keras.layers.Layer):
     steps = 0
 layer = Layer(name="own")
-layer.seen = 0
+layer.seen, layer._count, layer.built = 0, 0, False
+plateau = tf.keras.callbacks.ReduceLROnPlateau()
 """
 
 
@@ -144,12 +145,14 @@ def test_what_cannot_be_put_back_is_named(own):
         module.model = module.Own()
         module.big[7] = 1
         module.models.append(module.Own())
-        module.layer.seen = 3
+        module.layer.seen, module.layer._count, module.layer.built = 3, 4, True
+        module.plateau.wait = 2
         module.text = module.Own()
 
     _, after, others = moved(own, OTHERS, trained)
     assert sorted(others) == ["big", "model", "models.length", "text"]
-    assert after.layer.seen == 3
+    assert (after.layer.seen, after.layer._count, after.layer.built) == (3, 4, False)
+    assert after.plateau.wait == 2
 
 
 def test_names_of_running_functions_come_back_but_not_what_loops_give(own):
