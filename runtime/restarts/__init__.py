@@ -24,7 +24,7 @@ def keep_training() -> Callable[[], None]:
     from ..start import tell_of_variables  # imports TensorFlow, which a launcher has not
     from . import fits, loops
     from .iterators import watch_iterators
-    from .steps import watch_steps
+    from .steps import watch_seeds, watch_steps
 
     def compiled(reason: str) -> None:
         fits.compiled(reason)
@@ -40,5 +40,6 @@ def keep_training() -> Callable[[], None]:
 
     watch_iterators()
     watch_steps(compiled)
+    watch_seeds(compiled)
     loops.keep_loops()
     return hook

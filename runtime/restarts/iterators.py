@@ -81,8 +81,8 @@ class Order:
 
     def __init__(self) -> None:
         self.counts: dict[int, int] = {}  # by the number of the stage
-        self._states: dict[int, tuple[_State, tuple[int, ...]]] = {}  # by the number of the iterator; and its stages
-        self._iterators = 0
+        self._states: dict[int, _State] = {}  # by the number of the iterator, where it has one
+        self._stages: list[tuple[int, ...]] = []  # of each iterator
         self._owed: dict[int, int] = {}
         _orders.append(self)
 
@@ -92,13 +92,22 @@ class Order:
         found = dataset.__dict__.setdefault(_STATE, None) or _state_of(dataset)
         setattr(dataset, _STATE, found)
         if found.why:
-            self._states[self._iterators] = found, tuple(getattr(each, _ORDINAL) for each in stages)
-        self._iterators += 1
+            self._states[len(self._stages)] = found
+        self._stages.append(tuple(getattr(each, _ORDINAL) for each in stages))
         for stage in stages:
             number = getattr(stage, _ORDINAL)
             for _ in range(self._owed.pop(number, 0)):
                 iter(stage)
             self.counts[number] = self.counts.get(number, 0) + 1
+
+    @property
+    def iterators(self) -> int:
+        """How many were made."""
+        return len(self._stages)
+
+    def stages_of(self, iterators: Iterable[int]) -> dict[int, tuple[int, ...]]:
+        """The stages of each that go on from one iterator to the next, by number."""
+        return {number: self._stages[number] for number in iterators}
 
     def owe(self, counts: Mapping[int, int]) -> None:
         """Before a stage has its next iterator, it is to have had so many."""
@@ -113,8 +122,8 @@ class Order:
 
         read_on: the numbers of those that another process reads until they are where these are.
         """
-        for number, (found, stages) in self._states.items():
-            is_alone = number in read_on and all(self.counts[each] == 1 for each in stages)
+        for number, found in self._states.items():
+            is_alone = number in read_on and all(self.counts[each] == 1 for each in self._stages[number])
             if not (found.by_reading and is_alone):
                 return found.why
         return ""

@@ -10,7 +10,9 @@ variables and results, and the second half is put back. Where anything else is t
 from __future__ import annotations
 
 import atexit
+import collections
 import functools
+import gc
 import os
 import pathlib
 import pickle
@@ -29,10 +31,10 @@ from . import fits, folder, rounds, state
 from .folder import FOLDER, LoopBackup
 from .iterators import Order, Reads
 from .numbered import Key, Numbered
-from .remembered import Memory, words
+from .remembered import Memory, is_read, words
 from .standing import Kept, Standing, difference, lines_before, own_frames, places, where
 
-_EVERY, _MOST_STEPS = 16, 256  # after how many steps variables are noted, and how often since the last backup
+_AT_ONCE, _MOST_STEPS = 8, 20_000  # how many variables are noted after each step; after how many since the last backup
 _ADVICE = "Start it without --max-restarts, by hand"
 
 
@@ -55,6 +57,7 @@ class _Loops:
         self.saved: _Saved | None = None
         self.going_on: LoopBackup | None = None
         self.awaited: dict[Key, Any] = {}  # what variables had that are yet to be made
+        self.late: list[Key] = []  # those of them that have been made
         self.steps_made = 0  # outside of `fit`
         self.steps_before = folder.steps(self.folder)  # what the variables were after some of them
         self.steps: weakref.WeakSet[Any] = weakref.WeakSet()  # compiled functions that take gradients
@@ -114,6 +117,7 @@ def made(variable: Any) -> None:
     key = loops.kept.variables.made(variable)
     if key in loops.awaited:
         state.give(variable, loops.awaited.pop(key))
+        loops.late.append(key)
 
 
 def _is_of_script_now() -> bool:
@@ -152,6 +156,7 @@ def _keep_the_first_half(path: str, options: Any, frame: FrameType) -> None:
     try:
         if getattr(options, "enable_async", False) or getattr(options, "experimental_enable_async_checkpoint", False):
             raise rounds.UnknownRound("it is written while the training goes on")
+        gc.collect()  # what is gone and still there would be taken for there
         loops.saved = _Saved([*earlier, path], loops, frame)
     except rounds.UnknownRound as error:
         loops.refuse(str(error))
@@ -182,9 +187,13 @@ def _put_the_first_half_back(path: str, frame: FrameType) -> None:
     for key, value in zip(found.about["keys"], found.values.values(), strict=True):
         if key in there:
             state.give(there[key], value)
-        elif key[1] >= loops.kept.variables.counts.get(key[0], 0):
+        elif key in found.about["then"]["variables"] and key[1] >= loops.kept.variables.counts.get(key[0], 0):
             loops.awaited[key] = value
-    loops.kept.order.owe(found.about["counts"])
+    counts = collections.Counter(found.about["counts"])
+    for number, stages in found.about["read stages"].items():
+        if number >= loops.kept.order.iterators:  # it is yet to be made, and counts by itself then
+            counts.subtract(stages)
+    loops.kept.order.owe(counts)
     loops.kept.reads.owe(found.about["reads"])
     fits.leave_alone()
 
@@ -231,9 +240,7 @@ def _stepped(result: Any, frame: FrameType) -> None:
     """After each step: a gradient that was taken, or a call of a compiled function that takes some."""
     loops = _known[0]
     loops.steps_made += not fits.is_inside()
-    count = loops.steps_made
-    is_compared = not fits.is_inside() and (count % _EVERY == 0 or count & (count - 1) == 0)
-    if loops.saved is None and loops.going_on is None and not is_compared:
+    if fits.is_inside() and loops.saved is None and loops.going_on is None:
         return
     _thread.is_busy = True
     try:
@@ -251,14 +258,22 @@ def _keep_the_second_half(loops: _Loops, result: Any, frame: FrameType) -> None:
     saved, loops.saved = loops.saved, None
     assert saved is not None
     try:
+        gc.collect()
         now = Standing(loops.kept, result, frame, lines_before(frame, saved.marks))
         reads = dict(_taken_until(saved, key) for key in now.memory.iterators if key in saved.iterators)
-        if reason := loops.unknown or loops.kept.order.unknown(reads):
+        unknown = f"{now.memory.unknown[0]} cannot be looked into" if now.memory.unknown else ""
+        if reason := loops.unknown or loops.kept.order.unknown(reads) or unknown:
             raise rounds.UnknownRound(reason)
         about = {
             **saved.about,
             "reads": reads,
-            "then": {**now.about, "things": now.memory.things, "steps": loops.steps_made},
+            "read stages": loops.kept.order.stages_of(reads),
+            "then": {
+                **now.about,
+                "things": now.memory.things,
+                "identities": now.memory.identities,
+                "steps": loops.steps_made,
+            },
         }
         loops.number += 1
         if loops.number > loops.furthest:  # else it has begun anew
@@ -293,37 +308,56 @@ def _put_the_second_half_back(loops: _Loops, result: Any, frame: FrameType) -> N
             f"{where(places(stack))} now"
         )
     now = Standing(loops.kept, result, frame, then["before"])
-    # Those that the rest of the step is to make, as what an optimizer remembers after the first gradient.
-    loops.awaited = {key: value for key, value in loops.awaited.items() if key in then["variables"]}
+    _correct_late_ones(loops, then, now)
     loops.kept.order.settle()
     loops.kept.reads.settle()
-    put, others = now.memory.differences(then["things"])
+    put, others = now.memory.differences(then["things"], then["identities"])
     key = f"what the script remembers/{found.number}"
     if current().topology.rank == 0:
-        if differs := difference(then, now.about):
+        if differs := difference(then, now.about, set(found.about["keys"]), loops.awaited.keys()):
             raise _other(differs)
         if others:
             raise _other(f"{words(others[0])} is not what it was, and cannot be put back")
+        loaded = [rounds.loaded_in(each) for each in own_frames(frame)]
+        if used := [each for each in put if is_read(each, loaded)]:
+            raise _other(
+                f"{words(used[0])} is read in the statement that makes the step, before it is put back: make the step "
+                "in a statement of its own"
+            )
         current().store.publish(key, pickle.dumps(put))
     elif current().topology.size > 1:  # a rank has names of its own, such as for its number
         put = pickle.loads(current().store.fetch(key, publisher=0))
     now.memory.put_back(then["things"], put)
     if current().topology.rank == 0:
         said = f"tfdp: the script's loop goes on after {found.paths[-1]}, as before the restart"
-        unknown = f"; not looked into: {', '.join(now.memory.unknown)}" if now.memory.unknown else ""
-        print(f"{said}{unknown}", file=sys.stderr, flush=True)
+        print(said, file=sys.stderr, flush=True)
+
+
+def _correct_late_ones(loops: _Loops, then: dict[str, Any], now: Standing) -> None:
+    """Metrics that the step has made: what has emptied them the first time, at the beginning of a `fit`, was before."""
+    there = loops.kept.variables.given(loops.late)
+    for key, variable in there.items():
+        if key in then["small"] and now.about["variables"][key] != then["variables"][key]:
+            state.give(variable, then["small"][key])
+            now.about["variables"][key] = then["variables"][key]
+    loops.late = []
 
 
 def _compare_a_step(loops: _Loops, frame: FrameType) -> None:
     """Whether it goes or begins anew, what a process does again is to have the same results: a script that loads files
     that it has written itself does something else."""
-    number, now = loops.steps_made, state.prints_of(loops.kept.variables.living())
+    number = loops.steps_made
+    is_whole = number & (number - 1) == 0
+    some = loops.kept.variables.living() if is_whole else loops.kept.variables.some(number * _AT_ONCE, _AT_ONCE)
     before = loops.steps_before.get(number)
     if before is None:
         if len(loops.steps_before) < _MOST_STEPS:
-            loops.steps_before[number] = now
-            folder.note_step(loops.folder, number, now)
-    elif differs := next((key for key, value in before.items() if now.get(key, value) != value), None):
+            loops.steps_before[number] = state.prints_of(some)
+            folder.note_step(loops.folder, number, loops.steps_before[number])
+        return
+    there = loops.kept.variables.given(before)
+    now = state.prints_of(there)
+    if differs := next((key for key in there if now[key] != before[key]), None):
         raise _other(
             f"{differs[0].name} is not what it was after {number} steps ({where(places(own_frames(frame)))}; does it "
             "load a file that it has written itself?)"

@@ -4,6 +4,7 @@ those of several kinds in another order, as a checkpoint's counter before or aft
 from __future__ import annotations
 
 import weakref
+from collections.abc import Iterable
 from typing import Any
 
 from .state import Kind, is_kept, kind_of
@@ -25,6 +26,17 @@ class Numbered:
         self.counts[kind] = number + 1
         self._known[kind, number] = weakref.ref(variable)
         return kind, number
+
+    def some(self, first: int, count: int) -> dict[Key, Any]:
+        """So many of those that exist and have a value, others with each `first`."""
+        keys = list(self._known)
+        chosen = {keys[(first + number) % len(keys)] for number in range(count)} if keys else set()
+        return self.given(chosen)
+
+    def given(self, keys: Iterable[Key]) -> dict[Key, Any]:
+        """Of these those that exist and have a value."""
+        found = {key: self._known[key]() for key in keys if key in self._known}
+        return {key: each for key, each in found.items() if each is not None and is_kept(each)}
 
     def living(self) -> dict[Key, Any]:
         """Those that exist and have a value."""

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import ast
 import functools
+import itertools
 import linecache
+import types
 from collections.abc import Iterator
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
@@ -70,16 +72,158 @@ def end(frame: FrameType, line_before: int) -> list[Any]:
     return [_end(loop, frame) for loop in _around(frame.f_code, line_before, frame.f_lineno)]
 
 
-def _around(code: CodeType, *lines: int) -> list[Any]:
+_CALL_NOTHING = (
+    *(
+        abs,
+        bool,
+        enumerate,
+        filter,
+        float,
+        getattr,
+        int,
+        isinstance,
+        iter,
+        len,
+        map,
+        print,
+        range,
+        repr,
+        round,
+        str,
+        zip,
+    ),
+)
+_RECEIVE = frozenset(("add", "append", "appendleft", "extend", "insert", "put", "setdefault", "update", "write"))
+
+
+class Loaded(NamedTuple):
+    """What the statement reads that a function is at: what it stood for may have been taken already. Something that is
+    told to receive is only looked at when it does."""
+
+    own: set[str]  # names of the function
+    outer: set[str]  # those of functions around it
+    common: set[str]  # those of its module
+    attributes: set[str]
+
+
+def loaded_in(frame: FrameType) -> Loaded:
+    """By the statement at which it is now."""
+    names, attributes = set(), set()
+    for part in _in_flight(frame):
+        nodes: list[Any] = list(ast.walk(part))
+        told = {
+            id(getattr(each.func, "value", None)) for each in nodes if isinstance(each, ast.Call) and _receives(each)
+        }
+        for each in nodes:
+            is_read = isinstance(getattr(each, "ctx", None), ast.Load) or isinstance(part, ast.AugAssign)
+            if is_read and id(each) not in told:
+                names |= {each.id} if isinstance(each, ast.Name) else set()
+                attributes |= {each.attr} if isinstance(each, ast.Attribute) else set()
+    code = frame.f_code
+    own = {*code.co_varnames, *code.co_cellvars, *code.co_freevars}
+    outer = {*code.co_cellvars, *code.co_freevars}
+    return Loaded(names & own, names & outer, names - own, attributes)
+
+
+def _in_flight(frame: FrameType) -> list[ast.AST]:
+    """The parts of the innermost statement at which a frame is that are computed before what is inside of it."""
+    tree, line = _tree(frame.f_code.co_filename), frame.f_lineno
+    if tree is None:
+        raise UnknownRound(f"the source of {frame.f_code.co_filename} is not there to be looked at")
+    around = [
+        each
+        for each in ast.walk(tree)
+        if isinstance(each, ast.stmt) and each.lineno <= line <= (each.end_lineno or each.lineno)
+    ]
+    if not around:
+        return []
+    statement = max(around, key=lambda each: (each.lineno, -(each.end_lineno or 0)))
+    if not hasattr(statement, "body"):
+        return [statement]
+    return [
+        *(each for _, each in ast.iter_fields(statement) if isinstance(each, ast.AST)),
+        *getattr(statement, "items", ()),
+    ]
+
+
+def refuse_others_loops(frame: FrameType) -> None:
+    """Raise UnknownRound where what a function has called is not surely Python that calls what is called now: it may be
+    a loop of C's, as in `list(map(train, range(3)))`, and there is no knowing where it is."""
+    calls = [each for part in _in_flight(frame) for each in ast.walk(part) if isinstance(each, ast.Call)]
+    exact = _position(frame)
+    if exact is not None:
+        calls = [
+            each for each in calls if (each.lineno, each.end_lineno, each.col_offset, each.end_col_offset) == exact
+        ]
+        if not calls and not _is_header(frame):
+            raise UnknownRound(f"what {frame.f_code.co_filename}:{frame.f_lineno} calls is no plain call")
+    for call in calls:
+        try:
+            called = _value(call.func, frame) if _is_pure(call.func) else None
+        except UnknownRound:
+            called = None
+        if _is_of_c(called) and (exact is not None or not _receives(call)):
+            raise UnknownRound(
+                f"{frame.f_code.co_filename}:{frame.f_lineno} calls `{ast.unparse(call.func)}`, which may be in a loop "
+                "of its own, and there is no knowing where it is"
+            )
+
+
+def _position(frame: FrameType) -> tuple[int, int, int, int] | None:
+    """Of the call that a frame is making, by lines and columns; Python 3.10 does not say."""
+    positions = getattr(frame.f_code, "co_positions", None)
+    if positions is None:
+        return None
+    found = next(itertools.islice(positions(), frame.f_lasti // 2, None), None)
+    return found if found is not None and None not in found else None
+
+
+def _is_header(frame: FrameType) -> bool:
+    """Whether a frame asks for the next one of a loop of its own, which is around nothing of it then."""
+    return bool(_in_flight(frame)) and any(
+        isinstance(each, (ast.For, ast.AsyncFor)) and each.lineno <= frame.f_lineno < each.body[0].lineno
+        for each in _nodes(frame)
+    )
+
+
+def _nodes(frame: FrameType) -> list[Any]:
+    tree = _tree(frame.f_code.co_filename)
+    return [] if tree is None else list(ast.walk(tree))
+
+
+def _receives(call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Attribute) and call.func.attr in _RECEIVE
+
+
+def _is_of_c(called: Any) -> bool:
+    """Whether something may call what it is given, again and again, and is not Python."""
+    if called in _CALL_NOTHING:
+        return False
+    if isinstance(called, type):
+        return called.__module__ in ("builtins", "itertools", "collections", "functools", "array")
+    kinds = (types.BuiltinFunctionType, types.MethodWrapperType, types.MethodDescriptorType, functools.partial)
+    return isinstance(called, kinds) or type(called).__module__.split(".")[0] == "numpy"
+
+
+def is_in_loop(frame: FrameType, line_before: int) -> bool:
+    """Whether a frame is in one loop at that line and now, of whatever kind."""
+    kinds = (ast.For, ast.AsyncFor, ast.While, *_COMPREHENSIONS)
+    return bool(_around(frame.f_code, line_before, frame.f_lineno, kinds=kinds))
+
+
+def _around(
+    code: CodeType, *lines: int, kinds: tuple[Any, ...] = (ast.For, ast.AsyncFor, *_COMPREHENSIONS)
+) -> list[Any]:
     """The loops of a function that are around all of the lines, those outside first."""
     tree = _tree(code.co_filename)
     if tree is None:
         raise UnknownRound(f"the source of {code.co_filename} is not there to be looked at")
     first = 0 if code.co_name == "<module>" else code.co_firstlineno
+    nodes: list[Any] = list(ast.walk(tree))
     return [
         node
-        for node in ast.walk(tree)
-        if isinstance(node, (ast.For, ast.AsyncFor, *_COMPREHENSIONS))
+        for node in nodes
+        if isinstance(node, kinds)
         and first <= node.lineno
         and all(_begin(node) <= line <= _last(node) for line in lines)
     ]

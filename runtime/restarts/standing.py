@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from types import FrameType
 from typing import Any, NamedTuple
 
@@ -10,8 +11,11 @@ import tensorflow as tf
 from ..foundation import is_of_script
 from . import rounds, state
 from .iterators import Order, Reads
-from .numbered import Numbered
+from .numbered import Key, Numbered
+from .plain import is_plain
 from .remembered import Memory
+
+_SMALL = 4096  # elements of variables that are kept, and not only compared
 
 
 class Kept(NamedTuple):
@@ -29,18 +33,24 @@ class Standing:
         """before: as of `lines_before`. Raises UnknownRound where a loop is one that no other could be in."""
         stack = own_frames(frame)
         self.memory = Memory(stack, {each: _fixed(each, line) for each, line in zip(stack, before, strict=True)})
-        self.about = {
+        values = state.values_of(kept.variables.living())
+        self.about: dict[str, Any] = {
             "before": before,
             "stack": places(stack),
             "ends": [rounds.end(each, line) for each, line in zip(stack, before, strict=True) if line is not None],
             "result": state.digest(
-                [each.numpy() for each in tf.nest.flatten(result, expand_composites=True) if hasattr(each, "numpy")]
+                [each.numpy() for each in tf.nest.flatten(result, expand_composites=True) if _is_tensor(each)]
             ),
-            "variables": {key: state.digest(value) for key, value in state.values_of(kept.variables.living()).items()},
+            "variables": {key: state.digest(value) for key, value in values.items()},
+            "small": {key: value for key, value in values.items() if value.size <= _SMALL},
             "draws": state.draws(),
             "counts": kept.order.living(),
             "taken": dict(filter(None, (kept.reads.taken(each) for _, each in self.memory.iterators.values()))),
         }
+
+
+def _is_tensor(thing: Any) -> bool:
+    return isinstance(thing, tf.__internal__.EagerTensor) and is_plain(thing)
 
 
 def _fixed(frame: FrameType, line_before: int | None) -> set[str]:
@@ -64,18 +74,43 @@ def lines_before(frame: FrameType, marks: rounds.Marks) -> list[int | None]:
     that have begun since. Raises UnknownRound where a loop of somebody else's is around."""
     for each in rounds.frames(frame):
         line = marks.line(each)
-        if line is not None and not is_of_script(each.f_code.co_filename) and rounds.end(each, line):
+        if line is not None and not is_of_script(each.f_code.co_filename) and rounds.is_in_loop(each, line):
             raise rounds.UnknownRound(f"it is called in a loop of {each.f_code.co_filename}")
-    return [marks.line(each) for each in own_frames(frame)]
+    before = [marks.line(each) for each in own_frames(frame)]
+    for each, line in zip(own_frames(frame), before, strict=True):
+        if line is not None:
+            rounds.refuse_others_loops(each)
+    return before
 
 
-def difference(then: dict[str, Any], now: dict[str, Any]) -> str:
-    """What is not as it was at the first step after the checkpoint, in words; empty for nothing."""
+def difference(then: dict[str, Any], now: dict[str, Any], saved: Collection[Key], awaited: Collection[Key]) -> str:
+    """What is not as it was at the first step after the checkpoint, in words; empty for nothing.
+
+    saved: the variables that were there when the checkpoint was saved. awaited: those of them that the rest of the step
+    is to make, as what an optimizer remembers after the first gradient.
+    """
     if then["ends"] != now["ends"]:
-        return f"its loop was to end before {then['ends']}, and now before {now['ends']}"
-    for key, digest in then["variables"].items():
-        if now["variables"].get(key, digest) != digest:
+        was, is_now = (
+            ", ".join(str(end.stop) for ends in each for end in ends) for each in (then["ends"], now["ends"])
+        )
+        return f"its loop was to end before {was}, and ends before {is_now}"
+    both = then["variables"].keys() & now["variables"].keys() & saved
+    for key in saved & then["variables"].keys():
+        if key not in both and key not in awaited:
+            return f"{key[0].name} was made before, and was not made again"
+        if key in both and then["variables"][key] != now["variables"][key]:
             return f"{key[0].name} is not what it was after the first step"
+    # Those that were made since have other numbers.
+    since, now_since = (
+        sorted((key[0], key[1], value) for key, value in each["variables"].items() if key not in both)
+        for each in (then, now)
+    )
+    since = [each for each in since if each[:2] not in awaited]
+    if [(kind, value) for kind, _, value in since] != [(kind, value) for kind, _, value in now_since]:
+        name = next((kind.name for kind, *_ in (*since, *now_since)), "")
+        return (
+            f"{name}, or another variable that was made after the checkpoint, is not what it was after the first step"
+        )
     if then["draws"] != now["draws"]:
         return (
             f"{state.DRAWN} is not what it was after the first step (does the script draw between a checkpoint and it?)"

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+import sys
 from collections.abc import Callable
 from typing import Any
 
-from ..foundation import Inside
+import tensorflow as tf
+
+from ..foundation import Inside, is_elsewhere
 from ..framework import around_stages, held_besides, hidden_states, python_in, when_compiled
 from ..start import every_variable
 
@@ -22,6 +26,24 @@ def watch_steps(seen: Callable[[str], None]) -> None:
 
     around_stages(_of_a_stage)
     when_compiled(compiled)
+
+
+def watch_seeds(seen: Callable[[str], None]) -> None:
+    """From now on `seen(reason)` is called where an operation draws at once by a seed of its own: it goes on by a state
+    in its kernel, which nobody can read. What gives operations their seeds is private to TensorFlow."""
+    from tensorflow.python.data.util import random_seed as of_datasets
+    from tensorflow.python.framework import random_seed
+
+    original = random_seed.get_seed
+
+    @functools.wraps(original)
+    def get_seed(op_seed: Any) -> Any:
+        is_dataset_s = sys._getframe(1).f_code.co_filename == of_datasets.__file__
+        if op_seed is not None and tf.executing_eagerly() and not (is_dataset_s or is_elsewhere()):
+            seen("an operation draws by a seed of its own, outside of compiled functions")
+        return original(op_seed)
+
+    random_seed.get_seed = get_seed
 
 
 def _of_a_stage(trace: Callable[[], Any], _: str) -> None:

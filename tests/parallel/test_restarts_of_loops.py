@@ -251,11 +251,11 @@ for _ in range(2):
 """
 REASONS = (
     "goes over `batches`, and there is no knowing where it is",
-    "goes over `('a', 'b')`, and there is no knowing where it is",
+    r"goes over `\('a', 'b'\)`, and there is no knowing where it is",
     "changes total itself, by which it goes",
     "goes over `own`, and there is no knowing where it is",
     "own is a generator, which goes on",
-    "is one of which there is no knowing where it is",
+    "(is one of which there is no knowing where it is|calls is no plain call)",
     "its data are drawn by ShuffleDataset, and RepeatDataset goes over them",
     "a step uses RandomStandardNormal",
 )
@@ -296,4 +296,4 @@ def test_a_loop_that_no_process_could_be_in_the_middle_of_is_said(launch, tmp_pa
     said = [line for line in done.stderr.splitlines() if "does not go on from this checkpoint" in line]
     assert len(said) == len(REASONS), done.stderr
     for line, reason in zip(said, REASONS, strict=True):
-        assert reason in line
+        assert re.search(reason, line), line

@@ -31,11 +31,11 @@ def moved(own, text, trained):
     """The module of a process that has trained, and that of another one to which was put back what that remembers."""
     before = own(text)
     trained(before)
-    things = Memory([], {}).things
+    known = Memory([], {})
     after = own(text)
     memory = Memory([], {})
-    put, others = memory.differences(things)
-    memory.put_back(things, put)
+    put, others = memory.differences(known.things, known.identities)
+    memory.put_back(known.things, put)
     return before, after, [words(place[1:]) for place in others]
 
 
@@ -155,6 +155,86 @@ def test_what_cannot_be_put_back_is_named(own):
     assert after.plateau.wait == 2
 
 
+NAMED = """
+import collections, functools, queue
+import numpy as np, tensorflow as tf
+
+class Own:
+    def __init__(self):
+        self.count = 0
+
+class Numbers(list):
+    best = None
+
+class Counting(tf.keras.layers.Layer):
+    def __init__(self):
+        super().__init__()
+        self.calls = 0
+
+    def call(self, inputs):
+        return inputs
+
+def slow(): pass
+def fast(): pass
+def note(value, tracker=Own(), *, seen=[]):
+    tracker.count += value
+    seen.append(value)
+
+one, two = Own(), Own()
+stage, decay, table, numbers = one, slow, {"a": []}, Numbers()
+inside = table["a"]
+waiting, partly, user = queue.Queue(), functools.partial(max, []), collections.UserDict()
+callbacks = tf.keras.callbacks.CallbackList([tf.keras.callbacks.EarlyStopping()])
+model = tf.keras.Sequential([tf.keras.Input((1,)), Counting()])
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ("stage = two", ["stage"]),
+        ("decay = fast", ["decay"]),
+        ("inside.append(1)", ["inside", "table"]),  # they would be two when they are put back
+        ("numbers.append(1)", ["numbers.length"]),
+        ("numbers.best = 1", []),
+        ("waiting.put(1)", ["waiting.queue", "waiting.unfinished_tasks"]),
+        ("partly.args[0].append(1)", ["partly.all"]),
+        ("user['a'] = 1", ["user.all"]),
+        ("callbacks.callbacks[0].patience = 3", ["callbacks.EarlyStopping.patience"]),
+        ("model.layers[-1].calls = 3", []),
+        ("note(4)", []),
+    ],
+)
+def test_what_is_elsewhere_is_put_back_or_named(change, named, own):
+    before, after, others = moved(own, NAMED, lambda module: exec(change, vars(module)))
+    assert set(named) <= set(others)
+    assert bool(others) == bool(named)
+    assert (after.note.__defaults__[0].count, after.note.__kwdefaults__) == (
+        before.note.__defaults__[0].count,
+        before.note.__kwdefaults__,
+    )
+    assert named or (after.numbers.best, after.model.layers[-1].calls) == (
+        before.numbers.best,
+        before.model.layers[-1].calls,
+    )
+
+
+def test_an_array_under_two_names_stays_one(own):
+    text = "import numpy as np\nclass Own: pass\ntable = np.zeros(2)\none = Own()\none.table = table\n"
+    _, after, others = moved(own, text, lambda module: np.add.at(module.table, 1, 5.0))
+    assert others == []
+    assert after.table is after.one.table
+    assert after.table.tolist() == [0.0, 5.0]
+
+
+def test_what_cannot_be_looked_into_is_known(own):
+    own("class Own: pass\nkeys = {Own(): 1}\nparts = {Own()}\nnumbers = {1: 2}\n")
+    assert [each for each in Memory([], {}).unknown if each.startswith("own_script")] == [
+        "own_script.keys",
+        "own_script.parts",
+    ]
+
+
 def test_names_of_running_functions_come_back_but_not_what_loops_give(own):
     loop = "for epoch in range(2):\n        stop()"
     text = f"def run(stop):\n    best, seen = 9.0, []\n    {loop}\n    return best, seen, epoch\n"
@@ -164,18 +244,17 @@ def test_names_of_running_functions_come_back_but_not_what_loops_give(own):
         frame = sys._getframe(1)
         space = frame.f_locals
         space["seen"].append(len(kept))
-        kept.append(Memory([frame], {frame: {"epoch"}}).things)
+        kept.append(Memory([frame], {frame: {"epoch"}}))
 
     before = own(text)
     before.run(functools.partial(first))  # into which nobody looks
-    things = kept[1]
 
     def second():
         frame = sys._getframe(1)
         memory = Memory([frame], {frame: {"epoch"}})
-        put, others = memory.differences(things)
+        put, others = memory.differences(kept[1].things, kept[1].identities)
         named.append(([words(each) for each in put], [words(each) for each in others]))
-        memory.put_back(things, put)
+        memory.put_back(kept[1].things, put)
 
     named = []
     best, seen, epoch = own(text).run(functools.partial(second))

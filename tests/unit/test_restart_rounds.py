@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
+from types import FrameType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -102,6 +102,80 @@ def test_a_comprehension_around_a_step_is_none_that_is_known(tmp_path: Path) -> 
 
     with pytest.raises(rounds.UnknownRound, match="no knowing where it is"):
         space["run"](step)
+
+
+IN_FLIGHT = """
+def run(step, total, losses, box, one):
+    {statement}
+"""
+
+
+@pytest.mark.parametrize(
+    ("statement", "names", "attributes"),
+    [
+        ("total = step()", {"step"}, set()),
+        ("total += step()", {"total", "step"}, set()),
+        ("total = max(total, step())", {"total", "step", "max"}, set()),
+        ("losses.append(step())", {"step"}, {"append"}),
+        ("one.losses.append(step())", {"step", "one"}, {"append"}),
+        ("one.total += step()", {"step", "one"}, {"total"}),
+        ("box['best'] = min(box['best'], step())", {"step", "box", "min"}, set()),
+        ("if step() < total: losses.append(one)", {"step", "total"}, set()),
+    ],
+)
+def test_what_a_statement_reads_may_have_been_taken(
+    statement: str, names: set[str], attributes: set[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "script.py"
+    path.write_text(IN_FLIGHT.format(statement=statement))
+    space: dict[str, Any] = {}
+    exec(compile(path.read_text(), path, "exec"), space)
+    found = []
+
+    def step() -> int:
+        own, outer, common, attributes = rounds.loaded_in(sys._getframe(1))
+        assert not outer
+        found.append((own | common, attributes))
+        return 1
+
+    space["run"](step, 0, [], {"best": 0}, SimpleNamespace(losses=[], total=0))
+    assert found == [(names, attributes)]
+
+
+@pytest.mark.parametrize(
+    ("statement", "is_refused"),
+    [
+        ("step()", False),
+        ("losses.append(step())", False),
+        ("losses.append(float(step()))", False),
+        ("one.step()", False),
+        ("losses.extend(step() for _ in range(2))", True),
+        ("losses = list(map(call, [step]))", True),
+        ("losses = list(giving(step))", True),
+        ("losses = [*giving(step)]", True),
+        ("for each in giving(step):\n        losses.append(each)", False),
+        ("functools.reduce(lambda a, b: step(), [1, 2])", True),
+    ],
+)
+def test_what_c_calls_is_in_no_loop_that_is_known(statement: str, is_refused: bool, tmp_path: Path) -> None:
+    path = tmp_path / "script.py"
+    begin = "import functools\ndef call(one): return one()\ndef giving(step): yield step()\n"
+    path.write_text(begin + IN_FLIGHT.format(statement=statement))
+    space: dict[str, Any] = {}
+    exec(compile(path.read_text(), path, "exec"), space)
+    refused = []
+
+    def step() -> int:
+        frame = next(each for each in rounds.frames(sys._getframe(1)) if each.f_code.co_name == "run")
+        try:
+            rounds.refuse_others_loops(frame)
+        except rounds.UnknownRound as error:
+            refused.append(str(error))
+        return 1
+
+    space["run"](step, 0, [], {}, SimpleNamespace(step=step))
+    if sys.version_info >= (3, 11) or is_refused:  # before, Python does not say which of several calls it is
+        assert bool(refused) == is_refused
 
 
 def test_without_a_source_nothing_is_known() -> None:
