@@ -93,7 +93,8 @@ _CALL_NOTHING = (
         zip,
     ),
 )
-_RECEIVE = frozenset(("add", "append", "appendleft", "extend", "insert", "put", "setdefault", "update", "write"))
+_RECEIVE_ONE = frozenset(("add", "append", "appendleft", "insert", "put", "setdefault", "write"))
+_RECEIVE = _RECEIVE_ONE | {"extend", "update"}
 
 
 class Loaded(NamedTuple):
@@ -157,12 +158,16 @@ def refuse_others_loops(frame: FrameType) -> None:
         ]
         if not calls and not _is_header(frame):
             raise UnknownRound(f"what {frame.f_code.co_filename}:{frame.f_lineno} calls is no plain call")
+    elif any(
+        isinstance(each, (ast.Starred, *_COMPREHENSIONS)) for part in _in_flight(frame) for each in ast.walk(part)
+    ):
+        raise UnknownRound(f"what {frame.f_code.co_filename}:{frame.f_lineno} calls may be no plain call")
     for call in calls:
         try:
             called = _value(call.func, frame) if _is_pure(call.func) else None
         except UnknownRound:
             called = None
-        if _is_of_c(called) and (exact is not None or not _receives(call)):
+        if _is_of_c(called) and (exact is not None or getattr(call.func, "attr", "") not in _RECEIVE_ONE):
             raise UnknownRound(
                 f"{frame.f_code.co_filename}:{frame.f_lineno} calls `{ast.unparse(call.func)}`, which may be in a loop "
                 "of its own, and there is no knowing where it is"
