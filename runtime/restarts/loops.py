@@ -19,7 +19,7 @@ import pickle
 import sys
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from types import FrameType
 from typing import Any
 
@@ -31,7 +31,7 @@ from . import fits, folder, rounds, state
 from .folder import FOLDER, LoopBackup
 from .iterators import Order, Reads
 from .numbered import Key, Numbered
-from .remembered import Memory, is_read, words
+from .remembered import Memory, Place, Thing, is_read, words
 from .standing import Kept, Standing, difference, lines_before, own_frames, places, where
 
 _AT_ONCE, _MOST_STEPS = 8, 20_000  # how many variables are noted after each step; after how many since the last backup
@@ -57,6 +57,7 @@ class _Loops:
         self.saved: _Saved | None = None
         self.going_on: LoopBackup | None = None
         self.awaited: dict[Key, Any] = {}  # what variables had that are yet to be made
+        self.things: Mapping[Place, Thing] = {}  # what the script has remembered at the last one
         self.late: list[Key] = []  # those of them that have been made
         self.steps_made = 0  # outside of `fit`
         self.steps_before = folder.steps(self.folder)  # what the variables were after some of them
@@ -262,7 +263,14 @@ def _keep_the_second_half(loops: _Loops, result: Any, frame: FrameType) -> None:
         now = Standing(loops.kept, result, frame, lines_before(frame, saved.marks))
         reads = dict(_taken_until(saved, key) for key in now.memory.iterators if key in saved.iterators)
         unknown = f"{now.memory.unknown[0]} cannot be looked into" if now.memory.unknown else ""
-        if reason := loops.unknown or loops.kept.order.unknown(reads) or unknown:
+        begun = {f"{n} " for n, line in enumerate(now.about["before"]) if line is None}  # their names are given anew
+        changed = [
+            place
+            for place, thing in now.memory.things.items()
+            if loops.things.get(place, thing) != thing and not str(place[0]).startswith(tuple(begun))
+        ]
+        loops.things = now.memory.things
+        if reason := loops.unknown or loops.kept.order.unknown(reads) or unknown or _read_already(changed, frame):
             raise rounds.UnknownRound(reason)
         about = {
             **saved.about,
@@ -318,12 +326,8 @@ def _put_the_second_half_back(loops: _Loops, result: Any, frame: FrameType) -> N
             raise _other(differs)
         if others:
             raise _other(f"{words(others[0])} is not what it was, and cannot be put back")
-        loaded = [rounds.loaded_in(each) for each in own_frames(frame)]
-        if used := [each for each in put if is_read(each, loaded)]:
-            raise _other(
-                f"{words(used[0])} is read in the statement that makes the step, before it is put back: make the step "
-                "in a statement of its own"
-            )
+        if used := _read_already(put, frame):
+            raise _other(used)
         current().store.publish(key, pickle.dumps(put))
     elif current().topology.size > 1:  # a rank has names of its own, such as for its number
         put = pickle.loads(current().store.fetch(key, publisher=0))
@@ -331,6 +335,13 @@ def _put_the_second_half_back(loops: _Loops, result: Any, frame: FrameType) -> N
     if current().topology.rank == 0:
         said = f"tfdp: the script's loop goes on after {found.paths[-1]}, as before the restart"
         print(said, file=sys.stderr, flush=True)
+
+
+def _read_already(places: Iterable[Place], frame: FrameType) -> str:
+    """Which of these can be put back no more, in words; empty for none."""
+    loaded = [rounds.loaded_in(each) for each in own_frames(frame)]
+    used = next((words(each) for each in places if is_read(each, loaded)), "")
+    return used and f"{used} is read in the statement that makes the step, before it: make the step in one of its own"
 
 
 def _correct_late_ones(loops: _Loops, then: dict[str, Any], now: Standing) -> None:

@@ -239,6 +239,15 @@ for _ in range(2):
     save()
 del own
 [(step(), save()) for _ in range(2)]
+
+def counted():
+    step()
+    return 10.0
+
+running = 0.0
+while running < 30.0:
+    running += counted()
+    save()
 for _ in range(2):
     list(batches.shuffle(4).repeat(2))
     step()
@@ -259,6 +268,7 @@ REASONS = (
     "goes over `own`, and there is no knowing where it is",
     "own is a generator, which goes on",
     "(is one of which there is no knowing where it is|calls (is|may be) no plain call)",
+    "running is read in the statement that makes the step",
     "its data are drawn by ShuffleDataset, and RepeatDataset goes over them",
     "a step uses RandomStandardNormal",
 )
