@@ -159,8 +159,8 @@ def _keep_the_first_half(path: str, options: Any, frame: FrameType) -> None:
             raise rounds.UnknownRound("it is written while the training goes on")
         gc.collect()  # what is gone and still there would be taken for there
         loops.saved = _Saved([*earlier, path], loops, frame)
-    except rounds.UnknownRound as error:
-        loops.refuse(str(error))
+    except Exception as error:  # whatever the script's objects do where they are looked at
+        loops.refuse(_said(error))
 
 
 def _restoring(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -267,7 +267,7 @@ def _keep_the_second_half(loops: _Loops, result: Any, frame: FrameType) -> None:
         changed = [
             place
             for place, thing in now.memory.things.items()
-            if loops.things.get(place, thing) != thing and not str(place[0]).startswith(tuple(begun))
+            if thing.anew and loops.things.get(place, thing) != thing and not str(place[0]).startswith(tuple(begun))
         ]
         loops.things = now.memory.things
         if reason := loops.unknown or loops.kept.order.unknown(reads) or unknown or _read_already(changed, frame):
@@ -287,10 +287,14 @@ def _keep_the_second_half(loops: _Loops, result: Any, frame: FrameType) -> None:
         if loops.number > loops.furthest:  # else it has begun anew
             folder.write_loop(loops.folder, LoopBackup(loops.number, saved.paths, saved.values, about))
             loops.steps_before = {n: each for n, each in loops.steps_before.items() if n & (n - 1) == 0}
-    except (rounds.UnknownRound, OSError) as error:
-        loops.refuse(str(error))
+    except Exception as error:  # as above, and where there is no room
+        loops.refuse(_said(error))
     finally:
         saved.marks.clear(frame)
+
+
+def _said(error: Exception) -> str:
+    return str(error) if isinstance(error, rounds.UnknownRound) else f"{type(error).__name__}: {error}"
 
 
 def _taken_until(saved: _Saved, key: int) -> tuple[int, int]:
@@ -326,15 +330,15 @@ def _put_the_second_half_back(loops: _Loops, result: Any, frame: FrameType) -> N
             raise _other(differs)
         if others:
             raise _other(f"{words(others[0])} is not what it was, and cannot be put back")
-        if used := _read_already(put, frame):
+        if used := _read_already([each for each in put if then["things"][each].anew], frame):
             raise _other(used)
         current().store.publish(key, pickle.dumps(put))
     elif current().topology.size > 1:  # a rank has names of its own, such as for its number
         put = pickle.loads(current().store.fetch(key, publisher=0))
     now.memory.put_back(then["things"], put)
     if current().topology.rank == 0:
-        said = f"tfdp: the script's loop goes on after {found.paths[-1]}, as before the restart"
-        print(said, file=sys.stderr, flush=True)
+        path = found.paths[-1]
+        print(f"tfdp: the script's loop goes on after {path}, as before the restart", file=sys.stderr, flush=True)
 
 
 def _read_already(places: Iterable[Place], frame: FrameType) -> str:

@@ -43,7 +43,7 @@ _STATELESS = frozenset(
 
 
 class Thing(NamedTuple):
-    """What is in a place. kept: it can be put back; None: it can only be compared. anew: where nothing is, too."""
+    """What is in a place. kept: it can be put back; None: only compared. anew: by another thing in its place, too."""
 
     digest: str
     kept: bytes | None = None
@@ -238,6 +238,8 @@ class Memory:
 
     def _of_others(self, place: Place, value: Any) -> None:
         """What another library's object remembers: compared as a whole, or its attributes."""
+        if not self._with_values:
+            return
         try:
             self._note((*place, "all"), pickle.dumps(value), None)
         except Exception:
@@ -258,8 +260,11 @@ class Memory:
                 known.add(id(each))
                 cls = type(each)
                 if _is_own(cls) or _is_callback(cls):
-                    self._look((*place, f"{count} {cls.__name__}"), each, None)
+                    name = vars(each).get("name", count) if hasattr(each, "__dict__") else count
+                    self._look((*place, f"{name} {cls.__name__}"), each, None)
                     count += 1
+                elif isinstance(each, (set, frozenset)):  # whose order is another in each process
+                    continue
                 elif isinstance(each, HOLD) or cls.__module__.split(".")[0] in _KERAS or isinstance(each, tf.Module):
                     waiting.append(each)
 

@@ -168,7 +168,7 @@ class Numbers(list):
 
 class Counting(tf.keras.layers.Layer):
     def __init__(self):
-        super().__init__()
+        super().__init__(name="counting")
         self.calls = 0
 
     def call(self, inputs):
