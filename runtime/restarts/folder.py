@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import filecmp
 import glob
 import json
 import os
@@ -10,8 +11,8 @@ import pathlib
 import pickle
 import re
 import shutil
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any, BinaryIO, NamedTuple
 
 FOLDER = "TFDP_BACKUPS"  # where they are; set by `tfdp run --max-restarts`
 _NAME = re.compile(r"fit-(\d+)\.epoch-(\d+)(\.end)?\.npz$")
@@ -70,16 +71,23 @@ def _write(
         kinds[ordinal] = value.dtype, value.shape
         arrays[str(ordinal)] = np.frombuffer(np.ascontiguousarray(value).tobytes(), np.uint8)  # of any dtype
     arrays[_ABOUT] = np.frombuffer(pickle.dumps((kinds, about)), np.uint8)
-    unfinished = folder / f".{name}"
-    with unfinished.open("wb") as file:
+    with _as_a_whole(folder / name) as file:
         np.savez(file, **arrays)  # type: ignore[arg-type]
-        file.flush()
-        os.fsync(file.fileno())
-    unfinished.replace(folder / name)
     _sync(folder)
     for path in older:
         if path.name != name:
             path.unlink()
+
+
+@contextlib.contextmanager
+def _as_a_whole(path: pathlib.Path) -> Iterator[BinaryIO]:
+    """A file to be written in the block, which is there after it, or as it was."""
+    unfinished = path.with_name(f".{path.name}.tfdp")
+    with unfinished.open("wb") as file:
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
+    unfinished.replace(path)
 
 
 def read(folder: pathlib.Path, fit: int) -> Backup | None:
@@ -111,10 +119,9 @@ def write_loop(folder: pathlib.Path, backup: LoopBackup) -> None:
     number, files = backup.number, folder / f"{_FILES}-{backup.number}"
     shutil.rmtree(files, ignore_errors=True)  # of a process that was ended here
     files.mkdir()
-    names: dict[str, str] = {}
-    for path in _files_of(backup.paths):
-        names[str(len(names))] = path
-        shutil.copyfile(path, files / str(len(names) - 1))
+    names = {str(place): path for place, path in enumerate(_files_of(backup.paths))}
+    for name, path in names.items():
+        shutil.copyfile(path, files / name)
     (files / "names.json").write_text(json.dumps(names))
     older = [path for path in folder.iterdir() if _LOOP.match(path.name)]
     _write(folder, f"loop.save-{number}.npz", older, backup.values, {**backup.about, "paths": backup.paths})
@@ -134,10 +141,14 @@ def read_loop(folder: pathlib.Path) -> LoopBackup | None:
     return LoopBackup(number, about["paths"], values, about)
 
 
-def note_step(folder: pathlib.Path, number: int, variables: dict[Any, int]) -> None:
-    """What the variables were after so many steps: for good where they are a power of two, else until the next backup
-    is kept."""
-    name = _FIRST_STEPS if number & (number - 1) == 0 else f"{_STEPS}-{furthest_loop(folder)}"
+def is_for_good(number: int) -> bool:
+    """Whether what was noted after so many steps outlasts the next backup: it is a power of two."""
+    return number & (number - 1) == 0
+
+
+def note_step(folder: pathlib.Path, backup: int, number: int, variables: dict[Any, int]) -> None:
+    """What the variables were after so many steps; `backup` is the number of the last one of a loop."""
+    name = _FIRST_STEPS if is_for_good(number) else f"{_STEPS}-{backup}"
     with (folder / name).open("ab") as file:
         pickle.dump((number, variables), file)
 
@@ -177,12 +188,11 @@ def begin_again(folder: pathlib.Path) -> None:
     files = folder / f"{_FILES}-{furthest_loop(folder)}"
     if not files.exists():
         return
-    for number, path in json.loads((files / "names.json").read_text()).items():
-        wanted, there = (files / number).read_bytes(), pathlib.Path(path)
-        if not there.exists() or there.read_bytes() != wanted:
-            unfinished = there.with_name(f".{there.name}.tfdp")
-            unfinished.write_bytes(wanted)
-            unfinished.replace(there)
+    for name, path in json.loads((files / "names.json").read_text()).items():
+        there = pathlib.Path(path)
+        if not (there.exists() and filecmp.cmp(files / name, there, shallow=False)):
+            with (files / name).open("rb") as wanted, _as_a_whole(there) as file:
+                shutil.copyfileobj(wanted, file)
 
 
 def _files_of(paths: list[str]) -> list[str]:
@@ -194,12 +204,8 @@ def _files_of(paths: list[str]) -> list[str]:
 
 def write_begun(folder: pathlib.Path, fit: int, begun: Any) -> None:
     """Keep what the state was when a fit began. Raises OSError."""
-    unfinished = folder / f".fit-{fit}.begun"
-    with unfinished.open("wb") as file:
+    with _as_a_whole(folder / f"fit-{fit}.begun") as file:
         pickle.dump(begun, file)
-        file.flush()
-        os.fsync(file.fileno())
-    unfinished.replace(folder / f"fit-{fit}.begun")
 
 
 def read_begun(folder: pathlib.Path, fit: int) -> Any:

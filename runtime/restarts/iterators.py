@@ -39,7 +39,6 @@ class Watch:
         self.unknown = ""  # what an iterator keeps, or draws, that no other could go on from
         self.of_first = 0  # iterators that were made of the dataset of the first of them
         self._first: Any = None
-        self._seen: dict[int, Any] = {}
         self._known = len(_datasets)
         _watching.append(self)
 
@@ -59,9 +58,7 @@ class Watch:
 
     def note(self, dataset: Any) -> None:
         """An iterator is made of this."""
-        if id(dataset) not in self._seen:
-            self._seen[id(dataset)] = dataset
-            self.unknown = self.unknown or _state_of(dataset).why
+        self.unknown = self.unknown or _state_of(dataset).why
         self._first = dataset if self._first is None else self._first
         self.of_first += dataset is self._first
         self.made.append(tuple(self._old(dataset)))
@@ -89,9 +86,7 @@ class Order:
     def note(self, dataset: Any) -> None:
         """An iterator is made of this."""
         stages = _going_on(dataset)
-        found = dataset.__dict__.setdefault(_STATE, None) or _state_of(dataset)
-        setattr(dataset, _STATE, found)
-        if found.why:
+        if (found := _state_of(dataset)).why:
             self._states[len(self._stages)] = found
         self._stages.append(tuple(getattr(each, _ORDINAL) for each in stages))
         for stage in stages:
@@ -207,8 +202,16 @@ class _State(NamedTuple):
     by_reading: bool = False
 
 
-def _state_of(dataset: Any, under: str = "") -> _State:
-    """What a dataset does that goes on from one iterator to the next and that none could go on from.
+def _state_of(dataset: Any) -> _State:
+    """What a dataset does that goes on from one iterator to the next and that none could go on from."""
+    if _STATE not in vars(dataset):
+        setattr(dataset, _STATE, _looked_at(dataset, ""))
+    found: _State = getattr(dataset, _STATE)
+    return found
+
+
+def _looked_at(dataset: Any, under: str) -> _State:
+    """The same, without a note of it.
 
     under: a later stage that may not make one iterator of this when one of its own is made.
     """
@@ -227,7 +230,7 @@ def _state_of(dataset: Any, under: str = "") -> _State:
         if any(each.dtype == tf.variant for each in function.function.captured_inputs):
             return _State(f"a function of {name} makes iterators of another dataset")
     under = under or ("" if name in _AT_ONCE else name)
-    found = (_state_of(each, under) for each in dataset._inputs())
+    found = (_looked_at(each, under) for each in dataset._inputs())
     return next((each for each in found if each.why), _State())
 
 

@@ -25,7 +25,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from ..foundation import TfdpError, is_elsewhere, say_once, uncaught
+from ..foundation import Inside, TfdpError, is_elsewhere, say_once, uncaught
 from ..job import current, end_badly
 from . import fits, folder, rounds, state
 from .folder import FOLDER, LoopBackup
@@ -40,7 +40,6 @@ _ADVICE = "Start it without --max-restarts, by hand"
 
 class _Thread(threading.local):
     calls: tuple[Any, ...] = ()  # the compiled functions that are being called, the outermost first
-    is_busy = False  # in a hook's own doing
 
 
 class _Loops:
@@ -57,8 +56,8 @@ class _Loops:
         self.saved: _Saved | None = None
         self.going_on: LoopBackup | None = None
         self.awaited: dict[Key, Any] = {}  # what variables had that are yet to be made
-        self.things: Mapping[Place, Thing] = {}  # what the script has remembered at the last one
         self.late: list[Key] = []  # those of them that have been made
+        self.things: Mapping[Place, Thing] = {}  # what the script has remembered after the last checkpoint
         self.steps_made = 0  # outside of `fit`
         self.steps_before = folder.steps(self.folder)  # what the variables were after some of them
         self.steps: weakref.WeakSet[Any] = weakref.WeakSet()  # compiled functions that take gradients
@@ -66,8 +65,7 @@ class _Loops:
     def refuse(self, reason: str) -> None:
         """What was saved last is not kept, which is said."""
         self.saved = None
-        if current().topology.rank == 0:
-            say_once(f"after a restart the script's own loop does not go on from this checkpoint: {reason}")
+        say_once(f"after a restart the script's own loop does not go on from this checkpoint: {reason}")
 
 
 class _Saved:
@@ -91,6 +89,7 @@ class _Saved:
 
 _known: list[_Loops] = []
 _thread = _Thread()
+_in_hook = Inside()  # in a hook's own doing
 
 
 def keep_loops() -> None:
@@ -122,8 +121,7 @@ def made(variable: Any) -> None:
 
 
 def _is_of_script_now() -> bool:
-    is_main = threading.current_thread() is threading.main_thread()
-    return is_main and not _thread.is_busy and not is_elsewhere() and tf.executing_eagerly()
+    return not _in_hook and not is_elsewhere() and tf.executing_eagerly()
 
 
 def _saving(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -131,14 +129,11 @@ def _saving(original: Callable[..., Any]) -> Callable[..., Any]:
     def save(self: Any, *arguments: Any, **options: Any) -> Any:
         if not _is_of_script_now() or fits.is_inside():
             return original(self, *arguments, **options)
-        _thread.is_busy = True
-        try:
+        with _in_hook.entered():
             found = original(self, *arguments, **options)
             if found is not None:
                 _keep_the_first_half(_key(found), options.get("options"), sys._getframe(1))
             return found
-        finally:
-            _thread.is_busy = False
 
     return save
 
@@ -167,7 +162,7 @@ def _restoring(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def restore(self: Any, save_path: Any, *arguments: Any, **options: Any) -> Any:
         found = original(self, save_path, *arguments, **options)
-        if save_path is not None and not _thread.is_busy and not is_elsewhere():
+        if save_path is not None and not _in_hook and not is_elsewhere():
             _put_the_first_half_back(_key(save_path), sys._getframe(1))
         return found
 
@@ -243,16 +238,13 @@ def _stepped(result: Any, frame: FrameType) -> None:
     loops.steps_made += not fits.is_inside()
     if fits.is_inside() and loops.saved is None and loops.going_on is None:
         return
-    _thread.is_busy = True
-    try:
+    with _in_hook.entered():
         if loops.going_on is not None:
             _put_the_second_half_back(loops, result, frame)
         elif loops.saved is not None:
             _keep_the_second_half(loops, result, frame)
         elif current().topology.rank == 0:
             _compare_a_step(loops, frame)
-    finally:
-        _thread.is_busy = False
 
 
 def _keep_the_second_half(loops: _Loops, result: Any, frame: FrameType) -> None:
@@ -276,17 +268,13 @@ def _keep_the_second_half(loops: _Loops, result: Any, frame: FrameType) -> None:
             **saved.about,
             "reads": reads,
             "read stages": loops.kept.order.stages_of(reads),
-            "then": {
-                **now.about,
-                "things": now.memory.things,
-                "identities": now.memory.identities,
-                "steps": loops.steps_made,
-            },
+            "then": {**now.about, "steps": loops.steps_made},
         }
         loops.number += 1
         if loops.number > loops.furthest:  # else it has begun anew
             folder.write_loop(loops.folder, LoopBackup(loops.number, saved.paths, saved.values, about))
-            loops.steps_before = {n: each for n, each in loops.steps_before.items() if n & (n - 1) == 0}
+            loops.furthest = loops.number
+            loops.steps_before = {n: each for n, each in loops.steps_before.items() if folder.is_for_good(n)}
     except Exception as error:  # as above, and where there is no room
         loops.refuse(_said(error))
     finally:
@@ -301,9 +289,9 @@ def _taken_until(saved: _Saved, key: int) -> tuple[int, int]:
     """Of an iterator that was there then and is still: which one it is, and what was taken of it until then."""
     if (found := saved.taken[key]) is not None:
         return found
-    where, one = saved.iterators[key]
+    place, one = saved.iterators[key]
     raise rounds.UnknownRound(
-        f"{words(where)} is a {type(one).__name__}, which goes on, and there is no knowing where it is"
+        f"{words(place)} is a {type(one).__name__}, which goes on, and there is no knowing where it is"
     )
 
 
@@ -362,13 +350,13 @@ def _compare_a_step(loops: _Loops, frame: FrameType) -> None:
     """Whether it goes or begins anew, what a process does again is to have the same results: a script that loads files
     that it has written itself does something else."""
     number = loops.steps_made
-    is_whole = number & (number - 1) == 0
-    some = loops.kept.variables.living() if is_whole else loops.kept.variables.some(number * _AT_ONCE, _AT_ONCE)
     before = loops.steps_before.get(number)
     if before is None:
         if len(loops.steps_before) < _MOST_STEPS:
+            variables = loops.kept.variables
+            some = variables.living() if folder.is_for_good(number) else variables.some(number * _AT_ONCE, _AT_ONCE)
             loops.steps_before[number] = state.prints_of(some)
-            folder.note_step(loops.folder, number, loops.steps_before[number])
+            folder.note_step(loops.folder, loops.furthest, number, loops.steps_before[number])
         return
     there = loops.kept.variables.given(before)
     now = state.prints_of(there)

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from ..keras import PACKAGES
+
 _PLAIN = (
     *(bool, int, float, complex, np.generic, type(None), str, bytes, range, slice, enum.Enum, pathlib.PurePath),
     *(tf.DType, np.dtype, tf.TensorShape),
@@ -25,6 +27,11 @@ HOLD = (*IN_PLACE, tuple, frozenset)
 EXACTLY = (*HOLD, collections.OrderedDict, collections.defaultdict, collections.Counter)
 DRAW = (random.Random, np.random.RandomState, np.random.Generator)
 _DEPTH = 40
+
+
+def is_framework(cls: type) -> bool:
+    """Whether a class is TensorFlow's or Keras'."""
+    return cls.__module__.split(".")[0] in ("tensorflow", *PACKAGES)
 
 
 def is_plain(value: Any, depth: int = 0) -> bool:
@@ -48,7 +55,7 @@ def _is_exactly(value: Any) -> bool:
     lists and dicts that are attributes, do not."""
     cls = type(value)
     is_named = isinstance(value, tuple) and hasattr(cls, "_fields")
-    return cls in EXACTLY or is_named or cls.__module__.split(".")[0] in ("tensorflow", "keras", "tf_keras")
+    return cls in EXACTLY or is_named or is_framework(cls)
 
 
 def parts_of(value: Any) -> Iterator[Any]:

@@ -23,8 +23,21 @@ import numpy as np
 import tensorflow as tf
 
 from ..foundation import is_of_script
-from .plain import DRAW, EXACTLY, HOLD, IN_PLACE, can_be_refilled, draw_from, is_plain, parts_of, refill, state_of
-from .rounds import Loaded, stored_attributes
+from ..keras import PACKAGES
+from .plain import (
+    DRAW,
+    EXACTLY,
+    HOLD,
+    IN_PLACE,
+    can_be_refilled,
+    draw_from,
+    is_framework,
+    is_plain,
+    parts_of,
+    refill,
+    state_of,
+)
+from .rounds import Loaded, local_names, stored_attributes
 from .state import digest, pickled
 
 Place = tuple[Any, ...]  # the module, function or class, and the names from there
@@ -32,7 +45,6 @@ _MOST_BYTES = 2**20  # of what is kept, and not only compared
 _DEPTH = 40
 _BUILT = frozenset(("built",))  # of layers and optimizers: whether their variables are made, which is as it is
 _SOMETHING = "something"  # of which nothing else is known
-_KERAS, _FRAMEWORKS = ("keras", "tf_keras"), ("tensorflow", "keras", "tf_keras")
 # Whose objects remember nothing of a training, or in variables, which are kept by themselves; or show it alone.
 _STATELESS = frozenset(
     (
@@ -78,7 +90,7 @@ class Memory:
         self._stored = frozenset().union(*(stored_attributes(str(each.__file__)) for each in modules.values())) - _BUILT
         fixed: dict[int, set[str]] = {}  # of the names of modules
         for frame, names in given.items():
-            fixed.setdefault(id(frame.f_globals), set()).update(names - _local_names(frame))
+            fixed.setdefault(id(frame.f_globals), set()).update(names - local_names(frame.f_code))
         for name, module in sorted(modules.items()):
             self._names((name,), vars(module), fixed.get(id(vars(module)), set()))
         for number, frame in enumerate(stack):
@@ -226,9 +238,9 @@ class Memory:
             self.iterators[id(value)] = place, value
         elif _is_own(cls):
             self._attributes(place, value, getattr(value, "__dict__", {}), cls)
-            if any(map(_is_framework, cls.__mro__)):
+            if any(map(is_framework, cls.__mro__)):
                 self._through(place, value)
-        elif _is_framework(cls):
+        elif is_framework(cls):
             self._attributes(place, value, getattr(value, "__dict__", {}), cls)
             self._through(place, value)
         elif isinstance(value, (types.SimpleNamespace, *_namespaces())):
@@ -265,20 +277,20 @@ class Memory:
                     count += 1
                 elif isinstance(each, (set, frozenset)):  # whose order is another in each process
                     continue
-                elif isinstance(each, HOLD) or cls.__module__.split(".")[0] in _KERAS or isinstance(each, tf.Module):
+                elif isinstance(each, HOLD) or cls.__module__.split(".")[0] in PACKAGES or isinstance(each, tf.Module):
                     waiting.append(each)
 
     def _attributes(self, place: Place, value: Any, held: Mapping[str, Any], cls: type) -> None:
         """Of an object, or of a class. Where a framework's class is behind it, those to which the script gives values;
         of callbacks, which remember in Python how the training went, all that are plain are compared, too."""
-        is_framework = any(map(_is_framework, cls.__mro__))
+        is_behind = any(map(is_framework, cls.__mro__))
         slots = {name for base in cls.__mro__ for name in _texts(vars(base).get("__slots__", ()))}
         found = {**dict(held), **{name: getattr(value, name) for name in slots if hasattr(value, name)}}
         set_ = functools.partial(type.__setattr__ if isinstance(value, type) else object.__setattr__, value)
         self._makes[place] = set_
         self._owners[place] = cls.__qualname__
         for name, each in found.items():
-            is_script_s = not is_framework or name in self._stored
+            is_script_s = not is_behind or name in self._stored
             if name.startswith("__") or not (is_script_s or (_is_callback(cls) and is_plain(each))):
                 continue
             if isinstance(each, (staticmethod, classmethod, property)):
@@ -323,11 +335,6 @@ def _kind_of(value: Any) -> str:
     return _SOMETHING if ".checkpoint." in cls.__module__ else f"{cls.__module__}.{cls.__qualname__}"
 
 
-def _local_names(frame: FrameType) -> set[str]:
-    code = frame.f_code
-    return {*code.co_varnames, *code.co_cellvars, *code.co_freevars}
-
-
 def _write_back(frame: FrameType) -> None:
     """Let a function have what its `f_locals` has; from Python 3.13 on it does."""
     ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(frame), ctypes.c_int(0))
@@ -338,12 +345,8 @@ def _is_own(cls: type) -> bool:
     return _is_own_module(sys.modules.get(cls.__module__))
 
 
-def _is_framework(cls: type) -> bool:
-    return cls.__module__.split(".")[0] in _FRAMEWORKS
-
-
 def _is_callback(cls: type) -> bool:
-    return any(base.__name__ == "Callback" and _is_framework(base) for base in cls.__mro__)
+    return any(base.__name__ == "Callback" and is_framework(base) for base in cls.__mro__)
 
 
 def _is_own_module(module: Any) -> bool:
@@ -362,10 +365,10 @@ def _texts(names: Any) -> list[str]:
 
 def is_read(place: Place, loaded: Sequence[Loaded]) -> bool:
     """Whether one of the functions on the stack, the innermost first, may have taken what is in a place already."""
-    number, is_name_of_function, _ = str(place[0]).partition(" ")
     if len(place) > 2:
         return any(place[-1] in each.attributes | each.outer for each in loaded)
-    return place[-1] in loaded[int(number)].own if is_name_of_function else any(place[-1] in e.common for e in loaded)
+    number, blank, _ = str(place[0]).partition(" ")  # that of a function on the stack, else the name of a module
+    return place[-1] in loaded[int(number)].own if blank else any(place[-1] in each.common for each in loaded)
 
 
 def words(place: Place) -> str:

@@ -73,25 +73,8 @@ def end(frame: FrameType, line_before: int) -> list[Any]:
 
 
 _CALL_NOTHING = (
-    *(
-        abs,
-        bool,
-        enumerate,
-        filter,
-        float,
-        getattr,
-        int,
-        isinstance,
-        iter,
-        len,
-        map,
-        print,
-        range,
-        repr,
-        round,
-        str,
-        zip,
-    ),
+    *(abs, bool, enumerate, filter, float, getattr, int, isinstance, iter),
+    *(len, map, print, range, repr, round, str, zip),
 )
 _RECEIVE_ONE = frozenset(("add", "append", "appendleft", "insert", "put", "setdefault", "write"))
 _RECEIVE = _RECEIVE_ONE | {"extend", "update"}
@@ -121,19 +104,21 @@ def loaded_in(frame: FrameType) -> Loaded:
                 names |= {each.id} if isinstance(each, ast.Name) else set()
                 attributes |= {each.attr} if isinstance(each, ast.Attribute) else set()
     code = frame.f_code
-    own = {*code.co_varnames, *code.co_cellvars, *code.co_freevars}
-    outer = {*code.co_cellvars, *code.co_freevars}
+    own, outer = local_names(code), {*code.co_cellvars, *code.co_freevars}
     return Loaded(names & own, names & outer, names - own, attributes)
+
+
+def local_names(code: CodeType) -> set[str]:
+    """Those of a function, and of functions around it."""
+    return {*code.co_varnames, *code.co_cellvars, *code.co_freevars}
 
 
 def _in_flight(frame: FrameType) -> list[ast.AST]:
     """The parts of the innermost statement at which a frame is that are computed before what is inside of it."""
-    tree, line = _tree(frame.f_code.co_filename), frame.f_lineno
-    if tree is None:
-        raise UnknownRound(f"the source of {frame.f_code.co_filename} is not there to be looked at")
+    line = frame.f_lineno
     around = [
         each
-        for each in ast.walk(tree)
+        for each in _nodes(frame.f_code)
         if isinstance(each, ast.stmt) and each.lineno <= line <= (each.end_lineno or each.lineno)
     ]
     if not around:
@@ -185,15 +170,10 @@ def _position(frame: FrameType) -> tuple[int, int, int, int] | None:
 
 def _is_header(frame: FrameType) -> bool:
     """Whether a frame asks for the next one of a loop of its own, which is around nothing of it then."""
-    return bool(_in_flight(frame)) and any(
+    return any(
         isinstance(each, (ast.For, ast.AsyncFor)) and each.lineno <= frame.f_lineno < each.body[0].lineno
-        for each in _nodes(frame)
+        for each in _nodes(frame.f_code)
     )
-
-
-def _nodes(frame: FrameType) -> list[Any]:
-    tree = _tree(frame.f_code.co_filename)
-    return [] if tree is None else list(ast.walk(tree))
 
 
 def _receives(call: ast.Call) -> bool:
@@ -220,14 +200,10 @@ def _around(
     code: CodeType, *lines: int, kinds: tuple[Any, ...] = (ast.For, ast.AsyncFor, *_COMPREHENSIONS)
 ) -> list[Any]:
     """The loops of a function that are around all of the lines, those outside first."""
-    tree = _tree(code.co_filename)
-    if tree is None:
-        raise UnknownRound(f"the source of {code.co_filename} is not there to be looked at")
     first = 0 if code.co_name == "<module>" else code.co_firstlineno
-    nodes: list[Any] = list(ast.walk(tree))
     return [
         node
-        for node in nodes
+        for node in _nodes(code)
         if isinstance(node, kinds)
         and first <= node.lineno
         and all(_begin(node) <= line <= _last(node) for line in lines)
@@ -244,12 +220,20 @@ def _last(node: Any) -> int:
     return int(last.end_lineno)
 
 
+def _nodes(code: CodeType) -> tuple[Any, ...]:
+    """Of the file that a function stands in. Raises UnknownRound."""
+    if found := _nodes_in(code.co_filename):
+        return found
+    raise UnknownRound(f"the source of {code.co_filename} is not there to be looked at")
+
+
 @functools.cache
-def _tree(path: str) -> ast.Module | None:
+def _nodes_in(path: str) -> tuple[Any, ...]:
+    """All, those outside first; none where there is nothing to be read."""
     try:
-        return ast.parse("".join(linecache.getlines(path)) or "(")
+        return tuple(ast.walk(ast.parse("".join(linecache.getlines(path)) or "(")))
     except SyntaxError:
-        return None
+        return ()
 
 
 class _End(NamedTuple):
@@ -326,7 +310,7 @@ def _stored(node: ast.AST) -> set[str]:
 @functools.cache
 def stored_attributes(path: str) -> frozenset[str]:
     """The names of all attributes to which the code of a file gives values, of whatever objects."""
-    nodes = list(ast.walk(_tree(path) or ast.Module([], [])))
+    nodes = _nodes_in(path)
     stored = {each.attr for each in nodes if isinstance(each, ast.Attribute) and not isinstance(each.ctx, ast.Load)}
     called = (each.args[1] for each in nodes if isinstance(each, ast.Call) and len(each.args) > 2)
     return frozenset(stored | {str(each.value) for each in called if isinstance(each, ast.Constant)})

@@ -35,6 +35,8 @@ class Standing:
         self.memory = Memory(stack, {each: _fixed(each, line) for each, line in zip(stack, before, strict=True)})
         values = state.values_of(kept.variables.living())
         self.about: dict[str, Any] = {
+            "things": self.memory.things,
+            "identities": self.memory.identities,
             "before": before,
             "stack": places(stack),
             "ends": [rounds.end(each, line) for each, line in zip(stack, before, strict=True) if line is not None],
@@ -76,11 +78,11 @@ def lines_before(frame: FrameType, marks: rounds.Marks) -> list[int | None]:
         line = marks.line(each)
         if line is not None and not is_of_script(each.f_code.co_filename) and rounds.is_in_loop(each, line):
             raise rounds.UnknownRound(f"it is called in a loop of {each.f_code.co_filename}")
-    before = [marks.line(each) for each in own_frames(frame)]
-    for each, line in zip(own_frames(frame), before, strict=True):
-        if line is not None:
+    stack = own_frames(frame)
+    for each in stack:
+        if marks.line(each) is not None:
             rounds.refuse_others_loops(each)
-    return before
+    return [marks.line(each) for each in stack]
 
 
 def difference(then: dict[str, Any], now: dict[str, Any], saved: Collection[Key], awaited: Collection[Key]) -> str:

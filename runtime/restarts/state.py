@@ -14,6 +14,7 @@ import tensorflow as tf
 from ..calls import spend_from, spent
 from ..framework import has_value, name_of
 from ..start import every_variable
+from .plain import is_framework
 
 _K = TypeVar("_K")
 
@@ -136,7 +137,7 @@ class _Pickler(pickle.Pickler):
 
     def reducer_override(self, value: Any) -> Any:
         """What frameworks put in the place of lists and dicts that are attributes."""
-        if type(value).__module__.split(".")[0] not in ("tensorflow", "keras", "tf_keras"):
+        if not is_framework(type(value)):
             return NotImplemented
         made = next((each for each in (dict, list, tuple, set) if isinstance(value, each)), None)
         return NotImplemented if made is None else (made, (made(value),))

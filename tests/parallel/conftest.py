@@ -72,6 +72,23 @@ def launch(tmp_path):
     return run
 
 
+@pytest.fixture
+def alone_and_killed(launch, tmp_path):
+    """Run a script left alone, and with ranks that it kills itself, in a folder each, which is its first argument, with
+    `--max-restarts`; gives each time the folder, the kills and the finished process."""
+
+    def run(script, killed, *args):
+        for kills in ([], killed):
+            folder = tmp_path / f"{len(kills)}"
+            folder.mkdir()
+            done = launch(2, script, str(folder), *args, *kills, options=("--max-restarts", "4"), limit_seconds=400)
+            assert done.returncode == 0, done.stderr
+            assert done.stderr.count("all ranks are started again") == len(kills)
+            yield folder, kills, done
+
+    return run
+
+
 class CasesFile(pytest.File):
     """One `cases_*.py`, read without importing it: that would import TensorFlow here."""
 

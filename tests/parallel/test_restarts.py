@@ -182,15 +182,10 @@ model.fit(x, y, epochs=4, verbose=0, callbacks=callbacks)
     ("data", "killed"),
     [("dataset", ["0.2", "1.1"]), ("arrays", ["0.2", "1.0", "1.3"]), ("own", ["0.2", "0.4", "1.3"])],
 )
-def test_a_job_whose_ranks_are_killed_ends_as_one_that_is_left_alone(data, killed, launch, tmp_path):
+def test_a_job_whose_ranks_are_killed_ends_as_one_that_is_left_alone(data, killed, alone_and_killed):
     ends = []
-    for kills in ([], killed):
-        folder = tmp_path / f"{len(kills)}"
-        folder.mkdir()
-        done = launch(2, TRAINS, str(folder), data, *kills, options=("--max-restarts", "4"), limit_seconds=400)
-        assert done.returncode == 0, done.stderr
+    for folder, kills, done in alone_and_killed(TRAINS, killed, data):
         assert sum(path.suffix == "" or path.name.count(".") == 1 for path in folder.glob("[01].[0-9]")) == len(kills)
-        assert done.stderr.count("all ranks are started again") == len(kills)
         ends.append(sorted(line.split("model ")[1].replace(str(folder), "") for line in done.stdout.splitlines()))
     assert ends[0] == ends[1]
     assert ends[0]

@@ -279,14 +279,9 @@ REASONS = (
 @pytest.mark.parametrize(
     ("script", "killed"), [(EPOCHS, ["2.1", "4.0"]), (STEPS, ["7", "11", "17"])], ids=["epochs", "steps"]
 )
-def test_a_loop_whose_ranks_are_killed_ends_as_one_that_is_left_alone(script, killed, launch, tmp_path):
+def test_a_loop_whose_ranks_are_killed_ends_as_one_that_is_left_alone(script, killed, alone_and_killed):
     ends = []
-    for kills in ([], killed):
-        folder = tmp_path / f"{len(kills)}"
-        folder.mkdir()
-        done = launch(2, script, str(folder), *kills, options=("--max-restarts", "4"), limit_seconds=400)
-        assert done.returncode == 0, done.stderr
-        assert done.stderr.count("all ranks are started again") == len(kills)
+    for _, kills, done in alone_and_killed(script, killed):
         assert done.stderr.count("the script's loop goes on after") == len(kills)
         ends.append(re.findall(r"model \w{64}", done.stdout))
     assert ends[0] == ends[1]

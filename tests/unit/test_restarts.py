@@ -154,13 +154,13 @@ def test_of_loops_the_last_backup_is_kept_and_the_steps_since(tmp_path: Path) ->
     path = tmp_path / "ckpt"
     (tmp_path / "ckpt.index").write_text("")
     for number in (1, 3, 4):
-        folder.note_step(tmp_path, number, {"w": number})
+        folder.note_step(tmp_path, 0, number, {"w": number})
     assert folder.steps(tmp_path) == {1: {"w": 1}, 3: {"w": 3}, 4: {"w": 4}}
     for number in (1, 2):
         folder.write_loop(tmp_path, LoopBackup(number, [str(path)], {}, {}))
         assert len(list(tmp_path.glob("loop.save-*"))) == len(list(tmp_path.glob("loop.files-*"))) == 1
     assert folder.steps(tmp_path) == {1: {"w": 1}, 4: {"w": 4}}
-    folder.note_step(tmp_path, 5, {"w": 5})
+    folder.note_step(tmp_path, 2, 5, {"w": 5})
     with (tmp_path / "loop.steps-2").open("ab") as file:
         file.write(b"\x80\x04")  # torn
     assert folder.steps(tmp_path) == {1: {"w": 1}, 4: {"w": 4}, 5: {"w": 5}}
